@@ -1,0 +1,35 @@
+# The two commands of a newcomer: `make demo` and `make test`; each sets up all that it needs.
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: setup test demo lint lock clean
+
+setup: $(STAMP)
+
+$(STAMP): requirements.lock
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	touch $@
+
+test: setup
+	$(BIN)/python -m pytest
+
+# Ends in 0 whatever the verdicts: 1 means "regression found", which is a result, not a failure.
+demo: setup
+	$(BIN)/python harness.py -b specs/conv.json --control mxnet==1.8.0.post0 --treatment mxnet==1.9.1 \
+	    --screen_reporter --local_reporter reports || test $$? -eq 1
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# Hashes of every wheel, and no index address: the lock file names no registry.
+lock:
+	$(BIN)/uv pip compile --quiet --python-version 3.11 --universal --generate-hashes --extra dev --no-emit-index-url \
+	    --no-header --output-file requirements.lock pyproject.toml
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,29 @@
+"""The records that flow between rooms: frozen dataclasses, no behaviour beyond (de)serialising.
+
+``Build pair -> Case -> Round -> Comparison -> Report``.  Every room may import this one; it imports none.
+"""
+
+from records.build import Build
+from records.case import METRICS, Case, Direction, Metric
+from records.errors import OpduelError, RunError, UsageError
+from records.measurement import Failure, Incident, PairSample, Stage
+from records.report import SCHEMA_VERSION, Comparison, Report, Verdict
+
+__all__ = [
+    "METRICS",
+    "SCHEMA_VERSION",
+    "Build",
+    "Case",
+    "Comparison",
+    "Direction",
+    "Failure",
+    "Incident",
+    "Metric",
+    "OpduelError",
+    "PairSample",
+    "Report",
+    "RunError",
+    "Stage",
+    "UsageError",
+    "Verdict",
+]

@@ -1,0 +1,26 @@
+"""A build: an interpreter that imports the framework, and where it came from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Build:
+    """One side's framework, ready to run.
+
+    ``interpreter`` is started with ``environment`` added to the harness's own fixed variables.
+    ``digest`` identifies the content: two builds with equal digests are the same build.
+    """
+
+    framework: str
+    requested: str  # as the user wrote it: "mxnet==1.9.1", a path...
+    strategy: str  # "release", "environment" or "interpreter"
+    interpreter: str  # absolute path
+    version: str  # the framework's own version string
+    python: str  # the interpreter's version, "3.11.7"
+    digest: str
+    packages: Mapping[str, str] = field(default_factory=dict)  # name -> version, as installed
+    environment: Mapping[str, str] = field(default_factory=dict)  # variables that the build itself needs
+    directory: str | None = None  # in the build cache; None for a build that the user brought
+    created: str | None = None  # ISO 8601, UTC
+    duration_s: float | None = None  # seconds that making it took

@@ -1,0 +1,19 @@
+"""The two ways in which a command ends badly, each with the exit code that every command gives it."""
+
+
+class OpduelError(Exception):
+    """An error whose text is meant for the user: one line that names what is wrong and the mend."""
+
+    exit_code = 3
+
+
+class UsageError(OpduelError):
+    """Wrong usage or input: the user's to mend. Exit code 2."""
+
+    exit_code = 2
+
+
+class RunError(OpduelError):
+    """The run could not be completed, though it was asked for rightly. Exit code 3."""
+
+    exit_code = 3

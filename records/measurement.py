@@ -1,0 +1,53 @@
+"""What the harness brings home from a process pair: samples, failures and incidents."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Side = Literal["control", "treatment"]
+SIDES: tuple[Side, Side] = ("control", "treatment")
+
+# "screen": many cases share the process pair.  "own": the pair measured this case and no other.
+Stage = Literal["screen", "own"]
+
+
+@dataclass(frozen=True)
+class PairSample:
+    """One case measured in one process pair: the unit of inference.
+
+    ``control`` and ``treatment`` are process values in the metric's unit (for time: median over blocks of the
+    lower quartile of calls, ns a call).  ``log_ratio`` is ln(treatment / control) taken quad by quad, so that
+    slow drift cancels: the median over ABBA quads.
+    """
+
+    case_id: str
+    stage: Stage
+    round: int  # counts process pairs over the whole run, from 0
+    control: float
+    treatment: float
+    log_ratio: float
+    blocks: int  # per side
+    calls: int  # timed calls per side
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a case could not be measured.
+
+    ``kind`` is one of "error" (the framework raised), "missing" (no such operator in that build), "crash",
+    "timeout", "killed" (SIGKILL from outside), "out-of-memory".
+    """
+
+    side: Literal["control", "treatment", "both"]
+    kind: str
+    reason: str  # one line
+    last_words: str = ""  # the tail of what the worker printed
+
+
+@dataclass(frozen=True)
+class Incident:
+    """A worker was lost in mid-run, and what became of it. Incidents never vanish from the report."""
+
+    round: int
+    case_id: str | None  # None: while starting up
+    failure: Failure
+    consequence: str

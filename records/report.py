@@ -1,0 +1,66 @@
+"""The report: one versioned document with everything about a run, which every reporter reads."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from records.build import Build
+from records.measurement import Failure, PairSample
+
+SCHEMA_VERSION = 1
+
+Verdict = Literal["regressed", "improved", "unchanged", "inconclusive", "failed"]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What the run says of one case.
+
+    ``ratio`` is treatment / control and ``ci`` its interval at confidence ``1 - alpha`` (valid under the
+    repeated looking).  ``p_value`` is against "the change is within the threshold", before the false-discovery
+    correction over the run; ``q_value`` after it.  ``mde`` is the smallest change, as a share, that these data
+    would have shown with 80 % power.  What could not be computed is None.
+    """
+
+    case: str
+    operator: str
+    direction: str
+    metric: str
+    unit: str
+    verdict: Verdict
+    ratio: float | None
+    ci: tuple[float, float] | None
+    p_value: float | None
+    q_value: float | None
+    threshold: float
+    mde: float | None
+    control: float | None  # median process value, in ``unit``
+    treatment: float | None
+    rounds: int  # process pairs that measured this case
+    decided_on: str | None  # the stage whose samples gave the figures: "screen", "own" or None
+    failure: Failure | None
+    injected: bool
+    note: str = ""
+    samples: Sequence[PairSample] = field(default_factory=tuple)
+
+
+@dataclass(frozen=True)
+class Report:
+    """One run. ``run`` and ``host`` are plain JSON data (see docs/report.md for their keys)."""
+
+    run: Mapping[str, Any]
+    control: Build
+    treatment: Build
+    host: Mapping[str, Any]
+    comparisons: Sequence[Comparison]
+    schema_version: int = SCHEMA_VERSION
+
+    def to_json(self) -> dict[str, Any]:
+        """The document as plain JSON data, ``schema_version`` first."""
+        document = dataclasses.asdict(self)
+        return {"schema_version": document.pop("schema_version"), **document}
+
+    def count(self, verdict: Verdict) -> int:
+        """How many comparisons got this verdict."""
+        return sum(comparison.verdict == verdict for comparison in self.comparisons)
