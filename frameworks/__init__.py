@@ -1,0 +1,6 @@
+"""What a framework is to opduel; the registry finds one by name."""
+
+from frameworks.base import Framework
+from frameworks.registry import framework_names, get_framework
+
+__all__ = ["Framework", "framework_names", "get_framework"]

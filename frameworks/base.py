@@ -1,0 +1,28 @@
+"""The base class through which driver and harness know a framework."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+
+SPECIFICATIONS = Path(__file__).resolve().parent.parent / "specifications"
+
+
+class Framework(ABC):
+    """One deep-learning framework. A new one is one new package here and one line in the registry."""
+
+    name: str  # as in specifications/frameworks/<name>/ and in a spec's "framework" field
+    import_name: str  # what the build's interpreter imports; it must have __version__
+
+    @property
+    @abstractmethod
+    def adaptor(self) -> Path:
+        """The worker-side module: standard library, the framework, and Python 3.6 syntax only."""
+
+    @abstractmethod
+    def environment(self, threads: int) -> Mapping[str, str]:
+        """The fixed environment variables that both sides' workers get, for ``threads`` compute threads."""
+
+    @property
+    def specifications(self) -> Path:
+        """The folder of data that says how this framework is built: ``specifications/frameworks/<name>``."""
+        return SPECIFICATIONS / "frameworks" / self.name

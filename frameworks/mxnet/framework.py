@@ -1,0 +1,33 @@
+"""Apache MXNet, as the controller knows it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from frameworks.base import Framework
+
+
+class MXNet(Framework):
+    """MXNet 1.4 to 1.9."""
+
+    name = "mxnet"
+    import_name = "mxnet"
+
+    @property
+    def adaptor(self) -> Path:
+        return Path(__file__).resolve().with_name("adaptor.py")
+
+    def environment(self, threads: int) -> Mapping[str, str]:
+        """Threads, engine and operator tuning.
+
+        The naive engine runs an operator in the calling thread: less overhead hides less of a change.  Operator
+        tuning measures at import, so that processes of one build would differ in what they run: it is off.
+        """
+        count = str(threads)
+        return {
+            "MXNET_ENGINE_TYPE": "NaiveEngine",
+            "MXNET_USE_OPERATOR_TUNING": "0",
+            "MXNET_CPU_WORKER_NTHREADS": "1",
+            "OMP_NUM_THREADS": count,
+            "OPENBLAS_NUM_THREADS": count,
+            "MKL_NUM_THREADS": count,
+        }
