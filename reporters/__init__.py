@@ -1,0 +1,16 @@
+"""Reporters: who is told of a run. They read records and nothing else; docs/report.md describes what they write."""
+
+from reporters.base import Reporter, Told, report_all
+from reporters.document import read_report, write_report
+from reporters.registry import REPORTERS, add_reporter_options, chosen_reporters
+
+__all__ = [
+    "REPORTERS",
+    "Reporter",
+    "Told",
+    "add_reporter_options",
+    "chosen_reporters",
+    "read_report",
+    "report_all",
+    "write_report",
+]

@@ -1,0 +1,55 @@
+"""Files that are there whole or not at all, and names that are safe as parts of a path."""
+
+import hashlib
+import os
+import re
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+
+_LONGEST_PART = 80  # characters; two of them and ".." stay below the 255 bytes of a name
+
+
+def path_part(name: str) -> str:
+    """``name`` as one part of a path: ASCII letters, digits and ``._=+@-``; never ``.``, ``..``, hidden or empty.
+
+    A long name is cut, and a digest of the whole put behind it.
+    """
+    part = re.sub(r"[^A-Za-z0-9._=+@-]+", "_", name)
+    part = re.sub(r"^[.-]+", "_", part) or "_"
+    if len(part) <= _LONGEST_PART:
+        return part
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    return f"{part[: _LONGEST_PART - 13]}-{digest}"
+
+
+def write_atomically(path: Path, content: bytes, before_replace: Callable[[], None] = lambda: None) -> None:
+    """Put ``content`` at ``path``: written aside in the same folder, flushed to disk, renamed over what is there.
+
+    ``before_replace`` is called when the new file is safely on disk and the old one still in its place. Whatever goes
+    wrong, ``path`` is as it was and nothing is left beside it.
+
+    Raises:
+        OSError: it could not be written.
+    """
+    aside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    try:
+        with aside.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        before_replace()
+        os.replace(aside, path)
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename in ``folder`` last through a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,62 @@
+"""What a reporter is, and telling them all without one stopping another."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from records import OpduelError, Report
+
+
+class Reporter(ABC):
+    """Someone who is told of a finished run. It reads the records and nothing else.
+
+    A new reporter is one new file with a subclass, and one line in ``reporters.registry``.
+    """
+
+    option: ClassVar[str]  # the command-line option that asks for it, without the dashes
+    metavar: ClassVar[str | None] = None  # the option's argument; None for a switch
+    help: ClassVar[str]  # the option's help, one sentence
+
+    @classmethod
+    @abstractmethod
+    def from_option(cls, value: str | None) -> Self:
+        """The reporter that the option asks for; ``value`` is None for a switch."""
+
+    @abstractmethod
+    def report(self, report: Report) -> str | None:
+        """Tell of ``report``; return a line for the user (such as a path), or None.
+
+        Raises:
+            OpduelError: it could not be told; the text says why and the mend.
+        """
+
+
+@dataclass(frozen=True)
+class Told:
+    """What came of telling every reporter: lines for the user, and a line for each reporter that failed."""
+
+    lines: tuple[str, ...]
+    failures: tuple[str, ...]
+
+
+def report_all(reporters: Iterable[Reporter], report: Report) -> Told:
+    """Tell every reporter, in order. One that fails stops no other: its failure is returned, to be said last."""
+    lines: list[str] = []
+    failures: list[str] = []
+    for reporter in reporters:
+        try:
+            line = reporter.report(report)
+        except Exception as error:
+            failures.append(f"--{reporter.option} failed: {_reason(error)}")
+        else:
+            if line is not None:
+                lines.append(line)
+    return Told(tuple(lines), tuple(failures))
+
+
+def _reason(error: Exception) -> str:
+    """The text of an error meant for the user; of any other error its type too."""
+    if isinstance(error, OpduelError):
+        return str(error)
+    return f"{type(error).__name__}: {error}"

@@ -1,0 +1,105 @@
+"""report.json: a Report written as strict JSON, and read back."""
+
+import json
+import math
+import numbers
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+from pydantic import TypeAdapter, ValidationError
+
+from records import SCHEMA_VERSION, Report, UsageError
+from reporters.atomic import write_atomically
+
+REPORT_NAME = "report.json"
+_ADAPTER: TypeAdapter[Report] = TypeAdapter(Report)
+
+
+def strict(value: Any) -> Any:
+    """``value`` as data that strict JSON can hold: numbers that are not finite become None.
+
+    What JSON has no word for (a path, a date) becomes its text: a report is never lost to one odd entry of ``run``.
+    """
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode("utf-8")  # lone surrogates are not UTF-8
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, numbers.Real):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {strict(str(key)): strict(entry) for key, entry in value.items()}
+    if isinstance(value, Sequence | Set) and not isinstance(value, bytes | bytearray):
+        return [strict(entry) for entry in value]
+    return strict(str(value))
+
+
+def to_bytes(report: Report) -> bytes:
+    """The document in UTF-8, ending in a newline."""
+    text = json.dumps(strict(report.to_json()), ensure_ascii=False, allow_nan=False, indent=1)
+    return text.encode("utf-8") + b"\n"
+
+
+def write_report(path: Path, report: Report) -> None:
+    """Write the document at ``path``, atomically.
+
+    Raises:
+        OSError: it could not be written; whatever was at ``path`` is still there.
+    """
+    write_atomically(path, to_bytes(report))
+
+
+def read_report(path: Path) -> Report:
+    """The report that ``path`` holds. Keys that this version doesn't know are passed over.
+
+    Raises:
+        UsageError: it can't be read, is no such document, or was written by a newer version.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({error.strerror}): give the path of a {REPORT_NAME}") from None
+    _check_version(path, _parse(path, content))
+    try:
+        report = _ADAPTER.validate_json(content, strict=True)
+    except ValidationError as error:
+        raise UsageError(f"{path}: {_first_problem(error)}: mend that field, or report the run again") from None
+    comparisons = tuple(replace(one, samples=tuple(one.samples)) for one in report.comparisons)
+    return replace(report, comparisons=comparisons)
+
+
+def _parse(path: Path, content: bytes) -> dict[str, Any]:
+    try:
+        document = json.loads(content.decode("utf-8"), parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path}: not a JSON document ({error}): give the path of a {REPORT_NAME}") from None
+    if not isinstance(document, dict):
+        raise UsageError(f"{path}: holds a {type(document).__name__}, no object: give the path of a {REPORT_NAME}")
+    return document
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON; null is")
+
+
+def _check_version(path: Path, document: dict[str, Any]) -> None:
+    if "schema_version" not in document:
+        raise UsageError(f"{path}: schema_version: is missing: give the path of a {REPORT_NAME} written by opduel")
+    version = document["schema_version"]
+    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
+        raise UsageError(f"{path}: schema_version: is {version!r}: it must be a whole number, 1 to {SCHEMA_VERSION}")
+    if version > SCHEMA_VERSION:
+        raise UsageError(
+            f"{path}: schema_version: is {version}, newer than the {SCHEMA_VERSION} known here: use a newer opduel"
+        )
+
+
+def _first_problem(error: ValidationError) -> str:
+    problems = error.errors(include_url=False, include_input=False, include_context=False)
+    first = problems[0]
+    field = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in first["loc"]).lstrip(".")
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    return f"{field}: {first['msg']}{more}"

@@ -1,0 +1,88 @@
+"""The local reporter: every run's report.json in a folder of its own, by framework, spec, date and commits."""
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from records import Report, RunError
+from reporters.atomic import path_part
+from reporters.base import Reporter
+from reporters.document import REPORT_NAME, write_report
+
+
+class LocalReporter(Reporter):
+    """Writes DIR/<framework>/<platform>/<spec>/<YYYY>/<MM>/<DD>/<control>..<treatment>/<N>/report.json."""
+
+    option: ClassVar[str] = "local_reporter"
+    metavar: ClassVar[str | None] = "DIR"
+    help: ClassVar[str] = (
+        "save report.json in a folder of its own, below DIR by framework, platform, spec, date and commits"
+    )
+
+    def __init__(self, directory: Path) -> None:
+        """Write below ``directory``, which is made when it is not there."""
+        self.directory = directory
+
+    @classmethod
+    def from_option(cls, value: str | None) -> Self:
+        """The reporter for ``--local_reporter DIR``."""
+        return cls(Path(value or "."))
+
+    def report(self, report: Report) -> str:
+        """Write the report in a new folder and return its path as a line.
+
+        Raises:
+            RunError: the folder or the file could not be made.
+        """
+        parent = run_folder(self.directory, report)
+        try:
+            folder = _new_numbered_folder(parent)
+            try:
+                write_report(folder / REPORT_NAME, report)
+            except BaseException:
+                folder.rmdir()
+                raise
+        except OSError as error:
+            raise RunError(
+                f"cannot write below {parent} ({error.strerror}): give --{self.option} a folder that can be written"
+            ) from error
+        return f"report: {folder / REPORT_NAME}"
+
+
+def run_folder(directory: Path, report: Report) -> Path:
+    """The folder of all runs with the report's framework, platform, spec, date (UTC) and pair of builds."""
+    names = [_text(report.run.get(key)) for key in ("framework", "platform", "spec")]
+    builds = f"{path_part(report.control.requested)}..{path_part(report.treatment.requested)}"
+    return directory.joinpath(*map(path_part, names), *_date_parts(report.run), builds)
+
+
+def _text(value: Any) -> str:
+    return "unknown" if value is None or value == "" else str(value)
+
+
+def _date_parts(run: Any) -> tuple[str, str, str]:
+    """Year, month and day of the run's start, or of its end; zeros when it has neither."""
+    for key in ("started", "finished"):
+        try:
+            moment = datetime.fromisoformat(str(run.get(key)))
+        except ValueError:
+            continue
+        if moment.tzinfo is not None:
+            moment = moment.astimezone(UTC)
+        return f"{moment.year:04d}", f"{moment.month:02d}", f"{moment.day:02d}"
+    return "0000", "00", "00"
+
+
+def _new_numbered_folder(parent: Path) -> Path:
+    """A new folder in ``parent``: the number after the highest there, from 0. No two callers get the same."""
+    parent.mkdir(parents=True, exist_ok=True)
+    taken = [int(name) for name in os.listdir(parent) if name.isascii() and name.isdigit()]
+    number = max(taken, default=-1) + 1
+    while True:
+        try:
+            (parent / str(number)).mkdir()
+        except FileExistsError:
+            number += 1
+        else:
+            return parent / str(number)

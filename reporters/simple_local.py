@@ -1,0 +1,84 @@
+"""The simple local reporter: always the same report.json, the one before it kept under its run's id."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import chain, count
+from pathlib import Path
+from typing import ClassVar, Self
+
+from records import Report, RunError, UsageError
+from reporters.atomic import path_part, write_atomically
+from reporters.base import Reporter
+from reporters.document import REPORT_NAME, read_report, to_bytes
+
+
+class SimpleLocalReporter(Reporter):
+    """Writes DIR/report.json, or DIR/<user_identifier>/report.json when the run has a user identifier."""
+
+    option: ClassVar[str] = "simple_local_reporter"
+    metavar: ClassVar[str | None] = "DIR"
+    help: ClassVar[str] = (
+        "save DIR/report.json (DIR/<user_identifier>/report.json if one is given); an older one is kept beside it"
+    )
+
+    def __init__(self, directory: Path) -> None:
+        """Write in ``directory``, which is made when it is not there."""
+        self.directory = directory
+
+    @classmethod
+    def from_option(cls, value: str | None) -> Self:
+        """The reporter for ``--simple_local_reporter DIR``."""
+        return cls(Path(value or "."))
+
+    def report(self, report: Report) -> str:
+        """Write the report and return its path as a line; an earlier one becomes ``report-<its run id>.json``.
+
+        Raises:
+            RunError: the folder or the file could not be made.
+        """
+        identifier = report.run.get("user_identifier")
+        folder = self.directory / path_part(str(identifier)) if identifier not in (None, "") else self.directory
+        path = folder / REPORT_NAME
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with _locked(folder):
+                write_atomically(path, to_bytes(report), before_replace=lambda: _keep(path))
+        except OSError as error:
+            raise RunError(
+                f"cannot write {path} ({error.strerror}): give --{self.option} a folder that can be written"
+            ) from error
+        return f"report: {path}"
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """One writer in ``folder`` at a time: between keeping the old report and replacing it comes no third."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _keep(path: Path) -> None:
+    """Give the report at ``path`` a second name, of its own run, that no other file has."""
+    if not path.exists():
+        return
+    stem = f"report-{path_part(_run_id(path))}"
+    for suffix in chain([""], (f"-{number}" for number in count(1))):
+        try:
+            os.link(path, path.with_name(f"{stem}{suffix}.json"))
+        except FileExistsError:
+            continue
+        return
+
+
+def _run_id(path: Path) -> str:
+    """The run id in the report at ``path``; "unknown" when it has none or can't be read."""
+    try:
+        return str(read_report(path).run.get("id") or "unknown")
+    except UsageError:
+        return "unknown"

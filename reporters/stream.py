@@ -1,0 +1,29 @@
+"""Writing to a stream that may not take every character, and that may be gone."""
+
+import os
+from typing import TextIO
+
+
+def write_text(stream: TextIO, text: str) -> None:
+    """Write and flush ``text``; characters that the stream's encoding lacks become escapes.
+
+    A reader that went away (``| head``) is no error: the rest is dropped quietly, and so is whatever the
+    interpreter would still flush at exit (docs.python.org/3/library/signal.html#note-on-sigpipe).
+    """
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    try:
+        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        stream.flush()
+    except BrokenPipeError:
+        _discard(stream)
+
+
+def _discard(stream: TextIO) -> None:
+    """Point the stream's descriptor at nothing, so that a later flush can't fail."""
+    try:
+        descriptor = stream.fileno()
+    except (OSError, ValueError):
+        return  # not a real file: nothing is left to flush
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, descriptor)
+    os.close(nothing)

@@ -1,0 +1,73 @@
+"""Numbers as people read them: times, changes, shares, sizes. What is None or not finite reads "-"."""
+
+import math
+
+ABSENT = "-"
+_TIMES = ((1.0, "ns"), (1e3, "us"), (1e6, "ms"))
+_SIZES = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def human_value(value: float | None, unit: str) -> str:
+    """``value`` to three digits; nanoseconds in ns, us, ms or s, any other unit as it is."""
+    if value is None or not math.isfinite(value):
+        return ABSENT
+    if unit != "ns":
+        return f"{value:.3g} {unit}"
+    for scale, name in _TIMES:
+        if abs(value) / scale < 999.5:
+            return f"{_three_digits(value / scale)} {name}"
+    return f"{_three_digits(value / 1e9)} s"
+
+
+def human_change(ratio: float | None) -> str:
+    """A ratio as a signed change, ``+5.3 %``; as a factor, ``x12.3``, from eleven-fold on."""
+    change = _change(ratio)
+    return f"{change} %" if change[0] in "+-" and change != ABSENT else change
+
+
+def human_interval(interval: tuple[float, float] | None) -> str:
+    """An interval of ratios as changes in %, ``[+4.1, +6.4]``."""
+    if interval is None:
+        return ABSENT
+    return f"[{_change(interval[0])}, {_change(interval[1])}]"
+
+
+def human_share(share: float | None) -> str:
+    """A share, 0.021, as ``2.1 %``."""
+    if share is None or not math.isfinite(share):
+        return ABSENT
+    return f"{share * 100:.1f} %" if share < 10 else ">999 %"
+
+
+def human_size(size: float | None) -> str:
+    """Bytes as ``23.5 GiB``."""
+    if size is None or not math.isfinite(size):
+        return ABSENT
+    power = 0
+    while size >= 1024 and power < len(_SIZES) - 1:
+        size, power = size / 1024, power + 1
+    return f"{size:.3g} {_SIZES[power]}"
+
+
+def human_duration(seconds: float | None) -> str:
+    """Seconds as ``3 min 12 s``."""
+    if seconds is None or not math.isfinite(seconds):
+        return ABSENT
+    whole = round(seconds)
+    hours, minutes = whole // 3600, whole // 60 % 60
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {whole % 60} s" if minutes else f"{seconds:.3g} s"
+
+
+def _change(ratio: float | None) -> str:
+    if ratio is None or not math.isfinite(ratio):
+        return ABSENT
+    percent = round((ratio - 1) * 100, 1) + 0.0  # + 0.0: no "-0.0"
+    return f"{percent:+.1f}" if percent < 1000 else f"x{ratio:.3g}"
+
+
+def _three_digits(value: float) -> str:
+    size = abs(value)
+    decimals = 2 if size < 9.995 else 1 if size < 99.95 else 0
+    return f"{value:.{decimals}f}"

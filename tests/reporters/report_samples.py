@@ -1,0 +1,92 @@
+"""Reports for the reporters' tests: one of every verdict, and the parts to make others of."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from records import Build, Comparison, Failure, PairSample, Report, Verdict
+
+CONTROL = Build("mxnet", "mxnet==1.8.0.post0", "release", "/builds/a/bin/python", "1.8.0", "3.11.7", "aa" * 32)
+TREATMENT = Build("mxnet", "mxnet==1.9.1", "release", "/builds/b/bin/python", "1.9.1", "3.11.7", "bb" * 32)
+CRASH = Failure("treatment", "crash", "the worker died of SIGSEGV", "some output\nSegmentation fault: 11\n\n")
+INCIDENT = {
+    "round": 3,
+    "case_id": "nd.topk",
+    "failure": {"side": "control", "kind": "killed", "reason": "SIGKILL from outside", "last_words": ""},
+    "consequence": "a new worker took its place",
+}
+
+
+def run(**changes: Any) -> dict[str, Any]:
+    """A run's mapping with every key that docs/report.md lists."""
+    return {
+        "id": "20240229T101112Z-7f3a",
+        "started": "2024-02-29T10:11:12Z",
+        "finished": "2024-02-29T10:15:02Z",
+        "complete": True,
+        "framework": "mxnet",
+        "platform": "cpu",
+        "spec": "conv",
+        "spec_path": "specifications/conv.json",
+        "seed": 7,
+        "alpha": 0.05,
+        "threshold": 0.02,
+        "time_budget": 300.0,
+        "max_rounds": None,
+        "threads": 1,
+        "inject": None,
+        "user_identifier": None,
+        "run_type": "benchmark",
+        "command": ["harness.py", "-b", "specs/conv.json"],
+        "environment": {"OMP_NUM_THREADS": "1"},
+        "cpus": [0],
+        "rounds": 12,
+        "wall_s": 230.5,
+        "timed_s": 101.25,
+        "incidents": [],
+        **changes,
+    }
+
+
+def comparison(case: str, verdict: Verdict = "unchanged", ratio: float | None = 1.001, **changes: Any) -> Comparison:
+    """A comparison of ``case`` with the usual figures around ``ratio``."""
+    figures: dict[str, Any] = {
+        "operator": "nd.Convolution",
+        "direction": "forward",
+        "metric": "time",
+        "unit": "ns",
+        "ci": None if ratio is None else (ratio * 0.99, ratio * 1.01),
+        "p_value": 0.25,
+        "q_value": 0.5,
+        "threshold": 0.02,
+        "mde": 0.012,
+        "control": 123_456.0,
+        "treatment": None if ratio is None else 123_456.0 * ratio,
+        "rounds": 12,
+        "decided_on": "screen",
+        "failure": None,
+        "injected": False,
+        **changes,
+    }
+    return Comparison(case=case, verdict=verdict, ratio=ratio, **figures)
+
+
+def failed(case: str, failure: Failure = CRASH, **changes: Any) -> Comparison:
+    """A comparison that could not be made."""
+    nothing = {"p_value": None, "q_value": None, "mde": None, "control": None, "rounds": 0, "decided_on": None}
+    return comparison(case, "failed", None, **{**nothing, "failure": failure, **changes})
+
+
+EVERY_VERDICT = (
+    comparison("steady"),
+    comparison("faster", "improved", 0.5, control=2_345_678.0),
+    comparison("slower", "regressed", 1.053, samples=(PairSample("slower", "screen", 0, 1e5, 1.05e5, 0.049, 8, 640),)),
+    comparison("unclear", "inconclusive", 1.01, note="two modes"),
+    failed("broken"),
+    comparison("much slower", "regressed", 12.34),
+)
+
+
+def report(comparisons: Sequence[Comparison] = EVERY_VERDICT, **changes: Any) -> Report:
+    """A report of ``comparisons``; ``changes`` go to its run."""
+    host = {"cpu_model": "AMD EPYC", "logical_cpus": 2, "memory_total": 24 * 2**30, "kernel": "Linux 6.1"}
+    return Report(run(**changes), CONTROL, TREATMENT, host, tuple(comparisons))
