@@ -51,9 +51,9 @@ def fold(text: str, width: int) -> list[str]:
 
 
 def folded_names(names: Sequence[str], width: int, lines: int) -> dict[str, list[str]]:
-    """Each name as at most ``lines`` lines of ``width`` cells, all but the first indented; longer ones lose their middle.
+    """Each name as at most ``lines`` lines of ``width`` cells, all but the first indented.
 
-    Names that would then look alike are given whole, however many lines that takes.
+    Longer names lose their middle. Names that would then look alike are given whole, however many lines that takes.
     """
     whole = {name: _indented(printable(name), width) for name in names}
     shown = {name: _indented(printable(name), width, lines) for name in names}

@@ -1,0 +1,262 @@
+"""The host: what it is (``host_fingerprint``) and how busy it was before and during a run (``HostMonitor``)."""
+
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, TypeVar
+
+import psutil
+
+T = TypeVar("T")
+PROC = Path("/proc")
+SYS = Path("/sys")
+PRESSURES = ("cpu", "memory", "io")
+# Fields of /proc/stat's cpu lines, https://man7.org/linux/man-pages/man5/proc_stat.5.html; guest time is in user.
+_STAT_FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+_BUSY_FIELDS = ("user", "nice", "system", "irq", "softirq")
+
+
+def host_fingerprint(proc: Path = PROC, sys_folder: Path = SYS) -> dict[str, Any]:
+    """What the host is, as JSON data; None for whatever it doesn't tell. docs/report.md has the keys and units."""
+    cpuinfo = _cpuinfo(proc)
+    memory, swap = _tolerant(psutil.virtual_memory), _tolerant(psutil.swap_memory)
+    flags = cpuinfo.get("flags")
+    return {
+        "cpu_model": cpuinfo.get("model name"),
+        "logical_cpus": os.cpu_count(),
+        "allowed_cpus": sorted(os.sched_getaffinity(0)),
+        "governors": _governors(sys_folder),
+        "frequency_mhz": _frequency(),
+        "kernel": f"{platform.system()} {platform.release()}",
+        "machine": platform.machine(),
+        "hypervisor": None if flags is None else "hypervisor" in flags.split(),
+        "memory_total": memory and memory.total,
+        "memory_available": memory and memory.available,
+        "swap_total": swap and swap.total,
+        "swap_used": swap and swap.used,
+        "python": sys.version.split()[0],
+    }
+
+
+@dataclass(frozen=True)
+class HostSample:
+    """The host's counters at one moment. What the host doesn't tell is None."""
+
+    time_s: float  # of a monotonic clock
+    load: float | None  # runnable and waiting tasks, averaged by the kernel over a minute
+    pressure_avg10: dict[str, float]  # resource -> share of the last 10 s in which some task waited for it
+    pressure_total_s: dict[str, float]  # resource -> the same in seconds since boot
+    cpu_s: dict[str, float] | None  # /proc/stat's kinds of time, seconds over all CPUs since boot
+    own_cpu_s: float  # CPU time of this process and its descendants, seconds
+    available_memory: int | None  # bytes
+    oom_kills: int | None  # since boot
+
+
+def own_cpu_seconds() -> float:
+    """CPU time of this process, its descendants, and those that have ended and been waited for."""
+    total = 0.0
+    me = psutil.Process()
+    for process in [me, *(_tolerant(lambda: me.children(recursive=True)) or [])]:
+        times = _tolerant(process.cpu_times)
+        if times is not None:
+            total += times.user + times.system + times.children_user + times.children_system
+    return total
+
+
+@dataclass
+class HostMonitor:
+    """Takes samples when told to, and sums them up. Those until ``begin`` are "before", the later ones "during".
+
+    Call ``sample`` as often as convenient: one that comes less than ``interval_s`` after the last is not taken.
+    A sample costs a few ms, so call it between measurements. There is no background thread.
+    """
+
+    proc: Path = PROC
+    interval_s: float = 0.5
+    clock: Callable[[], float] = time.monotonic
+    own_cpu: Callable[[], float] = own_cpu_seconds
+    _samples: list[HostSample] = field(default_factory=list, init=False)
+    _begin: int | None = field(default=None, init=False)
+
+    def sample(self) -> None:
+        """Take a sample, unless the last one is too recent."""
+        if not self._samples or self.clock() - self._samples[-1].time_s >= self.interval_s:
+            self._samples.append(self._take())
+
+    def begin(self) -> None:
+        """The run begins now: this sample (the last one, if too recent) ends "before" and starts "during"."""
+        self.sample()
+        self._begin = len(self._samples) - 1
+
+    def summary(self) -> dict[str, Any]:
+        """``{"before": ..., "during": ...}``, each as docs/report.md says; None without any sample."""
+        if self._begin is None:
+            return {"before": _summed(self._samples), "during": None}
+        return {"before": _summed(self._samples[: self._begin + 1]), "during": _summed(self._samples[self._begin :])}
+
+    def _take(self) -> HostSample:
+        pressures = {name: pressure for name in PRESSURES if (pressure := _pressure(self.proc, name))}
+        return HostSample(
+            time_s=self.clock(),
+            load=_load(self.proc),
+            pressure_avg10={name: average for name, (average, _) in pressures.items()},
+            pressure_total_s={name: total for name, (_, total) in pressures.items()},
+            cpu_s=_cpu_seconds(self.proc),
+            own_cpu_s=self.own_cpu(),
+            available_memory=_available_memory(self.proc),
+            oom_kills=_number_after(_text(self.proc / "vmstat"), "oom_kill"),
+        )
+
+
+def _summed(samples: Sequence[HostSample]) -> dict[str, Any] | None:
+    """One phase: {min, max, mean} of each measure. Means are over time, the extremes those of the intervals."""
+    if not samples:
+        return None
+    first, last = samples[0], samples[-1]
+    kills = (first.oom_kills, last.oom_kills)
+    return {
+        "samples": len(samples),
+        "seconds": last.time_s - first.time_s,
+        "load": _spread([sample.load for sample in samples]),
+        **{f"{name}_pressure": _pressure_spread(samples, name) for name in PRESSURES},
+        "steal": _interval_spread(samples, _steal_share),
+        "other_cpu": _interval_spread(samples, _other_share),
+        "available_memory": _spread([sample.available_memory for sample in samples]),
+        "oom_kills": None if kills[0] is None or kills[1] is None else kills[1] - kills[0],
+    }
+
+
+def _spread(values: Sequence[float | None], mean: float | None = None) -> dict[str, float] | None:
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    return {"min": min(known), "max": max(known), "mean": sum(known) / len(known) if mean is None else mean}
+
+
+def _interval_spread(
+    samples: Sequence[HostSample], share: Callable[[HostSample, HostSample], float | None]
+) -> dict[str, float] | None:
+    """Spread of a share that has a value between two samples; its mean is that between the first and the last."""
+    return _spread([share(*pair) for pair in pairwise(samples)], share(samples[0], samples[-1]))
+
+
+def _pressure_spread(samples: Sequence[HostSample], resource: str) -> dict[str, float] | None:
+    """Of a lone sample, the kernel's own average over the last 10 s."""
+    if len(samples) == 1:
+        return _spread([samples[0].pressure_avg10.get(resource)])
+    return _interval_spread(samples, lambda start, end: _pressure_share(start, end, resource))
+
+
+def _pressure_share(start: HostSample, end: HostSample, resource: str) -> float | None:
+    totals = (start.pressure_total_s.get(resource), end.pressure_total_s.get(resource))
+    if totals[0] is None or totals[1] is None:
+        return None
+    return _share(totals[1] - totals[0], end.time_s - start.time_s)
+
+
+def _steal_share(start: HostSample, end: HostSample) -> float | None:
+    if start.cpu_s is None or end.cpu_s is None:
+        return None
+    return _share(_grown(start.cpu_s, end.cpu_s, ("steal",)), _grown(start.cpu_s, end.cpu_s, _STAT_FIELDS))
+
+
+def _other_share(start: HostSample, end: HostSample) -> float | None:
+    """Share of all CPUs' time that other processes than ours took."""
+    if start.cpu_s is None or end.cpu_s is None:
+        return None
+    busy = _grown(start.cpu_s, end.cpu_s, _BUSY_FIELDS)
+    return _share(busy - (end.own_cpu_s - start.own_cpu_s), _grown(start.cpu_s, end.cpu_s, _STAT_FIELDS))
+
+
+def _grown(start: dict[str, float], end: dict[str, float], kinds: Sequence[str]) -> float:
+    return sum(end[kind] - start[kind] for kind in kinds)
+
+
+def _share(part: float, whole: float) -> float | None:
+    """``part / whole`` kept within 0 and 1 (the counters tick in 10 ms); None when no time has passed."""
+    return min(1.0, max(0.0, part / whole)) if whole > 0 else None
+
+
+def _text(path: Path) -> str:
+    """What the file says; empty when there is none, or none for us."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _tolerant(call: Callable[[], T]) -> T | None:
+    try:
+        return call()
+    except (OSError, RuntimeError, NotImplementedError, psutil.Error):
+        return None
+
+
+def _cpuinfo(proc: Path) -> dict[str, str]:
+    """The first CPU's entries in /proc/cpuinfo."""
+    block = _text(proc / "cpuinfo").partition("\n\n")[0]
+    pairs = (line.partition(":") for line in block.splitlines())
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def _governors(sys_folder: Path) -> list[str] | None:
+    """The distinct frequency governors of all CPUs; None where there are none, as on most VMs."""
+    files = (sys_folder / "devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor")
+    names = {_text(file).strip() for file in files} - {""}
+    return sorted(names) or None
+
+
+def _frequency() -> dict[str, float | None] | None:
+    """MHz now, least and most; the bounds are None where the host doesn't tell."""
+    frequency = _tolerant(psutil.cpu_freq)
+    if frequency is None:
+        return None
+    return {"current": frequency.current or None, "min": frequency.min or None, "max": frequency.max or None}
+
+
+def _load(proc: Path) -> float | None:
+    try:
+        return float(_text(proc / "loadavg").split()[0])
+    except (IndexError, ValueError):
+        return None
+
+
+def _pressure(proc: Path, resource: str) -> tuple[float, float] | None:
+    """Share over the last 10 s and seconds since boot (https://docs.kernel.org/accounting/psi.html), of "some"."""
+    for line in _text(proc / "pressure" / resource).splitlines():
+        kind, *pairs = line.split()
+        values = dict(pair.partition("=")[::2] for pair in pairs)
+        if kind == "some":
+            try:
+                return float(values["avg10"]) / 100, float(values["total"]) / 1e6
+            except (KeyError, ValueError):
+                return None
+    return None
+
+
+def _cpu_seconds(proc: Path) -> dict[str, float] | None:
+    for line in _text(proc / "stat").splitlines():
+        name, *ticks = line.split() or [""]
+        if name == "cpu" and len(ticks) >= len(_STAT_FIELDS) and all(tick.isdigit() for tick in ticks):
+            second = os.sysconf("SC_CLK_TCK")
+            return {kind: int(tick) / second for kind, tick in zip(_STAT_FIELDS, ticks, strict=False)}
+    return None
+
+
+def _available_memory(proc: Path) -> int | None:
+    kibibytes = _number_after(_text(proc / "meminfo"), "MemAvailable:")
+    return None if kibibytes is None else kibibytes * 1024
+
+
+def _number_after(text: str, word: str) -> int | None:
+    """The number that follows ``word`` at the beginning of a line."""
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) >= 2 and words[0] == word and words[1].isdigit():
+            return int(words[1])
+    return None
