@@ -1,0 +1,111 @@
+"""The whole run weighed at once: one computation, from which both standings and comparisons are read."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from comparator.course import Course, follow, split
+from comparator.evidence import Values
+from comparator.fdr import benjamini_hochberg
+from comparator.location import trimmed_location
+from comparator.looks import Looks
+from comparator.moderation import NO_PRIOR, Prior, fit_prior
+from records import METRICS, Case, Failure, PairSample, Stage, Verdict
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """A case within its run: its own course, the run's correction and the verdict so far.
+
+    ``ready`` is False until every case of the run has failed or come to its first look on the screen: before,
+    the prior may still change, so that no verdict is final.
+    """
+
+    case: Case
+    course: Course
+    q_value: float
+    verdict: Verdict
+    ready: bool
+
+
+def assess(
+    cases: Sequence[Case],
+    samples: Mapping[str, Sequence[PairSample]],
+    failures: Mapping[str, Failure],
+    looks: Looks,
+    alpha: float,
+    closing: bool,
+) -> list[Assessment]:
+    """Weighs all ``cases`` by their ``samples`` (keyed by case id, in the order of measuring).
+
+    The family of the false-discovery correction is all cases, from the start: one that failed, or that no look
+    at its own samples has tested, counts with p = 1.
+
+    Raises:
+        ValueError: alpha outside (0, 1), a threshold below 0, a metric that is not known, cases of one id, samples
+            under another case's id or of no case at all, a value that is not finite and positive.
+    """
+    _check(cases, samples, failures, alpha)
+    values = {case.id: split(samples.get(case.id, ())) for case in cases}
+    priors = _priors(cases, values, looks)
+    ready = all(case.id in failures or _screened(values[case.id], looks) for case in cases)
+    courses = [follow(case, values[case.id], priors[case.metric], looks, alpha, closing) for case in cases]
+    q_values = benjamini_hochberg(
+        [1.0 if case.id in failures else course.p_value for case, course in zip(cases, courses, strict=True)]
+    )
+    return [
+        Assessment(case, course, q, _verdict(case, course, q, case.id in failures, alpha), ready)
+        for case, course, q in zip(cases, courses, q_values, strict=True)
+    ]
+
+
+def _priors(cases: Sequence[Case], values: Mapping[str, Mapping[Stage, Values]], looks: Looks) -> dict[str, Prior]:
+    """The prior of each metric, from exactly the samples that the first look on the screen takes.
+
+    Later samples leave it as it is, and a case that fails after that look stays in it.
+    """
+    first = looks.screen[0]
+    priors = {}
+    for metric in {case.metric for case in cases}:
+        locations = [
+            trimmed_location(values[case.id]["screen"].log_ratios[:first])
+            for case in cases
+            if case.metric == metric and _screened(values[case.id], looks)
+        ]
+        priors[metric] = fit_prior(locations) if locations else NO_PRIOR
+    return priors
+
+
+def _screened(values: Mapping[Stage, Values], looks: Looks) -> bool:
+    return len(values["screen"]) >= looks.screen[0]
+
+
+def _verdict(case: Case, course: Course, q_value: float, failed: bool, alpha: float) -> Verdict:
+    if failed:
+        return "failed"
+    if course.cleared:
+        return "unchanged"
+    if q_value > alpha:
+        return "inconclusive"
+    return "regressed" if course.rises == METRICS[case.metric].lower_is_better else "improved"
+
+
+def _check(
+    cases: Sequence[Case],
+    samples: Mapping[str, Sequence[PairSample]],
+    failures: Mapping[str, Failure],
+    alpha: float,
+) -> None:
+    if not 0 < alpha < 1:
+        raise ValueError(f"alpha must lie between 0 and 1, not {alpha}")
+    ids = {case.id for case in cases}
+    if len(ids) != len(cases):
+        raise ValueError("two cases have the same id")
+    if strangers := sorted((set(samples) | set(failures)) - ids):
+        raise ValueError(f"no such case: {', '.join(strangers)}")
+    for case in cases:
+        if not 0 <= case.threshold < float("inf"):
+            raise ValueError(f"{case.id}: a threshold is a share of 0 or more, not {case.threshold}")
+        if case.metric not in METRICS:
+            raise ValueError(f"{case.id}: no such metric: {case.metric}")
+        if any(sample.case_id != case.id for sample in samples.get(case.id, ())):
+            raise ValueError(f"{case.id}: has samples of another case")

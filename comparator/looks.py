@@ -1,0 +1,92 @@
+"""When a case may be looked at, fixed before there are data, and what the looking costs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from records import Stage
+
+DEFAULT_MAX_ROUNDS = 30
+GROWTH = 1.5
+FIRST_LOOK: dict[Stage, int] = {"screen": 6, "own": 5}
+
+
+@dataclass(frozen=True)
+class Looks:
+    """The sample counts, increasing, at which the cases of a run are looked at, by stage.
+
+    All looks of a stage weigh the same, w_k = 1 / K: each gets that share of the error.  A case is a suspect when
+    its two-sided p value against "no change at all" is below ``suspect_level`` at a look on the screen; no error
+    rate hangs on that level, for suspects are decided on fresh samples.
+
+    Raises:
+        ValueError: a schedule that is empty, does not increase, or has a look at fewer than 2 samples.
+    """
+
+    screen: tuple[int, ...]
+    own: tuple[int, ...]
+    suspect_level: float = 0.05
+
+    def __post_init__(self) -> None:
+        for counts in (self.screen, self.own):
+            if not counts or counts[0] < 2 or any(b <= a for a, b in pairwise(counts)):
+                raise ValueError(f"looks must increase from 2 samples or more, not {counts}")
+
+    def of(self, stage: Stage) -> tuple[int, ...]:
+        """The schedule of a stage."""
+        return self.screen if stage == "screen" else self.own
+
+    def weight(self, stage: Stage) -> float:
+        """The share of a stage's error that each of its looks gets."""
+        return 1 / len(self.of(stage))
+
+    def reached(self, stage: Stage, n: int) -> tuple[int, ...]:
+        """The looks that ``n`` samples have reached."""
+        return tuple(count for count in self.of(stage) if count <= n)
+
+    def next_after(self, stage: Stage, n: int) -> int | None:
+        """The first look that ``n`` samples have not reached; None after the last."""
+        return next((count for count in self.of(stage) if count > n), None)
+
+    def closing(self, stage: Stage, n: int) -> tuple[int, ...]:
+        """The looks of a stage that ended at ``n`` samples, by the clock and not by these samples.
+
+        The look after the last one reached then takes place early, at ``n``, with the weight that it has unspent:
+        the weights still sum to 1 at most (Lan and DeMets 1983, Biometrika 70, 659-663: the times of looks may
+        be chosen freely, as long as the data don't choose them).  Before a first look there is none.
+        """
+        reached = self.reached(stage, n)
+        if not reached or n in reached or self.next_after(stage, n) is None:
+            return reached
+        return (*reached, n)
+
+
+def plan_looks(max_rounds: int = DEFAULT_MAX_ROUNDS) -> Looks:
+    """The schedule for at most ``max_rounds`` samples of a case in each stage: both end there.
+
+    Each look comes at about one and a half times the samples of the one before: closer ones cost more error than
+    they save rounds.
+
+    Raises:
+        ValueError: fewer than 2 rounds, from which nothing could be decided.
+    """
+    if max_rounds < 2:
+        raise ValueError(f"a verdict needs at least 2 rounds, not {max_rounds}")
+    return Looks(_geometric(FIRST_LOOK["screen"], max_rounds), _geometric(FIRST_LOOK["own"], max_rounds))
+
+
+def _geometric(first: int, last: int) -> tuple[int, ...]:
+    """Counts from ``last`` down to ``first`` by the growth, each rounded; ``last`` alone if that is less."""
+    counts = [last]
+    while round(counts[-1] / GROWTH) >= first:
+        counts.append(round(counts[-1] / GROWTH))
+    return tuple(reversed(counts))
+
+
+def p_over_looks(p_values: Sequence[float], weight: float) -> float:
+    """One p value from those of the looks so far, each of weight ``weight``: min p_k / w_k, at most 1.
+
+    Bonferroni over the looks: valid whatever rule stopped the looking, and it can only fall as looks are added.
+    1 without looks.
+    """
+    return min([1.0, *(p / weight for p in p_values)])

@@ -1,0 +1,90 @@
+"""The end of a run: samples in, comparisons out."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from comparator.assessment import Assessment, assess
+from comparator.equivalence import as_ratio
+from comparator.looks import Looks
+from comparator.mde import minimal_detectable_change
+from comparator.notes import explain
+from records import METRICS, Case, Comparison, Failure, PairSample
+
+
+def judge(
+    cases: Sequence[Case],
+    samples: Mapping[str, Sequence[PairSample]],
+    failures: Mapping[str, Failure],
+    looks: Looks,
+    alpha: float = 0.05,
+    injected: frozenset[str] = frozenset(),
+) -> list[Comparison]:
+    """The comparison of each case, in the order of ``cases``, when no more samples will come.
+
+    It repeats every verdict that ``standing`` called settled (as long as the case got no sample since), and may
+    settle more: samples beyond a case's last look take part in a closing one (``Looks.closing``).  Of a failed
+    case only samples and failure are told; of one with fewer than 2 samples the ratio, if there is one.
+
+    Raises:
+        ValueError: as ``assess``.
+    """
+    assessments = assess(cases, samples, failures, looks, alpha, closing=True)
+    flag_alpha = alpha / len(cases) * looks.weight("own") if cases else alpha
+    comparisons = []
+    for assessment in assessments:
+        case = assessment.case
+        bare = _bare(assessment, samples.get(case.id, ()), failures.get(case.id), case.id in injected)
+        bare = replace(bare, note=explain(assessment, looks, len(cases)))
+        comparisons.append(bare if bare.failure else _with_figures(bare, assessment, flag_alpha))
+    return comparisons
+
+
+def _bare(assessment: Assessment, samples: Sequence[PairSample], failure: Failure | None, injected: bool) -> Comparison:
+    """The comparison without figures."""
+    case = assessment.case
+    return Comparison(
+        case=case.id,
+        operator=case.operator,
+        direction=case.direction,
+        metric=case.metric,
+        unit=METRICS[case.metric].unit,
+        verdict=assessment.verdict,
+        ratio=None,
+        ci=None,
+        p_value=None,
+        q_value=None,
+        threshold=case.threshold,
+        mde=None,
+        control=None,
+        treatment=None,
+        rounds=len(samples),
+        decided_on=None,
+        failure=failure,
+        injected=injected,
+        samples=tuple(samples),
+    )
+
+
+def _with_figures(bare: Comparison, assessment: Assessment, flag_alpha: float) -> Comparison:
+    """The comparison with all that could be computed.
+
+    ``flag_alpha`` is the two-sided level that one look had to reach for this case alone to be flagged: it gives the
+    smallest detectable change, for a case on the screen as if its samples there had been its own.
+    """
+    course = assessment.course
+    if (figures := course.figures) is None:
+        if not bare.samples:
+            return bare
+        only = bare.samples[-1]
+        return replace(bare, ratio=as_ratio(only.log_ratio), control=only.control, treatment=only.treatment)
+    return replace(
+        bare,
+        ratio=as_ratio(figures.location.estimate),
+        ci=(as_ratio(figures.interval[0]), as_ratio(figures.interval[1])),
+        p_value=course.p_value,
+        q_value=assessment.q_value,
+        mde=minimal_detectable_change(figures.location, bare.threshold, flag_alpha),
+        control=figures.control,
+        treatment=figures.treatment,
+        decided_on=course.shown,
+    )
