@@ -229,7 +229,7 @@ def _load(proc: Path) -> float | None:
 def _pressure(proc: Path, resource: str) -> tuple[float, float] | None:
     """Share over the last 10 s and seconds since boot (https://docs.kernel.org/accounting/psi.html), of "some"."""
     for line in _text(proc / "pressure" / resource).splitlines():
-        kind, *pairs = line.split()
+        kind, *pairs = line.split() or [""]
         values = dict(pair.partition("=")[::2] for pair in pairs)
         if kind == "some":
             try:

@@ -34,12 +34,17 @@ def strict(value: Any) -> Any:
         return {strict(str(key)): strict(entry) for key, entry in value.items()}
     if isinstance(value, Sequence | Set) and not isinstance(value, bytes | bytearray):
         return [strict(entry) for entry in value]
-    return strict(str(value))
+    plain = getattr(value, "tolist", None)  # numpy's booleans and arrays
+    return strict(plain() if callable(plain) else str(value))
 
 
 def to_bytes(report: Report) -> bytes:
-    """The document in UTF-8, ending in a newline."""
-    text = json.dumps(strict(report.to_json()), ensure_ascii=False, allow_nan=False, indent=1)
+    """The document in UTF-8, ending in a newline. An interval is two numbers, or else null as a whole."""
+    document = strict(report.to_json())
+    for comparison in document["comparisons"]:
+        if None in (comparison["ci"] or ()):
+            comparison["ci"] = None
+    text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1)
     return text.encode("utf-8") + b"\n"
 
 

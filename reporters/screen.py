@@ -16,7 +16,7 @@ from reporters.screen_words import footer_lines, header_lines
 from reporters.stream import write_text
 
 NARROW = 80  # columns, wherever the output is no terminal
-_NARROWEST = 60  # narrower terminals wrap
+_NARROWEST = 76  # narrower terminals wrap
 MOST_UNCHANGED = 40  # rows of unchanged cases; of more than that, none is shown
 
 
@@ -56,7 +56,7 @@ class ScreenReporter(Reporter):
 
 
 def render(report: Report, width: int = NARROW, colour: bool = False, most_unchanged: int = MOST_UNCHANGED) -> str:
-    """The report as lines of at most ``width`` columns (60 or more), with ANSI colours if ``colour``."""
+    """The report as lines of at most ``width`` columns (76 or more), with ANSI colours if ``colour``."""
     width = max(width, _NARROWEST)
     sink = io.StringIO()
     console = Console(

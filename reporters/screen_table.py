@@ -20,12 +20,12 @@ STYLES: dict[Verdict, str] = {
     "unchanged": "dim",
 }
 _GAP = 2  # columns between two columns
-_NARROWEST_CASE = 16
+_NARROWEST_CASE = 20
 _CASE_LINES = 3
 
 
 def cases_table(comparisons: Sequence[Comparison], alpha: Any, width: int) -> Table:
-    """The table of ``comparisons``, at most ``width`` columns wide (60 or more).
+    """The table of ``comparisons``, at most ``width`` columns wide (76 or more).
 
     Case names that don't fit are folded, very long ones lose their middle.
     """

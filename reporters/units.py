@@ -20,7 +20,7 @@ def human_value(value: float | None, unit: str) -> str:
 
 
 def human_change(ratio: float | None) -> str:
-    """A ratio as a signed change, ``+5.3 %``; as a factor, ``x12.3``, from eleven-fold on."""
+    """A ratio as a signed change, ``+5.3 %``; as a factor from eleven-fold on, ``x12.3``, or just ``>x999``."""
     change = _change(ratio)
     return f"{change} %" if change[0] in "+-" and change != ABSENT else change
 
@@ -64,10 +64,14 @@ def _change(ratio: float | None) -> str:
     if ratio is None or not math.isfinite(ratio):
         return ABSENT
     percent = round((ratio - 1) * 100, 1) + 0.0  # + 0.0: no "-0.0"
-    return f"{percent:+.1f}" if percent < 1000 else f"x{ratio:.3g}"
+    if percent < 1000:
+        return f"{percent:+.1f}"
+    return f"x{ratio:.3g}" if ratio < 999.5 else ">x999"
 
 
 def _three_digits(value: float) -> str:
     size = abs(value)
+    if size >= 1e4:
+        return f"{value:.3g}"
     decimals = 2 if size < 9.995 else 1 if size < 99.95 else 0
     return f"{value:.{decimals}f}"

@@ -1,0 +1,226 @@
+"""The host's fingerprint and noise, on this host, on a made-up one, and on one that tells nothing."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from harness.host import HostMonitor, host_fingerprint, own_cpu_seconds
+
+HERTZ = os.sysconf("SC_CLK_TCK")
+
+
+def _write(folder: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
+def _made_up(folder: Path, **changes: float) -> None:
+    """A /proc with the given state; times in seconds."""
+    state = {
+        "load": 0.5,
+        "cpu_avg10": 0.0,
+        "cpu_total": 0.0,
+        "user": 0,
+        "idle": 0,
+        "steal": 0,
+        "available": 8,
+        **changes,
+    }
+    ticks = [int(state[kind] * HERTZ) if kind else 0 for kind in ("user", "", "", "idle", "", "", "", "steal", "", "")]
+    _write(
+        folder,
+        {
+            "loadavg": f"{state['load']} 0.22 0.18 1/200 4242\n",
+            "pressure/cpu": f"some avg10={state['cpu_avg10']:.2f} avg60=0.17 total={state['cpu_total'] * 1e6:.0f}\n"
+            "full avg10=0.00 avg60=0.00 avg300=0.00 total=0\n",
+            "stat": "cpu  " + " ".join(map(str, ticks)) + "\ncpu0 1 2 3 4 5 6 7 8 9 10\nintr 5\n",
+            "meminfo": f"MemTotal: 16 kB\nMemFree: 1 kB\nMemAvailable:    {state['available']} kB\n",
+            "vmstat": f"nr_free_pages 7\noom_kill {state.get('oom_kill', 0)}\n",
+        },
+    )
+
+
+class Run:
+    """A monitor on a made-up host whose clock and own CPU time are set by hand."""
+
+    def __init__(self, proc: Path) -> None:
+        self.proc = proc
+        self.now = 0.0
+        self.own = 0.0
+        self.monitor = HostMonitor(proc, interval_s=1.0, clock=lambda: self.now, own_cpu=lambda: self.own)
+
+    def at(self, now: float, own: float = 0.0, **changes: float) -> None:
+        """Move the host on."""
+        self.now, self.own = now, own
+        _made_up(self.proc, **changes)
+
+
+def test_this_hosts_fingerprint() -> None:
+    fingerprint = host_fingerprint()
+    assert json.loads(json.dumps(fingerprint, allow_nan=False)) == fingerprint
+    assert fingerprint["logical_cpus"] == os.cpu_count()
+    assert fingerprint["allowed_cpus"] == sorted(os.sched_getaffinity(0))
+    assert fingerprint["memory_total"] == psutil.virtual_memory().total
+    assert 0 < fingerprint["memory_available"] <= fingerprint["memory_total"]
+    assert fingerprint["kernel"] == f"{os.uname().sysname} {os.uname().release}"
+    assert fingerprint["machine"] == os.uname().machine
+    assert fingerprint["python"].split(".")[:2] == [str(part) for part in sys.version_info[:2]]
+
+
+def test_a_made_up_hosts_fingerprint(tmp_path: Path) -> None:
+    cpu = "devices/system/cpu"
+    _write(
+        tmp_path,
+        {
+            "cpuinfo": "processor : 0\nmodel name : Fast: CPU\nflags\t: fpu avx\n\nprocessor : 1\nmodel name : Other\n",
+            f"{cpu}/cpu0/cpufreq/scaling_governor": "powersave\n",
+            f"{cpu}/cpu1/cpufreq/scaling_governor": "performance\n",
+            f"{cpu}/cpu12/cpufreq/scaling_governor": "performance\n",
+            f"{cpu}/cpuidle/cpufreq/scaling_governor": "none of these\n",
+        },
+    )
+    fingerprint = host_fingerprint(tmp_path, tmp_path)
+    assert fingerprint["cpu_model"] == "Fast: CPU"
+    assert fingerprint["hypervisor"] is False
+    assert fingerprint["governors"] == ["performance", "powersave"]
+    (tmp_path / "cpuinfo").write_text("flags : fpu hypervisor avx\n")
+    assert host_fingerprint(tmp_path, tmp_path)["hypervisor"] is True
+
+
+def test_a_host_that_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> Any:
+        raise OSError("no")
+
+    for name in ("virtual_memory", "swap_memory", "cpu_freq"):
+        monkeypatch.setattr(psutil, name, refuse)
+    fingerprint = host_fingerprint(tmp_path, tmp_path)
+    unknown = {key for key, value in fingerprint.items() if value is None}
+    memory = {"memory_total", "memory_available", "swap_total", "swap_used"}
+    assert unknown == {"cpu_model", "governors", "frequency_mhz", "hypervisor"} | memory
+    monitor = HostMonitor(tmp_path, interval_s=0)
+    monitor.sample()
+    monitor.begin()
+    monitor.sample()
+    phases = monitor.summary()
+    assert phases["during"]["samples"] == 2
+    assert {key for key, value in phases["during"].items() if value is not None} == {"samples", "seconds"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("loadavg", ""),
+        ("loadavg", "much\n"),
+        ("pressure/cpu", "some\n"),
+        ("pressure/cpu", "some avg10=x total=y\n"),
+        ("pressure/cpu", "\n"),
+        ("stat", "cpu 1 2\n"),
+        ("stat", "cpu a b c d e f g h\n\n"),
+        ("meminfo", "MemAvailable:\n"),
+        ("vmstat", "oom_kill many\n"),
+    ],
+)
+def test_garbage_is_unknown(tmp_path: Path, name: str, text: str) -> None:
+    measures = {"loadavg": {"load"}, "pressure/cpu": {"cpu_pressure"}, "stat": {"steal", "other_cpu"}}
+    measures |= {"meminfo": {"available_memory"}, "vmstat": {"oom_kills"}}
+    run = Run(tmp_path)
+    for now in (0, 10):
+        run.at(now, user=now, idle=now)
+        _write(tmp_path, {name: text})
+        run.monitor.sample()
+    unknown = {key for key, value in run.monitor.summary()["before"].items() if value is None}
+    assert unknown == {"memory_pressure", "io_pressure"} | measures[name]
+
+
+def test_a_run_is_summed_up(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    run.at(100, load=0.25, cpu_avg10=12.5, cpu_total=5, user=50, idle=500, steal=1, available=1000)
+    run.monitor.sample()
+    run.monitor.begin()
+    # 10 s on two CPUs: 12 s busy, of which 10 are ours; 7 idle; 1 stolen; 1 s of waiting.
+    run.at(110, own=10, load=1.5, cpu_total=6, user=62, idle=507, steal=2, available=400, oom_kill=1)
+    run.monitor.sample()
+    # 30 s more: 30 busy, of which 30 ours; 30 idle; none stolen; 15 s of waiting.
+    run.at(140, own=40, load=1.0, cpu_total=21, user=92, idle=537, steal=2, available=600, oom_kill=3)
+    run.monitor.sample()
+    summary = run.monitor.summary()
+    before, during = summary["before"], summary["during"]
+    assert (before["samples"], before["seconds"], before["steal"], before["other_cpu"]) == (1, 0, None, None)
+    assert before["load"] == {"min": 0.25, "max": 0.25, "mean": 0.25}
+    assert before["cpu_pressure"] == {"min": 0.125, "max": 0.125, "mean": 0.125}
+    assert (during["samples"], during["seconds"], during["oom_kills"]) == (3, 40, 3)
+    assert during["load"] == pytest.approx({"min": 0.25, "max": 1.5, "mean": 2.75 / 3})
+    assert during["cpu_pressure"] == pytest.approx({"min": 0.1, "max": 0.5, "mean": 16 / 40})
+    assert during["steal"] == pytest.approx({"min": 0, "max": 1 / 20, "mean": 1 / 80})
+    assert during["other_cpu"] == pytest.approx({"min": 0, "max": 2 / 20, "mean": 2 / 80})
+    assert during["available_memory"] == pytest.approx({"min": 400 * 1024, "max": 1000 * 1024, "mean": 2000 * 1024 / 3})
+    assert during["memory_pressure"] is None
+    assert json.loads(json.dumps(summary, allow_nan=False)) == summary
+
+
+def test_before_can_have_several_samples(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    for now in (0, 5, 10):
+        run.at(now, cpu_total=now / 2)
+        run.monitor.sample()
+    run.at(20, cpu_total=5)
+    run.monitor.begin()
+    summary = run.monitor.summary()
+    assert (summary["before"]["samples"], summary["during"]["samples"]) == (4, 1)
+    assert summary["before"]["cpu_pressure"] == pytest.approx({"min": 0, "max": 0.5, "mean": 0.25})
+
+
+def test_samples_that_come_too_soon_are_not_taken(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    for now in (0, 0.5, 0.99, 1.0, 1.5, 2.5):
+        run.at(now)
+        run.monitor.sample()
+    assert run.monitor.summary()["before"]["samples"] == 3
+
+
+def test_without_samples_there_is_nothing(tmp_path: Path) -> None:
+    assert HostMonitor(tmp_path).summary() == {"before": None, "during": None}
+
+
+def test_shares_stay_between_0_and_1(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    run.at(0)
+    run.monitor.begin()
+    run.at(1, own=5, cpu_total=1.5, user=2)  # clocks that disagree a little
+    run.monitor.sample()
+    during = run.monitor.summary()["during"]
+    assert during["cpu_pressure"]["max"] == 1
+    assert during["other_cpu"]["min"] == 0
+
+
+def test_this_host_can_be_sampled() -> None:
+    monitor = HostMonitor(interval_s=0)
+    monitor.sample()
+    monitor.begin()
+    time.sleep(0.1)
+    monitor.sample()
+    during = monitor.summary()["during"]
+    assert during["load"]["min"] >= 0
+    assert 0 <= during["other_cpu"]["mean"] <= 1
+    assert 0 < during["available_memory"]["max"] <= psutil.virtual_memory().total
+
+
+def test_own_cpu_time_counts_children_alive_and_gone() -> None:
+    burn = "import time\nwhile time.process_time() < 0.3: pass\nprint(flush=True)\ninput()"
+    before = own_cpu_seconds()
+    with subprocess.Popen([sys.executable, "-c", burn], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        alive = own_cpu_seconds()
+        child.communicate(b"\n")
+    gone = own_cpu_seconds()
+    assert alive - before >= 0.25
+    assert gone >= alive - 0.03  # the clocks tick in 10 ms

@@ -1,0 +1,208 @@
+"""The local reporters: where report.json goes, and that no run's report is ever lost."""
+
+import json
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import report_samples as samples
+
+from records import Report, RunError
+from reporters.atomic import path_part
+from reporters.base import Reporter
+from reporters.document import read_report
+from reporters.local import LocalReporter, run_folder
+from reporters.simple_local import SimpleLocalReporter
+
+PAIR = "mxnet==1.8.0.post0..mxnet==1.9.1"
+BOTH = pytest.mark.parametrize("kind", [LocalReporter, SimpleLocalReporter])
+
+
+def _files(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def _fail(*_: Any) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def _at_once(count: int, work: Callable[[int], Any]) -> None:
+    """Run ``work`` in ``count`` threads that start together."""
+    barrier = threading.Barrier(count)
+
+    def one(number: int) -> None:
+        barrier.wait()
+        work(number)
+
+    threads = [threading.Thread(target=one, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def test_the_local_hierarchy(tmp_path: Path) -> None:
+    line = LocalReporter(tmp_path / "new").report(samples.report())
+    path = tmp_path / "new/mxnet/cpu/conv/2024/02/29" / PAIR / "0/report.json"
+    assert line == f"report: {path}"
+    assert read_report(path) == samples.report()
+
+
+def test_numbers_count_on_and_nothing_is_overwritten(tmp_path: Path) -> None:
+    reporter = LocalReporter(tmp_path)
+    for number in range(12):
+        reporter.report(samples.report(id=f"run{number}"))
+    folder = run_folder(tmp_path, samples.report())
+    assert sorted(map(int, os.listdir(folder))) == list(range(12))
+    assert [read_report(folder / str(number) / "report.json").run["id"] for number in range(12)] == [
+        f"run{number}" for number in range(12)
+    ]
+
+
+def test_the_number_after_the_highest_is_taken(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path, samples.report())
+    for name in ("3", "x", "²"):
+        (folder / name).mkdir(parents=True)
+    assert LocalReporter(tmp_path).report(samples.report()) == f"report: {folder / '4/report.json'}"
+
+
+def test_two_that_saw_the_same_numbers_get_different_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "listdir", lambda _: [])  # as if nobody else had come yet
+    lines = [LocalReporter(tmp_path).report(samples.report()) for _ in range(3)]
+    assert [line.split("/")[-2] for line in lines] == ["0", "1", "2"]
+
+
+def test_at_once_every_run_gets_a_folder(tmp_path: Path) -> None:
+    _at_once(16, lambda number: LocalReporter(tmp_path).report(samples.report(id=str(number))))
+    folder = run_folder(tmp_path, samples.report())
+    assert sorted(map(int, os.listdir(folder))) == list(range(16))
+    assert {read_report(path).run["id"] for path in folder.glob("*/report.json")} == set(map(str, range(16)))
+
+
+@pytest.mark.parametrize(
+    ("started", "finished", "date"),
+    [
+        ("2024-02-29T23:30:00+00:00", None, "2024/02/29"),
+        ("2024-02-29T23:30:00-05:00", None, "2024/03/01"),
+        ("2024-02-29T23:30:00", None, "2024/02/29"),
+        ("soon", "2024-03-01T00:00:01Z", "2024/03/01"),
+        (None, None, "0000/00/00"),
+    ],
+)
+def test_the_date_is_that_of_the_start_in_utc(
+    tmp_path: Path, started: str | None, finished: str | None, date: str
+) -> None:
+    folder = run_folder(tmp_path, samples.report(started=started, finished=finished))
+    assert folder == tmp_path / "mxnet/cpu/conv" / date / PAIR
+
+
+@pytest.mark.parametrize(
+    "name", ["../../etc", "/etc/passwd", "..", ".", "", "a/../../b", "x\0y", "\n", "-rf", "~", "é" * 300, "a" * 5000]
+)
+def test_odd_names_stay_below_the_directory(tmp_path: Path, name: str) -> None:
+    directory = tmp_path / "reports"
+    odd = samples.report(framework=name, platform=name, spec=name, id=name, user_identifier=name)
+    odd = replace(odd, control=replace(odd.control, requested=name), treatment=replace(odd.treatment, requested=name))
+    LocalReporter(directory).report(odd)
+    simple = SimpleLocalReporter(directory)
+    simple.report(odd)
+    simple.report(odd)
+    assert os.listdir(tmp_path) == ["reports"]
+    assert len(_files(directory)) == 3
+    (path,) = list(directory.rglob("0/report.json"))
+    assert len(path.relative_to(directory).parts) == 9
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        ("mxnet==1.9.1", "mxnet==1.9.1"),
+        ("/opt/env one/bin/python", "_opt_env_one_bin_python"),
+        ("..", "_"),
+        (".hidden", "_hidden"),
+        ("", "_"),
+        ("-rf", "_rf"),
+    ],
+)
+def test_path_parts(name: str, part: str) -> None:
+    assert path_part(name) == part
+
+
+def test_long_path_parts_are_cut_but_stay_apart() -> None:
+    first, second = path_part("a" * 200 + "1"), path_part("a" * 200 + "2")
+    assert first != second
+    assert len(first) == len(second) == 80
+
+
+def test_the_simple_local_reporter_writes_in_one_place(tmp_path: Path) -> None:
+    assert SimpleLocalReporter(tmp_path).report(samples.report()) == f"report: {tmp_path / 'report.json'}"
+    assert _files(tmp_path) == ["report.json"]
+    assert read_report(tmp_path / "report.json") == samples.report()
+
+
+def test_the_simple_local_reporter_keeps_users_apart(tmp_path: Path) -> None:
+    SimpleLocalReporter(tmp_path).report(samples.report(user_identifier="nightly 7"))
+    assert _files(tmp_path) == ["nightly_7/report.json"]
+
+
+def test_an_earlier_report_is_kept_under_its_own_run_id(tmp_path: Path) -> None:
+    reporter = SimpleLocalReporter(tmp_path)
+    for run_id in ("a", "b", "a", "a"):
+        reporter.report(samples.report(id=run_id, wall_s=float(len(os.listdir(tmp_path)))))
+    assert _files(tmp_path) == ["report-a-1.json", "report-a.json", "report-b.json", "report.json"]
+    kept = [(read_report(path).run["id"], read_report(path).run["wall_s"]) for path in sorted(tmp_path.iterdir())]
+    assert kept == [("a", 2.0), ("a", 0.0), ("b", 1.0), ("a", 3.0)]
+
+
+def test_what_is_no_report_is_kept_too(tmp_path: Path) -> None:
+    (tmp_path / "report.json").write_text("precious")
+    SimpleLocalReporter(tmp_path).report(samples.report())
+    assert (tmp_path / "report-unknown.json").read_text() == "precious"
+
+
+def test_at_once_no_report_is_lost(tmp_path: Path) -> None:
+    _at_once(12, lambda number: SimpleLocalReporter(tmp_path).report(samples.report(id=str(number))))
+    assert len(_files(tmp_path)) == 12
+    assert {read_report(path).run["id"] for path in tmp_path.iterdir()} == set(map(str, range(12)))
+
+
+def test_a_failed_simple_write_leaves_all_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reporter = SimpleLocalReporter(tmp_path)
+    reporter.report(samples.report(id="old"))
+    monkeypatch.setattr(os, "fsync", _fail)
+    with pytest.raises(RunError, match="No space left on device"):
+        reporter.report(samples.report(id="new"))
+    monkeypatch.undo()
+    assert _files(tmp_path) == ["report.json"]
+    assert read_report(tmp_path / "report.json").run["id"] == "old"
+
+
+def test_a_failed_local_write_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", _fail)
+    with pytest.raises(RunError, match="No space left on device"):
+        LocalReporter(tmp_path).report(samples.report())
+    assert os.listdir(run_folder(tmp_path, samples.report())) == []
+
+
+@BOTH
+def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path, kind: Callable[[Path], Reporter]) -> None:
+    (tmp_path / "file").write_text("in the way")
+    reporter = kind(tmp_path / "file" / "below")
+    with pytest.raises(RunError) as raised:
+        reporter.report(samples.report())
+    assert str(tmp_path / "file" / "below") in str(raised.value)
+    assert f"give --{reporter.option} a folder that can be written" in str(raised.value)
+    assert raised.value.exit_code == 3
+
+
+@BOTH
+def test_what_both_write_is_the_same_document(tmp_path: Path, kind: Callable[[Path], Reporter]) -> None:
+    report: Report = samples.report()
+    line = kind(tmp_path).report(report)
+    assert line is not None
+    document = json.loads(Path(line.removeprefix("report: ")).read_text())
+    assert document == json.loads(json.dumps(report.to_json()))

@@ -1,0 +1,317 @@
+"""The two screen reporters: what they print, in what order, in how many columns."""
+
+import io
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import report_samples as samples
+from rich.cells import cell_len
+
+from records import Comparison, Failure
+from reporters.screen import ScreenReporter, render, wants_colour
+from reporters.simple_screen import COLUMNS, SimpleScreenReporter, tab_separated
+
+ROOT = Path(__file__).resolve().parents[2]
+WHOLE_SCREEN = """\
+spec       conv mxnet cpu
+control    mxnet==1.8.0.post0 (mxnet 1.8.0, Python 3.11.7) digest aaaaaaaaaaaa
+treatment  mxnet==1.9.1 (mxnet 1.9.1, Python 3.11.7) digest bbbbbbbbbbbb
+host       AMD EPYC, 2 CPUs, 24 GiB, Linux 6.1
+
+case                   change         95 % CI  control  rounds    mde
+regressed (2)
+much slower             x12.3  [x12.2, x12.5]   123 us      12  1.2 %
+slower                 +5.3 %    [+4.2, +6.4]   123 us      12  1.2 %
+failed (1)
+broken                      -               -        -       0      -
+inconclusive (1)
+unclear                +1.0 %    [+0.0, +2.0]   123 us      12  1.2 %
+  two modes
+improved (1)
+faster                -50.0 %  [-50.5, -49.5]  2.35 ms      12  1.2 %
+unchanged (1)
+steady                 +0.1 %    [-0.9, +1.1]   123 us      12  1.2 %
+
+2 regressed, 1 failed, 1 inconclusive, 1 improved, 1 unchanged
+threshold 2.0 %, alpha 0.05, seed 7, 12 rounds, 3 min 50 s
+failures:
+  broken: treatment: crash: the worker died of SIGSEGV
+    last words: Segmentation fault: 11
+"""
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        """It is."""
+        return True
+
+
+def _cases(count: int, name: str = "case") -> list[Comparison]:
+    return [samples.comparison(f"{name}{number:03d}") for number in range(count)]
+
+
+def _positions(text: str, words: Sequence[str]) -> list[int]:
+    return [text.index(f"\n{word}") for word in words]
+
+
+def test_the_whole_screen() -> None:
+    assert render(samples.report()) == WHOLE_SCREEN
+
+
+def test_the_worst_comes_first_by_size() -> None:
+    cases = [
+        samples.comparison("r-small", "regressed", 1.03),
+        samples.comparison("i-small", "improved", 0.9),
+        samples.comparison("r-big", "regressed", 3.0),
+        samples.comparison("i-big", "improved", 0.2),
+        samples.comparison("q-none", "inconclusive", None),
+        samples.comparison("q-some", "inconclusive", 0.95),
+        samples.comparison("u-b"),
+        samples.comparison("u-a"),
+        samples.failed("f"),
+        samples.comparison("r-endless", "regressed", float("inf")),
+    ]
+    order = ["r-endless", "r-big", "r-small", "f", "q-some", "q-none", "i-big", "i-small", "u-a", "u-b"]
+    text = render(samples.report(cases))
+    assert _positions(text, order) == sorted(_positions(text, order))
+
+
+@pytest.mark.parametrize("width", [76, 80, 100, 200])
+def test_nothing_is_wider_than_the_screen(width: int) -> None:
+    long = "nd.Convolution(" + "1x3x224x224," * 16 + ")"
+    words = "a reason without end " * 40
+    cases = [
+        *samples.EVERY_VERDICT,
+        samples.comparison("x" * 200, "regressed", 123456.789, ci=(1e-9, 1e9), mde=1e9, control=9.99e18),
+        samples.comparison(long, "regressed", 2.0, injected=True, note="a note " * 60),
+        samples.comparison("大" * 100, "improved", 0.5),
+        samples.failed(long + "b", Failure("both", "error", words, "y" * 900)),
+    ]
+    incident = {**samples.INCIDENT, "case_id": "z" * 200, "consequence": words}
+    report = samples.report(cases, spec="s" * 300, incidents=[incident], complete=False, inject=0.05)
+    lines = render(report, width).splitlines()
+    assert max(map(cell_len, lines)) <= width
+    assert len(lines) < 110
+    assert all("…" not in line for line in lines)
+
+
+def test_a_long_case_keeps_its_ends() -> None:
+    name = "conv2d_" + "x" * 186 + "_float32"
+    assert len(name) > 200
+    lines = render(samples.report([samples.comparison(name)])).splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith("conv2d_"))
+    assert lines[start].endswith("  +0.1 %  [-0.9, +1.1]   123 us      12  1.2 %")
+    assert lines[start + 2].startswith("  ")
+    assert lines[start + 2].endswith("_float32")
+    assert "..." in "".join(lines[start : start + 3])
+
+
+def test_a_case_that_fits_in_three_lines_is_whole() -> None:
+    name = "nd.Convolution(1x3x224x224,kernel=3x3,stride=2x2).forward.float32.cpu"
+    lines = render(samples.report([samples.comparison(name)])).splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith("nd.Conv"))
+    assert lines[start].split("  ")[0] + "".join(line.strip() for line in lines[start + 1 : start + 3]) == name
+
+
+def test_cases_that_would_look_alike_are_told_apart() -> None:
+    names = ["a" * 100 + middle + "b" * 100 for middle in ("ONE", "TWO")]
+    text = render(samples.report([samples.comparison(name) for name in names]))
+    assert "ONE" in text
+    assert "TWO" in text
+
+
+def test_many_unchanged_are_left_out_and_that_is_said() -> None:
+    text = render(samples.report([*_cases(41), samples.comparison("bad", "regressed", 2.0)]))
+    assert "case000" not in text
+    assert "\nbad " in text
+    assert "not shown: the 41 unchanged" in text
+    assert "1 regressed, 0 failed, 0 inconclusive, 0 improved, 41 unchanged" in text
+
+
+def test_some_unchanged_are_all_shown() -> None:
+    text = render(samples.report(_cases(40)))
+    assert all(f"\ncase{number:03d} " in text for number in range(40))
+    assert "not shown" not in text
+
+
+def test_only_unchanged_but_many() -> None:
+    text = render(samples.report(_cases(50)))
+    assert "0 regressed, 0 failed, 0 inconclusive, 0 improved, 50 unchanged" in text
+    assert "change " not in text
+
+
+def test_no_case_at_all() -> None:
+    assert "0 regressed, 0 failed, 0 inconclusive, 0 improved, 0 unchanged" in render(samples.report([]))
+
+
+def test_a_run_without_its_keys_is_still_told() -> None:
+    report = samples.report()
+    bare = type(report)({}, report.control, report.treatment, {}, report.comparisons)
+    text = render(bare)
+    assert "\nmuch slower" in text
+    assert "      CI  control" in text
+    assert "host       unknown CPU" in text
+
+
+def test_incidents_are_said() -> None:
+    text = render(samples.report(incidents=[samples.INCIDENT, {**samples.INCIDENT, "case_id": None}]))
+    assert "  round 3, nd.topk: control: killed: SIGKILL from outside\n    then: a new worker took its place\n" in text
+    assert "  round 3, starting up: control: killed" in text
+
+
+def test_of_many_failures_the_rest_is_counted() -> None:
+    text = render(samples.report([samples.failed(f"f{number:02d}") for number in range(23)]))
+    assert "\n  f19: treatment: crash" in text
+    assert "\n  f20: treatment: crash" not in text
+    assert "not shown: 3 more failures" in text
+    assert "\nf22 " in text  # its row is there all the same
+
+
+def test_an_incomplete_run_says_so() -> None:
+    assert "NOT COMPLETE: the run was interrupted or out of time" in render(samples.report(complete=False))
+    assert "NOT COMPLETE" not in render(samples.report())
+
+
+def test_a_busy_host_is_said() -> None:
+    report = samples.report()
+    noise = {"other_cpu": {"mean": 0.23}, "steal": {"mean": 0.01}}
+    busy = type(report)(report.run, report.control, report.treatment, {**report.host, "during": noise}, ())
+    assert "busy host  other processes took 23.0 % of the CPUs\n" in render(busy)
+    assert "busy" not in render(report)
+
+
+def _injected_cases() -> list[Comparison]:
+    return [
+        *(samples.comparison(f"found{number}", "regressed", 1.05, injected=True) for number in range(9)),
+        samples.comparison("missed", "inconclusive", 1.02, injected=True),
+        *_cases(10, "clean"),
+    ]
+
+
+def test_the_last_line_is_what_became_of_the_injection() -> None:
+    line = "injected +5 %: found 9 of 10, missed 1; false alarms 0 of 10"
+    report = samples.report(_injected_cases(), inject=0.05)
+    assert render(report).splitlines()[-1] == line
+    assert list(tab_separated(report))[-1] == f"# {line}"
+
+
+def test_injected_cases_are_marked() -> None:
+    report = samples.report([samples.comparison("one", "regressed", 2.0, injected=True), samples.comparison("two")])
+    assert "1.2 %\n  injected\nunchanged" in render(report)
+
+
+def test_failed_cases_are_counted_apart_and_false_alarms_go_both_ways() -> None:
+    cases = [
+        samples.comparison("found", "regressed", 1.1, injected=True),
+        samples.comparison("lost", "improved", 0.9, injected=True),
+        samples.failed("broken", injected=True),
+        samples.failed("also broken"),
+        samples.comparison("alarm", "regressed", 1.1),
+        samples.comparison("another", "improved", 0.9),
+        samples.comparison("clean", "inconclusive"),
+    ]
+    last = render(samples.report(cases, inject=0.1)).splitlines()[-1]
+    assert last == "injected +10 %: found 1 of 2, missed 1; false alarms 2 of 3; failed 2"
+
+
+def test_no_colours_where_there_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "200")
+    stream = io.StringIO()
+    ScreenReporter(stream).report(samples.report())
+    assert stream.getvalue() == WHOLE_SCREEN
+
+
+def test_colours_on_a_terminal_and_when_forced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    for stream, colour in ((Terminal(), None), (io.StringIO(), True)):
+        ScreenReporter(stream, colour=colour).report(samples.report())
+        assert "\x1b[1;31mregressed (2)" in stream.getvalue()
+        assert "\x1b[32mimproved (1)" in stream.getvalue()
+
+
+def test_no_color_is_honoured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    stream = Terminal()
+    ScreenReporter(stream).report(samples.report())
+    assert stream.getvalue() == WHOLE_SCREEN
+    assert not wants_colour(stream, {"TERM": "dumb"})
+    assert wants_colour(stream, {"TERM": "xterm", "NO_COLOR": ""})
+
+
+def test_texts_from_a_worker_cannot_control_the_terminal() -> None:
+    nasty = "\x1b]0;title\x07\x1b[2J\r[bold]x[/bold] :smile:\udc80"
+    case = samples.failed(nasty, Failure("both", "error", nasty, nasty))
+    for text in (render(samples.report([case])), "\n".join(tab_separated(samples.report([case])))):
+        assert not any(char in text for char in "\x1b\x07\r\udc80")
+        assert "\\x1b[2J" in text
+        assert "[bold]x[/bold] :smile:" in text.replace("\n  ", " ").replace("  ", " ")
+
+
+def test_a_stream_that_lacks_characters_gets_escapes() -> None:
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding="ascii")
+    ScreenReporter(stream).report(samples.report([samples.comparison("größe")]))
+    assert b"gr\\xf6\\xdfe" in raw.getvalue()
+
+
+def test_tab_separated_lines_have_full_precision() -> None:
+    lines = list(tab_separated(samples.report([samples.comparison("a", "regressed", 1.0530000000000002)])))
+    assert lines[0] == "#" + "\t".join(COLUMNS)
+    row = dict(zip(COLUMNS, lines[1].split("\t"), strict=True))
+    assert row["verdict"] == "regressed"
+    assert float(row["ratio"]) == 1.0530000000000002
+    assert float(row["ci_high"]) == 1.0530000000000002 * 1.01
+    assert (row["unit"], row["rounds"], row["injected"], row["failure_kind"]) == ("ns", "12", "false", "")
+    assert len(lines) == 2
+
+
+def test_tab_separated_lines_keep_the_reports_order_and_lose_none() -> None:
+    lines = list(tab_separated(samples.report([*samples.EVERY_VERDICT, *_cases(100)])))
+    assert [line.split("\t")[1] for line in lines[1:]] == [
+        *(one.case for one in samples.EVERY_VERDICT),
+        *(f"case{number:03d}" for number in range(100)),
+    ]
+
+
+def test_texts_cannot_break_a_tab_separated_line() -> None:
+    failure = Failure("control", "error", "tab\there\nnew\rback\\slash")
+    nan = samples.comparison("b\tb", "inconclusive", float("nan"), ci=None, p_value=None)
+    lines = list(tab_separated(samples.report([samples.failed("a\nb", failure), nan])))
+    assert [len(line.split("\t")) for line in lines] == [len(COLUMNS)] * 3
+    first, second = (dict(zip(COLUMNS, line.split("\t"), strict=True)) for line in lines[1:])
+    assert first["case"] == "a\\nb"
+    assert first["failure_reason"] == "tab\\there\\nnew\\rback\\\\slash"
+    assert (second["case"], second["ratio"], second["ci_low"], second["p_value"]) == ("b\\tb", "", "", "")
+
+
+def test_an_incomplete_run_says_so_in_a_comment() -> None:
+    assert list(tab_separated(samples.report([], complete=False)))[1].startswith("# not complete")
+
+
+@pytest.mark.parametrize("kind", [ScreenReporter, SimpleScreenReporter])
+def test_a_reader_that_goes_away_is_no_error(kind: type) -> None:
+    program = (
+        "import sys, time\n"
+        f"sys.path[:0] = [{str(ROOT)!r}, {str(Path(__file__).parent)!r}]\n"
+        "import report_samples as samples\n"
+        f"from {kind.__module__} import {kind.__name__}\n"
+        "sys.stdin.read()\n"
+        f"{kind.__name__}().report(samples.report([samples.failed(f'case{{n}}') for n in range(5000)]))\n"
+        "print('more')\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    process.stdout = None
+    _, errors = process.communicate(b"go", timeout=60)
+    assert (process.returncode, errors) == (0, b"")

@@ -1,0 +1,95 @@
+"""Telling all reporters, and choosing them by options."""
+
+import argparse
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import pytest
+import report_samples as samples
+
+from records import Report, UsageError
+from reporters import REPORTERS, Reporter, add_reporter_options, chosen_reporters, report_all
+from reporters.local import LocalReporter
+from reporters.screen import ScreenReporter
+from reporters.simple_local import SimpleLocalReporter
+from reporters.simple_screen import SimpleScreenReporter
+
+
+class Broken(Reporter):
+    """A reporter with a bug."""
+
+    option: ClassVar[str] = "broken_reporter"
+    help: ClassVar[str] = "fails"
+
+    @classmethod
+    def from_option(cls, value: str | None) -> Self:
+        """Make one."""
+        return cls()
+
+    def report(self, report: Report) -> str | None:
+        """Fail as a bug would."""
+        raise ZeroDivisionError("oops")
+
+
+class Interrupted(Broken):
+    """A reporter during which the user presses Ctrl-C."""
+
+    def report(self, report: Report) -> str | None:
+        """Be interrupted."""
+        raise KeyboardInterrupt
+
+
+def _options(*words: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    add_reporter_options(parser)
+    return parser.parse_args(words)
+
+
+def _kinds(*words: str, terminal: bool) -> list[Any]:
+    return [type(one) for one in chosen_reporters(_options(*words), terminal)]
+
+
+def test_one_that_fails_stops_no_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("")
+    told = report_all(
+        [Broken(), LocalReporter(tmp_path / "file"), SimpleScreenReporter(), SimpleLocalReporter(tmp_path)],
+        samples.report(),
+    )
+    assert told.lines == (f"report: {tmp_path / 'report.json'}",)
+    assert told.failures[0] == "--broken_reporter failed: ZeroDivisionError: oops"
+    assert told.failures[1].startswith(f"--local_reporter failed: cannot write below {tmp_path / 'file'}")
+    assert len(told.failures) == 2
+    assert "much slower" in capsys.readouterr().out
+
+
+def test_an_interrupt_is_no_failure_of_a_reporter() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        report_all([Interrupted()], samples.report())
+
+
+def test_options_choose_reporters(tmp_path: Path) -> None:
+    words = ("--screen_reporter", "--local_reporter", str(tmp_path / "a"), "--simple_local_reporter", str(tmp_path))
+    screen, local, simple = chosen_reporters(_options(*words), terminal=False)
+    assert isinstance(screen, ScreenReporter)
+    assert isinstance(local, LocalReporter)
+    assert local.directory == tmp_path / "a"
+    assert isinstance(simple, SimpleLocalReporter)
+    assert simple.directory == tmp_path
+
+
+def test_defaults() -> None:
+    assert _kinds(terminal=True) == [ScreenReporter]
+    assert _kinds(terminal=False) == [SimpleScreenReporter]
+    assert _kinds("--simple_screen_reporter", terminal=True) == [SimpleScreenReporter]
+    assert _kinds("--local_reporter", "d", terminal=True) == [ScreenReporter, LocalReporter]
+    assert _kinds("--local_reporter", "d", terminal=False) == [LocalReporter]
+
+
+def test_an_empty_directory_is_refused() -> None:
+    with pytest.raises(UsageError, match="--local_reporter needs a DIR"):
+        chosen_reporters(_options("--local_reporter", ""), terminal=False)
+
+
+def test_every_reporter_has_an_option_of_its_own() -> None:
+    assert len({one.option for one in REPORTERS}) == len(REPORTERS)
+    assert all(getattr(_options(), one.option) in (None, False) for one in REPORTERS)

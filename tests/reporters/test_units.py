@@ -1,0 +1,104 @@
+"""Numbers and texts as people read them."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from reporters.text import escaped, fold, folded_names, last_line, printable, shorten
+from reporters.units import human_change, human_duration, human_interval, human_share, human_size, human_value
+
+texts = st.text(st.characters(codec="utf-8"), max_size=120)
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "want"),
+    [
+        (0.5, "ns", "0.50 ns"),
+        (14.8, "ns", "14.8 ns"),
+        (999.4, "ns", "999 ns"),
+        (999.6, "ns", "1.00 us"),
+        (34_567.0, "ns", "34.6 us"),
+        (9_999_999.0, "ns", "10.0 ms"),
+        (1.5e9, "ns", "1.50 s"),
+        (2e12, "ns", "2000 s"),
+        (1e15, "ns", "1e+06 s"),
+        (12_345.6, "kB", "1.23e+04 kB"),
+        (None, "ns", "-"),
+        (math.nan, "ns", "-"),
+    ],
+)
+def test_values(value: float | None, unit: str, want: str) -> None:
+    assert human_value(value, unit) == want
+
+
+@pytest.mark.parametrize(
+    ("ratio", "want"),
+    [
+        (1.053, "+5.3 %"),
+        (0.5, "-50.0 %"),
+        (1.0, "+0.0 %"),
+        (0.99999, "+0.0 %"),
+        (10.5, "+950.0 %"),
+        (12.34, "x12.3"),
+        (1e6, ">x999"),
+        (0.0, "-100.0 %"),
+        (None, "-"),
+        (math.inf, "-"),
+    ],
+)
+def test_changes(ratio: float | None, want: str) -> None:
+    assert human_change(ratio) == want
+
+
+def test_other_numbers() -> None:
+    assert human_interval((1.041, 1.064)) == "[+4.1, +6.4]"
+    assert human_interval((0.9, math.inf)) == "[-10.0, -]"
+    assert human_interval(None) == "-"
+    assert [human_share(share) for share in (0.021, 12.0, None, math.inf)] == ["2.1 %", ">999 %", "-", "-"]
+    assert [human_size(size) for size in (0, 1536, 25276510208, None)] == ["0 B", "1.5 KiB", "23.5 GiB", "-"]
+    durations = (0.25, 59.96, 60, 192, 3725, math.nan)
+    assert [human_duration(one) for one in durations] == [
+        "0.25 s",
+        "1 min 0 s",
+        "1 min 0 s",
+        "3 min 12 s",
+        "1 h 2 min",
+        "-",
+    ]
+
+
+@given(text=texts, width=st.integers(3, 40))
+def test_shortened_texts_fit_and_keep_their_ends(text: str, width: int) -> None:
+    short = shorten(printable(text), width)
+    assert cell_len(short) <= width
+    assert short == printable(text) or "..." in short
+
+
+@given(text=texts, width=st.integers(2, 40))
+def test_folding_loses_nothing_but_spaces(text: str, width: int) -> None:
+    clean = printable(text)
+    lines = fold(clean, width)
+    assert all(cell_len(line) <= width for line in lines)
+    assert "".join(lines).replace(" ", "") == clean.replace(" ", "")
+
+
+@given(names=st.lists(st.text("ab大", max_size=150), unique=True, max_size=6))
+def test_no_two_names_look_alike(names: list[str]) -> None:
+    shown = folded_names(names, 20, 3)
+    assert len({tuple(rows) for rows in shown.values()}) == len(names)
+    assert all(cell_len(row) <= 20 for rows in shown.values() for row in rows)
+
+
+@given(text=st.text())
+def test_an_escaped_text_is_one_field_that_can_be_read_back(text: str) -> None:
+    field = escaped(text)
+    assert field.isprintable()
+    back = "".join(char if ord(char) < 128 else f"\\U{ord(char):08x}" for char in field)
+    assert back.encode("ascii").decode("unicode_escape") == text
+
+
+def test_last_lines() -> None:
+    assert [last_line(text) for text in ("", "\n \n", "a", "a\n b \n\n", "a\rb")] == ["", "", "a", "b", "b"]
