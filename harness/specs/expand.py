@@ -1,0 +1,146 @@
+"""From a spec to cases: settings resolved from the nearest level, names made, uniqueness checked."""
+
+import fnmatch
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
+
+from harness.specs.model import CaseSettings, Inputs, Settings, Spec, Test
+from harness.specs.values import Tensor
+from records import Case, Direction, UsageError
+
+DEFAULT_DTYPE = "float32"
+DEFAULT_CONTEXT = "cpu"
+DEFAULT_METRIC = "time"
+DEFAULT_THRESHOLD = 0.02
+DEFAULT_TIMEOUT_S = 60.0
+MAX_NAME = 200  # with placeholders filled in: file systems end at 255
+
+
+def expand_cases(spec: Spec, *, threshold: float | None = None) -> list[Case]:
+    """All cases of a spec, in the file's order.
+
+    ``threshold`` (a share) is the command line's: it holds where the spec doesn't say one.
+
+    Raises:
+        UsageError: two cases have one id, or an identifier asks for a shape where there is none.
+    """
+    cases: dict[str, Case] = {}
+    origins: dict[str, str] = {}
+    for number, test in enumerate(spec.tests):
+        several = isinstance(test.inputs, list)
+        for index, inputs in enumerate(test.inputs if isinstance(test.inputs, list) else [test.inputs]):
+            origin = f"tests[{number}].inputs" + (f"[{index}]" if several else "")
+            for case in _cases_of(spec.defaults, test, inputs, index, origin, threshold):
+                if case.id in cases:
+                    raise _not_unique(case.id, origins[case.id], origin)
+                cases[case.id] = case
+                origins[case.id] = origin
+    return list(cases.values())
+
+
+def select_cases(cases: Sequence[Case], patterns: Sequence[str]) -> list[Case]:
+    """Those cases whose id matches any pattern: a glob over the whole id, or, without ``*?[``, a part of it.
+
+    Raises:
+        UsageError: a pattern matches none.
+    """
+    chosen: set[str] = set()
+    for pattern in patterns:
+        glob = pattern if re.search(r"[*?[]", pattern) else f"*{pattern}*"
+        found = {case.id for case in cases if fnmatch.fnmatchcase(case.id, glob)}
+        if not found:
+            raise UsageError(f"no case matches {pattern!r}: the first of {len(cases)} is {cases[0].id}")
+        chosen |= found
+    return [case for case in cases if case.id in chosen]
+
+
+def _cases_of(
+    defaults: Settings, test: Test, inputs: Inputs, index: int, origin: str, threshold: float | None
+) -> Iterator[Case]:
+    """The cases of one input: one for each direction."""
+    own = inputs.case or CaseSettings()
+    levels = (own, test, defaults)
+    dtype = _nearest(levels, "dtype") or DEFAULT_DTYPE
+    context = _nearest(levels, "context") or DEFAULT_CONTEXT
+    metric = _nearest(levels, "metric") or DEFAULT_METRIC
+    fallback = DEFAULT_THRESHOLD if threshold is None else threshold
+    share, timeout = _nearest(levels, "threshold"), _nearest(levels, "timeout")
+    template = own.identifier or test.identifier or test.operator.rpartition(".")[2].lower().lstrip("_") + "_{ID}"
+    for direction in _directions(levels):
+        fields = {
+            "ID": str(index),
+            "OPERATOR": test.operator,
+            "DTYPE": dtype,
+            "CONTEXT": _compact(context),
+            "DIRECTION": direction,
+        }
+        if "{SHAPE}" in template:
+            fields["SHAPE"] = _first_shape(inputs, origin)
+        case_id = _case_id(template, fields, metric)
+        if len(case_id.partition("/")[0]) > MAX_NAME:
+            raise UsageError(f"{origin} gets a name of more than {MAX_NAME} characters: use a shorter identifier")
+        yield Case(
+            id=case_id,
+            operator=test.operator,
+            direction=direction,
+            inputs=_plain(inputs),
+            dtype=dtype,
+            context=context,
+            threshold=fallback if share is None else share,
+            timeout_s=DEFAULT_TIMEOUT_S if timeout is None else timeout,
+            metric=metric,
+        )
+
+
+def _nearest(levels: Sequence[Settings], field: str) -> Any:
+    """The field's value at the first level that says it, or None."""
+    return next((value for level in levels if (value := getattr(level, field)) is not None), None)
+
+
+def _directions(levels: Sequence[Settings]) -> tuple[Direction, ...]:
+    for level in levels:
+        if level.directions is not None:
+            return cast(tuple[Direction, ...], tuple(level.directions))
+        if level.run_backward is not None:
+            return ("forward", "backward") if level.run_backward else ("forward",)
+    return ("forward",)
+
+
+def _case_id(template: str, fields: dict[str, str], metric: str) -> str:
+    """``identifier[/dtype][/context][/metric]/direction``: what is usual, or in the identifier, is left out."""
+    parts = [re.sub(r"\{([A-Z]+)\}", lambda found: fields[found[1]], template)]
+    if fields["DTYPE"] != DEFAULT_DTYPE and "{DTYPE}" not in template:
+        parts.append(fields["DTYPE"])
+    if fields["CONTEXT"] != DEFAULT_CONTEXT and "{CONTEXT}" not in template:
+        parts.append(fields["CONTEXT"])
+    if metric != DEFAULT_METRIC:
+        parts.append(metric)
+    return "/".join([*parts, fields["DIRECTION"]])
+
+
+def _compact(context: str) -> str:
+    """``gpu(0)`` as ``gpu0``."""
+    return context.replace("(", "").replace(")", "")
+
+
+def _first_shape(inputs: Inputs, origin: str) -> str:
+    """The first tensor's shape as ``1x3x64x64``."""
+    for value in [*(inputs.args or []), *(inputs.__pydantic_extra__ or {}).values()]:
+        candidate = value.shape if isinstance(value, Tensor) else value
+        if isinstance(candidate, list):
+            first = candidate[0] if candidate and isinstance(candidate[0], list) else candidate
+            return "x".join(str(size) for size in first) or "scalar"
+    raise UsageError(f"{origin} has no shape for {{SHAPE}} in the identifier: use another placeholder")
+
+
+def _plain(inputs: Inputs) -> dict[str, Any]:
+    """The arguments as the JSON data that they were written as."""
+    return inputs.model_dump(exclude={"case"}, exclude_unset=True)
+
+
+def _not_unique(case_id: str, first: str, second: str) -> UsageError:
+    test = first.partition(".")[0]
+    if test == second.partition(".")[0]:
+        return UsageError(f"{second} and {first} have one id, {case_id}: add {{ID}} to the identifier of {test}")
+    return UsageError(f"{second} and {first} have one id, {case_id}: give their tests different identifiers")

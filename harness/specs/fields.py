@@ -1,0 +1,121 @@
+"""The small types of a spec's fields: names, dtypes, contexts, thresholds; each says its own mend."""
+
+import re
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, WithJsonSchema
+
+DTYPES = ("float16", "float32", "float64", "int8", "int32", "int64", "uint8", "bool")
+PLACEHOLDERS = ("ID", "OPERATOR", "DTYPE", "CONTEXT", "DIRECTION", "SHAPE")
+
+# Where operators live. No other module can be reached from a spec: not the framework's own, let alone os.
+NAMESPACES = {
+    "nd": ("contrib", "linalg", "random", "image", "sparse", "op", "_internal"),
+    "np": ("linalg", "random"),
+    "npx": ("image", "random"),
+}
+# Functions in those namespaces that read or write files instead of computing.
+NOT_OPERATORS = ("load", "load_frombuffer", "save", "savez", "imread")
+
+_NAME = r"_?[A-Za-z][A-Za-z0-9_]*"
+_ROOTS = "|".join(rf"{root}(\.({'|'.join(inner)}))?" for root, inner in NAMESPACES.items())
+OPERATOR_PATTERN = rf"^(?!.{{101}})({_ROOTS})\.(?!({'|'.join(NOT_OPERATORS)})$){_NAME}$"
+ARGUMENT_PATTERN = rf"^{_NAME}$"
+CONTEXT_PATTERN = r"^(cpu|gpu)(\((0|[1-9][0-9]{0,2})\))?$"
+PERCENT_PATTERN = r"^[0-9]{1,2}(\.[0-9]+)?%$"
+_PLACEHOLDER = rf"\{{({'|'.join(PLACEHOLDERS)})\}}"
+IDENTIFIER_PATTERN = rf"^([A-Za-z0-9]|{_PLACEHOLDER})([A-Za-z0-9_.+=,@-]|{_PLACEHOLDER})*$"
+IDENTIFIER_LENGTH = 100
+
+
+def show(value: object) -> str:
+    """A value as quoted in an error: short, on one line."""
+    text = repr(value)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def matching(pattern: str, mend: str) -> Callable[[Any], Any]:
+    """A validator: a string that matches ``pattern`` from end to end, or else an error that says ``mend``."""
+    compiled = re.compile(pattern.removesuffix("$") + r"\Z")
+
+    def check(value: Any) -> Any:
+        if not isinstance(value, str) or not compiled.match(value):
+            raise ValueError(f"is {show(value)}: {mend}")
+        return value
+
+    return check
+
+
+def _text(pattern: str, mend: str, **schema: Any) -> tuple[BeforeValidator, WithJsonSchema]:
+    return (
+        BeforeValidator(matching(pattern, mend)),
+        WithJsonSchema({"type": "string", "pattern": pattern, **schema}),
+    )
+
+
+def _one_of(names: tuple[str, ...]) -> tuple[BeforeValidator, WithJsonSchema]:
+    mend = f"use one of {', '.join(names)}"
+    return (
+        BeforeValidator(matching(rf"^({'|'.join(names)})$", mend)),
+        WithJsonSchema({"type": "string", "enum": list(names)}),
+    )
+
+
+def _identifier(value: Any) -> Any:
+    if isinstance(value, str):
+        for name in re.findall(r"\{([^{}]*)\}", value):
+            if name not in PLACEHOLDERS:
+                known = ", ".join(f"{{{known}}}" for known in PLACEHOLDERS)
+                raise ValueError(f"has an unknown placeholder {{{name}}}: use {known}")
+        if len(value) > IDENTIFIER_LENGTH:
+            raise ValueError(f"is {len(value)} characters long: use at most {IDENTIFIER_LENGTH}")
+    mend = "use letters, digits, any of _ . + = , @ - and placeholders such as {ID}; begin with a letter or digit"
+    return matching(IDENTIFIER_PATTERN, mend)(value)
+
+
+def _threshold(value: Any) -> Any:
+    mend = 'use a share such as 0.02, or "2%"; at least 0 and less than 1 (100%)'
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise ValueError(f"is {show(value)}: {mend}")
+    if isinstance(value, str):
+        share = float(matching(PERCENT_PATTERN, mend)(value).removesuffix("%")) / 100
+    else:
+        share = float(value)
+    if not 0 <= share < 1:
+        raise ValueError(f"is {show(value)}: {mend}")
+    return share
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"is {show(value)}: use a number")
+    return value
+
+
+Number = Annotated[int | float, BeforeValidator(_number), WithJsonSchema({"type": "number"})]
+Identifier = Annotated[
+    str,
+    BeforeValidator(_identifier),
+    WithJsonSchema({"type": "string", "pattern": IDENTIFIER_PATTERN, "maxLength": IDENTIFIER_LENGTH}),
+]
+Operator = Annotated[
+    str,
+    *_text(OPERATOR_PATTERN, f"use an operator's name such as nd.Convolution, under {', '.join(NAMESPACES)}"),
+]
+Dtype = Annotated[str, *_one_of(DTYPES)]
+Context = Annotated[str, *_text(CONTEXT_PATTERN, "use cpu, gpu, or one of several such as gpu(1)")]
+Direction = Annotated[str, *_one_of(("forward", "backward", "both"))]
+Threshold = Annotated[
+    float,
+    BeforeValidator(_threshold),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "number", "minimum": 0, "exclusiveMaximum": 1},
+                {"type": "string", "pattern": PERCENT_PATTERN},
+            ]
+        }
+    ),
+]
+Seconds = Annotated[float, Field(gt=0, le=86400)]

@@ -1,0 +1,55 @@
+"""Where a spec is: a path, or a name under the checkout's specifications/."""
+
+from pathlib import Path, PurePosixPath
+
+from frameworks.base import SPECIFICATIONS
+from records import UsageError
+
+SUFFIXES = (".json", ".yaml", ".yml")
+FOLDER_NAMES = ("specs", "specifications")
+NOT_SPECS = "frameworks"  # specifications/frameworks/ says how frameworks are built
+SCHEMA_SUFFIX = ".schema.json"
+
+
+def find_spec(name_or_path: str, *, root: Path = SPECIFICATIONS) -> Path:
+    """The file of a spec: ``name_or_path`` as a path if such a file exists, else a name under ``root``.
+
+    ``conv``, ``conv.json``, ``specs/conv.json`` and ``specifications/conv.json`` name the same spec.
+
+    Raises:
+        UsageError: there is none; the message lists the specs there are.
+    """
+    if _is_file(Path(name_or_path)):
+        return Path(name_or_path).absolute()
+    parts = [part for part in PurePosixPath(name_or_path).parts if part != "."]
+    if parts and parts[0] in FOLDER_NAMES:
+        parts = parts[1:]
+    if parts and ".." not in parts and not name_or_path.startswith("/"):
+        for suffix in ("", *SUFFIXES):
+            candidate = root.joinpath(*parts[:-1], parts[-1] + suffix)
+            if _is_spec(candidate, root):
+                return candidate
+    there_are = ", ".join(list_specs(root=root)) or "none"
+    raise UsageError(f"spec {name_or_path!r} is neither a file nor a spec's name: use a path, or one of {there_are}")
+
+
+def list_specs(*, root: Path = SPECIFICATIONS) -> list[str]:
+    """The names of all specs under ``root``, with suffix, sorted."""
+    return sorted(str(path.relative_to(root)) for path in root.rglob("*") if _is_spec(path, root))
+
+
+def _is_spec(path: Path, root: Path) -> bool:
+    return (
+        path.suffix in SUFFIXES
+        and not path.name.endswith(SCHEMA_SUFFIX)
+        and path.relative_to(root).parts[0] != NOT_SPECS
+        and _is_file(path)
+        and path.resolve().is_relative_to(root.resolve())  # no way out by a symbolic link
+    )
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name too long for the file system, a folder that may not be entered
+        return False

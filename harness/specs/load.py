@@ -1,0 +1,82 @@
+"""Load a spec: read it, validate it, and turn whatever is wrong into one line that names the field and the mend."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from harness.specs.expand import expand_cases
+from harness.specs.fields import show
+from harness.specs.model import Spec
+from harness.specs.read import read_plain
+from harness.specs.values import TAGS
+from records import UsageError
+
+# How to put right what pydantic itself finds; our own validators bring their mend along.
+MENDS = {
+    "missing": "is missing: add it",
+    "bool_type": "is {input}: use true or false",
+    "string_type": "is {input}: use a string",
+    "int_type": 'is {input}: use an integer; write an attribute as {{"value": [...]}}',
+    "float_type": "is {input}: use a number",
+    "list_type": "is {input}: use a list",
+    "literal_error": "is {input}: use one of {expected}",
+    "greater_than": "is {input}: use a number greater than {gt}",
+    "greater_than_equal": 'is {input}: a size is at least {ge}; write an attribute as {{"value": [...]}}',
+    "less_than_equal": "is {input}: use at most {le}",
+    "too_short": "is empty: it needs at least {min_length}",
+    "too_long": "has {actual_length} items: use at most {max_length}",
+}
+
+
+def load_spec(path: Path) -> Spec:
+    """The spec in a JSON or YAML file, valid through and through: ``expand_cases`` of it can't fail.
+
+    Raises:
+        UsageError: one line that names the file, the field (``tests[2].inputs[0].data``) and the mend.
+    """
+    try:
+        spec = validate(read_plain(path))
+        expand_cases(spec)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
+    return spec
+
+
+def validate(data: Any) -> Spec:
+    """A spec from plain data.
+
+    Raises:
+        UsageError: without a file's name.
+    """
+    try:
+        return Spec.model_validate(data)
+    except ValidationError as error:
+        problems = error.errors(include_url=False)
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        raise UsageError(_explain(problems[0]) + more) from None
+
+
+def _explain(problem: Any) -> str:
+    """One of pydantic's errors in a line."""
+    context = problem.get("ctx", {})
+    location = [*problem["loc"], context["field"]] if "field" in context else problem["loc"]
+    mend = MENDS.get(problem["type"])
+    if mend:
+        message = mend.format(input=show(problem["input"]), **context)
+    elif problem["type"] in ("field", "object"):
+        message = context["message"]
+    else:
+        message = problem["msg"].removeprefix("Value error, ")
+    return " ".join(f"{_field(location)} {message}".split())
+
+
+def _field(location: Sequence[str | int]) -> str:
+    path = ""
+    for part in location:
+        if isinstance(part, int):
+            path += f"[{part}]"
+        elif part not in TAGS:
+            path += f".{part}" if path else part
+    return path or "the spec"

@@ -1,0 +1,139 @@
+"""The shape of a spec: pydantic models, one field each for everything that a spec can say."""
+
+import re
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag, WithJsonSchema, model_validator
+from pydantic.json_schema import SkipJsonSchema
+
+from frameworks import framework_names, get_framework
+from harness.specs.fields import (
+    ARGUMENT_PATTERN,
+    Context,
+    Direction,
+    Dtype,
+    Identifier,
+    Operator,
+    Seconds,
+    Threshold,
+    show,
+)
+from harness.specs.strict import StrictModel, field_error
+from harness.specs.values import Value, VariadicTensor
+from records import METRICS, UsageError
+
+_ARGUMENT = re.compile(ARGUMENT_PATTERN.removesuffix("$") + r"\Z")
+
+
+def _known_framework(name: str) -> str:
+    try:
+        get_framework(name)
+    except UsageError:
+        raise ValueError(f"is {show(name)}: use one of {', '.join(framework_names())}") from None
+    return name
+
+
+def _known_metric(name: str) -> str:
+    if name not in METRICS:
+        raise ValueError(f"is {show(name)}: use one of {', '.join(METRICS)}")
+    return name
+
+
+def _unique(directions: list[str]) -> list[str]:
+    if len(set(directions)) < len(directions):
+        raise ValueError("names a direction twice: name each once")
+    return directions
+
+
+Framework = Annotated[
+    str, AfterValidator(_known_framework), WithJsonSchema({"type": "string", "enum": framework_names()})
+]
+MetricName = Annotated[str, AfterValidator(_known_metric), WithJsonSchema({"type": "string", "enum": list(METRICS)})]
+Directions = Annotated[
+    list[Direction], Field(min_length=1, json_schema_extra={"uniqueItems": True}), AfterValidator(_unique)
+]
+
+
+class Settings(StrictModel):
+    """How to run: may be said for the whole spec (defaults), for a test, and for one input (case); the nearest wins."""
+
+    model_config = ConfigDict(json_schema_extra={"not": {"required": ["run_backward", "directions"]}})
+
+    dtype: Dtype | SkipJsonSchema[None] = Field(default=None, description="Of tensors that say none. Default: float32.")
+    context: Context | SkipJsonSchema[None] = Field(default=None, description="Where to run. Default: cpu.")
+    metric: MetricName | SkipJsonSchema[None] = Field(default=None, description="What to measure. Default: time.")
+    run_backward: bool | SkipJsonSchema[None] = Field(
+        default=None, description="true: two cases, forward and backward. Default: false, forward only."
+    )
+    directions: Directions | SkipJsonSchema[None] = Field(
+        default=None, description="The same said in full: a case for each of forward, backward, both."
+    )
+    threshold: Threshold | SkipJsonSchema[None] = Field(
+        default=None, description='The smallest change that matters, as a share (0.02) or "2%".'
+    )
+    timeout: Seconds | SkipJsonSchema[None] = Field(default=None, description="Seconds for one request. Default: 60.")
+
+    @model_validator(mode="after")
+    def _directions_said_once(self) -> "Settings":
+        if self.run_backward is not None and self.directions is not None:
+            raise field_error("directions", "and run_backward say the same thing: keep one")
+        return self
+
+
+class CaseSettings(Settings):
+    """Settings, and perhaps a name, for one input alone."""
+
+    identifier: Identifier | SkipJsonSchema[None] = Field(default=None, description="In place of the test's.")
+
+
+class Inputs(StrictModel):
+    """An operator's arguments by their own names, and the reserved keys ``case`` and ``args``."""
+
+    model_config = ConfigDict(
+        extra="allow", json_schema_extra={"propertyNames": {"type": "string", "pattern": ARGUMENT_PATTERN}}
+    )
+    __pydantic_extra__: dict[str, Value] = Field(init=False)
+
+    case: CaseSettings | SkipJsonSchema[None] = Field(default=None, description="Settings for this input alone.")
+    args: Annotated[list[VariadicTensor], Field(min_length=1)] | SkipJsonSchema[None] = Field(
+        default=None, description="A variadic operator's tensors, such as those that nd.concat joins."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _names_are_names(cls, data: Any) -> Any:
+        if isinstance(data, dict):
+            for name in data:
+                if not _ARGUMENT.match(name):
+                    raise field_error(name, "is not an argument's name: use letters, digits and _")
+        return data
+
+
+InputsOrList = Annotated[
+    Annotated[Inputs, Tag("<object>")] | Annotated[list[Inputs], Field(min_length=1), Tag("<list>")],
+    Discriminator(lambda value: "<list>" if isinstance(value, list) else "<object>"),
+]
+
+
+class Test(Settings):
+    """One operator on one or several inputs."""
+
+    __test__ = False  # pytest: not one of yours
+
+    operator: Operator = Field(description="As in the framework: nd.Convolution, nd.linalg.gemm2, np.add, npx.relu.")
+    identifier: Identifier | SkipJsonSchema[None] = Field(
+        default=None,
+        description="Names the cases. {ID} is the input's index in its list; also {OPERATOR}, {DTYPE}, {CONTEXT}, "
+        "{DIRECTION}, {SHAPE}. Default: the operator's last part in lower case, then _{ID}.",
+    )
+    inputs: InputsOrList = Field(description="The arguments; a list of several is a short-hand for several cases.")
+
+
+class Spec(StrictModel):
+    """What to measure. How often is the harness's business, and no field here."""
+
+    schema_: str | SkipJsonSchema[None] = Field(default=None, alias="$schema", description="For editors; not read.")
+    framework: Framework
+    description: str | SkipJsonSchema[None] = Field(default=None, description="For people; not read.")
+    defaults: Settings = Field(default_factory=Settings, description="Settings for all tests.")
+    tests: Annotated[list[Test], Field(min_length=1)]

@@ -1,0 +1,172 @@
+"""From a file to plain data: JSON or YAML, strictly, with nothing in it that the other could not say."""
+
+import json
+import math
+import re
+from collections.abc import Hashable, Iterable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from records import UsageError
+
+MAX_BYTES = 2 * 1024 * 1024
+MAX_VALUES = 500_000  # after YAML's aliases have been followed
+MAX_DEPTH = 32
+MAX_INT = 2**63 - 1
+
+
+class SpecObject(dict[str, Any]):
+    """An object as read; ``repeated`` are the keys that were given more than once."""
+
+    repeated: tuple[str, ...] = ()
+
+
+def read_plain(path: Path) -> Any:
+    """The file's content as dicts, lists, strings, finite numbers, booleans and None.
+
+    Raises:
+        UsageError: what is wrong, where, and the mend, on one line. The text does not name the file.
+    """
+    text = _read_text(path)
+    if not text.strip():
+        raise UsageError('the file is empty: a spec is an object such as {"framework": ..., "tests": [...]}')
+    try:
+        data = _parse_yaml(text) if path.suffix in (".yaml", ".yml") else _parse_json(text)
+    except RecursionError:
+        raise UsageError(f"nested more than {MAX_DEPTH} deep: make it flatter") from None
+    _Checker().check(data, "", 0)
+    return data
+
+
+def _read_text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"cannot be read: {error.strerror}: check the path and its permissions") from None
+    if len(content) > MAX_BYTES:
+        raise UsageError(f"larger than {MAX_BYTES // 1024**2} MiB: split it into several specs")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"byte {error.start} is not UTF-8: save the file as UTF-8") from None
+
+
+def _collect(pairs: Iterable[tuple[Any, Any]]) -> SpecObject:
+    """An object from its pairs; the first of equal keys stays."""
+    result, repeated = SpecObject(), []
+    for key, value in pairs:
+        if key in result:
+            repeated.append(str(key))
+        else:
+            result[key] = value
+    result.repeated = tuple(repeated)
+    return result
+
+
+def _parse_json(text: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_collect)
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise UsageError(f"not JSON: {where}: {error.msg}: correct the syntax there") from None
+    except ValueError:  # Python's own limit on digits
+        raise UsageError("not JSON: a number has too many digits: use a smaller one") from None
+
+
+class _SpecLoader(yaml.SafeLoader):
+    """YAML's JSON schema (YAML 1.2, chapter 10): no dates, no octal numbers, no ``yes`` that means true."""
+
+
+_SpecLoader.yaml_implicit_resolvers = {}
+for _tag, _pattern, _first in (
+    ("null", r"^(?:null|~|)$", ["n", "~", ""]),
+    ("bool", r"^(?:true|false)$", ["t", "f"]),
+    ("int", r"^-?(?:0|[1-9][0-9]*)$", list("-0123456789")),
+    ("float", r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?$", list("-0123456789")),
+):
+    _SpecLoader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(_pattern), _first)
+
+
+def _construct_object(loader: _SpecLoader, node: yaml.MappingNode) -> Iterable[SpecObject]:
+    result = SpecObject()
+    yield result  # first, so that an object that holds itself ends here and not in a loop
+    pairs = [
+        (_key(loader.construct_object(key, deep=True), key), loader.construct_object(value, deep=True))
+        for key, value in node.value
+    ]
+    collected = _collect(pairs)
+    result.update(collected)
+    result.repeated = collected.repeated
+
+
+def _key(key: Hashable, node: yaml.Node) -> str:
+    if isinstance(key, str):
+        return key
+    where = f"line {node.start_mark.line + 1}, column {node.start_mark.column + 1}"
+    raise UsageError(f"{where}: a field's name must be a string: put it in quotes")
+
+
+def _refuse_tag(loader: _SpecLoader, node: yaml.Node) -> None:
+    where = f"line {node.start_mark.line + 1}, column {node.start_mark.column + 1}"
+    raise UsageError(f"{where}: tag {node.tag} is not taken: use plain YAML, without tags")
+
+
+_PLAIN_TAGS = ("null", "bool", "int", "float", "str", "seq", "map")
+_SpecLoader.yaml_constructors = {
+    f"tag:yaml.org,2002:{tag}": yaml.SafeLoader.yaml_constructors[f"tag:yaml.org,2002:{tag}"] for tag in _PLAIN_TAGS
+}
+_SpecLoader.add_constructor("tag:yaml.org,2002:map", _construct_object)
+_SpecLoader.add_constructor(None, _refuse_tag)
+
+
+def _parse_yaml(text: str) -> Any:
+    try:
+        return yaml.load(text, Loader=_SpecLoader)  # a SafeLoader with less in it
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        raise UsageError(f"not YAML: {where}{error.problem}: correct the syntax there") from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise UsageError(f"not YAML: {' '.join(str(error).split())}: correct the syntax there") from None
+
+
+class _Checker:
+    """Walks the data, aliases followed, and refuses what a spec can't mean."""
+
+    def __init__(self) -> None:
+        self.values = 0
+
+    def check(self, data: Any, path: str, depth: int) -> None:
+        self.values += 1
+        if self.values > MAX_VALUES:
+            raise UsageError(f"more than {MAX_VALUES} values: split the spec, or use fewer YAML aliases")
+        if depth > MAX_DEPTH:
+            raise UsageError(f"{path[:60]}... is nested more than {MAX_DEPTH} deep: make it flatter")
+        if isinstance(data, SpecObject):
+            self._check_object(data, path, depth)
+        elif isinstance(data, list):
+            for index, item in enumerate(data):
+                self.check(item, f"{path}[{index}]", depth + 1)
+        elif isinstance(data, int) and abs(data) > MAX_INT:
+            raise UsageError(f"{path or 'the spec'} is beyond 64 bits: use a smaller number")
+        elif isinstance(data, float) and not math.isfinite(data):
+            raise UsageError(f"{path or 'the spec'} is not a finite number: JSON has no NaN and no infinity")
+        elif isinstance(data, str) and not data.isprintable() and _unprintable(data):
+            raise UsageError(f"{path or 'the spec'} holds control characters: take them out")
+
+    def _check_object(self, data: SpecObject, path: str, depth: int) -> None:
+        prefix = f"{path}." if path else ""
+        for key in data.repeated:
+            raise UsageError(f"{prefix}{key} is given twice: keep one")
+        for key, value in data.items():
+            if _unprintable(key):
+                raise UsageError(f"{path or 'the spec'} has a field {key!r}: take the control characters out")
+            self.check(value, f"{prefix}{key}", depth + 1)
+
+
+def _unprintable(text: str) -> bool:
+    """Whether there are control characters other than white space, or half of a surrogate pair."""
+    return any((char < " " and char not in "\t\n\r") or "\ud800" <= char <= "\udfff" for char in text)

@@ -1,0 +1,112 @@
+"""What an operator's argument may be in a spec: a shape, shapes, an explicit tensor, or an attribute."""
+
+import math
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import AfterValidator, ConfigDict, Discriminator, Field, JsonValue, Tag, model_validator
+from pydantic.json_schema import SkipJsonSchema
+
+from harness.specs.fields import Dtype, Number
+from harness.specs.strict import StrictModel, field_error
+
+MAX_DIMENSIONS = 32
+MAX_ELEMENTS = 2**31 - 1
+
+# Tags name a union's branches; load.py takes them out of a field's path before a user sees it.
+TAGS = frozenset({"<shape>", "<shapes>", "<tensor>", "<attribute>", "<scalar>", "<object>", "<list>"})
+
+Init = Literal["normal", "uniform", "randint", "zeros", "ones", "arange"]
+INTEGERS = ("int8", "int32", "int64", "uint8")
+
+
+def _not_too_large(shape: list[int]) -> list[int]:
+    if math.prod(shape) > MAX_ELEMENTS:
+        raise ValueError(f"has {math.prod(shape)} elements: use at most {MAX_ELEMENTS}")
+    return shape
+
+
+Size = Annotated[int, Field(ge=0, le=MAX_ELEMENTS)]
+Shape = Annotated[list[Size], Field(max_length=MAX_DIMENSIONS), AfterValidator(_not_too_large)]
+
+
+class Tensor(StrictModel):
+    """A tensor said in full, where its shape alone is not enough: integer indices, a range, zeros."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "dependentRequired": {"low": ["high"], "high": ["low"]},
+            "if": {"required": ["low"]},
+            "then": {
+                "anyOf": [
+                    {"properties": {"init": {"enum": ["uniform", "randint"]}}, "required": ["init"]},
+                    {
+                        "properties": {"dtype": {"enum": list(INTEGERS)}},
+                        "required": ["dtype"],
+                        "not": {"required": ["init"]},
+                    },
+                ]
+            },
+        }
+    )
+
+    shape: Shape
+    dtype: Dtype | SkipJsonSchema[None] = Field(default=None, description="Default: the case's dtype.")
+    init: Init | SkipJsonSchema[None] = Field(
+        default=None, description="Default: normal for floating-point dtypes, randint for the others."
+    )
+    low: Number | SkipJsonSchema[None] = Field(
+        default=None, description="Of uniform (default 0.0) and randint (default 0): the smallest value."
+    )
+    high: Number | SkipJsonSchema[None] = Field(
+        default=None, description="Of uniform (default 1.0) and randint (default 10): no value reaches it."
+    )
+
+    @model_validator(mode="after")
+    def _range_fits(self) -> "Tensor":
+        init = self.init or ("randint" if self.dtype in INTEGERS else None)
+        for here, other in (("low", "high"), ("high", "low")):
+            if getattr(self, here) is not None and getattr(self, other) is None:
+                raise field_error(other, f"is missing beside {here}: give both")
+        if self.low is None or self.high is None:
+            return self
+        if init not in ("uniform", "randint"):
+            raise field_error("low", 'needs "init": "uniform" or "randint"')
+        if init == "randint" and not (isinstance(self.low, int) and isinstance(self.high, int)):
+            raise field_error("low", "and high of randint must be integers")
+        if self.low >= self.high:
+            raise field_error("high", f"is {self.high}, not more than low: use a larger one")
+        return self
+
+
+class Attribute(StrictModel):
+    """An attribute said in full: needed for lists that are not shapes, such as [-1, 2] or [0.5, 0.5]."""
+
+    nullable: ClassVar[frozenset[str]] = frozenset({"value"})
+
+    value: JsonValue
+
+
+def _kind_of_value(value: Any) -> str:
+    """The branch for plain data, and for what it was made into (pydantic asks again when dumping)."""
+    if isinstance(value, list):
+        return "<shapes>" if value and all(isinstance(item, list) for item in value) else "<shape>"
+    if isinstance(value, Attribute) or (isinstance(value, dict) and "value" in value):
+        return "<attribute>"
+    if isinstance(value, dict | Tensor):
+        return "<tensor>"
+    return "<scalar>"
+
+
+Value = Annotated[
+    Annotated[Shape, Tag("<shape>")]
+    | Annotated[list[Shape], Field(min_length=1), Tag("<shapes>")]
+    | Annotated[Tensor, Tag("<tensor>")]
+    | Annotated[Attribute, Tag("<attribute>")]
+    | Annotated[bool | int | float | str | None, Tag("<scalar>")],
+    Discriminator(_kind_of_value),
+]
+
+VariadicTensor = Annotated[
+    Annotated[Shape, Tag("<shape>")] | Annotated[Tensor, Tag("<tensor>")],
+    Discriminator(lambda value: "<tensor>" if isinstance(value, dict | Tensor) else "<shape>"),
+]
