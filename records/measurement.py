@@ -6,7 +6,7 @@ from typing import Literal
 Side = Literal["control", "treatment"]
 SIDES: tuple[Side, Side] = ("control", "treatment")
 
-# "screen": many cases share the process pair.  "own": the pair measured this case and no other.
+# "screen": many cases may share the process pair.  "own": the pair measured this case and no other.
 Stage = Literal["screen", "own"]
 
 

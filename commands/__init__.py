@@ -1,0 +1,1 @@
+"""The commands' insides: options, wiring of the rooms, exit codes."""

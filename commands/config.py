@@ -1,0 +1,83 @@
+"""The user's config file: answers that run_bench.py keeps and harness.py falls back to."""
+
+import json
+import os
+import tempfile
+from pathlib import Path
+
+import platformdirs
+
+from records import RunError, UsageError
+
+# What may be kept, and the question that asks for it. Each is also an option of harness.py.
+QUESTIONS = {
+    "control": "Control build (a release such as NAME==VERSION, or a path)",
+    "treatment": "Treatment build (likewise)",
+    "local_reporter": "Folder in which to keep reports",
+}
+
+
+def config_path() -> Path:
+    """``$XDG_CONFIG_HOME/opduel/config.json``, ~/.config when that is not set."""
+    return platformdirs.user_config_path("opduel") / "config.json"
+
+
+def default_reports() -> Path:
+    """Where reports are kept when nobody says: ``$XDG_STATE_HOME/opduel/reports``."""
+    return platformdirs.user_state_path("opduel") / "reports"
+
+
+def read_config(path: Path) -> dict[str, str]:
+    """The kept answers; empty without a file.
+
+    Raises:
+        UsageError: the file is not what run_bench.py writes; the text names the field and the mend.
+    """
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise UsageError(f"{path}: not JSON ({error}); mend it, or run: run_bench.py --reset_options") from None
+    if not isinstance(data, dict):
+        raise UsageError(f"{path}: must hold one JSON object; mend it, or run: run_bench.py --reset_options")
+    for name, value in data.items():
+        if name not in QUESTIONS:
+            raise UsageError(f"{path}: {name}: no such option; use {', '.join(QUESTIONS)}")
+        if not isinstance(value, str) or not value:
+            raise UsageError(f"{path}: {name}: must be a text that is not empty")
+    return data
+
+
+def write_config(path: Path, answers: dict[str, str]) -> None:
+    """Keep the answers, atomically and readable by the user alone.
+
+    Raises:
+        RunError: the folder can't be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".config-")
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump(answers, file, indent=2)
+            file.write("\n")
+        os.replace(temporary, path)
+    except OSError as error:
+        raise RunError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def forget_config(path: Path) -> bool:
+    """Remove the file; returns whether there was one.
+
+    Raises:
+        RunError: it is there and can't be removed.
+    """
+    try:
+        path.unlink()
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise RunError(f"{path}: cannot be removed: {error.strerror}") from None
+    return True

@@ -1,0 +1,140 @@
+"""harness.py's options, and the texts that they take."""
+
+import argparse
+import math
+
+from comparator import DEFAULT_MAX_ROUNDS
+from records import UsageError
+from reporters import add_reporter_options
+
+DEFAULT_ALPHA = 0.05
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse whose errors are our own one-line UsageError."""
+
+    def error(self, message: str) -> None:  # type: ignore[override]
+        raise UsageError(f"{message}; see {self.prog} --help")
+
+
+def harness_parser() -> argparse.ArgumentParser:
+    """The parser of harness.py; flag names are AI-PEP's where it has them."""
+    parser = Parser(
+        prog="harness.py",
+        description="Measure two builds of a framework against each other on the cases of a spec.",
+        epilog="Exit codes: 0 done, no regression; 1 regression found; 2 wrong usage or input; 3 not completed.",
+        allow_abbrev=False,
+    )
+    what = parser.add_argument_group("what is measured")
+    what.add_argument(
+        "-b",
+        "--benchmark_file",
+        required=True,
+        metavar="SPEC",
+        help="a spec: a path, or a name under specifications/ (conv, smoke, specs/conv.json)",
+    )
+    what.add_argument("--control", metavar="BUILD", help="a release (PACKAGE==VERSION), an environment or a python")
+    what.add_argument("--treatment", metavar="BUILD", help="likewise: the build that is suspected")
+    what.add_argument("--operators", metavar="PATTERN", action="append", help="only cases whose id matches; repeatable")
+    what.add_argument("--framework", metavar="NAME", help="must be the spec's own; for checking")
+    what.add_argument("-p", "--platform", default="host", metavar="NAME", help="kept with the report (default: host)")
+    what.add_argument("--exec_dir", metavar="DIR", help="the build cache (default: in the user's cache folder)")
+    how = parser.add_argument_group("how it is decided")
+    how.add_argument(
+        "--threshold", type=share, metavar="SHARE", help="smallest change that matters, where the spec has none (2%%)"
+    )
+    how.add_argument(
+        "--alpha",
+        type=probability,
+        default=DEFAULT_ALPHA,
+        metavar="P",
+        help="false discovery rate of the run (default: 0.05)",
+    )
+    how.add_argument("--time_budget", type=seconds, metavar="SECONDS", help="stop measuring after this long")
+    how.add_argument(
+        "--max_rounds",
+        type=rounds,
+        default=DEFAULT_MAX_ROUNDS,
+        metavar="N",
+        help=f"process pairs for a case, on the screen and again for a suspect (default: {DEFAULT_MAX_ROUNDS})",
+    )
+    how.add_argument("--seed", type=seed, metavar="N", help="of inputs and order (drawn and recorded when not given)")
+    how.add_argument("--threads", type=positive, default=1, metavar="N", help="compute threads a worker (default: 1)")
+    how.add_argument(
+        "--timeout", type=seconds, metavar="SECONDS", help="for one step of a case, whatever the spec says"
+    )
+    how.add_argument(
+        "--inject",
+        type=share,
+        default=0.0,
+        metavar="SHARE",
+        help="test the tester: slow the treatment of every second case by this share, by real work",
+    )
+    add_reporter_options(parser)
+    record = parser.add_argument_group("kept with the report")
+    record.add_argument("--user_identifier", metavar="TEXT", help="any text by which to find the report again")
+    record.add_argument("--run_type", choices=("benchmark", "verify", "regress"), default="benchmark")
+    return parser
+
+
+def share(text: str) -> float:
+    """``2%`` or ``0.02`` -> 0.02; from 0 up, below 1."""
+    percent = text.strip().endswith("%")
+    value = _number(text.strip().rstrip("%")) / (100 if percent else 1)
+    if not 0 <= value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share from 0 up and below 1: write 2% or 0.02")
+    return value
+
+
+def probability(text: str) -> float:
+    """A number between 0 and 1, both excluded."""
+    value = _number(text)
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not between 0 and 1: write 0.05, say")
+    return value
+
+
+def seconds(text: str) -> float:
+    """A number above 0."""
+    value = _number(text)
+    if value <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not above 0: give seconds")
+    return value
+
+
+def positive(text: str) -> int:
+    """An integer from 1 up."""
+    return _integer(text, 1)
+
+
+def rounds(text: str) -> int:
+    """An integer from 2 up: one process pair tells nothing of the spread between pairs."""
+    return _integer(text, 2)
+
+
+def seed(text: str) -> int:
+    """An integer from 0 up, of 32 bits."""
+    value = _integer(text, 0)
+    if value >= 1 << 32:
+        raise argparse.ArgumentTypeError(f"{text!r} is above {2**32 - 1}: give a smaller seed")
+    return value
+
+
+def _integer(text: str, lowest: int) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+    if value < lowest:
+        raise argparse.ArgumentTypeError(f"{text!r} is below {lowest}, the least that makes sense")
+    return value
+
+
+def _number(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a finite number")
+    return value

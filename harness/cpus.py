@@ -1,0 +1,53 @@
+"""Which processors measure, which start workers: the same for both sides, on one memory node."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from records import UsageError
+
+_NODES = Path("/sys/devices/system/node")
+
+
+@dataclass(frozen=True)
+class CpuPlan:
+    """``measure``: where both sides' timed calls run. ``start``: where workers import the framework."""
+
+    measure: frozenset[int]
+    start: frozenset[int]
+
+
+def plan_cpus(threads: int) -> CpuPlan:
+    """The last ``threads`` processors that this process may use measure; the first is left to the controller.
+
+    Workers start on all allowed processors of the measuring ones' memory node, so that what they allocate while
+    importing is as near as what they allocate while measuring.
+
+    Raises:
+        UsageError: fewer processors are allowed than threads are asked for.
+    """
+    allowed = sorted(os.sched_getaffinity(0))
+    if threads > len(allowed):
+        raise UsageError(f"--threads {threads}: this process may use {len(allowed)} processors; ask for at most that")
+    measure = frozenset(allowed[-threads:])
+    start = measure | (frozenset(allowed) & _same_node(measure))
+    return CpuPlan(measure, start)
+
+
+def _same_node(cpus: frozenset[int]) -> frozenset[int]:
+    found: set[int] = set()
+    for listing in sorted(_NODES.glob("node[0-9]*/cpulist")):
+        node = parse_cpu_list(listing.read_text(encoding="ascii"))
+        if node & cpus:
+            found |= node
+    return frozenset(found)
+
+
+def parse_cpu_list(text: str) -> frozenset[int]:
+    """The kernel's list format: ``0-3,8`` is {0, 1, 2, 3, 8}."""
+    cpus: set[int] = set()
+    for part in text.strip().split(","):
+        if part:
+            first, _, last = part.partition("-")
+            cpus.update(range(int(first), int(last or first) + 1))
+    return frozenset(cpus)

@@ -1,0 +1,138 @@
+"""One round: a fresh process pair measures a list of cases, and every way in which that can go wrong."""
+
+import math
+import random
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from harness.blocks import CaseRequest, Pair, measure_blocks, plan_blocks, summarise
+from harness.cpus import CpuPlan
+from harness.process import CaseRefusedError, Worker, WorkerLostError
+from records import Build, Failure, PairSample, Stage
+from records.measurement import SIDES, Side
+
+PADDING_BYTES = 4096  # the environment's size shifts the stack (Mytkowicz et al., ASPLOS 2009): vary it
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What stays the same for every process pair of a run."""
+
+    builds: Mapping[Side, Build]
+    adaptor: Path
+    environment: Mapping[str, str]
+    cpus: CpuPlan
+
+
+@dataclass
+class RoundResult:
+    """What one process pair brought home.
+
+    ``refused``: the framework raised, cleanly; ``lost``: the case during which a worker was lost (None: while
+    starting), with its failure; ``unmeasured``: the cases that the pair did not get
+    to, for that or for want of time.
+    """
+
+    samples: list[PairSample] = field(default_factory=list)
+    refused: dict[str, Failure] = field(default_factory=dict)
+    lost: tuple[str | None, Failure] | None = None
+    unmeasured: list[CaseRequest] = field(default_factory=list)
+    timed_s: float = 0.0
+    wall_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Round:
+    """One process pair to run: its cases, the stage that they are in, its number in the run, and when to stop."""
+
+    requests: Sequence[CaseRequest]
+    stage: Stage
+    number: int
+    deadline: float = math.inf  # of the monotonic clock: no further case is begun after it
+
+
+def run_round(bench: Bench, plan: Round, coin: random.Random, result: RoundResult) -> None:
+    """Measure the round's cases, in random order, in one fresh process pair, and fill ``result`` as it goes.
+
+    Never raises for what a worker does; when it is interrupted, what was measured is in ``result``.
+    """
+    began = time.monotonic()
+    requests = plan.requests
+    order = coin.sample(list(requests), len(requests))
+    with ExitStack() as stack:
+        try:
+            pair = _start_pair(bench, stack, coin)
+        except WorkerLostError as error:
+            result.lost = (None, error.failure)
+            result.unmeasured = order
+        else:
+            _measure_all(pair, order, plan, coin, result)
+    result.wall_s = time.monotonic() - began
+
+
+def _start_pair(bench: Bench, stack: ExitStack, coin: random.Random) -> Pair:
+    """Start both sides, in random order and each with a random environment size; wait until both are ready."""
+    pair: Pair = {}
+    for side in coin.sample(SIDES, 2):
+        environment = {**bench.environment, "OPDUEL_PADDING": "x" * coin.randrange(PADDING_BYTES)}
+        worker = Worker(side, bench.builds[side], bench.adaptor, environment, bench.cpus.start)
+        pair[side] = stack.enter_context(worker)
+    for side in coin.sample(SIDES, 2):
+        pair[side].wait_ready()
+    for side in SIDES:  # on which every timed call runs, on either side
+        pair[side].ask({"op": "pin", "cpus": sorted(bench.cpus.measure)}, timeout_s=60.0)
+    return pair
+
+
+def _measure_all(
+    pair: Pair, order: Sequence[CaseRequest], plan: Round, coin: random.Random, result: RoundResult
+) -> None:
+    for position, request in enumerate(order):
+        if time.monotonic() >= plan.deadline:
+            result.unmeasured = list(order[position:])
+            return
+        case = request.case
+        try:
+            call_ns = _prepare(pair, request, alone=len(order) == 1, coin=coin)
+            sizes = plan_blocks(call_ns, plan.stage)
+            blocks = measure_blocks(pair, case, sizes, coin)
+        except CaseRefusedError as error:
+            result.refused[case.id] = error.failure
+        except WorkerLostError as error:
+            result.lost = (case.id, error.failure)
+            result.unmeasured = list(order[position + 1 :])
+            return
+        else:
+            result.samples.append(summarise(blocks, sizes, case, plan.stage, plan.number))
+            result.timed_s += 1e-9 * sizes.inner * sum(sum(map(sum, blocks[side])) for side in SIDES)
+
+
+def _prepare(pair: Pair, request: CaseRequest, alone: bool, coin: random.Random) -> dict[Side, float]:
+    """Prepare both sides, in random order; returns ns a call of each.
+
+    When one side fails and the case is alone in its pair, the other is still asked: "both" is worth knowing.
+
+    Raises:
+        CaseRefusedError, WorkerLostError: with the side, or "both".
+    """
+    call_ns: dict[Side, float] = {}
+    errors: dict[Side, CaseRefusedError | WorkerLostError] = {}
+    for side in coin.sample(SIDES, 2):
+        try:
+            call_ns[side] = pair[side].ask(request.message(side), request.case.timeout_s)["call_ns"]
+        except CaseRefusedError as error:
+            errors[side] = error
+        except WorkerLostError as error:
+            errors[side] = error
+            if not alone:
+                break
+    if not errors:
+        return call_ns
+    lost = (error for error in errors.values() if isinstance(error, WorkerLostError))
+    worst = next(lost, next(iter(errors.values())))
+    if len(errors) == len(SIDES):
+        raise type(worst)(replace(worst.failure, side="both"))
+    raise worst

@@ -1,0 +1,175 @@
+"""The worker: runs inside a build's own interpreter and times what the controller asks for.
+
+Standard library and Python 3.6 syntax only (a test checks both): builds bring interpreters from 3.6 up.  It
+speaks JSON, one message a line, over two file descriptors of its own; whatever the framework prints goes to
+stdout or stderr and can't break the protocol.  The controller may kill it at any moment.
+
+Requests and answers:
+    {"op": "prepare", "case": {...}, "seed": int, "inject": share} -> {"call_ns": ns, "spins": int}
+    {"op": "block", "discard": int, "calls": int, "inner": int}    -> {"ns": [ns a call, ...]}
+    {"op": "pin", "cpus": [int, ...]}                              -> {}
+Any answer may instead be {"error": {"kind": str, "reason": str}}: the framework refused, the worker lives on.
+"""
+
+import argparse
+import contextlib
+import ctypes
+import gc
+import importlib.util
+import itertools
+import json
+import os
+import signal
+import sys
+import time
+import traceback
+
+WARM_UP_NS = 20 * 1000 * 1000  # calls before the first block: first calls are not like the rest
+WARM_UP_LIMIT_NS = 300 * 1000 * 1000
+WARM_UP_CALLS = 12
+SPIN_PROBE = 20000
+
+if hasattr(time, "perf_counter_ns"):
+    clock = time.perf_counter_ns
+else:  # Python 3.6
+
+    def clock():
+        return int(time.perf_counter() * 1e9)
+
+
+def die_with_parent():
+    """Ask Linux for SIGKILL when the controller dies, so that a hanging call can't outlive it."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+def load_adaptor(path):
+    """The framework's worker-side module, loaded by path; importing it imports the framework."""
+    spec = importlib.util.spec_from_file_location("opduel_adaptor", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def pin(cpus):
+    """Keep every thread of this process on ``cpus``: those that the framework started, too."""
+    for task in os.listdir("/proc/self/task"):
+        with contextlib.suppress(OSError):  # a thread that has just ended
+            os.sched_setaffinity(int(task), cpus)
+
+
+def spin(count):
+    """Work of a known kind: ``count`` turns of an empty loop. Used to inject a slowdown."""
+    for _ in itertools.repeat(None, count):
+        pass
+
+
+def time_calls(call, calls, inner, spins):
+    """Time ``calls`` samples of ``inner`` calls each, ``spins`` turns of work after every call.
+
+    Returns nanoseconds a call. Both sides of a comparison run these same lines.
+    """
+    samples = []
+    inner_range = range(inner)
+    for _ in range(calls):
+        start = clock()
+        for _ in inner_range:
+            call()
+            spin(spins)
+        samples.append((clock() - start) / inner)
+    return samples
+
+
+def lower_quartile(values):
+    return sorted(values)[len(values) // 4]
+
+
+def warm_up(call):
+    """Call until caches, pools and lazy set-up have settled; returns the lower quartile of late calls, in ns."""
+    samples = []
+    begin = clock()
+    while True:
+        samples.extend(time_calls(call, 1, 1, 0))
+        spent = clock() - begin
+        if spent >= WARM_UP_NS and (len(samples) >= WARM_UP_CALLS or spent >= WARM_UP_LIMIT_NS):
+            return lower_quartile(samples[len(samples) // 2 :])
+
+
+def spins_for(nanoseconds):
+    """How many turns of ``spin`` take that long on this processor now."""
+    turn = min(time_calls(lambda: spin(SPIN_PROBE), 5, 1, 0)) / SPIN_PROBE
+    return max(1, round(nanoseconds / turn))
+
+
+class Session:
+    """The case in preparation, and how to time it."""
+
+    def __init__(self, adaptor):
+        self.adaptor = adaptor
+        self.call = None
+        self.spins = 0
+
+    def prepare(self, case, seed, inject):
+        self.call = None
+        gc.collect()
+        self.call = self.adaptor.make_call(case, seed)
+        call_ns = warm_up(self.call)
+        self.spins = spins_for(call_ns * inject) if inject else 0
+        return {"call_ns": call_ns, "spins": self.spins}
+
+    def block(self, discard, calls, inner):
+        time_calls(self.call, discard, inner, self.spins)
+        return {"ns": time_calls(self.call, calls, inner, self.spins)}
+
+    def pin(self, cpus):
+        pin(cpus)
+        return {}
+
+
+def describe(error):
+    """One line for an exception, with the framework's own message first line foremost."""
+    text = str(error).strip() or traceback.format_exc()
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0] if lines else ''}"
+
+
+def serve(session, requests, answers):
+    """Answer requests until the controller closes its end."""
+
+    def send(message):
+        answers.write(json.dumps(message) + "\n")
+        answers.flush()
+
+    send({"ready": session.adaptor.versions()})
+    for line in requests:
+        request = json.loads(line)
+        handler = getattr(session, request.pop("op"))
+        try:
+            answer = handler(**request)
+        except Exception as error:  # whatever the framework raises is an answer
+            answer = {"error": {"kind": getattr(error, "kind", "error"), "reason": describe(error)}}
+        send(answer)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--adaptor", required=True)
+    parser.add_argument("--read_fd", type=int, required=True)
+    parser.add_argument("--write_fd", type=int, required=True)
+    options = parser.parse_args()
+    die_with_parent()
+    sys.path.pop(0)  # this file's folder: the framework must not import our modules by accident
+    requests = os.fdopen(options.read_fd, "r", encoding="utf-8")
+    answers = os.fdopen(options.write_fd, "w", encoding="utf-8")
+    adaptor = load_adaptor(options.adaptor)
+    gc.collect()
+    if hasattr(gc, "freeze"):
+        gc.freeze()  # what the import left is no garbage: later collections skip it
+    gc.disable()
+    serve(Session(adaptor), requests, answers)
+    answers.close()
+    os._exit(0)  # frameworks may hang or crash in their exit handlers; all is said
+
+
+if __name__ == "__main__":
+    main()
