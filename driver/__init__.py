@@ -1,0 +1,1 @@
+"""Commits and builds: what the harness measures, and how it is had."""

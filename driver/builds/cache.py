@@ -1,0 +1,185 @@
+"""The build cache: a build is in its place complete, or is not there at all."""
+
+import errno
+import fcntl
+import logging
+import os
+import shutil
+import signal
+import sysconfig
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import platformdirs
+
+from driver.builds.manifest import Manifest, UnusableBuild, read_manifest
+from driver.builds.releases import Recipe
+from records import Build, RunError
+
+log = logging.getLogger(__name__)
+
+_MAKING = ".making-"
+_LOCK = ".lock-"
+
+# Makes the build in a directory that exists, and describes it.  Whatever process it starts must inherit the file
+# descriptor, through which the lock is held: a build whose maker was killed is swept only when all have ended.
+Maker = Callable[[Path, int], Manifest]
+
+
+class BuildCache:
+    """Builds by content: ``<directory>/<framework>/<platform>/<key>/``, each with its manifest.
+
+    Any number of processes may share it.  One build is made by one process at a time, in a hidden folder beside its
+    place, and renamed into place when it is whole.
+    """
+
+    def __init__(self, directory: Path | None = None) -> None:
+        """``directory`` need not exist yet; without it, the user's cache folder (XDG_CACHE_HOME is honoured)."""
+        chosen = directory or platformdirs.user_cache_path("opduel") / "builds"
+        self.directory = chosen.expanduser().absolute()
+
+    def place(self, framework: str, recipe: Recipe) -> Path:
+        """Where that build is, or would be."""
+        return self.directory / framework / sysconfig.get_platform() / recipe.key
+
+    def find(self, framework: str, recipe: Recipe) -> Build | None:
+        """The build if it is there and whole; reads a few files, starts no process, takes no lock."""
+        place = self.place(framework, recipe)
+        try:
+            return read_manifest(place, recipe).build(place)
+        except UnusableBuild:
+            return None
+
+    def find_or_make(self, framework: str, recipe: Recipe, make: Maker) -> Build:
+        """The build, made now if it isn't there.
+
+        Whatever ends the making (an error, Ctrl-C, SIGTERM) leaves nothing behind; what a killed process left is
+        removed first.
+
+        Raises:
+            RunError: the cache can't be written, or whatever ``make`` raises.
+        """
+        found = self.find(framework, recipe)
+        if found:
+            return found
+        place = self.place(framework, recipe)
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            with _locked(place) as lock:
+                _sweep(place)
+                return self.find(framework, recipe) or _make_in_place(place, recipe, make, lock)
+        except OSError as error:
+            raise RunError(_describe(self.directory, error)) from error
+
+
+def _make_in_place(place: Path, recipe: Recipe, make: Maker, lock: int) -> Build:
+    """Make the build aside and rename it into place; the lock is held."""
+    aside = place.with_name(_MAKING + place.name)
+    _discard_unusable(place, recipe, aside)
+    log.info("making %s (once; kept in %s)", recipe.request, place)
+    try:
+        with _terminable():
+            aside.mkdir()
+            manifest = make(aside, lock)
+            manifest.write(aside)
+            _rename(aside, place)
+    except BaseException:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise
+    return read_manifest(place, recipe).build(place)
+
+
+def _rename(aside: Path, place: Path) -> None:
+    """Into place; a build that came there in the meantime, past the lock, wins."""
+    try:
+        aside.rename(place)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+        shutil.rmtree(aside)
+
+
+def _discard_unusable(place: Path, recipe: Recipe, aside: Path) -> None:
+    """Remove what is in the build's place but is no build, and say so."""
+    if not os.path.lexists(place):
+        return
+    try:
+        read_manifest(place, recipe)
+        return  # made meanwhile, past the lock
+    except UnusableBuild as why:
+        log.warning("%s: %s: removed, and made again", place, why)
+    place.rename(aside)  # gone at once; removing takes longer
+    _remove(aside)
+
+
+def _sweep(place: Path) -> None:
+    """Remove what killed makers left in the folder, where no process holds the lock but this one ``place``'s."""
+    for leftover in place.parent.glob(_MAKING + "*"):
+        other = leftover.with_name(leftover.name.removeprefix(_MAKING))
+        with _lock_file(other) as descriptor:
+            if other == place or _try_lock(descriptor):
+                log.info("removing %s, which a killed process left", leftover)
+                _remove(leftover)
+
+
+@contextmanager
+def _locked(place: Path) -> Iterator[int]:
+    """Hold the lock of one build; waits for whoever makes it. Yields the file descriptor that holds it."""
+    with _lock_file(place) as descriptor:
+        if not _try_lock(descriptor):
+            log.info("waiting for another process, which is making %s", place.name)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield descriptor
+
+
+@contextmanager
+def _lock_file(place: Path) -> Iterator[int]:
+    """The build's lock file, open. It is never removed: a lock on a removed file would exclude nobody."""
+    descriptor = os.open(place.with_name(_LOCK + place.name), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Within it, SIGTERM ends the program by an exception, so that it cleans up; unless it is handled already."""
+    handled = signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+    if handled or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _describe(directory: Path, error: OSError) -> str:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"build cache {directory}: the disk is full: free some space, or give another folder with --exec_dir"
+    where = f"{error.filename}: " if error.filename else ""
+    return f"build cache {directory}: {where}{error.strerror}: mend it, or give another folder with --exec_dir"

@@ -1,0 +1,105 @@
+"""What a build says of itself: run by path in the build's own interpreter. Standard library, Python 3.6 syntax.
+
+The only argument is the name to import; the answer is one JSON document on stdout, whatever the import prints.
+"""
+
+# ruff: noqa: UP
+import sys
+
+sys.path.pop(0)  # this folder: its modules must not hide any of the build's
+
+import json
+import os
+from typing import Dict, Iterable, Iterator, List, Optional, Set, Tuple
+
+
+def main(name: str) -> None:
+    """Import ``name`` and print version, python, location, packages and files (path -> [size, mtime in ns])."""
+    answer = os.dup(1)
+    os.dup2(2, 1)
+    before = mapped_files()
+    module = __import__(name)
+    file = getattr(module, "__file__", None)
+    if not file:
+        raise ImportError(f"{name} is a folder without code ({list(module.__path__)[:1]})")
+    location = os.path.dirname(os.path.abspath(file))
+    document = {
+        "version": str(module.__version__),
+        "python": ".".join(str(part) for part in sys.version_info[:3]),
+        "location": location,
+        "packages": installed_packages(),
+        "files": describe(own_files(location), location, mapped_files() - before),
+    }
+    with os.fdopen(answer, "w") as stream:
+        json.dump(document, stream)
+    os._exit(0)  # a framework that stumbles on the way out has said all that was asked
+
+
+def installed_packages() -> Dict[str, str]:
+    """Name -> version of every distribution on sys.path, the first found of each name.
+
+    Read from the metadata itself: Python 3.7 has no importlib.metadata, and a bare environment no pkg_resources.
+    """
+    packages = {}  # type: Dict[str, str]
+    for folder in sys.path:
+        try:
+            entries = sorted(os.listdir(folder or "."))
+        except OSError:
+            continue
+        for entry in entries:
+            if entry.endswith((".dist-info", ".egg-info")):
+                name, version = headers(os.path.join(folder, entry))
+                if name:
+                    packages.setdefault(name.lower().replace("_", "-"), version or "unknown")
+    return packages
+
+
+def headers(path: str) -> Tuple[Optional[str], Optional[str]]:
+    """The Name and Version in a distribution's metadata, or (None, None)."""
+    candidates = [path] if os.path.isfile(path) else [os.path.join(path, f) for f in ("METADATA", "PKG-INFO")]
+    found = {}  # type: Dict[str, str]
+    for candidate in candidates:
+        try:
+            with open(candidate, encoding="utf-8", errors="replace") as stream:
+                for line in stream:
+                    key, colon, value = line.partition(":")
+                    if not colon:
+                        break
+                    found.setdefault(key, value.strip())
+        except OSError:
+            continue
+    return found.get("Name"), found.get("Version")
+
+
+def own_files(location: str) -> Iterator[str]:
+    """Every file of the framework's package but bytecode, which comes and goes."""
+    for folder, folders, files in os.walk(location):
+        folders[:] = [name for name in folders if name != "__pycache__"]
+        for name in files:
+            if not name.endswith((".pyc", ".pyo")):
+                yield os.path.join(folder, name)
+
+
+def mapped_files() -> Set[str]:
+    """The libraries that this process has loaded, where the system tells."""
+    try:
+        with open("/proc/self/maps") as stream:
+            paths = [line.split(None, 5)[5].strip() for line in stream if "/" in line]
+    except (OSError, IndexError):
+        return set()
+    return {path for path in paths if ".so" in os.path.basename(path) and os.path.isfile(path)}
+
+
+def describe(own: Iterable[str], location: str, mapped: Set[str]) -> Dict[str, List[int]]:
+    """Path (relative within ``location``) -> [size, mtime] of the package's files and the libraries it loaded."""
+    described = {}
+    for path in list(own) + sorted(mapped):
+        inside = os.path.realpath(path).startswith(os.path.realpath(location) + os.sep)
+        status = os.stat(path)
+        key = os.path.relpath(os.path.realpath(path), os.path.realpath(location)) if inside else path
+        described[key] = [status.st_size, status.st_mtime_ns]
+    return described
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

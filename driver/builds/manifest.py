@@ -1,0 +1,91 @@
+"""The manifest of a cached build: written last, believed only if every word of it holds."""
+
+import json
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from driver.builds.releases import Recipe
+from records import Build
+
+FILE_NAME = "manifest.json"
+
+
+class UnusableBuild(Exception):
+    """What is in the build's place is not a complete build; the text says why."""
+
+
+class Manifest(BaseModel):
+    """What ``manifest.json`` holds. Paths are relative to the build's directory, so that the cache can be moved."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    manifest_version: Literal[1] = 1
+    framework: str
+    requested: str
+    strategy: str
+    interpreter: str
+    version: str
+    python: str
+    digest: str
+    packages: dict[str, str]
+    environment: dict[str, str]
+    created: str
+    duration_s: float
+    recipe: Recipe
+    libraries: dict[str, int]  # the framework's native libraries -> size in bytes
+    uv: str
+    log: str  # what uv said
+
+    def write(self, directory: Path) -> None:
+        """Put the manifest into ``directory``."""
+        text = json.dumps(self.model_dump(mode="json"), indent=2) + "\n"
+        (directory / FILE_NAME).write_text(text, encoding="utf-8")
+
+    def build(self, directory: Path) -> Build:
+        """The record of the build, which lies in ``directory``."""
+        return Build(
+            framework=self.framework,
+            requested=self.requested,
+            strategy=self.strategy,
+            interpreter=str(directory / self.interpreter),
+            version=self.version,
+            python=self.python,
+            digest=self.digest,
+            packages=self.packages,
+            environment=self.environment,
+            directory=str(directory),
+            created=self.created,
+            duration_s=self.duration_s,
+        )
+
+
+def read_manifest(directory: Path, recipe: Recipe) -> Manifest:
+    """The manifest in ``directory``, checked against ``recipe`` and the files; starts no process.
+
+    Raises:
+        UnusableBuild: it is missing or damaged, belongs to another recipe, or what it promises isn't there.
+    """
+    try:
+        manifest = Manifest.model_validate_json((directory / FILE_NAME).read_bytes())
+    except OSError as error:
+        raise UnusableBuild(f"its manifest can't be read ({error.strerror})") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise UnusableBuild(f"its manifest is damaged ({f'{field}: ' if field else ''}{first['msg']})") from None
+    if manifest.recipe != recipe:
+        raise UnusableBuild("its manifest belongs to another recipe")
+    _check_files(directory, manifest)
+    return manifest
+
+
+def _check_files(directory: Path, manifest: Manifest) -> None:
+    interpreter = directory / manifest.interpreter
+    if not (interpreter.is_file() and interpreter.stat().st_mode & 0o111):
+        raise UnusableBuild("its interpreter is gone")
+    for path, size in manifest.libraries.items():
+        library = directory / path
+        if not library.is_file() or library.stat().st_size != size:
+            raise UnusableBuild(f"its library {library.name} is gone or has another size")

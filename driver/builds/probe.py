@@ -1,0 +1,55 @@
+"""Asking an interpreter what it imports: version, Python, packages and files, in one subprocess."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from driver.builds.process import run
+from frameworks import Framework
+from records import OpduelError
+
+_INSIDE = Path(__file__).with_name("inside.py")
+TIMEOUT_S = 180.0  # an import takes 1 to 4 s; a cold disk or an emulated CPU much longer
+
+
+class ProbeError(OpduelError):
+    """The interpreter did not import the framework; the text is its last words."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a build says of itself."""
+
+    version: str
+    python: str
+    location: Path  # the framework's own folder
+    packages: Mapping[str, str]
+    files: Mapping[str, tuple[int, int]]  # path, relative within ``location`` -> size in bytes, mtime in ns
+
+    @property
+    def libraries(self) -> dict[str, int]:
+        """The native libraries among the files, path -> size in bytes."""
+        return {path: size for path, (size, _) in self.files.items() if ".so" in Path(path).name}
+
+
+def probe(interpreter: Path, framework: Framework, inherit: Sequence[int] = ()) -> Facts:
+    """Import the framework in ``interpreter`` and collect the facts; ``inherit`` as for ``process.run``.
+
+    Raises:
+        ProbeError: it does not run, does not import the framework, or answers something else.
+    """
+    environment = framework.environment(1)
+    command = [str(interpreter), str(_INSIDE), framework.import_name]
+    try:
+        outcome = run(command, timeout=TIMEOUT_S, environment=environment, inherit=inherit)
+    except OSError as error:
+        raise ProbeError(f"can't be started ({error.strerror})") from None
+    if not outcome.ok:
+        raise ProbeError(outcome.last_words)
+    try:
+        said = json.loads(outcome.stdout)
+        files = {path: (int(size), int(mtime)) for path, (size, mtime) in said["files"].items()}
+        return Facts(said["version"], said["python"], Path(said["location"]), dict(said["packages"]), files)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise ProbeError("its answer is not understood: is it a Python interpreter?") from None

@@ -1,0 +1,39 @@
+"""From what the user wrote to a build: tells a release from a path, and picks the strategy."""
+
+import os
+import re
+
+from driver.builds.brought import brought_build
+from driver.builds.cache import BuildCache
+from driver.builds.release import release_build
+from driver.builds.releases import Releases, load_releases
+from frameworks import Framework
+from records import Build, UsageError
+
+_RELEASE = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*==\s*([A-Za-z0-9.!+_-]+)\s*")
+_PATH_LIKE = (os.sep, "~", ".")
+
+
+def resolve_build(request: str, framework: Framework, cache: BuildCache) -> Build:
+    """The build that ``request`` names, ready to run.
+
+    ``request`` is a release (``package==version``), a folder with ``bin/python``, or a Python interpreter.
+    A release that is in the cache starts no process.
+
+    Raises:
+        UsageError: the request can't be meant, or the path holds no such build.
+        RunError: the release could not be made here.
+    """
+    release = _RELEASE.fullmatch(request)
+    if release:
+        recipe = load_releases(framework).recipe(release[1], release[2])
+        return release_build(request, recipe, framework, cache)
+    if os.path.lexists(os.path.expanduser(request)) or request.startswith(_PATH_LIKE) or os.sep in request:
+        return brought_build(request, framework)
+    raise UsageError(_misunderstood(request, load_releases(framework)))
+
+
+def _misunderstood(request: str, releases: Releases) -> str:
+    example = releases.default_treatment
+    known = ", ".join(releases.recipes)
+    return f"{request!r} is neither a release nor a path: give one such as {example} (known: {known}) or a path"

@@ -1,0 +1,112 @@
+"""Everything that is asked of uv: make an environment, fill it with pins, and say in one line why it could not."""
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from driver.builds.process import Outcome, run
+from driver.builds.releases import Recipe
+from records import RunError
+
+_SETTINGS = {"UV_PYTHON_DOWNLOADS": "never", "UV_NO_PROGRESS": "1", "NO_COLOR": "1"}
+_TIMEOUT_S = 1800.0  # a release is 50 to 100 MB, and the line may be slow
+
+# The first pattern found in what uv said decides: what it means, uv's innermost reason, the mend.
+_REASONS: tuple[tuple[str, str], ...] = (
+    (r"No space left on device|os error 28|Disk quota exceeded",
+     "the disk is full: free some space, or give another folder with --exec_dir"),
+    (r"Permission denied|Read-only file system|os error 13",
+     "a folder can't be written ({detail}): mend its permissions, or give another with --exec_dir"),
+    (r"network was disabled|error sending request|dns error|tcp connect|Connection refused|timed? ?out"
+     r"|Could not connect|Failed to (?:fetch|download)",
+     "the package index can't be reached ({detail}): check the network and uv's index settings, then try again"),
+    (r"no usable wheels|no wheels? with a matching|requires building|building from source is disabled",
+     "no wheel for this Python and platform ({detail}): ask for another release, or give a path to a build"),
+    (r"no version of|was not found|not found in the",
+     "the package index has no such version ({detail}): check uv's index settings"),
+)  # fmt: skip
+
+
+def make_environment(directory: Path, interpreter: Path, inherit: Sequence[int] = ()) -> str:
+    """Make an empty environment at ``directory``, which can be moved afterwards; returns what uv said.
+
+    Raises:
+        RunError: it could not be made.
+    """
+    command = [
+        "venv",
+        "--relocatable",
+        "--no-project",
+        "--allow-existing",
+        "--python",
+        str(interpreter),
+        str(directory),
+    ]
+    outcome = _uv(command, inherit)
+    if not outcome.ok:
+        raise RunError(f"uv could not make an environment of {interpreter}: {explain(outcome)}")
+    return outcome.stderr
+
+
+def install(recipe: Recipe, interpreter: Path, inherit: Sequence[int] = ()) -> str:
+    """Install the recipe's wheels, all of them and no others, into the interpreter's environment; what uv said.
+
+    Raises:
+        RunError: it could not be done; tells an unreachable index, a missing version and a missing wheel apart.
+    """
+    command = ["pip", "install", "--no-deps", "--no-build", "--python", str(interpreter), *recipe.requirements]
+    outcome = _uv(command, inherit)
+    if not outcome.ok:
+        raise RunError(f"{recipe.request} could not be installed: {explain(outcome)}")
+    return outcome.stderr
+
+
+def version() -> str:
+    """uv's own version, "0.5.1"."""
+    words = _uv(["--version"]).stdout.split()
+    return words[1] if len(words) > 1 else "unknown"
+
+
+def managed_interpreters(python: str) -> list[Path]:
+    """The interpreter of that version that uv once installed for the user, if any."""
+    command = ["python", "find", "--managed-python", "--no-python-downloads", "--no-project", python]
+    outcome = _uv(command)
+    return [Path(outcome.stdout.strip())] if outcome.ok and outcome.stdout.strip() else []
+
+
+def explain(outcome: Outcome) -> str:
+    """What uv's words mean, with the mend, on one line."""
+    if outcome.code is None or outcome.code < 0:
+        return f"uv was stopped ({outcome.last_words}): try again"
+    said = re.sub(r"\x1b\[[0-9;]*m", "", outcome.stderr)
+    for pattern, meaning in _REASONS:
+        if re.search(pattern, said):
+            return meaning.format(detail=_last_cause(said) or outcome.last_words)
+    return f"{_last_cause(said) or outcome.last_words}: mend what uv names, then try again"
+
+
+def _uv(arguments: Sequence[str], inherit: Sequence[int] = ()) -> Outcome:
+    """Run uv in the root folder, where no project's settings reach it."""
+    command = [_executable(), *arguments]
+    try:
+        return run(command, timeout=_TIMEOUT_S, environment=_SETTINGS, directory=Path(os.sep), inherit=inherit)
+    except OSError as error:
+        raise RunError(f"uv can't be started ({error.strerror}): run `make setup` again") from None
+
+
+def _executable() -> str:
+    beside = Path(sys.executable).with_name("uv")
+    found = str(beside) if beside.is_file() else shutil.which("uv")
+    if not found:
+        raise RunError("uv is not installed: run `make setup` to install it beside opduel")
+    return found
+
+
+def _last_cause(text: str) -> str:
+    """The innermost reason that uv gives, without its closing formula."""
+    lines = [line.strip() for line in text.splitlines() if re.match(r"\s*(error|cause): ", line)]
+    last = re.sub(r"^(error|cause): ", "", lines[-1]) if lines else ""
+    return re.sub(r" and you require .*", "", last.removeprefix("Because ")).rstrip(".")
