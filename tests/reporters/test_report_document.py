@@ -157,6 +157,8 @@ def _set(*steps: Any) -> Any:
         (_broken(_set("comparisons", 0, "verdict", "meh")), "comparisons[0].verdict", "mend that field"),
         (_broken(_set("comparisons", 4, "failure", "side", "left")), "comparisons[4].failure.side", "mend that field"),
         (_broken(_set("comparisons", 1, "ci", [1.0])), "comparisons[1].ci", "mend that field"),
+        (_broken(_set("comparisons", 2, "rounds", "12")), "comparisons[2].rounds", "mend that field"),
+        (_broken(_set("comparisons", 2, "injected", 1)), "comparisons[2].injected", "mend that field"),
         (_broken(_set("control", None)), "control", "mend that field"),
         (_broken(lambda document: document["treatment"].pop("digest")), "treatment.digest", "mend that field"),
         (_broken(lambda document: document.pop("comparisons")), "comparisons", "mend that field"),
