@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from comparator.evidence import Evidence, Values, weigh
 from comparator.looks import Looks, p_over_looks
-from comparator.moderation import Prior
+from comparator.moderation import Prior, doubted
 from comparator.significance import two_sided_p
 from records import Case, PairSample, Stage
 
@@ -54,15 +54,16 @@ def follow(case: Case, values: dict[Stage, Values], prior: Prior, looks: Looks, 
     ``closing`` says that no more samples will come (see ``Looks.closing``).
     """
     screen = _Stage(case, values, "screen", prior, looks, alpha)
-    suspect = False
+    suspect, trusted = False, 1.0
     for evidence in screen.at(screen.looks(closing and not len(values["own"]))):
         if evidence.within:
             return Course("screen", False, True, True, 1.0, False, len(screen.values), evidence, "screen")
-        if evidence.p_changed < looks.suspect_level:
-            suspect = True
+        trusted = evidence.trust
+        if suspect := evidence.p_changed < looks.suspect_level:
             break
     if suspect or len(values["own"]):
-        return _decide(screen, _Stage(case, values, "own", prior, looks, alpha), suspect, closing)
+        own = _Stage(case, values, "own", doubted(prior, trusted), looks, alpha)
+        return _decide(screen, own, suspect, closing)
     exhausted = looks.next_after("screen", len(screen.values)) is None
     figures = screen.all()
     shown: Stage | None = "screen" if figures else None
@@ -72,18 +73,17 @@ def follow(case: Case, values: dict[Stage, Values], prior: Prior, looks: Looks, 
 def _decide(screen: "_Stage", own: "_Stage", suspect: bool, closing: bool) -> Course:
     """The rest of the way, on the case's own samples."""
     n = len(own.values)
-    above: list[float] = []
-    below: list[float] = []
+    seen: list[Evidence] = []
     for evidence in own.at(own.looks(closing)):
         if evidence.within:
             return Course("own", suspect, True, True, 1.0, False, n, evidence, "own")
-        above.append(evidence.p_above)
-        below.append(evidence.p_below)
-    p_value = p_over_looks([two_sided_p(*pair) for pair in zip(above, below, strict=True)], own.weight)
-    rises = min(above, default=1.0) < min(below, default=1.0)
+        seen.append(evidence)
+    weights = [own.schedule.weight("own", evidence.n) for evidence in seen]
+    above = p_over_looks([evidence.p_above for evidence in seen], weights)
+    below = p_over_looks([evidence.p_below for evidence in seen], weights)
     figures, shown = _figures(screen, own)
     exhausted = own.schedule.next_after("own", n) is None
-    return Course("own", suspect, False, exhausted, p_value, rises, n, figures, shown)
+    return Course("own", suspect, False, exhausted, two_sided_p(above, below), above < below, n, figures, shown)
 
 
 def _figures(screen: "_Stage", own: "_Stage") -> tuple[Evidence | None, Stage | None]:
@@ -102,11 +102,10 @@ class _Stage:
     ) -> None:
         self.values = values[stage]
         self.schedule = schedule
-        self.weight = schedule.weight(stage)
         self._stage: Stage = stage
         self._bound = math.log1p(case.threshold)
         self._prior = prior
-        self._tail = alpha * self.weight / 2
+        self._alpha = alpha
 
     def looks(self, closing: bool) -> tuple[int, ...]:
         n = len(self.values)
@@ -119,4 +118,5 @@ class _Stage:
         return self._weigh(len(self.values)) if len(self.values) >= 2 else None
 
     def _weigh(self, count: int) -> Evidence:
-        return weigh(self.values.first(count), self._bound, self._prior, self._tail)
+        tail = self._alpha * self.schedule.weight(self._stage, count) / 2
+        return weigh(self.values.first(count), self._bound, self._prior, tail)

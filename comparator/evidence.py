@@ -9,7 +9,7 @@ from statistics import median
 from comparator.equivalence import confidence_interval, is_within
 from comparator.location import Location, trimmed_location
 from comparator.mann_whitney import mann_whitney_p
-from comparator.moderation import Prior, moderate
+from comparator.moderation import Prior, moderate, trust
 from comparator.significance import combined_p, mirrored, shifted_t_p, two_sided_p
 from records import PairSample
 
@@ -53,6 +53,7 @@ class Evidence:
 
     n: int
     location: Location  # moderated
+    trust: float  # how far the prior could be believed for this case, 0 to 1
     p_above: float  # against "the log ratio is at most +bound"
     p_below: float  # against "it is at least -bound"
     p_changed: float  # two-sided, against "no change at all"
@@ -72,11 +73,13 @@ def weigh(values: Values, bound: float, prior: Prior, tail: float) -> Evidence:
     Raises:
         ValueError: fewer than 2 values.
     """
-    location = moderate(trimmed_location(values.log_ratios), prior)
+    unmoderated = trimmed_location(values.log_ratios)
+    location = moderate(unmoderated, prior)
     interval = confidence_interval(location, tail)
     return Evidence(
         n=len(values),
         location=location,
+        trust=trust(unmoderated, prior),
         p_above=_p_above(location, values.control, values.treatment, bound),
         p_below=_p_above(mirrored(location), values.treatment, values.control, bound),
         p_changed=two_sided_p(

@@ -1,5 +1,6 @@
 """When a case may be looked at, fixed before there are data, and what the looking costs."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -7,17 +8,19 @@ from itertools import pairwise
 from records import Stage
 
 DEFAULT_MAX_ROUNDS = 30
-GROWTH = 1.5
-FIRST_LOOK: dict[Stage, int] = {"screen": 6, "own": 5}
+GROWTH = 1.6
+FIRST_LOOK = 5
 
 
 @dataclass(frozen=True)
 class Looks:
     """The sample counts, increasing, at which the cases of a run are looked at, by stage.
 
-    All looks of a stage weigh the same, w_k = 1 / K: each gets that share of the error.  A case is a suspect when
+    Look k gets the share w_k = n_k / (n_1 + ... + n_K) of its stage's error: little is spent on the first looks,
+    which only large changes need, and most on the last, where the small ones are found.  A case is a suspect when
     its two-sided p value against "no change at all" is below ``suspect_level`` at a look on the screen; no error
-    rate hangs on that level, for suspects are decided on fresh samples.
+    rate hangs on that level, for suspects are decided on fresh samples: a higher one finds little more and spends
+    processes on many cases that have not changed.
 
     Raises:
         ValueError: a schedule that is empty, does not increase, or has a look at fewer than 2 samples.
@@ -25,7 +28,7 @@ class Looks:
 
     screen: tuple[int, ...]
     own: tuple[int, ...]
-    suspect_level: float = 0.05
+    suspect_level: float = 0.01
 
     def __post_init__(self) -> None:
         for counts in (self.screen, self.own):
@@ -36,9 +39,13 @@ class Looks:
         """The schedule of a stage."""
         return self.screen if stage == "screen" else self.own
 
-    def weight(self, stage: Stage) -> float:
-        """The share of a stage's error that each of its looks gets."""
-        return 1 / len(self.of(stage))
+    def weight(self, stage: Stage, n: int) -> float:
+        """The share of a stage's error for looking at ``n`` samples: that of the first look not before them.
+
+        Between two looks that is the later one's, unspent so far; beyond the last look, the last one's.
+        """
+        counts = self.of(stage)
+        return next((count for count in counts if count >= n), counts[-1]) / sum(counts)
 
     def reached(self, stage: Stage, n: int) -> tuple[int, ...]:
         """The looks that ``n`` samples have reached."""
@@ -64,7 +71,7 @@ class Looks:
 def plan_looks(max_rounds: int = DEFAULT_MAX_ROUNDS) -> Looks:
     """The schedule for at most ``max_rounds`` samples of a case in each stage: both end there.
 
-    Each look comes at about one and a half times the samples of the one before: closer ones cost more error than
+    Each look comes at about 1.6 times the samples of the one before: closer ones cost more error than
     they save rounds.
 
     Raises:
@@ -72,21 +79,19 @@ def plan_looks(max_rounds: int = DEFAULT_MAX_ROUNDS) -> Looks:
     """
     if max_rounds < 2:
         raise ValueError(f"a verdict needs at least 2 rounds, not {max_rounds}")
-    return Looks(_geometric(FIRST_LOOK["screen"], max_rounds), _geometric(FIRST_LOOK["own"], max_rounds))
+    return Looks(_geometric(FIRST_LOOK, max_rounds), _geometric(FIRST_LOOK, max_rounds))
 
 
 def _geometric(first: int, last: int) -> tuple[int, ...]:
-    """Counts from ``last`` down to ``first`` by the growth, each rounded; ``last`` alone if that is less."""
-    counts = [last]
-    while round(counts[-1] / GROWTH) >= first:
-        counts.append(round(counts[-1] / GROWTH))
-    return tuple(reversed(counts))
+    """Counts from ``first`` to ``last``, evenly spaced in their logarithms; ``last`` alone if it is not beyond."""
+    steps = round(math.log(last / first) / math.log(GROWTH)) if last > first else 0
+    return (*(round(first * (last / first) ** (k / steps)) for k in range(steps)), last)
 
 
-def p_over_looks(p_values: Sequence[float], weight: float) -> float:
-    """One p value from those of the looks so far, each of weight ``weight``: min p_k / w_k, at most 1.
+def p_over_looks(p_values: Sequence[float], weights: Sequence[float]) -> float:
+    """One p value from those of the looks so far and their weights: min p_k / w_k, at most 1; 1 without looks.
 
-    Bonferroni over the looks: valid whatever rule stopped the looking, and it can only fall as looks are added.
-    1 without looks.
+    Weighted Bonferroni over the looks: valid whatever rule stopped the looking, and it can only fall as looks are
+    added.
     """
-    return min([1.0, *(p / weight for p in p_values)])
+    return min([1.0, *(p / weight for p, weight in zip(p_values, weights, strict=True))])

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import special
@@ -70,15 +70,23 @@ def moderate(location: Location, prior: Prior) -> Location:
 def trust(location: Location, prior: Prior) -> float:
     """How far the prior may speak for a case as noisy as this one: 1 for nearly all, towards 0 for an outlier.
 
-    Under the model v / s0^2 follows F(df, d0), and of m cases the noisiest has a tail probability of about
-    1 / (2 m).  One that is rarer by a factor f keeps the share 1 / f of d0: the rule of Phipson et al. (2016,
-    Ann. Appl. Stat. 10, 946-963) for hypervariable genes, with the rank of the largest for every case.
+    Under the model v / s0^2 follows F(df, d0), and of m cases the two noisiest have tail probabilities of about 1/m
+    and 2/m.  One that is rarer than 2/m by a factor f keeps the share 1/f of d0: the idea of Phipson et al. (2016,
+    Ann. Appl. Stat. 10, 946-963) for hypervariable genes, without their ranks.
     """
     if prior.degrees_of_freedom == 0:
         return 0.0
     ratio = location.variance / prior.variance
     tail = float(special.fdtrc(location.degrees_of_freedom, prior.degrees_of_freedom, ratio))
-    return min(1.0, 2 * prior.cases * tail)
+    return min(1.0, prior.cases * tail / 2)
+
+
+def doubted(prior: Prior, trusted: float) -> Prior:
+    """The prior for a case that earlier samples have shown to be as noisy as ``trusted`` says, if they have.
+
+    The share that is left is a cap: ``moderate`` doubts on its own where the new samples are noisier still.
+    """
+    return replace(prior, degrees_of_freedom=trusted * prior.degrees_of_freedom)
 
 
 def trigamma_inverse(value: float) -> float:

@@ -29,13 +29,12 @@ def judge(
         ValueError: as ``assess``.
     """
     assessments = assess(cases, samples, failures, looks, alpha, closing=True)
-    flag_alpha = alpha / len(cases) * looks.weight("own") if cases else alpha
     comparisons = []
     for assessment in assessments:
         case = assessment.case
         bare = _bare(assessment, samples.get(case.id, ()), failures.get(case.id), case.id in injected)
         bare = replace(bare, note=explain(assessment, looks, len(cases)))
-        comparisons.append(bare if bare.failure else _with_figures(bare, assessment, flag_alpha))
+        comparisons.append(bare if bare.failure else _with_figures(bare, assessment, looks, alpha / len(cases)))
     return comparisons
 
 
@@ -65,11 +64,11 @@ def _bare(assessment: Assessment, samples: Sequence[PairSample], failure: Failur
     )
 
 
-def _with_figures(bare: Comparison, assessment: Assessment, flag_alpha: float) -> Comparison:
+def _with_figures(bare: Comparison, assessment: Assessment, looks: Looks, alpha_alone: float) -> Comparison:
     """The comparison with all that could be computed.
 
-    ``flag_alpha`` is the two-sided level that one look had to reach for this case alone to be flagged: it gives the
-    smallest detectable change, for a case on the screen as if its samples there had been its own.
+    ``alpha_alone`` is the level at which this case alone would be flagged in its run.  The smallest detectable change
+    is that of one look at the figures' samples; for a case on the screen, as if they had been its own.
     """
     course = assessment.course
     if (figures := course.figures) is None:
@@ -77,13 +76,14 @@ def _with_figures(bare: Comparison, assessment: Assessment, flag_alpha: float) -
             return bare
         only = bare.samples[-1]
         return replace(bare, ratio=as_ratio(only.log_ratio), control=only.control, treatment=only.treatment)
+    level = alpha_alone * looks.weight("own", figures.n)
     return replace(
         bare,
         ratio=as_ratio(figures.location.estimate),
         ci=(as_ratio(figures.interval[0]), as_ratio(figures.interval[1])),
         p_value=course.p_value,
         q_value=assessment.q_value,
-        mde=minimal_detectable_change(figures.location, bare.threshold, flag_alpha),
+        mde=minimal_detectable_change(figures.location, bare.threshold, level),
         control=figures.control,
         treatment=figures.treatment,
         decided_on=course.shown,

@@ -1,0 +1,181 @@
+"""Simulated runs through the real decision procedure: error rates, power and rounds under realistic noise.
+
+    .venv/bin/python benchmarks/simulate_decisions.py [--runs 100] [--seed 1] [--cases 40] ...
+
+Each side's process value is off by a normal error, its standard deviation drawn per case from a lognormal
+distribution, and one process in 25 by up to tens of per cent more: what facts measured of real processes.  The
+schedule is that of the harness: rounds on the screen for all open cases, rounds of their own for suspects.
+"""
+
+import argparse
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from scipy import stats
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from comparator import Looks, judge, plan_looks, standing
+from records import Case, Comparison, PairSample, Stage
+
+
+@dataclass(frozen=True)
+class Noise:
+    """One side's process value: normal with sd ``typical`` times a lognormal factor per case, plus strays."""
+
+    typical: float = 0.014
+    spread: float = 0.6  # sd of the log of that factor
+    stray_share: float = 0.04
+    stray_sd: float = 0.35  # a stray process is off by |N(0, this)|
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A run: the true log ratio of each case, and how it is decided."""
+
+    name: str
+    changes: tuple[float, ...]  # shares
+    threshold: float
+
+
+@dataclass
+class Simulation:
+    """One run in progress: what has been measured, and the random numbers that it came from."""
+
+    scenario: Scenario
+    noise: Noise
+    rng: np.random.Generator
+    samples: dict[str, list[PairSample]] = field(default_factory=dict)
+    round: int = 0
+
+    def __post_init__(self) -> None:
+        count = len(self.scenario.changes)
+        self.cases = [_case(i, self.scenario.threshold) for i in range(count)]
+        self.shifts = dict(zip([case.id for case in self.cases], np.log1p(self.scenario.changes), strict=True))
+        factors = np.exp(self.rng.normal(0, self.noise.spread, count))
+        self.scales = dict(zip(self.shifts, self.noise.typical * factors, strict=True))
+        self.samples = {case.id: [] for case in self.cases}
+
+    def measure(self, case_id: str, stage: Stage) -> None:
+        """One more process pair of a case."""
+        control, treatment = self.rng.normal(0, self.scales[case_id], 2) + self._strays()
+        treatment += self.shifts[case_id]
+        self.samples[case_id].append(
+            PairSample(case_id, stage, self.round, math.exp(control), math.exp(treatment), treatment - control, 1, 1)
+        )
+
+    def _strays(self) -> np.ndarray:
+        strays = self.rng.random(2) < self.noise.stray_share
+        off: np.ndarray = strays * np.abs(self.rng.normal(0, self.noise.stray_sd, 2))
+        return off
+
+
+def _case(index: int, threshold: float) -> Case:
+    return Case(f"case{index}", "op", "forward", {}, "float32", "cpu", threshold, 60.0)
+
+
+def run(simulation: Simulation, looks: Looks, alpha: float) -> list[Comparison]:
+    """Measures until every case is settled, every case up to its next look at a time."""
+    while True:
+        standings = standing(simulation.cases, simulation.samples, {}, looks, alpha)
+        wanted = {case_id: s for case_id, s in standings.items() if not s.settled}
+        if not wanted:
+            return judge(simulation.cases, simulation.samples, {}, looks, alpha)
+        simulation.round += 1
+        for case_id, s in wanted.items():
+            for _ in range(s.missing):
+                simulation.measure(case_id, s.stage)
+
+
+def rows(results: Sequence[list[Comparison]], scenario: Scenario) -> Iterator[tuple[str, int, int]]:
+    """(what, how often, out of how many) for one scenario's runs."""
+    bound = math.log1p(scenario.threshold)
+    changed = [abs(math.log1p(change)) > bound for change in scenario.changes]
+    beyond = [i for i, is_changed in enumerate(changed) if is_changed]
+    still = [i for i, is_changed in enumerate(changed) if not is_changed]
+    verdicts = [[comparison.verdict for comparison in run] for run in results]
+    flags = sum(run[i] in ("regressed", "improved") for run in verdicts for i in still)
+    if still:
+        yield "runs with a false flag", sum(_any_flag(run, still) for run in verdicts), len(verdicts)
+        yield "false flags", flags, len(verdicts) * len(still)
+        yield (
+            "unchanged, rightly",
+            sum(run[i] == "unchanged" for run in verdicts for i in still),
+            len(verdicts) * len(still),
+        )
+    if beyond:
+        right = ["regressed" if scenario.changes[i] > 0 else "improved" for i in beyond]
+        total = len(verdicts) * len(beyond)
+        found = sum(run[i] == want for run in verdicts for i, want in zip(beyond, right, strict=True))
+        yield "found", found, total
+        yield "unchanged, wrongly", sum(run[i] == "unchanged" for run in verdicts for i in beyond), total
+
+
+def _any_flag(verdicts: Sequence[str], still: Sequence[int]) -> bool:
+    return any(verdicts[i] in ("regressed", "improved") for i in still)
+
+
+def mean_rounds(results: Sequence[list[Comparison]], stage: Stage) -> float:
+    """Rounds of a stage per case."""
+    counts = [sum(s.stage == stage for s in comparison.samples) for run in results for comparison in run]
+    return float(np.mean(counts))
+
+
+def scenarios(cases: int) -> list[Scenario]:
+    """What the table's rows are about."""
+    half, rest = cases // 2, cases - cases // 2
+    return [
+        Scenario("A/A at 2 %", (0.0,) * cases, 0.02),
+        Scenario("every second +5 % at 2 %", (0.05,) * half + (0.0,) * rest, 0.02),
+        Scenario("every second +10 % at 2 %", (0.10,) * half + (0.0,) * rest, 0.02),
+        Scenario("one of them +5 % at 2 %", (0.05,) + (0.0,) * (cases - 1), 0.02),
+        Scenario("every second +2 % at 0.5 %", (0.02,) * half + (0.0,) * rest, 0.005),
+        Scenario("all at the boundary, +2 % at 2 %", (0.02,) * cases, 0.02),
+        Scenario("all a shade beyond, +2.1 % at 2 %", (0.021,) * cases, 0.02),
+    ]
+
+
+def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--runs", type=int, default=60, help="runs per scenario (default %(default)s)")
+    parser.add_argument("--cases", type=int, default=40, help="cases per run (default %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="of the random numbers (default %(default)s)")
+    parser.add_argument("--alpha", type=float, default=0.05)
+    parser.add_argument("--max_rounds", type=int, default=30, help="of a case in each stage (default %(default)s)")
+    parser.add_argument("--noise", type=float, default=Noise.typical, help="sd of a process (default %(default)s)")
+    parser.add_argument("--strays", type=float, default=Noise.stray_share, help="share of stray processes")
+    parser.add_argument("--screen", type=_counts, help="looks on the screen, as 6,9,14 (default: planned)")
+    parser.add_argument("--own", type=_counts, help="looks at a case's own samples (default: planned)")
+    parser.add_argument("--suspect_level", type=float, default=Looks.suspect_level, help="(default %(default)s)")
+    return parser.parse_args(arguments)
+
+
+def _counts(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(","))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Prints the table."""
+    options = parse(arguments)
+    planned = plan_looks(options.max_rounds)
+    looks = Looks(options.screen or planned.screen, options.own or planned.own, options.suspect_level)
+    noise = Noise(typical=options.noise, stray_share=options.strays)
+    print(f"looks: screen {looks.screen}, own {looks.own}; {noise}; {options.runs} runs of {options.cases} cases")
+    for scenario in scenarios(options.cases):
+        rng = np.random.default_rng(options.seed)
+        results = [run(Simulation(scenario, noise, rng), looks, options.alpha) for _ in range(options.runs)]
+        print(f"\n{scenario.name}: rounds a case: {mean_rounds(results, 'screen'):.1f} shared", end="")
+        print(f" + {mean_rounds(results, 'own'):.1f} own")
+        for what, count, total in rows(results, scenario):
+            low, high = stats.binomtest(count, total).proportion_ci(method="exact")
+            print(f"  {what:24s} {count:6d} of {total:6d} = {count / total:7.2%}  ({low:.2%} to {high:.2%})")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
