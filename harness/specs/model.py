@@ -4,7 +4,6 @@ import re
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag, WithJsonSchema, model_validator
-from pydantic.json_schema import SkipJsonSchema
 
 from frameworks import framework_names, get_framework
 from harness.specs.fields import (
@@ -59,19 +58,19 @@ class Settings(StrictModel):
 
     model_config = ConfigDict(json_schema_extra={"not": {"required": ["run_backward", "directions"]}})
 
-    dtype: Dtype | SkipJsonSchema[None] = Field(default=None, description="Of tensors that say none. Default: float32.")
-    context: Context | SkipJsonSchema[None] = Field(default=None, description="Where to run. Default: cpu.")
-    metric: MetricName | SkipJsonSchema[None] = Field(default=None, description="What to measure. Default: time.")
-    run_backward: bool | SkipJsonSchema[None] = Field(
+    dtype: Dtype | None = Field(default=None, description="Of tensors that say none. Default: float32.")
+    context: Context | None = Field(default=None, description="Where to run. Default: cpu.")
+    metric: MetricName | None = Field(default=None, description="What to measure. Default: time.")
+    run_backward: bool | None = Field(
         default=None, description="true: two cases, forward and backward. Default: false, forward only."
     )
-    directions: Directions | SkipJsonSchema[None] = Field(
+    directions: Directions | None = Field(
         default=None, description="The same said in full: a case for each of forward, backward, both."
     )
-    threshold: Threshold | SkipJsonSchema[None] = Field(
+    threshold: Threshold | None = Field(
         default=None, description='The smallest change that matters, as a share (0.02) or "2%".'
     )
-    timeout: Seconds | SkipJsonSchema[None] = Field(default=None, description="Seconds for one request. Default: 60.")
+    timeout: Seconds | None = Field(default=None, description="Seconds for one request. Default: 60.")
 
     @model_validator(mode="after")
     def _directions_said_once(self) -> "Settings":
@@ -83,7 +82,7 @@ class Settings(StrictModel):
 class CaseSettings(Settings):
     """Settings, and perhaps a name, for one input alone."""
 
-    identifier: Identifier | SkipJsonSchema[None] = Field(default=None, description="In place of the test's.")
+    identifier: Identifier | None = Field(default=None, description="In place of the test's.")
 
 
 class Inputs(StrictModel):
@@ -94,8 +93,8 @@ class Inputs(StrictModel):
     )
     __pydantic_extra__: dict[str, Value] = Field(init=False)
 
-    case: CaseSettings | SkipJsonSchema[None] = Field(default=None, description="Settings for this input alone.")
-    args: Annotated[list[VariadicTensor], Field(min_length=1)] | SkipJsonSchema[None] = Field(
+    case: CaseSettings | None = Field(default=None, description="Settings for this input alone.")
+    args: Annotated[list[VariadicTensor], Field(min_length=1)] | None = Field(
         default=None, description="A variadic operator's tensors, such as those that nd.concat joins."
     )
 
@@ -121,7 +120,7 @@ class Test(Settings):
     __test__ = False  # pytest: not one of yours
 
     operator: Operator = Field(description="As in the framework: nd.Convolution, nd.linalg.gemm2, np.add, npx.relu.")
-    identifier: Identifier | SkipJsonSchema[None] = Field(
+    identifier: Identifier | None = Field(
         default=None,
         description="Names the cases. {ID} is the input's index in its list; also {OPERATOR}, {DTYPE}, {CONTEXT}, "
         "{DIRECTION}, {SHAPE}. Default: the operator's last part in lower case, then _{ID}.",
@@ -132,8 +131,8 @@ class Test(Settings):
 class Spec(StrictModel):
     """What to measure. How often is the harness's business, and no field here."""
 
-    schema_: str | SkipJsonSchema[None] = Field(default=None, alias="$schema", description="For editors; not read.")
+    schema_: str | None = Field(default=None, alias="$schema", description="For editors; not read.")
     framework: Framework
-    description: str | SkipJsonSchema[None] = Field(default=None, description="For people; not read.")
+    description: str | None = Field(default=None, description="For people; not read.")
     defaults: Settings = Field(default_factory=Settings, description="Settings for all tests.")
     tests: Annotated[list[Test], Field(min_length=1)]

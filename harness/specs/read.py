@@ -129,7 +129,7 @@ def _parse_yaml(text: str) -> Any:
         mark = error.problem_mark or error.context_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
         raise UsageError(f"not YAML: {where}{error.problem}: correct the syntax there") from None
-    except (yaml.YAMLError, ValueError) as error:
+    except (yaml.YAMLError, ValueError, KeyError, IndexError) as error:  # the last two: "!!bool maybe", "!!int ''"
         raise UsageError(f"not YAML: {' '.join(str(error).split())}: correct the syntax there") from None
 
 

@@ -17,9 +17,12 @@ SCHEMA_FILE = SPECIFICATIONS / "spec.schema.json"
 
 
 class _Generator(GenerateJsonSchema):
-    """Without titles that repeat a field's name, and without defaults of null, which a spec may not say."""
+    """Without titles that repeat a field's name, and without null: it stands for "not said" in the models alone."""
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
+        return self.generate_inner(schema["schema"])
+
+    def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
         return self.generate_inner(schema["schema"])
 
     def field_title_should_be_set(self, schema: Any) -> bool:

@@ -3,8 +3,7 @@
 import math
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, ConfigDict, Discriminator, Field, JsonValue, Tag, model_validator
-from pydantic.json_schema import SkipJsonSchema
+from pydantic import AfterValidator, ConfigDict, Discriminator, Field, JsonValue, Tag, WithJsonSchema, model_validator
 
 from harness.specs.fields import Dtype, Number
 from harness.specs.strict import StrictModel, field_error
@@ -50,14 +49,14 @@ class Tensor(StrictModel):
     )
 
     shape: Shape
-    dtype: Dtype | SkipJsonSchema[None] = Field(default=None, description="Default: the case's dtype.")
-    init: Init | SkipJsonSchema[None] = Field(
+    dtype: Dtype | None = Field(default=None, description="Default: the case's dtype.")
+    init: Init | None = Field(
         default=None, description="Default: normal for floating-point dtypes, randint for the others."
     )
-    low: Number | SkipJsonSchema[None] = Field(
+    low: Number | None = Field(
         default=None, description="Of uniform (default 0.0) and randint (default 0): the smallest value."
     )
-    high: Number | SkipJsonSchema[None] = Field(
+    high: Number | None = Field(
         default=None, description="Of uniform (default 1.0) and randint (default 10): no value reaches it."
     )
 
@@ -97,12 +96,14 @@ def _kind_of_value(value: Any) -> str:
     return "<scalar>"
 
 
+_SCALAR = {"type": ["boolean", "number", "string", "null"]}
+
 Value = Annotated[
     Annotated[Shape, Tag("<shape>")]
     | Annotated[list[Shape], Field(min_length=1), Tag("<shapes>")]
     | Annotated[Tensor, Tag("<tensor>")]
     | Annotated[Attribute, Tag("<attribute>")]
-    | Annotated[bool | int | float | str | None, Tag("<scalar>")],
+    | Annotated[bool | int | float | str | None, WithJsonSchema(_SCALAR), Tag("<scalar>")],
     Discriminator(_kind_of_value),
 ]
 

@@ -1,0 +1,94 @@
+"""Where specs are found, and where they are not."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.specs import find_spec, list_specs
+from records import UsageError
+
+SHIPPED = Path(__file__).resolve().parents[2] / "specifications"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "checkout" / "specifications"
+    (folder / "frameworks" / "mxnet").mkdir(parents=True)
+    (folder / "nets").mkdir()
+    for name in ("conv.json", "plain.yaml", "short.yml", "nets/lstm.json", "spec.schema.json", "notes.txt"):
+        (folder / name).write_text("{}")
+    (folder / "frameworks" / "mxnet" / "releases.json").write_text("{}")
+    (tmp_path / "checkout" / "secret.json").write_text("{}")
+    (folder / "link.json").symlink_to(tmp_path / "checkout" / "secret.json")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "want"),
+    [
+        ("conv", "conv.json"),
+        ("conv.json", "conv.json"),
+        ("specs/conv.json", "conv.json"),
+        ("specs/conv", "conv.json"),
+        ("./specs/conv.json", "conv.json"),
+        ("specifications/conv.json", "conv.json"),
+        ("plain", "plain.yaml"),
+        ("short", "short.yml"),
+        ("nets/lstm", "nets/lstm.json"),
+        ("specs/nets/lstm.json", "nets/lstm.json"),
+    ],
+)
+def test_names(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, want: str) -> None:
+    monkeypatch.chdir(tmp_path)  # nowhere near the checkout
+    assert find_spec(name, root=root) == root / want
+
+
+def test_a_file_wins_over_a_name(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "specs").mkdir()
+    (tmp_path / "specs" / "conv.json").write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    assert find_spec("specs/conv.json", root=root) == tmp_path / "specs" / "conv.json"
+    assert find_spec("conv.json", root=root) == root / "conv.json"
+    assert find_spec(str(tmp_path / "specs" / "conv.json"), root=root) == tmp_path / "specs" / "conv.json"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        ".",
+        "conf",
+        "specs",
+        "specs/",
+        "specs/../../secret",
+        "../secret.json",
+        "nets/../conv",
+        "nets",
+        "link",  # a symbolic link that leads out of specifications/
+        "frameworks/mxnet/releases",
+        "specs/frameworks/mxnet/releases.json",
+        "spec.schema.json",
+        "spec.schema",
+        "notes.txt",
+        "/conv",
+        "/specs/conv.json",
+        "conv.yaml",
+        "x" * 5000,
+        "nul\0",
+    ],
+)
+def test_what_is_no_spec(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError) as caught:
+        find_spec(name, root=root)
+    assert str(caught.value).endswith("or one of conv.json, nets/lstm.json, plain.yaml, short.yml")
+    assert "\n" not in str(caught.value)
+    assert caught.value.exit_code == 2
+
+
+def test_the_shipped_ones_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert {"conv.json", "smoke.json"} <= set(list_specs())
+    for folder in (tmp_path, SHIPPED.parent):
+        monkeypatch.chdir(folder)
+        assert find_spec("specs/conv.json") == SHIPPED / "conv.json"
+        assert find_spec("smoke") == SHIPPED / "smoke.json"

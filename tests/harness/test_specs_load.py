@@ -1,0 +1,285 @@
+"""Bad specs: the loader names the file, the field and the mend; the JSON Schema refuses them too where it can."""
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from harness.specs import expand_cases, load_spec
+from harness.specs.schema import SCHEMA_FILE
+from records import UsageError
+
+GOOD: dict[str, Any] = {
+    "framework": "mxnet",
+    "defaults": {"dtype": "float32"},
+    "tests": [
+        {"identifier": "a_{ID}", "operator": "nd.exp", "inputs": [{"data": [2]}, {"data": [3], "case": {}}]},
+        {"operator": "nd.sum", "inputs": {"data": [2, 3], "axis": 0}},
+    ],
+}
+ABSENT = object()
+IDENTIFIER_MEND = "use letters, digits, any of _ . + = , @ - and placeholders"
+OPERATOR_MEND = "use an operator's name such as nd.Convolution, under nd, np, npx"
+SHAPE_MEND = 'write an attribute as {"value": [...]}'
+
+# (where to put it, what to put there, the field named, the mend, whether the schema can tell)
+BAD: list[tuple[str, Any, str, str, bool]] = [
+    # The file
+    ("", [], "the spec", "use an object", True),
+    ("", 3, "the spec", "use an object", True),
+    ("framework", ABSENT, "framework", "is missing: add it", True),
+    ("framework", "caffe2", "framework", "use one of mxnet", True),
+    ("framework", None, "framework", "is null: leave the field out", True),
+    ("framework", ["mxnet"], "framework", "use a string", True),
+    ("tests", ABSENT, "tests", "is missing: add it", True),
+    ("tests", [], "tests", "is empty: it needs at least 1", True),
+    ("tests", {}, "tests", "use a list", True),
+    ("test", [], "test", "did you mean tests? use $schema, framework, description, defaults, tests", True),
+    ("description", 3, "description", "use a string", True),
+    ("defaults", None, "defaults", "is null", True),
+    ("defaults", [], "defaults", "use an object", True),
+    ("defaults.repeat", 3, "defaults.repeat", "use dtype, context, metric, run_backward", True),
+    ("defaults.identifier", "x", "defaults.identifier", "is not a field", True),
+    # A test
+    ("tests[0]", "nd.exp", "tests[0]", "use an object", True),
+    ("tests[1].operator", ABSENT, "tests[1].operator", "is missing", True),
+    ("tests[1].inputs", ABSENT, "tests[1].inputs", "is missing", True),
+    ("tests[1].iter", 10, "tests[1].iter", "is not a field", True),
+    ("tests[1].identifer", "x", "tests[1].identifer", "did you mean identifier?", True),
+    *[
+        ("tests[1].operator", name, "tests[1].operator", OPERATOR_MEND, True)
+        for name in (
+            "Convolution",
+            "nd.",
+            "nd..exp",
+            ".exp",
+            "nd.__class__",
+            "nd.exp.__globals__",
+            "nd.__init__",
+            "nd._internal.__dict__",
+            "base.os.system",
+            "nd._internal._os.system",
+            "npx.ctypes.CDLL",
+            "library.load",
+            "test_utils.download",
+            "nd.save",
+            "nd.load",
+            "npx.save",
+            "npx.image.imread",
+            "nd.register.exec",
+            "os.system",
+            "nd.exp()",
+            "nd.exp; import os",
+            "nd.éxp",
+            "nd." + "x" * 100,
+            "",
+            3,
+        )
+    ],
+    ("tests[1].operator", "nd.exp\n", "tests[1].operator", OPERATOR_MEND, False),  # Python's $ lets it through
+    ("tests[1].operator", None, "tests[1].operator", "is null", True),
+    # Identifiers
+    ("tests[0].identifier", "a_{Id}", "tests[0].identifier", "unknown placeholder {Id}: use {ID}, {OPERATOR}", True),
+    ("tests[0].identifier", "a{}", "tests[0].identifier", "unknown placeholder {}", True),
+    ("tests[0].identifier", "{ID.__class__}", "tests[0].identifier", "unknown placeholder {ID.__class__}", True),
+    ("tests[0].identifier", "a_{ID", "tests[0].identifier", IDENTIFIER_MEND, True),
+    ("tests[0].identifier", "../a{ID}", "tests[0].identifier", IDENTIFIER_MEND, True),
+    ("tests[0].identifier", "a/{ID}", "tests[0].identifier", IDENTIFIER_MEND, True),
+    ("tests[0].identifier", ".a{ID}", "tests[0].identifier", IDENTIFIER_MEND, True),
+    ("tests[0].identifier", "-a{ID}", "tests[0].identifier", IDENTIFIER_MEND, True),
+    ("tests[0].identifier", "a {ID}", "tests[0].identifier", IDENTIFIER_MEND, True),
+    ("tests[0].identifier", "a\t{ID}", "tests[0].identifier", IDENTIFIER_MEND, True),
+    ("tests[0].identifier", "ä{ID}", "tests[0].identifier", IDENTIFIER_MEND, True),
+    ("tests[0].identifier", "", "tests[0].identifier", IDENTIFIER_MEND, True),
+    ("tests[0].identifier", 7, "tests[0].identifier", IDENTIFIER_MEND, True),
+    ("tests[0].identifier", "a" * 101, "tests[0].identifier", "is 101 characters long: use at most 100", True),
+    ("tests[0].identifier", "{OPERATOR}" * 10, "tests[0].inputs[1]", "have one id", False),
+    ("tests[0].identifier", "a", "tests[0].inputs[1]", "add {ID} to the identifier of tests[0]", False),
+    ("tests[1].identifier", "a_0", "tests[1].inputs", "give their tests different identifiers", False),
+    ("tests[1].inputs", {"axis": 0, "case": {"identifier": "s{SHAPE}"}}, "tests[1].inputs", "no shape for", False),
+    (
+        "tests[1].inputs",
+        {"a": [2**31 - 1] + [1] * 31, "case": {"identifier": "{SHAPE}{SHAPE}{SHAPE}"}},
+        "tests[1].inputs",
+        "more than 200 characters",
+        False,
+    ),
+    # Settings, at each level
+    ("defaults.dtype", "float", "defaults.dtype", "use one of float16, float32, float64, int8, int32, int64", True),
+    ("tests[0].dtype", "float32 ", "tests[0].dtype", "use one of float16", True),
+    ("tests[0].inputs[1].case.dtype", 32, "tests[0].inputs[1].case.dtype", "use one of float16", True),
+    ("tests[0].dtype", None, "tests[0].dtype", "is null: leave the field out", True),
+    ("defaults.context", "tpu", "defaults.context", "use cpu, gpu, or one of several such as gpu(1)", True),
+    ("tests[1].context", "cpu(-1)", "tests[1].context", "use cpu, gpu", True),
+    ("tests[1].context", "cpu(01)", "tests[1].context", "use cpu, gpu", True),
+    ("tests[1].context", "gpu(1", "tests[1].context", "use cpu, gpu", True),
+    ("tests[1].context", "gpu(1000)", "tests[1].context", "use cpu, gpu", True),
+    ("tests[1].metric", "memory", "tests[1].metric", "use one of time", True),
+    ("tests[1].run_backward", "true", "tests[1].run_backward", "use true or false", True),
+    ("tests[1].run_backward", 1, "tests[1].run_backward", "use true or false", True),
+    ("tests[1].directions", [], "tests[1].directions", "is empty", True),
+    ("tests[1].directions", "forward", "tests[1].directions", "use a list", True),
+    ("tests[1].directions", ["up"], "tests[1].directions[0]", "use one of forward, backward, both", True),
+    ("tests[1].directions", ["both", "both"], "tests[1].directions", "name each once", True),
+    ("defaults", {"run_backward": False, "directions": ["both"]}, "defaults.directions", "keep one", True),
+    (
+        "tests[0].inputs[1].case",
+        {"run_backward": True, "directions": ["both"]},
+        "tests[0].inputs[1].case.directions",
+        "and run_backward say the same thing: keep one",
+        True,
+    ),
+    *[
+        ("tests[1].threshold", value, "tests[1].threshold", 'use a share such as 0.02, or "2%"', True)
+        for value in (1, 1.0, 2, -0.01, "100%", "-1%", "0.05", "5 %", "%", "5%%", "1e1%", "", True, [0.1], "٥%")
+    ],
+    ("tests[1].timeout", 0, "tests[1].timeout", "use a number greater than 0", True),
+    ("tests[1].timeout", -1, "tests[1].timeout", "use a number greater than 0", True),
+    ("tests[1].timeout", 86401, "tests[1].timeout", "use at most 86400", True),
+    ("tests[1].timeout", "60", "tests[1].timeout", "use a number", True),
+    ("tests[1].timeout", True, "tests[1].timeout", "use a number", True),
+    # Inputs
+    ("tests[1].inputs", [], "tests[1].inputs", "is empty: it needs at least 1", True),
+    ("tests[1].inputs", "data", "tests[1].inputs", "use an object", True),
+    ("tests[0].inputs[1]", [2, 3], "tests[0].inputs[1]", "use an object", True),
+    ("tests[0].inputs[1].case", "x", "tests[0].inputs[1].case", "use an object", True),
+    ("tests[0].inputs[1].case.operator", "nd.log", "tests[0].inputs[1].case.operator", "is not a field", True),
+    ("tests[1].inputs", {"__class__": [1]}, "tests[1].inputs.__class__", "is not an argument's name", True),
+    ("tests[1].inputs", {"da ta": [1]}, "tests[1].inputs.da ta", "is not an argument's name", True),
+    ("tests[1].inputs", {"": [1]}, "tests[1].inputs.", "is not an argument's name", True),
+    ("tests[1].inputs", {"self.x": [1]}, "tests[1].inputs.self.x", "is not an argument's name", True),
+    ("tests[0].inputs[1].data", [2, -1], "tests[0].inputs[1].data[1]", SHAPE_MEND, True),
+    ("tests[0].inputs[1].data", [2, 0.5], "tests[0].inputs[1].data[1]", SHAPE_MEND, True),
+    ("tests[0].inputs[1].data", [2, "3"], "tests[0].inputs[1].data[1]", SHAPE_MEND, True),
+    ("tests[0].inputs[1].data", [True], "tests[0].inputs[1].data[0]", SHAPE_MEND, True),
+    ("tests[0].inputs[1].data", [None], "tests[0].inputs[1].data[0]", SHAPE_MEND, True),
+    ("tests[0].inputs[1].data", [2**31], "tests[0].inputs[1].data[0]", "use at most 2147483647", True),
+    (
+        "tests[0].inputs[1].data",
+        [65536, 65536],
+        "tests[0].inputs[1].data",
+        "has 4294967296 elements: use at most",
+        False,
+    ),
+    ("tests[0].inputs[1].data", [1] * 33, "tests[0].inputs[1].data", "has 33 items: use at most 32", True),
+    ("tests[0].inputs[1].data", [[2], 3], "tests[0].inputs[1].data[0]", "use an integer", True),
+    ("tests[0].inputs[1].data", [[2], [3, -1]], "tests[0].inputs[1].data[1][1]", SHAPE_MEND, True),
+    ("tests[0].inputs[1].data", [[[2]]], "tests[0].inputs[1].data[0][0]", "use an integer", True),
+    ("tests[1].inputs.args", [], "tests[1].inputs.args", "is empty", True),
+    ("tests[1].inputs.args", [2, 3], "tests[1].inputs.args[0]", "use a list", True),
+    ("tests[1].inputs.args", [[2], {"value": 1}], "tests[1].inputs.args[1].value", "is not a field", True),
+    ("tests[1].inputs.args", None, "tests[1].inputs.args", "is null", True),
+    # Tensors and attributes said in full
+    ("tests[1].inputs.data", {}, "tests[1].inputs.data.shape", "is missing: add it", True),
+    ("tests[1].inputs.data", {"shapes": [1]}, "tests[1].inputs.data.shapes", "did you mean shape?", True),
+    ("tests[1].inputs.data", {"shape": 3}, "tests[1].inputs.data.shape", "use a list", True),
+    ("tests[1].inputs.data", {"shape": [[3]]}, "tests[1].inputs.data.shape[0]", "use an integer", True),
+    ("tests[1].inputs.data", {"shape": [3], "dtype": "int"}, "tests[1].inputs.data.dtype", "use one of", True),
+    ("tests[1].inputs.data", {"shape": [3], "init": "eye"}, "tests[1].inputs.data.init", "use one of 'normal'", True),
+    (
+        "tests[1].inputs.data",
+        {"shape": [3], "low": 0, "dtype": "int32"},
+        "tests[1].inputs.data.high",
+        "give both",
+        True,
+    ),
+    (
+        "tests[1].inputs.data",
+        {"shape": [3], "high": 0, "init": "uniform"},
+        "tests[1].inputs.data.low",
+        "give both",
+        True,
+    ),
+    (
+        "tests[1].inputs.data",
+        {"shape": [3], "low": 0, "high": 1},
+        "tests[1].inputs.data.low",
+        'needs "init": "uniform" or "randint"',
+        True,
+    ),
+    (
+        "tests[1].inputs.data",
+        {"shape": [3], "low": 0, "high": 1, "init": "zeros", "dtype": "int32"},
+        "tests[1].inputs.data.low",
+        'needs "init"',
+        True,
+    ),
+    (
+        "tests[1].inputs.data",
+        {"shape": [3], "low": 0.5, "high": 4, "init": "randint"},
+        "tests[1].inputs.data.low",
+        "must be integers",
+        False,
+    ),
+    (
+        "tests[1].inputs.data",
+        {"shape": [3], "low": 4, "high": 4, "init": "randint"},
+        "tests[1].inputs.data.high",
+        "is 4, not more than low",
+        False,
+    ),
+    (
+        "tests[1].inputs.data",
+        {"shape": [3], "low": "0", "high": 4, "init": "randint"},
+        "tests[1].inputs.data.low",
+        "is '0': use a number",
+        True,
+    ),
+    ("tests[1].inputs.axis", {"value": 0, "shape": [1]}, "tests[1].inputs.axis.shape", "is not a field", True),
+]
+
+
+def put(where: str, value: Any) -> Any:
+    """GOOD with ``value`` at a path such as ``tests[0].inputs[1].data``."""
+    if not where:
+        return value
+    document = copy.deepcopy(GOOD)
+    *path, last = [
+        int(part) if part.isdigit() else part for part in where.replace("[", ".").replace("]", "").split(".")
+    ]
+    target: Any = document
+    for part in path:
+        target = target[part]
+    if value is ABSENT:
+        del target[last]
+    else:
+        target[last] = value
+    return document
+
+
+def test_the_good_one_is_good(tmp_path: Path) -> None:
+    path = tmp_path / "good.json"
+    path.write_text(json.dumps(GOOD))
+    assert [case.id for case in expand_cases(load_spec(path))] == ["a_0/forward", "a_1/forward", "sum_0/forward"]
+    jsonschema.validate(GOOD, json.loads(SCHEMA_FILE.read_text()))
+
+
+@pytest.mark.parametrize(("where", "value", "field", "mend", "in_schema"), BAD)
+def test_the_loader_names_field_and_mend(
+    tmp_path: Path, where: str, value: Any, field: str, mend: str, in_schema: bool
+) -> None:
+    path = tmp_path / "bad.json"
+    path.write_text(json.dumps(put(where, value)))
+    with pytest.raises(UsageError) as caught:
+        load_spec(path)
+    message = str(caught.value)
+    assert message.startswith(f"{path}: {field} ")
+    assert mend in message
+    assert "\n" not in message
+    assert len(message) < len(str(path)) + 300
+
+
+@pytest.mark.parametrize(("where", "value", "field", "mend", "in_schema"), BAD)
+def test_the_schema_refuses_what_it_can(where: str, value: Any, field: str, mend: str, in_schema: bool) -> None:
+    validator = jsonschema.Draft202012Validator(json.loads(SCHEMA_FILE.read_text()))
+    assert validator.is_valid(put(where, value)) is not in_schema
+
+
+def test_several_mistakes_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "bad.json"
+    path.write_text(json.dumps({"framework": "x", "tests": [{"operator": "y", "inputs": []}]}))
+    with pytest.raises(UsageError, match=r"bad\.json: framework is 'x'.*\(and 2 more\)$"):
+        load_spec(path)
