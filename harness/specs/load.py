@@ -13,6 +13,8 @@ from harness.specs.read import read_plain
 from harness.specs.values import TAGS
 from records import UsageError
 
+MAX_MESSAGE = 400
+
 # How to put right what pydantic itself finds; our own validators bring their mend along.
 MENDS = {
     "missing": "is missing: add it",
@@ -40,7 +42,7 @@ def load_spec(path: Path) -> Spec:
         spec = validate(read_plain(path))
         expand_cases(spec)
     except UsageError as error:
-        raise UsageError(f"{path}: {error}") from None
+        raise UsageError(f"{path}: {_one_line(str(error))}") from None
     return spec
 
 
@@ -69,7 +71,13 @@ def _explain(problem: Any) -> str:
         message = context["message"]
     else:
         message = problem["msg"].removeprefix("Value error, ")
-    return " ".join(f"{_field(location)} {message}".split())
+    return _one_line(f"{_field(location)} {message}")
+
+
+def _one_line(text: str) -> str:
+    """Names from the file may hold line ends, and may be as long as they like."""
+    line = " ".join(text.split())
+    return line if len(line) <= MAX_MESSAGE else line[: MAX_MESSAGE - 3] + "..."
 
 
 def _field(location: Sequence[str | int]) -> str:

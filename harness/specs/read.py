@@ -169,4 +169,7 @@ class _Checker:
 
 def _unprintable(text: str) -> bool:
     """Whether there are control characters other than white space, or half of a surrogate pair."""
-    return any((char < " " and char not in "\t\n\r") or "\ud800" <= char <= "\udfff" for char in text)
+    return any(
+        (char < " " and char not in "\t\n\r") or "\x7f" <= char <= "\x9f" or "\ud800" <= char <= "\udfff"
+        for char in text
+    )

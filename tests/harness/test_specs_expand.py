@@ -1,0 +1,265 @@
+"""From specs to cases: names, settings and their levels, directions, and round trips through JSON and YAML."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any, get_args
+
+import jsonschema
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from harness.specs import expand_cases, load_spec, select_cases
+from harness.specs.fields import CONTEXT_PATTERN, DTYPES, PLACEHOLDERS
+from harness.specs.load import validate
+from harness.specs.schema import SCHEMA_FILE
+from harness.specs.values import Init
+from records import Case, UsageError
+
+
+def cases_of(*tests: dict[str, Any], threshold: float | None = None, **defaults: Any) -> list[Case]:
+    return expand_cases(
+        validate({"framework": "mxnet", "defaults": defaults, "tests": list(tests)}), threshold=threshold
+    )
+
+
+def ids_of(*tests: dict[str, Any], **defaults: Any) -> list[str]:
+    return [case.id for case in cases_of(*tests, **defaults)]
+
+
+EXP: dict[str, Any] = {"operator": "nd.exp", "inputs": {"data": [2, 3]}}
+
+
+@pytest.mark.parametrize(
+    ("test", "wants"),
+    [
+        ({}, ["exp_0/forward"]),
+        ({"operator": "nd.linalg.gemm2"}, ["gemm2_0/forward"]),
+        ({"operator": "nd._internal._plus_scalar"}, ["plus_scalar_0/forward"]),
+        ({"inputs": [{"data": [1]}, {"data": [2]}]}, ["exp_0/forward", "exp_1/forward"]),
+        ({"identifier": "e"}, ["e/forward"]),
+        ({"identifier": "e_{ID}_{ID}"}, ["e_0_0/forward"]),
+        ({"identifier": "{OPERATOR}"}, ["nd.exp/forward"]),
+        ({"identifier": "e_{SHAPE}"}, ["e_2x3/forward"]),
+        ({"identifier": "e_{DIRECTION}"}, ["e_forward/forward"]),
+        ({"identifier": "e_{CONTEXT}_{DTYPE}"}, ["e_cpu_float32/forward"]),
+        ({"dtype": "float64"}, ["exp_0/float64/forward"]),
+        ({"dtype": "float64", "identifier": "e_{DTYPE}"}, ["e_float64/forward"]),
+        ({"context": "gpu(1)"}, ["exp_0/gpu1/forward"]),
+        ({"context": "cpu(0)", "dtype": "int8"}, ["exp_0/int8/cpu0/forward"]),
+        ({"context": "gpu", "identifier": "e_{CONTEXT}"}, ["e_gpu/forward"]),
+        ({"run_backward": True}, ["exp_0/forward", "exp_0/backward"]),
+        ({"run_backward": False}, ["exp_0/forward"]),
+        ({"directions": ["both", "forward"]}, ["exp_0/both", "exp_0/forward"]),
+        ({"inputs": {"args": [[4, 5], [6]]}, "identifier": "{SHAPE}"}, ["4x5/forward"]),
+        ({"inputs": {"axis": 1, "x": {"shape": [7, 1]}}, "identifier": "{SHAPE}"}, ["7x1/forward"]),
+        ({"inputs": {"x": [[8], [9]]}, "identifier": "{SHAPE}"}, ["8/forward"]),
+        ({"inputs": {"x": []}, "identifier": "{SHAPE}"}, ["scalar/forward"]),
+        ({"inputs": {"x": {"value": [1, 2]}, "y": [3]}, "identifier": "{SHAPE}"}, ["3/forward"]),
+        ({"inputs": {"data": [1], "case": {"identifier": "mine", "dtype": "int32"}}}, ["mine/int32/forward"]),
+    ],
+)
+def test_ids(test: dict[str, Any], wants: list[str]) -> None:
+    assert ids_of({**EXP, **test}) == wants
+
+
+def test_order_is_the_files() -> None:
+    tests = [{**EXP, "identifier": name, "run_backward": True} for name in ("z", "a", "m")]
+    assert ids_of(*tests) == [f"{name}/{way}" for name in ("z", "a", "m") for way in ("forward", "backward")]
+
+
+@pytest.mark.parametrize(
+    ("field", "attribute", "values", "built_in"),
+    [
+        ("dtype", "dtype", ("float64", "int32", "uint8"), "float32"),
+        ("context", "context", ("gpu", "gpu(1)", "cpu(1)"), "cpu"),
+        ("threshold", "threshold", (0.1, 0.0, 0.3), 0.02),
+        ("timeout", "timeout_s", (10, 20.5, 30), 60.0),
+    ],
+)
+def test_the_nearest_level_wins(field: str, attribute: str, values: tuple[Any, ...], built_in: Any) -> None:
+    for said in range(8):  # every subset of the three levels
+        levels = [{field: value} if said & (1 << place) else {} for place, value in enumerate(values)]
+        case = cases_of({**EXP, **levels[1], "inputs": {"data": [2], "case": levels[2]}}, **levels[0])[0]
+        want = next((level[field] for level in reversed(levels) if level), built_in)
+        assert getattr(case, attribute) == want
+
+
+def test_directions_are_settled_at_the_nearest_level_that_says_either() -> None:
+    own = {"data": [2], "case": {"run_backward": False}}
+    assert ids_of({**EXP, "directions": ["both"], "inputs": own}) == ["exp_0/forward"]
+    assert ids_of({**EXP, "directions": ["backward"]}, run_backward=True) == ["exp_0/backward"]
+    assert ids_of(EXP, run_backward=True) == ["exp_0/forward", "exp_0/backward"]
+    assert ids_of({**EXP, "run_backward": False}, directions=["both"]) == ["exp_0/forward"]
+
+
+def test_the_command_lines_threshold_holds_where_the_spec_says_none() -> None:
+    said = {**EXP, "identifier": "said", "threshold": "5%"}
+    assert [case.threshold for case in cases_of(EXP, said, threshold=0.1)] == [0.1, 0.05]
+    assert [case.threshold for case in cases_of(EXP, said, threshold=0.0)] == [0.0, 0.05]
+    assert [case.threshold for case in cases_of(EXP, said)] == [0.02, 0.05]
+    assert [case.threshold for case in cases_of(EXP, threshold=0.1)] == [0.1]
+
+
+@pytest.mark.parametrize(("text", "share"), [("2%", 0.02), ("0%", 0.0), ("0.5%", 0.005), ("99.9%", 0.999), (0, 0.0)])
+def test_thresholds(text: str | float, share: float) -> None:
+    assert cases_of({**EXP, "threshold": text})[0].threshold == pytest.approx(share, abs=1e-12)
+
+
+def test_inputs_reach_the_case_as_they_were_written() -> None:
+    inputs = {
+        "data": [2, 3],
+        "several": [[1], [2, 3]],
+        "scalar": [],
+        "count": 3,
+        "share": 0.5,
+        "kind": "max",
+        "flag": True,
+        "none": None,
+        "full": {"shape": [4], "dtype": "int32", "init": "randint", "low": 0, "high": 9},
+        "bare": {"shape": []},
+        "list": {"value": [-1, None, {"a": [0.5]}]},
+        "nothing": {"value": None},
+        "args": [[1], {"shape": [2], "init": "ones"}],
+    }
+    case = cases_of({**EXP, "inputs": {**inputs, "case": {"dtype": "int8"}}})[0]
+    assert case.inputs == inputs
+    assert json.loads(json.dumps(case.inputs)) == inputs
+    assert (type(case.inputs["flag"]), type(case.inputs["count"])) == (bool, int)
+
+
+def test_select_cases() -> None:
+    cases = cases_of({**EXP, "run_backward": True}, {**EXP, "identifier": "conv2d"})
+    assert [case.id for case in select_cases(cases, ["backward"])] == ["exp_0/backward"]
+    assert [case.id for case in select_cases(cases, ["conv*", "exp_0/f*"])] == ["exp_0/forward", "conv2d/forward"]
+    assert [case.id for case in select_cases(cases, ["*"])] == [case.id for case in cases]
+    assert select_cases(cases, []) == []
+    with pytest.raises(UsageError, match=r"no case matches 'exp\*ward\?'"):
+        select_cases(cases, ["conv", "exp*ward?"])
+
+
+# Round trips
+
+sizes = st.integers(0, 64)
+shapes = st.lists(sizes, max_size=4)
+names = st.from_regex(r"\A_?[A-Za-z][A-Za-z0-9_]{0,8}\Z").filter(lambda name: name not in ("case", "args"))
+finite = st.floats(allow_nan=False, allow_infinity=False)
+int64 = st.integers(-(2**63) + 1, 2**63 - 1)
+# White space and line ends of Unicode, quotes, words that YAML could misread: strings must come back unharmed.
+strings = st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=8) | st.sampled_from(
+    ["yes", "null", "~", "1e3", "010", "2020-01-01", "<<", "*a", "&a", "!!int 1", "- a", "a: b", "#", "'", '"', "="]
+)
+scalars = st.none() | st.booleans() | int64 | finite | strings
+anything = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(strings, inner, max_size=3)
+)
+plain_tensors: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {"shape": shapes}, optional={"dtype": st.sampled_from(DTYPES), "init": st.sampled_from(get_args(Init))}
+)
+ranged_tensors = st.builds(
+    lambda shape, low, width, dtype: {"shape": shape, "dtype": dtype, "low": low, "high": low + width},
+    shapes,
+    st.integers(-9, 9),
+    st.integers(1, 9),
+    st.sampled_from(["int32", "int64"]),
+)
+tensors = plain_tensors | ranged_tensors
+values = (
+    shapes | st.lists(shapes, min_size=1, max_size=3) | tensors | st.builds(lambda x: {"value": x}, anything) | scalars
+)
+thresholds = st.floats(0, 0.999) | st.sampled_from(["2%", "0.5%", "99%"])
+ways = st.fixed_dictionaries({}, optional={"run_backward": st.booleans()}) | st.builds(
+    lambda some: {"directions": some},
+    st.lists(st.sampled_from(["forward", "backward", "both"]), min_size=1, unique=True),
+)
+levels = st.builds(
+    lambda way, rest: {**way, **rest},
+    ways,
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "dtype": st.sampled_from(DTYPES),
+            "context": st.from_regex(re.compile(CONTEXT_PATTERN.removesuffix("$") + r"\Z", re.ASCII)),
+            "metric": st.just("time"),
+            "threshold": thresholds,
+            "timeout": st.floats(0.001, 86400) | st.integers(1, 86400),
+        },
+    ),
+)
+inputs = st.builds(
+    lambda arguments, reserved: {**arguments, **reserved},
+    st.dictionaries(names, values, max_size=3),
+    st.fixed_dictionaries({}, optional={"case": levels, "args": st.lists(shapes | tensors, min_size=1, max_size=3)}),
+)
+placeholders = st.sampled_from([f"{{{name}}}" for name in PLACEHOLDERS if name != "SHAPE"])
+identifiers = st.builds(lambda parts: "t{ID}." + "-".join(parts), st.lists(placeholders, max_size=3))
+
+
+@st.composite
+def specs(draw: st.DrawFn) -> dict[str, Any]:
+    tests = []
+    for number in range(draw(st.integers(1, 3))):
+        several = draw(st.lists(inputs, min_size=1, max_size=3))
+        test = {
+            "operator": draw(st.sampled_from(["nd.exp", "nd.linalg.gemm2", "np.add", "npx.relu", "nd.contrib.fft"])),
+            "identifier": f"n{number}_" + draw(identifiers),
+            "inputs": several if draw(st.booleans()) else several[0],
+            **draw(levels),
+        }
+        tests.append(test)
+    top = draw(st.fixed_dictionaries({}, optional={"defaults": levels, "description": strings}))
+    return {"framework": "mxnet", "tests": tests, **top}
+
+
+SCHEMA = jsonschema.Draft202012Validator(json.loads(SCHEMA_FILE.read_text()))
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(specs())
+def test_json_and_yaml_give_the_same_cases(tmp_path_factory: pytest.TempPathFactory, document: dict[str, Any]) -> None:
+    folder = tmp_path_factory.mktemp("spec")
+    texts = {
+        "a.json": json.dumps(document),
+        "b.json": json.dumps(document, ensure_ascii=False, indent=1),
+        "a.yaml": yaml.safe_dump(document, sort_keys=False),
+        "b.yml": yaml.safe_dump(document, sort_keys=False, default_flow_style=True, allow_unicode=True),
+    }
+    found = []
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8", newline="")
+        found.append(expand_cases(load_spec(folder / name)))
+    assert all(cases == found[0] for cases in found)
+    assert SCHEMA.is_valid(document)
+
+    tests: list[dict[str, Any]] = document["tests"]
+    flat = [one for test in tests for one in (test["inputs"] if isinstance(test["inputs"], list) else [test["inputs"]])]
+    written = [{key: value for key, value in one.items() if key != "case"} for one in flat]
+    assert len({case.id for case in found[0]}) == len(found[0])
+    assert len(found[0]) >= len(flat)
+    assert all(case.inputs in written for case in found[0])
+    for case in found[0]:
+        assert re.fullmatch(r"[A-Za-z0-9_.+=,@-]+(/[a-z0-9]+)*/(forward|backward|both)", case.id)
+        assert 0 <= case.threshold < 1
+        assert case.timeout_s > 0
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=60) | st.text(max_size=60).map(lambda text: text.encode("utf-8", "replace")))
+def test_any_bytes_load_or_are_refused_in_one_line(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    for name in ("any.json", "any.yaml"):
+        path: Path = tmp_path_factory.getbasetemp() / name
+        path.write_bytes(content)
+        with pytest.raises(UsageError) as caught:
+            load_spec(path)
+        assert str(caught.value).startswith(f"{path}: ")
+        assert len(str(caught.value).splitlines()) == 1
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.dictionaries(st.sampled_from(["framework", "tests", "defaults", "x"]), anything) | anything)
+def test_any_data_is_valid_or_refused_in_one_line(data: Any) -> None:
+    with pytest.raises(UsageError) as caught:
+        validate(data)
+    assert len(str(caught.value).splitlines()) == 1

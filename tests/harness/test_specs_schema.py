@@ -1,0 +1,43 @@
+"""The stored JSON Schema is the models', and the command that makes it."""
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from harness.specs import schema
+from harness.specs.load import validate
+
+
+def test_the_stored_schema_is_the_models() -> None:
+    stored = schema.SCHEMA_FILE.read_text(encoding="utf-8")
+    assert stored == schema.schema_text(), "run: python -m harness.specs.schema --write"
+    jsonschema.Draft202012Validator.check_schema(json.loads(stored))
+
+
+def test_no_field_may_be_null_or_untyped_by_mistake() -> None:
+    document = json.loads(schema.schema_text())
+    assert '"default": null' not in schema.schema_text()
+    assert {"type": "null"} not in [field for model in document["$defs"].values() for field in model.values()]
+    for name in ("Settings", "CaseSettings", "Test", "Tensor", "Attribute"):
+        assert document["$defs"][name]["additionalProperties"] is False
+    assert document["properties"]["framework"] == {"enum": ["mxnet"], "type": "string"}
+
+
+def test_print_and_write(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert schema.main([]) == 0
+    assert capsys.readouterr().out == schema.schema_text()
+    monkeypatch.setattr(schema, "SCHEMA_FILE", tmp_path / "spec.schema.json")
+    assert schema.main(["--write"]) == 0
+    assert (tmp_path / "spec.schema.json").read_text() == schema.schema_text()
+    monkeypatch.setattr(schema, "SCHEMA_FILE", tmp_path / "absent" / "spec.schema.json")
+    assert schema.main(["--write"]) == 3
+    assert "cannot be written" in capsys.readouterr().err
+
+
+def test_arguments_named_like_fields_are_arguments() -> None:
+    inputs = {"shape": [2, 3], "dtype": "int32", "init": [1], "low": 0, "threshold": 0.5, "operator": "x", "value": 1}
+    document = {"framework": "mxnet", "tests": [{"operator": "nd.ones", "inputs": inputs}]}
+    validate(document)
+    jsonschema.validate(document, json.loads(schema.schema_text()))

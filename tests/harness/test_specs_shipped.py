@@ -1,0 +1,69 @@
+"""The specs that come with the project, and every example in docs/specs.md."""
+
+import json
+import re
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from harness.specs import expand_cases, find_spec, list_specs, load_spec
+from harness.specs.expand import DEFAULT_THRESHOLD, DEFAULT_TIMEOUT_S
+from harness.specs.fields import DTYPES, PLACEHOLDERS
+from harness.specs.model import Settings, Spec, Test
+from harness.specs.schema import SCHEMA_FILE
+
+DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "specs.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"^```(json|yaml)\n(.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("name", list_specs())
+def test_shipped_specs_are_valid(name: str) -> None:
+    path = find_spec(name)
+    assert expand_cases(load_spec(path))
+    if path.suffix == ".json":
+        document = json.loads(path.read_text(encoding="utf-8"))
+        jsonschema.validate(document, json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
+        assert (path.parent / document["$schema"]).resolve() == SCHEMA_FILE
+
+
+def test_conv() -> None:
+    cases = expand_cases(load_spec(find_spec("specs/conv.json")))
+    assert len(cases) == 20
+    assert {case.operator for case in cases} == {"nd.Convolution", "nd.Deconvolution"}
+    assert {case.direction for case in cases} == {"forward", "backward"}
+    assert {len(case.inputs["kernel"]) for case in cases} == {1, 2, 3}
+    for attribute in ("stride", "dilate", "num_group"):
+        assert any(attribute in case.inputs for case in cases)
+
+
+def test_smoke() -> None:
+    cases = expand_cases(load_spec(find_spec("smoke")))
+    assert 18 <= len(cases) <= 24
+    assert len({case.operator for case in cases}) >= 12
+    assert {case.direction for case in cases} == {"forward", "backward"}
+
+
+@pytest.mark.parametrize(("kind", "text"), EXAMPLES)
+def test_examples_of_the_documentation(tmp_path: Path, kind: str, text: str) -> None:
+    path = tmp_path / f"example.{kind}"
+    path.write_text(text, encoding="utf-8")
+    for case in expand_cases(load_spec(path)):
+        # "the same two for `conv2d_8x3x64x64_1`" stands for both directions
+        assert f"`{case.id}`" in DOCUMENT or f"`{case.id.rpartition('/')[0]}`" in DOCUMENT
+
+
+def test_the_documentation_has_examples_of_both_kinds() -> None:
+    assert [kind for kind, _ in EXAMPLES] == ["json", "yaml", "json"]
+
+
+def test_the_documentation_names_everything_there_is() -> None:
+    for model in (Spec, Test, Settings):
+        for name, field in model.model_fields.items():
+            assert f"`{field.alias or name}`" in DOCUMENT
+    for name in PLACEHOLDERS:
+        assert f"`{{{name}}}`" in DOCUMENT
+    for dtype in DTYPES:
+        assert f"`{dtype}`" in DOCUMENT
+    assert f"else {DEFAULT_THRESHOLD:.0%}".replace("%", " %") in DOCUMENT
+    assert f"`{DEFAULT_TIMEOUT_S:.0f}`" in DOCUMENT
