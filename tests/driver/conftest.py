@@ -1,0 +1,53 @@
+"""The toy framework with its index, and a watch on the processes that a test starts."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from toy_framework import Toy, write_index, write_releases
+
+_STARTS = {"subprocess.Popen", "os.posix_spawn", "os.fork", "os.exec", "os.system"}
+_watchers: list[list[str]] = []
+
+
+def _audit(event: str, arguments: tuple[Any, ...]) -> None:
+    if event in _STARTS:
+        for started in _watchers:
+            started.append(event)
+
+
+sys.addaudithook(_audit)  # for good: a hook can't be taken away, only left with nobody to tell
+
+
+@pytest.fixture
+def processes_started() -> Callable[[], AbstractContextManager[list[str]]]:
+    """A context that yields the list of what was started within it."""
+
+    @contextmanager
+    def watch() -> Iterator[list[str]]:
+        started: list[str] = []
+        _watchers.append(started)
+        try:
+            yield started
+        finally:
+            _watchers.remove(started)
+
+    return watch
+
+
+@pytest.fixture(scope="session")
+def index(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return write_index(tmp_path_factory.mktemp("index"))
+
+
+@pytest.fixture
+def toy(tmp_path: Path, index: str, monkeypatch: pytest.MonkeyPatch) -> Toy:
+    """The toy framework; uv sees the local index alone, and a cache of its own."""
+    monkeypatch.setenv("UV_DEFAULT_INDEX", index)
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv-cache"))
+    for name in ("TOY_LOG", "TOY_BLOCK", "UV_OFFLINE", "UV_INDEX", "UV_FIND_LINKS"):
+        monkeypatch.delenv(name, raising=False)
+    return write_releases(tmp_path / "specifications")

@@ -1,0 +1,217 @@
+"""The cache under ill treatment: killed makers, races, damaged builds."""
+
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from toy_framework import Toy, builds, leftovers
+
+from driver.builds import BuildCache, load_releases, resolve_build
+from driver.builds import cache as cache_module
+from records import RunError
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> BuildCache:
+    return BuildCache(tmp_path / "cache")
+
+
+@pytest.fixture
+def block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """While this file exists, the toy's import does not end; each import is logged in ``imports`` beside it."""
+    path = tmp_path / "block"
+    path.touch()
+    monkeypatch.setenv("TOY_BLOCK", str(path))
+    monkeypatch.setenv("TOY_LOG", str(tmp_path / "imports"))
+    return path
+
+
+def maker(toy: Toy, cache: BuildCache, errors: Path | None = None) -> subprocess.Popen[str]:
+    """Another process that resolves toy 1.0; its log goes to ``errors``."""
+    script = Path(__file__).with_name("toy_framework.py")
+    command = [sys.executable, str(script), str(toy.specifications), str(cache.directory), "toy==1.0"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with (errors or Path(os.devnull)).open("w") as stderr:
+        return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=stderr, text=True)
+
+
+def wait_for(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
+
+
+def imports(block: Path) -> int:
+    log = block.with_name("imports")
+    return len(log.read_text().splitlines()) if log.exists() else 0
+
+
+def test_a_maker_killed_in_mid_build_is_cleaned_up_after(toy: Toy, cache: BuildCache, block: Path) -> None:
+    with maker(toy, cache) as killed:
+        wait_for(lambda: imports(block))
+        killed.kill()
+    assert len(leftovers(cache.directory)) == 1  # else the test would show nothing
+    assert builds(cache.directory) == []
+    block.unlink()  # its orphaned import may end now
+    build = resolve_build("toy==1.0", toy, cache)
+    assert build.version == "1.0"
+    assert leftovers(cache.directory) == []
+
+
+def test_a_leftover_is_not_swept_while_an_orphan_works_in_it(toy: Toy, cache: BuildCache, block: Path) -> None:
+    with maker(toy, cache) as killed:
+        wait_for(lambda: imports(block))
+        killed.kill()
+    os.environ.pop("TOY_BLOCK")  # the build below doesn't wait; monkeypatch restores it
+    resolve_build("toy==2.0", toy, cache)
+    assert [name.startswith(".making-toy-1.0") for name in leftovers(cache.directory)] == [True]
+    block.unlink()
+    with maker(toy, cache) as after:
+        assert after.wait(60) == 0
+    assert leftovers(cache.directory) == []
+
+
+def test_a_killed_makers_leftover_is_swept_by_the_next_maker_of_another_build(toy: Toy, cache: BuildCache) -> None:
+    place = cache.place("toy", load_releases(toy).recipe("toy", "1.0"))
+    left = place.with_name(f".making-{place.name}")
+    (left / "bin").mkdir(parents=True)
+    resolve_build("toy==2.0", toy, cache)
+    assert not left.exists()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, -signal.SIGINT)])
+def test_a_stopped_maker_leaves_nothing(toy: Toy, cache: BuildCache, block: Path, number: int, code: int) -> None:
+    with maker(toy, cache) as stopped:
+        wait_for(lambda: imports(block))
+        assert leftovers(cache.directory)
+        stopped.send_signal(number)
+        assert stopped.wait(60) == code
+    assert leftovers(cache.directory) == []
+    assert builds(cache.directory) == []
+
+
+def test_sigterm_is_given_back(toy: Toy, cache: BuildCache) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    resolve_build("toy==1.0", toy, cache)
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_racing_processes_make_it_once(toy: Toy, cache: BuildCache, block: Path) -> None:
+    logs = [block.with_name("log-1"), block.with_name("log-2")]
+    racers = [maker(toy, cache, log) for log in logs]
+    wait_for(lambda: imports(block) and any("waiting for another process" in log.read_text() for log in logs))
+    block.unlink()
+    said = [racer.communicate(timeout=60)[0] for racer in racers]
+    assert [racer.returncode for racer in racers] == [0, 0]
+    assert imports(block) == 1
+    assert said == [f"{builds(cache.directory)[0]}/bin/python\n"] * 2
+
+
+def test_a_build_that_came_past_the_lock_wins(
+    toy: Toy, cache: BuildCache, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    theirs = resolve_build("toy==1.0", toy, BuildCache(tmp_path / "theirs"))
+    recipe = load_releases(toy).recipe("toy", "1.0")
+    rename = cache_module._rename
+
+    def too_late(aside: Path, place: Path) -> None:
+        shutil.copytree(str(theirs.directory), place, symlinks=True)
+        rename(aside, place)
+
+    monkeypatch.setattr(cache_module, "_rename", too_late)
+    build = resolve_build("toy==1.0", toy, cache)
+    assert build.directory == str(cache.place("toy", recipe))
+    assert build.created == theirs.created
+    assert leftovers(cache.directory) == []
+
+
+def _no_manifest(build: Path) -> None:
+    (build / "manifest.json").unlink()
+
+
+def _cut_manifest(build: Path) -> None:
+    text = (build / "manifest.json").read_text()
+    (build / "manifest.json").write_text(text[: len(text) // 2])
+
+
+def _future_manifest(build: Path) -> None:
+    text = (build / "manifest.json").read_text()
+    (build / "manifest.json").write_text(text.replace('"manifest_version": 1', '"manifest_version": 2'))
+
+
+def _other_recipe(build: Path) -> None:
+    text = (build / "manifest.json").read_text()
+    (build / "manifest.json").write_text(text.replace('"toydep": "0.5"', '"toydep": "0.4"'))
+
+
+def _no_interpreter(build: Path) -> None:
+    (build / "bin" / "python").unlink()
+    (build / "bin" / "python").symlink_to("/nowhere/python")
+
+
+def _no_library(build: Path) -> None:
+    next(build.glob("lib/*/site-packages/toy/libtoy.so")).unlink()
+
+
+def _a_file(build: Path) -> None:
+    shutil.rmtree(build)
+    build.write_text("not a folder")
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (_no_manifest, "its manifest can't be read"),
+        (_cut_manifest, "its manifest is damaged"),
+        (_future_manifest, "its manifest is damaged"),
+        (_other_recipe, "belongs to another recipe"),
+        (_no_interpreter, "its interpreter is gone"),
+        (_no_library, "libtoy.so is gone"),
+        (_a_file, "its manifest can't be read"),
+    ],
+)
+def test_a_damaged_build_is_made_again(
+    toy: Toy, cache: BuildCache, caplog: pytest.LogCaptureFixture, damage: Callable[[Path], None], says: str
+) -> None:
+    first = resolve_build("toy==1.0", toy, cache)
+    damage(Path(str(first.directory)))
+    with caplog.at_level(logging.WARNING):
+        again = resolve_build("toy==1.0", toy, cache)
+    assert says in caplog.text
+    assert again.digest == first.digest
+    assert Path(again.interpreter).exists()
+    assert leftovers(cache.directory) == []
+    assert cache.find("toy", load_releases(toy).recipe("toy", "1.0"))
+
+
+def test_a_cache_that_was_moved_still_holds_its_builds(
+    toy: Toy, cache: BuildCache, tmp_path: Path, processes_started
+) -> None:
+    resolve_build("toy==1.0", toy, cache)
+    cache.directory.rename(tmp_path / "moved")
+    with processes_started() as started:
+        build = resolve_build("toy==1.0", toy, BuildCache(tmp_path / "moved"))
+    assert not started
+    assert build.interpreter.startswith(str(tmp_path / "moved"))
+    assert Path(build.interpreter).exists()
+
+
+def test_a_full_disk_is_told(toy: Toy, cache: BuildCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(aside: Path, place: Path) -> None:
+        raise OSError(28, "No space left on device", str(aside))
+
+    monkeypatch.setattr(cache_module, "_rename", full)
+    with pytest.raises(RunError, match=r"the disk is full: free some space, or give another folder with --exec_dir"):
+        resolve_build("toy==1.0", toy, cache)
+    assert leftovers(cache.directory) == []
+    assert builds(cache.directory) == []

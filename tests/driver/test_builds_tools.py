@@ -1,0 +1,181 @@
+"""What the strategies stand on: interpreters found, uv's words understood, the probe inside a build, the check."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from toy_framework import PYTHON, Toy
+
+from driver.builds import check, interpreters
+from driver.builds.interpreters import find_interpreter
+from driver.builds.process import Outcome, clean_environment, run
+from driver.builds.uv import explain
+from records import RunError
+
+INSIDE = Path(interpreters.__file__).with_name("inside.py")
+
+
+def script(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine without interpreters but those that the test puts into the folder."""
+    monkeypatch.setenv("PATH", f"{tmp_path / 'one'}:{tmp_path / 'two'}:")
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "pyenv"))
+    monkeypatch.setenv("UV_PYTHON_INSTALL_DIR", str(tmp_path / "uv"))
+    monkeypatch.setattr(interpreters, "_SYSTEM_FOLDERS", (tmp_path / "bin",))
+    monkeypatch.setattr(interpreters, "_OPT", tmp_path / "opt")
+    return tmp_path
+
+
+def test_the_running_interpreter_comes_first_and_is_no_environments(nowhere: Path) -> None:
+    found = find_interpreter(PYTHON)
+    prefix = run([found, "-c", "import sys; print(sys.prefix == sys.base_prefix)"], timeout=60)
+    assert prefix.stdout.strip() == "True"
+
+
+def test_a_shim_that_does_not_run_is_passed_over(nowhere: Path) -> None:
+    script(nowhere / "one" / "python3.98", "echo 'pyenv: python3.98: command not found' >&2; exit 127")
+    script(nowhere / "two" / "python3.98", "echo cpython 3.98 /real/python3.98")
+    assert find_interpreter("3.98") == Path("/real/python3.98")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["echo cpython 3.97 /real", "echo pypy 3.98 /real", "echo hello", "exit 0", "echo cpython 3.98 /x; exit 1"],
+)
+def test_another_interpreter_under_that_name_is_passed_over(nowhere: Path, answer: str) -> None:
+    script(nowhere / "one" / "python3.98", answer)
+    with pytest.raises(RunError, match=r"no Python 3\.98 found"):
+        find_interpreter("3.98")
+
+
+def test_pyenv_gives_its_newest_patch_release(nowhere: Path) -> None:
+    for version in ("3.98.2", "3.98.10", "3.9.8", "3.981.0", "3.98-dev"):
+        path = nowhere / "pyenv" / "versions" / version / "bin" / "python"
+        script(path, f"echo cpython {version.rpartition('.')[0]} {path}")
+    assert find_interpreter("3.98") == nowhere / "pyenv" / "versions" / "3.98.10" / "bin" / "python"
+
+
+@pytest.mark.parametrize("place", ["bin", "opt/python3.98/bin", "opt/python/cp398-cp398/bin"])
+def test_system_folders_are_searched(nowhere: Path, place: str) -> None:
+    script(nowhere / place / "python3.98", "echo cpython 3.98 /real/python3.98")
+    assert find_interpreter("3.98") == Path("/real/python3.98")
+
+
+def test_none_names_the_places_and_the_mend(nowhere: Path) -> None:
+    with pytest.raises(RunError) as caught:
+        find_interpreter("3.98")
+    assert str(nowhere / "pyenv" / "versions") in str(caught.value)
+    assert "install Python 3.98" in str(caught.value)
+    assert "path to an environment" in str(caught.value)
+
+
+# uv 0.13.9's own words, as seen.
+@pytest.mark.parametrize(
+    ("words", "meaning"),
+    [
+        (
+            "error: Failed to install: toy-1.0-py3-none-any.whl (toy==1.0)\n  cause: Failed to copy to `/x/libtoy.so`\n"
+            "  cause: failed to copy file from /a to /b: No space left on device (os error 28)",
+            "the disk is full",
+        ),
+        (
+            "error: failed to create directory `/x`\n  cause: Permission denied (os error 13)",
+            "a folder can't be written",
+        ),
+        (
+            "error: No solution found when resolving dependencies\n  cause: Because toy==1.0 has no wheels with a"
+            " matching Python implementation tag (e.g., `cp311`) and you require toy==1.0, we can conclude that your"
+            " requirements are unsatisfiable.",
+            "no wheel for this Python and platform (toy==1.0 has no wheels with a matching",
+        ),
+        (
+            "error: No solution found when resolving dependencies\n  cause: Because toy was not found in the package"
+            " registry and you require toy==1.0, we can conclude that your requirements are unsatisfiable.",
+            "the package index has no such version (toy was not found in the package registry)",
+        ),
+        (
+            "error: No solution found when resolving dependencies\n  cause: Because toy was not found in the cache and"
+            " you require toy==1.0, we can conclude that your requirements are unsatisfiable.\n\nhint: Packages were"
+            " unavailable because the network was disabled.",
+            "the package index can't be reached (toy was not found in the cache)",
+        ),
+        (
+            "error: Failed to fetch: http://index.invalid/simple/toy/\n  cause: error sending request for url\n"
+            "  cause: dns error\n  cause: failed to lookup address information: Name or service not known",
+            "the package index can't be reached (failed to lookup address information: Name or service not known)",
+        ),
+        ("error: something new\n  cause: the moon", "the moon: mend what uv names"),
+        ("", "ended with exit code 2 and no words"),
+    ],
+)
+def test_uvs_words_are_understood(words: str, meaning: str) -> None:
+    said = explain(Outcome(2, "", words))
+    assert said.startswith(meaning)
+    assert "\n" not in said
+
+
+def test_last_words_tell_how_it_ended() -> None:
+    assert Outcome(-11, "", "").last_words == "died of SIGSEGV"
+    assert Outcome(None, "", "x").last_words == "no answer in time"
+    assert Outcome(1, "", "first\nlast\n\n").last_words == "last"
+    assert run([sys.executable, "-c", "import time; time.sleep(60)"], timeout=0.2).code is None
+
+
+def test_a_clean_environment_keeps_index_settings_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX", "UV_PYTHON", "UV_CONSTRAINT"):
+        monkeypatch.setenv(name, "x")
+    monkeypatch.setenv("UV_DEFAULT_INDEX", "kept")
+    cleaned = clean_environment({"EXTRA": "1"})
+    assert not {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX", "UV_PYTHON", "UV_CONSTRAINT"} & set(cleaned)
+    assert (cleaned["UV_DEFAULT_INDEX"], cleaned["EXTRA"]) == ("kept", "1")
+
+
+def test_the_code_inside_a_build_is_python_3_6() -> None:
+    vermin = Path(sys.executable).with_name("vermin")
+    done = subprocess.run([vermin, "-q", "--violations", "-t=3.6-", INSIDE], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+def test_inside_reads_metadata_of_every_kind(tmp_path: Path) -> None:
+    package = tmp_path / "thing"
+    package.mkdir()
+    (package / "__init__.py").write_text("__version__ = '7'; print('noise'); import json.tool")
+    (tmp_path / "Some_Name-1.0.dist-info").mkdir()
+    (tmp_path / "Some_Name-1.0.dist-info" / "METADATA").write_text("Name: Some_Name\nVersion: 1.0\n\nName: body\n")
+    (tmp_path / "old-2.0-py3.7.egg-info").write_text("Metadata-Version: 1.0\nName: old\nVersion: 2.0\n")
+    (tmp_path / "dev.egg-info").mkdir()
+    (tmp_path / "dev.egg-info" / "PKG-INFO").write_text("Name: dev\nVersion: 3.0\n")
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", f"import sys; sys.argv = ['x', 'thing']; sys.path[:0] = ['', {str(tmp_path)!r}];"
+         f"exec(compile(open({str(INSIDE)!r}).read(), 'inside', 'exec'))"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    said = json.loads(done.stdout)
+    assert said["version"] == "7"
+    assert said["location"] == str(package)
+    assert {"some-name": "1.0", "old": "2.0", "dev": "3.0"}.items() <= said["packages"].items()
+    assert set(said["files"]) == {"__init__.py"}
+
+
+def test_the_check_prints_a_line_for_each_build(
+    toy: Toy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(check, "get_framework", lambda name: toy)
+    computes = tmp_path / "computes.py"
+    computes.write_text("import toy; print('computed', 1 + 1)")
+    cache = ["--exec_dir", str(tmp_path / "cache")]
+    assert check.main(["toy==1.0", *cache, "--run", str(computes)]) == 0
+    assert "computed 2" in capsys.readouterr().out
+    assert check.main(cache) == 3
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split("\t")[0] for line in lines] == [f"toy=={v}" for v in ("1.0", "2.0", "3.0", "4.0", "5.0", "0.1")]
+    assert ["FAILED" in line for line in lines] == [False, False, True, True, True, True]
