@@ -1,0 +1,110 @@
+"""Error rates of the whole procedure, by simulation with fixed seeds.
+
+Every bound is a binomial tail: if the claimed rate held exactly, a fresh seed would break it less than once in a
+million times.
+"""
+
+import math
+
+import numpy as np
+import pytest
+from made_samples import Machine, a_case, measured, noisy
+from scipy import stats
+
+from comparator import judge, plan_looks
+from comparator.location import trimmed_location
+from comparator.moderation import fit_prior, moderate
+from comparator.significance import shifted_t_p
+from records import Verdict
+
+LOOKS = plan_looks(30)
+FLAGGED = ("regressed", "improved")
+
+
+def most(trials: int, rate: float) -> int:
+    """The count that a rate exceeds with a probability below one in a million."""
+    return int(stats.binom.isf(1e-6, trials, rate))
+
+
+def fewest(trials: int, rate: float) -> int:
+    """The count that a rate falls short of with a probability below one in a million."""
+    return int(stats.binom.ppf(1e-6, trials, rate))
+
+
+def verdicts(seed: int, changes: list[float], alpha: float = 0.05, threshold: float = 0.02) -> list[Verdict]:
+    """One whole run: every case has its own noise, processes are off now and then."""
+    rng = np.random.default_rng(seed)
+    machine = Machine(rng, changes, (0.014 * np.exp(rng.normal(0, 0.6, len(changes)))).tolist())
+    cases = [a_case(name, threshold) for name in machine.shift]
+    samples = measured(cases, machine, LOOKS, alpha)
+    return [comparison.verdict for comparison in judge(cases, samples, {}, LOOKS, alpha)]
+
+
+@pytest.mark.parametrize("change", [0.02, 1 / 1.02 - 1])
+def test_one_case_at_the_boundary_is_flagged_at_most_at_alpha(change: float) -> None:
+    alpha, trials = 0.2, 150
+    flags = sum(verdicts(seed, [change], alpha)[0] in FLAGGED for seed in range(trials))
+    assert flags <= most(trials, alpha)
+
+
+@pytest.mark.parametrize("change", [0.021, 1 / 1.021 - 1])
+def test_one_case_beyond_the_threshold_is_called_unchanged_at_most_at_alpha(change: float) -> None:
+    alpha, trials = 0.2, 150
+    wrong = sum(verdicts(seed, [change], alpha)[0] == "unchanged" for seed in range(trials))
+    assert wrong <= most(trials, alpha)
+
+
+def test_a_run_of_forty_at_the_boundary() -> None:
+    """The family-wise rate, which is the false discovery rate when nothing has changed beyond the threshold."""
+    runs = [verdicts(seed, [0.02] * 20 + [1 / 1.02 - 1] * 20) for seed in range(15)]
+    assert sum(any(verdict in FLAGGED for verdict in run) for run in runs) <= most(15, 0.05)
+    cleared = sum(verdict == "unchanged" for run in runs for verdict in run)
+    assert cleared <= most(600, 0.05)
+
+
+def test_forty_cases_of_mixed_truth() -> None:
+    """False discoveries, wrong clearances and power, over runs with changes up and down among unchanged ones."""
+    changes = [0.0] * 16 + [0.02] * 4 + [0.1] * 10 + [1 / 1.1 - 1] * 6 + [0.03] * 4
+    right = ["none"] * 20 + ["regressed"] * 10 + ["improved"] * 6 + ["regressed"] * 4
+    runs = [verdicts(seed, changes) for seed in range(25)]
+    flags = [(verdict, want) for run in runs for verdict, want in zip(run, right, strict=True) if verdict in FLAGGED]
+    false = sum(verdict != want for verdict, want in flags)
+    assert false <= most(len(flags), 0.05)
+    found = sum(run[i] == right[i] for run in runs for i in range(20, 36))
+    assert found >= fewest(25 * 16, 0.95)
+    wrongly = sum(run[i] == "unchanged" for run in runs for i in range(20, 40))
+    assert wrongly <= most(25 * 20, 0.05)
+
+
+def test_a_run_without_changes_is_quiet_and_mostly_cleared() -> None:
+    runs = [verdicts(seed, [0.0] * 40) for seed in range(25)]
+    assert sum(any(verdict in FLAGGED for verdict in run) for run in runs) <= most(25, 0.05)
+    assert sum(verdict == "unchanged" for run in runs for verdict in run) >= fewest(1000, 0.7)
+
+
+def p_of_runs(seed: int, sds: list[float], n: int, runs: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    """One-sided moderated p values without a change, shape (runs, cases); the prior is from other samples."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for _ in range(runs):
+        prior = fit_prior([trimmed_location(noisy(rng, 5, sd=sd)) for sd in sds])
+        fresh = [moderate(trimmed_location(noisy(rng, n, sd=sd)), prior) for sd in sds]
+        rows.append([shifted_t_p(location, 0.0) for location in fresh])
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("n", [5, 12])
+@pytest.mark.parametrize("level", [0.05, 0.01])
+def test_moderated_t_is_nearly_exact_over_cases(n: int, level: float) -> None:
+    """Known to be a little liberal, for a trimmed mean's t distribution is approximate: up to 1.3 times."""
+    sds = (0.02 * np.exp(np.random.default_rng(1).normal(0, 0.6, 40))).tolist()
+    p = p_of_runs(2, sds, n, 100)
+    assert (p < level).sum() <= most(p.size, 1.3 * level)
+    assert (p < level).sum() >= fewest(p.size, 0.6 * level)
+
+
+def test_a_loud_case_among_quiet_ones_is_not_drowned_by_them() -> None:
+    """Two cases of five times the noise: shrunk to the others' variance they would be flagged ten times too often."""
+    p = p_of_runs(3, [0.02] * 38 + [0.1] * 2, 8, 200)[:, -2:]
+    assert (p < 0.01).sum() <= most(p.size, 0.04)
+    assert math.isfinite(p.sum())

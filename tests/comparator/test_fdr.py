@@ -1,0 +1,58 @@
+"""Benjamini and Hochberg's procedure."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from naive_statistics import rejected_by_benjamini_hochberg
+
+from comparator.fdr import benjamini_hochberg
+
+p_lists = st.lists(st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.001, 0.01, 0.05, 1.0])), max_size=40)
+alphas = st.sampled_from([0.01, 0.05, 0.2])
+
+
+def rejected(p_values: list[float], alpha: float) -> set[int]:
+    return {i for i, q in enumerate(benjamini_hochberg(p_values)) if q <= alpha}
+
+
+@pytest.mark.parametrize(
+    ("p_values", "q_values"),
+    [
+        ([], []),
+        ([0.03], [0.03]),
+        ([0.01, 0.04], [0.02, 0.04]),
+        ([0.04, 0.01, 0.03], [0.04, 0.03, 0.04]),
+        ([0.5, 1.0, 1.0], [1.0, 1.0, 1.0]),
+        ([0.0, 0.0], [0.0, 0.0]),
+    ],
+)
+def test_table(p_values: list[float], q_values: list[float]) -> None:
+    assert benjamini_hochberg(p_values) == pytest.approx(q_values)
+
+
+@given(p_lists, st.floats(0.001, 0.5))
+def test_rejects_by_definition(p_values: list[float], alpha: float) -> None:
+    margins = [abs(p * len(p_values) / k - alpha) for p in p_values for k in range(1, len(p_values) + 1)]
+    if min(margins, default=1) > 1e-12:  # exact equality is a matter of rounding
+        assert rejected(p_values, alpha) == rejected_by_benjamini_hochberg(p_values, alpha)
+
+
+@given(p_lists, st.data())
+def test_an_interim_rejection_stays(p_values: list[float], data: st.DataObject) -> None:
+    later = [p * data.draw(st.floats(0, 1)) for p in p_values]
+    alpha = data.draw(alphas)
+    assert rejected(p_values, alpha) <= rejected(later, alpha)
+
+
+@given(p_lists, st.data())
+def test_what_is_not_rejected_may_rise_to_one(p_values: list[float], data: st.DataObject) -> None:
+    alpha = data.draw(alphas)
+    before = rejected(p_values, alpha)
+    later = [p if i in before or data.draw(st.booleans()) else 1.0 for i, p in enumerate(p_values)]
+    assert rejected(later, alpha) == before
+
+
+@pytest.mark.parametrize("p", [-0.1, 1.1, float("nan")])
+def test_refuses(p: float) -> None:
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        benjamini_hochberg([0.5, p])

@@ -1,0 +1,125 @@
+"""What must not matter to a verdict, and what must matter in one direction only."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made_samples import a_case, noisy, pair
+
+from comparator import Looks, judge
+from records import Comparison, PairSample, Stage
+
+LOOKS = Looks((5, 8), (5, 8, 12))
+MIRROR = {"regressed": "improved", "improved": "regressed"}
+Run = dict[str, list[PairSample]]
+
+
+def drawn(seed: int) -> Run:
+    """A run of five cases of various changes, noises and numbers of samples."""
+    rng = np.random.default_rng(seed)
+    run: Run = {}
+    for i in range(5):
+        change, sd = rng.choice([0.0, 0.02, 0.1, -0.1]), rng.choice([0.002, 0.02])
+        counts: dict[Stage, int] = {"screen": int(rng.integers(0, 10)), "own": int(rng.integers(0, 14))}
+        run[f"c{i}"] = [
+            pair(f"c{i}", stage, control, control * math.exp(log_ratio))
+            for stage, count in counts.items()
+            for control, log_ratio in zip(rng.uniform(900, 1100, count), noisy(rng, count, change, sd), strict=True)
+        ]
+    return run
+
+
+def judged(run: Run, threshold: float = 0.02) -> list[Comparison]:
+    return judge([a_case(name, threshold) for name in run], run, {}, LOOKS)
+
+
+seeds = st.integers(0, 10_000)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seeds, st.sampled_from([2.0**-20, 2.0, 2.0**20]))
+def test_the_unit_does_not_matter(seed: int, factor: float) -> None:
+    run = drawn(seed)
+    scaled = {
+        name: [
+            PairSample(s.case_id, s.stage, s.round, s.control * factor, s.treatment * factor, s.log_ratio, 1, 1)
+            for s in samples
+        ]
+        for name, samples in run.items()
+    }
+    for here, there in zip(judged(run), judged(scaled), strict=True):
+        assert (here.verdict, here.ratio, here.ci, here.p_value) == (
+            there.verdict,
+            there.ratio,
+            there.ci,
+            there.p_value,
+        )
+
+
+@settings(max_examples=60, deadline=None)
+@given(seeds)
+def test_exchanging_the_sides_mirrors_everything(seed: int) -> None:
+    run = drawn(seed)
+    swapped = {
+        name: [PairSample(s.case_id, s.stage, s.round, s.treatment, s.control, -s.log_ratio, 1, 1) for s in samples]
+        for name, samples in run.items()
+    }
+    for here, there in zip(judged(run), judged(swapped), strict=True):
+        assert there.verdict == MIRROR.get(here.verdict, here.verdict)
+        assert (there.control, there.treatment) == (here.treatment, here.control)
+        if here.ratio is not None and there.ratio is not None:
+            assert there.ratio == pytest.approx(1 / here.ratio)
+        if here.ci is not None and there.ci is not None:
+            assert there.ci == pytest.approx((1 / here.ci[1], 1 / here.ci[0]))
+            assert there.p_value == pytest.approx(here.p_value)
+            assert there.mde == pytest.approx(here.mde)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seeds, st.randoms(use_true_random=False))
+def test_the_order_up_to_the_first_look_does_not_matter(seed: int, random: "np.random.Generator") -> None:
+    run = drawn(seed)
+    shuffled = {}
+    for name, samples in run.items():
+        stages = [[s for s in samples if s.stage == stage] for stage in ("screen", "own")]
+        first = [stage[:5] for stage in stages]
+        for part in first:
+            random.shuffle(part)
+        shuffled[name] = [s for part, stage in zip(first, stages, strict=True) for s in (*part, *stage[5:])]
+    for here, there in zip(judged(run), judged(shuffled), strict=True):
+        assert here.verdict == there.verdict
+        assert here.p_value == pytest.approx(there.p_value)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seeds, st.floats(0, 0.2), st.floats(0, 0.2))
+def test_a_wider_threshold_flags_no_more_and_clears_no_less(seed: int, one: float, other: float) -> None:
+    low, high = sorted((one, other))
+    run = drawn(seed)
+    for narrow, wide in zip(judged(run, low), judged(run, high), strict=True):
+        if wide.verdict in MIRROR:
+            assert narrow.verdict == wide.verdict
+        if narrow.verdict == "unchanged":
+            assert wide.verdict == "unchanged"
+
+
+@settings(max_examples=60, deadline=None)
+@given(seeds)
+def test_figures_agree_with_the_verdict(seed: int) -> None:
+    for comparison in judged(drawn(seed)):
+        if comparison.ci is None or comparison.ratio is None:
+            assert comparison.verdict == "inconclusive"
+            continue
+        assert comparison.ci[0] <= comparison.ratio <= comparison.ci[1]
+        assert comparison.p_value is not None
+        assert comparison.q_value is not None
+        assert comparison.p_value <= comparison.q_value <= 1
+        if comparison.verdict == "unchanged":
+            assert comparison.ci[0] >= 1 / 1.02 - 1e-12
+            assert comparison.ci[1] <= 1.02 + 1e-12
+        if comparison.verdict == "regressed":
+            assert comparison.ratio > 1.02
+        if comparison.verdict == "improved":
+            assert comparison.ratio < 1 / 1.02

@@ -1,0 +1,48 @@
+"""Mann and Whitney's test."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from naive_statistics import mann_whitney_by_enumeration
+from scipy import stats
+
+from comparator.mann_whitney import mann_whitney_p
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.permutations(range(9)), st.integers(1, 8))
+def test_exact_equals_enumeration(values: list[int], split: int) -> None:
+    lower, upper = values[:split], values[split:]
+    assert mann_whitney_p(lower, upper) == pytest.approx(mann_whitney_by_enumeration(lower, upper), rel=1e-12)
+
+
+@pytest.mark.parametrize("n", [2, 5, 12, 30])
+@pytest.mark.parametrize("shift", [0.0, 0.5, 2.0])
+def test_exact_equals_scipy(n: int, shift: float) -> None:
+    rng = np.random.default_rng(n)
+    lower, upper = rng.normal(size=n), rng.normal(shift, size=n)
+    expected = stats.mannwhitneyu(upper, lower, alternative="greater", method="exact").pvalue
+    assert mann_whitney_p(lower.tolist(), upper.tolist()) == pytest.approx(expected, rel=1e-9)
+
+
+@given(st.lists(st.integers(0, 6), min_size=3, max_size=30), st.lists(st.integers(0, 6), min_size=3, max_size=30))
+def test_ties_equal_scipys_approximation(lower: list[int], upper: list[int]) -> None:
+    if len(set(lower) | set(upper)) == len(lower) + len(upper):
+        return
+    if len(set(lower) | set(upper)) == 1:
+        assert mann_whitney_p(lower, upper) == 1
+        return
+    expected = stats.mannwhitneyu(upper, lower, alternative="greater", method="asymptotic").pvalue
+    assert mann_whitney_p(lower, upper) == pytest.approx(expected, rel=1e-9)
+
+
+def test_nine_against_nine_is_the_smallest_for_four_hundred_operators() -> None:
+    lower, upper = list(range(9)), list(range(9, 18))
+    assert mann_whitney_p(lower, upper) == pytest.approx(1 / 48620)
+    assert mann_whitney_p(upper, lower) == 1
+
+
+def test_refuses_an_empty_side() -> None:
+    with pytest.raises(ValueError, match="both sides"):
+        mann_whitney_p([], [1.0])

@@ -1,0 +1,112 @@
+"""``standing``: what the scheduler is told, and that it is never taken back."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made_samples import Machine, a_case, noisy, pairs
+
+from comparator import Looks, Standing, judge, standing
+from records import Failure, PairSample
+
+LOOKS = Looks((5, 8), (5, 8))
+FAILURE = Failure("control", "crash", "SIGSEGV")
+
+
+def alone(screen: list[float], own: list[float]) -> Standing:
+    samples = [*pairs("a", "screen", screen), *pairs("a", "own", own)]
+    return standing([a_case()], {"a": samples}, {}, LOOKS)["a"]
+
+
+STILL = [0.001, -0.001, 0.0005, -0.0005, 0.0, 0.001, -0.001, 0.0]
+FAST = [x + 0.2 for x in STILL]
+LOUD = [0.2, -0.2, 0.1, -0.1, 0.0, 0.2, -0.15, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("screen", "own", "expected"),
+    [
+        ([], [], Standing("inconclusive", "screen", False, False, 5, 5)),
+        (STILL[:3], [], Standing("inconclusive", "screen", False, False, 5, 2)),
+        (STILL[:5], [], Standing("unchanged", "screen", False, True, None, 0)),
+        (STILL, [], Standing("unchanged", "screen", False, True, None, 0)),
+        (LOUD[:5], [], Standing("inconclusive", "screen", False, False, 8, 3)),
+        (LOUD, [], Standing("inconclusive", "screen", False, True, None, 0)),
+        (FAST[:5], [], Standing("inconclusive", "own", True, False, 5, 5)),
+        (FAST[:5], FAST[:2], Standing("inconclusive", "own", True, False, 5, 3)),
+        (FAST[:5], FAST[:5], Standing("regressed", "own", True, True, None, 0)),
+        (FAST[:5], STILL[:5], Standing("unchanged", "own", True, True, None, 0)),
+        (FAST[:5], LOUD[:6], Standing("inconclusive", "own", True, False, 8, 2)),
+        (FAST[:5], LOUD, Standing("inconclusive", "own", True, True, None, 0)),
+        (LOUD[:5], FAST[:5], Standing("regressed", "own", False, True, None, 0)),
+    ],
+)
+def test_table(screen: list[float], own: list[float], expected: Standing) -> None:
+    assert alone(screen, own) == expected
+
+
+def test_a_suspect_never_goes_back() -> None:
+    assert alone([*FAST[:5], *[-x for x in FAST[:3]]], []).stage == "own"
+
+
+def test_nothing_is_settled_before_all_have_come_to_the_first_look() -> None:
+    cases = [a_case("a"), a_case("b"), a_case("f")]
+    samples = {"a": pairs("a", "screen", STILL), "b": pairs("b", "screen", FAST[:4])}
+    waiting = standing(cases, samples, {"f": FAILURE}, LOOKS)
+    assert waiting["a"] == Standing("inconclusive", "screen", False, False, 5, 0)
+    assert waiting["b"] == Standing("inconclusive", "screen", False, False, 5, 1)
+    assert waiting["f"] == Standing("failed", "screen", False, True, None, 0)
+    samples["b"] = pairs("b", "screen", FAST[:5])
+    there = standing(cases, samples, {"f": FAILURE}, LOOKS)
+    assert there["a"].verdict == "unchanged"
+    assert there["b"].suspect
+    failed = standing(cases, {"a": samples["a"]}, {"f": FAILURE, "b": FAILURE}, LOOKS)
+    assert failed["a"].verdict == "unchanged"
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10_000), st.sampled_from([1, 2, 6, 15]))
+def test_what_is_settled_stays_to_the_end(seed: int, count: int) -> None:
+    """Rounds come one by one, cases fail in between, and a settled case gets no more."""
+    rng = np.random.default_rng(seed)
+    changes = rng.choice([0, 0.01, 0.03, 0.05, -0.1], count).tolist()
+    machine = Machine(rng, changes, rng.choice([0.003, 0.01, 0.03], count).tolist())
+    looks = Looks((5, 8, 12), (5, 8, 12))
+    cases = [a_case(name) for name in machine.shift]
+    samples: dict[str, list[PairSample]] = {case.id: [] for case in cases}
+    failures: dict[str, Failure] = {}
+    settled: dict[str, str] = {}
+    suspects: set[str] = set()
+    for _ in range(40):
+        now = standing(cases, samples, failures, looks)
+        for case_id, place in now.items():
+            earlier = settled.get(case_id)
+            if earlier == "inconclusive":
+                assert place.verdict in ("inconclusive", "regressed", "improved")
+            elif earlier:
+                assert place.verdict == earlier
+            assert place.settled or not earlier
+            assert place.suspect or case_id not in suspects or place.verdict == "failed"
+            if place.suspect:
+                suspects.add(case_id)
+            if place.settled:
+                settled[case_id] = place.verdict
+            elif rng.random() < 0.005:
+                failures[case_id] = FAILURE
+            elif rng.random() < 0.9:  # a round may be lost
+                samples[case_id].append(machine(case_id, place.stage))
+    final = {comparison.case: comparison.verdict for comparison in judge(cases, samples, failures, looks)}
+    for case_id, verdict in settled.items():
+        assert final[case_id] == verdict or verdict == "inconclusive"
+
+
+def test_asking_in_between_changes_nothing() -> None:
+    rng = np.random.default_rng(5)
+    samples = {f"c{i}": pairs(f"c{i}", "screen", noisy(rng, 7, 0.0, 0.05)) for i in range(6)}
+    cases = [a_case(name) for name in samples]
+    at_look = {name: taken[:5] for name, taken in samples.items()}
+    before = standing(cases, at_look, {}, LOOKS)
+    after = standing(cases, samples, {}, LOOKS)
+    assert {name: place.verdict for name, place in before.items()} == {
+        name: place.verdict for name, place in after.items()
+    }

@@ -1,0 +1,180 @@
+"""``judge``: dense tables of what goes in and what is said."""
+
+import math
+
+import numpy as np
+import pytest
+from made_samples import a_case, noisy, pair, pairs
+
+from comparator import Looks, judge, plan_looks
+from records import METRICS, Case, Comparison, Failure, Metric, PairSample
+
+LOOKS = Looks((5, 8), (5, 8))
+
+
+def one(samples: list[PairSample], case: Case | None = None, looks: Looks = LOOKS, alpha: float = 0.05) -> Comparison:
+    """The comparison of a run of one case."""
+    return judge([case or a_case()], {"a": samples}, {}, looks, alpha)[0]
+
+
+def quiet(n: int, change: float, seed: int = 1, sd: float = 0.003) -> list[float]:
+    return noisy(np.random.default_rng(seed), n, change, sd)
+
+
+@pytest.mark.parametrize(
+    ("screen", "own", "threshold", "verdict", "decided_on"),
+    [
+        (quiet(8, 0.0), [], 0.02, "unchanged", "screen"),
+        (quiet(8, 0.0), [], 0.0, "inconclusive", "screen"),
+        (quiet(8, 0.2), [], 0.02, "inconclusive", "screen"),  # never on the screen alone
+        (quiet(8, 0.2), quiet(8, 0.2, 2), 0.02, "regressed", "own"),
+        (quiet(8, -0.2), quiet(8, -0.2, 2), 0.02, "improved", "own"),
+        (quiet(8, 0.2), quiet(8, -0.2, 2), 0.02, "improved", "own"),  # the screen has no say
+        (quiet(8, 0.2), quiet(8, 0.0, 2), 0.02, "unchanged", "own"),
+        (quiet(8, 0.2), quiet(8, 0.2, 2), 0.5, "unchanged", "screen"),
+        (quiet(8, 0.2), quiet(4, 0.2, 2), 0.02, "inconclusive", "own"),
+        (quiet(8, 0.2), quiet(1, 0.2, 2), 0.02, "inconclusive", "screen"),
+        (quiet(8, 0.02), quiet(8, 0.02, 2), 0.02, "inconclusive", "own"),
+        (quiet(4, 0.0), [], 0.02, "inconclusive", "screen"),
+        ([0.0] * 5, [], 0.001, "unchanged", "screen"),  # instruction counts hardly vary
+        ([0.01] * 5, [0.01] * 5, 0.005, "regressed", "own"),
+        ([0.01] * 5, [0.01] * 5, 0.0, "regressed", "own"),
+        ([15.0] * 5, [15.0] * 5, 0.02, "regressed", "own"),
+        ([-500.0] * 5, [-500.0] * 5, 0.02, "improved", "own"),
+    ],
+)
+def test_verdicts(screen: list[float], own: list[float], threshold: float, verdict: str, decided_on: str) -> None:
+    base = 1000.0 if not screen or abs(screen[0]) < 100 else 1e250
+    samples = [*pairs("a", "screen", screen, base), *pairs("a", "own", own, base)]
+    comparison = one(samples, a_case(threshold=threshold))
+    assert (comparison.verdict, comparison.decided_on) == (verdict, decided_on)
+    assert comparison.rounds == len(samples)
+    assert comparison.samples == tuple(samples)
+    assert comparison.mde is not None
+    assert comparison.mde >= threshold
+    assert comparison.ci is not None
+    assert comparison.ratio is not None
+    assert 0 < comparison.ci[0] <= comparison.ratio <= comparison.ci[1] < math.inf
+    if verdict == "unchanged":
+        assert 1 / (1 + threshold) <= comparison.ci[0]
+        assert comparison.ci[1] <= 1 + threshold
+    if verdict == "regressed":
+        assert comparison.ci[0] > 1 + threshold
+    if verdict == "improved":
+        assert comparison.ci[1] < 1 / (1 + threshold)
+    assert bool(comparison.note) == (verdict == "inconclusive")
+
+
+def test_where_higher_is_better_a_rise_is_an_improvement(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "comparator.assessment.METRICS", {**METRICS, "rate": Metric("rate", "1/s", lower_is_better=False)}
+    )
+    monkeypatch.setattr(
+        "comparator.verdicts.METRICS", {**METRICS, "rate": Metric("rate", "1/s", lower_is_better=False)}
+    )
+    samples = [*pairs("a", "screen", quiet(8, 0.2)), *pairs("a", "own", quiet(8, 0.2, 2))]
+    assert one(samples, a_case(metric="rate")).verdict == "improved"
+
+
+def test_without_samples_and_with_one() -> None:
+    assert one([]).verdict == "inconclusive"
+    assert one([]).ratio is None
+    lone = one([pair("a", "screen", 100.0, 110.0)])
+    assert lone.verdict == "inconclusive"
+    assert lone.ratio == pytest.approx(1.1)
+    assert (lone.control, lone.treatment) == (100.0, 110.0)
+    assert (lone.ci, lone.p_value, lone.q_value, lone.mde, lone.decided_on) == (None,) * 5
+    assert lone.note == "fewer than 2 rounds measured this case"
+
+
+def test_a_failed_case_keeps_failure_and_samples_and_says_nothing_else() -> None:
+    failure = Failure("treatment", "crash", "SIGSEGV")
+    samples = pairs("a", "screen", quiet(8, 0.0))
+    comparison = judge([a_case()], {"a": samples}, {"a": failure}, LOOKS, injected=frozenset({"a"}))[0]
+    assert comparison.verdict == "failed"
+    assert comparison.failure == failure
+    assert comparison.injected
+    assert len(comparison.samples) == comparison.rounds == 8
+    assert (comparison.ratio, comparison.ci, comparison.p_value, comparison.note) == (None, None, None, "")
+
+
+def test_medians_and_figures_are_those_of_the_stage_shown() -> None:
+    samples = [*pairs("a", "screen", [0.3] * 8, base=5.0), *pairs("a", "own", quiet(7, 0.2, 2), base=1000.0)]
+    comparison = one(samples)
+    assert comparison.control == pytest.approx(1000, rel=0.01)
+    assert comparison.treatment == pytest.approx(1200, rel=0.02)
+    assert comparison.ratio == pytest.approx(1.2, rel=0.01)
+
+
+def test_a_cleared_case_shows_the_look_that_cleared_it() -> None:
+    later = [0.5, 0.5, 0.5]
+    comparison = one(pairs("a", "screen", [*quiet(5, 0.0, sd=0.001), *later]))
+    assert comparison.verdict == "unchanged"
+    assert comparison.ratio == pytest.approx(1, abs=0.01)
+
+
+def test_samples_beyond_the_last_look_take_part_in_a_closing_one() -> None:
+    looks = Looks((5, 8, 50), (5, 8, 50))
+    own = pairs("a", "own", quiet(12, 0.035, 2, sd=0.005))
+    samples = [*pairs("a", "screen", quiet(5, 0.2)), *own]
+    closed = judge([a_case()], {"a": samples}, {}, looks)[0]
+    before = judge([a_case()], {"a": samples[:-4]}, {}, looks)[0]
+    assert closed.p_value is not None
+    assert before.p_value is not None
+    assert closed.p_value < before.p_value
+
+
+def test_the_family_is_all_cases_of_the_run() -> None:
+    own = [*pairs("a", "screen", [0.2] * 5), *pairs("a", "own", quiet(5, 0.08, 2, sd=0.008))]
+    alone = one(own)
+    crowd = [a_case(), *[a_case(f"b{i}") for i in range(399)]]
+    among = judge(crowd, {"a": own}, {}, LOOKS)[0]
+    assert alone.p_value == among.p_value
+    assert alone.q_value is not None
+    assert among.q_value == pytest.approx(min(1.0, 400 * alone.q_value))
+    assert (alone.verdict, among.verdict) == ("regressed", "inconclusive")
+    assert "not far enough in a run of 400 cases" in among.note
+
+
+@pytest.mark.parametrize(
+    ("screen", "own", "note"),
+    [
+        (quiet(3, 0.0), [], "only 3 of at least 5 rounds"),
+        (quiet(8, 0.2), quiet(3, 0.2), "suspect on shared rounds, but only 3 of at least 5 rounds of its own"),
+        (quiet(8, 0.2), [], "suspect on shared rounds, but only 0 of at least 5 rounds of its own"),
+        (quiet(8, 0.0, sd=0.05), [], "reaches beyond the threshold; 8 rounds"),
+    ],
+)
+def test_notes(screen: list[float], own: list[float], note: str) -> None:
+    assert note in one([*pairs("a", "screen", screen), *pairs("a", "own", own)]).note
+
+
+@pytest.mark.parametrize(
+    ("control", "treatment", "log_ratio"),
+    [(0.0, 1.0, 0.0), (1.0, -1.0, 0.0), (math.nan, 1.0, 0.0), (1.0, math.inf, 0.0), (1.0, 1.0, math.nan)],
+)
+def test_refuses_values_that_are_no_measurement(control: float, treatment: float, log_ratio: float) -> None:
+    sample = PairSample("a", "screen", 3, control, treatment, log_ratio, 1, 1)
+    with pytest.raises(ValueError, match="a, round 3"):
+        one([sample])
+
+
+def test_refuses_what_does_not_fit_together() -> None:
+    sample = pair("b", "screen", 1.0, 1.0)
+    with pytest.raises(ValueError, match="another case"):
+        one([sample])
+    with pytest.raises(ValueError, match="no such case: b"):
+        judge([a_case()], {"b": [sample]}, {}, LOOKS)
+    with pytest.raises(ValueError, match="same id"):
+        judge([a_case(), a_case()], {}, {}, LOOKS)
+    with pytest.raises(ValueError, match="threshold"):
+        one([], a_case(threshold=-0.1))
+    with pytest.raises(ValueError, match="no such metric"):
+        one([], a_case(metric="mood"))
+    for alpha in (0.0, 1.0, math.nan):
+        with pytest.raises(ValueError, match="alpha"):
+            one([], alpha=alpha)
+
+
+def test_an_empty_run() -> None:
+    assert judge([], {}, {}, plan_looks()) == []
