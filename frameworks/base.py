@@ -1,7 +1,7 @@
 """The base class through which driver and harness know a framework."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 SPECIFICATIONS = Path(__file__).resolve().parent.parent / "specifications"
@@ -12,6 +12,8 @@ class Framework(ABC):
 
     name: str  # as in specifications/frameworks/<name>/ and in a spec's "framework" field
     import_name: str  # what the build's interpreter imports; it must have __version__
+    namespaces: Mapping[str, Sequence[str]]  # where operators live: modules, and those directly within them
+    not_operators: Sequence[str]  # functions in those namespaces that read or write files instead of computing
 
     @property
     @abstractmethod

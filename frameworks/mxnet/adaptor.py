@@ -11,6 +11,7 @@ import mxnet as mx
 import numpy
 from mxnet import base
 
+ROOTS = ("nd", "np", "npx")
 # The namespaces that need numpy semantics switched on.
 NUMPY_ROOTS = ("np", "npx")
 # Registered names carry their namespace as a prefix.
@@ -43,11 +44,16 @@ def versions():
 
 def resolve(name):
     """The Python function for ``nd.Convolution``, ``nd.linalg.gemm2``, ``np.add``..."""
+    parts = name.split(".")
+    if parts[0] not in ROOTS:
+        raise ValueError(f"{name}: operators live under {', '.join(ROOTS)}")
     found = mx
-    for part in name.split("."):
+    for part in parts:
         found = getattr(found, part, None)
         if found is None:
             raise MissingOperator(f"mxnet {mx.__version__} has no operator {name}")
+    if not callable(found):
+        raise MissingOperator(f"{name} is not an operator")
     return found
 
 

@@ -11,6 +11,12 @@ class MXNet(Framework):
 
     name = "mxnet"
     import_name = "mxnet"
+    namespaces = {  # noqa: RUF012 - a constant
+        "nd": ("contrib", "linalg", "random", "image", "sparse", "op", "_internal"),
+        "np": ("linalg", "random"),
+        "npx": ("image", "random"),
+    }
+    not_operators = ("load", "load_frombuffer", "save", "savez", "imread")
 
     @property
     def adaptor(self) -> Path:

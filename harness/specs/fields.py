@@ -6,17 +6,15 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
+from frameworks import framework_names, get_framework
+
 DTYPES = ("float16", "float32", "float64", "int8", "int32", "int64", "uint8", "bool")
 PLACEHOLDERS = ("ID", "OPERATOR", "DTYPE", "CONTEXT", "DIRECTION", "SHAPE")
 
 # Where operators live. No other module can be reached from a spec: not the framework's own, let alone os.
-NAMESPACES = {
-    "nd": ("contrib", "linalg", "random", "image", "sparse", "op", "_internal"),
-    "np": ("linalg", "random"),
-    "npx": ("image", "random"),
-}
-# Functions in those namespaces that read or write files instead of computing.
-NOT_OPERATORS = ("load", "load_frombuffer", "save", "savez", "imread")
+_FRAMEWORKS = [get_framework(name) for name in framework_names()]
+NAMESPACES = {root: inner for framework in _FRAMEWORKS for root, inner in framework.namespaces.items()}
+NOT_OPERATORS = tuple(name for framework in _FRAMEWORKS for name in framework.not_operators)
 
 _NAME = r"_?[A-Za-z][A-Za-z0-9_]*"
 _ROOTS = "|".join(rf"{root}(\.({'|'.join(inner)}))?" for root, inner in NAMESPACES.items())

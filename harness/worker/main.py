@@ -27,7 +27,9 @@ import traceback
 WARM_UP_NS = 20 * 1000 * 1000  # calls before the first block: first calls are not like the rest
 WARM_UP_LIMIT_NS = 300 * 1000 * 1000
 WARM_UP_CALLS = 12
-SPIN_PROBE = 20000
+SPIN_PROBE = 20000  # turns, some 0.1 ms
+SPIN_PROBES = 9
+SPIN_PROBE_NS = 1000 * 1000
 
 if hasattr(time, "perf_counter_ns"):
     clock = time.perf_counter_ns
@@ -95,10 +97,18 @@ def warm_up(call):
             return lower_quartile(samples[len(samples) // 2 :])
 
 
-def spins_for(nanoseconds):
-    """How many turns of ``spin`` take that long on this processor now."""
-    turn = min(time_calls(lambda: spin(SPIN_PROBE), 5, 1, 0)) / SPIN_PROBE
-    return max(1, round(nanoseconds / turn))
+def spins_for(call, call_ns, share):
+    """How many turns of ``spin`` take ``share`` of a call's time.
+
+    Calls and turns are timed in turn, and the median of the ratios is taken: a processor that slows down for a
+    while slows both.
+    """
+    calls = max(1, int(SPIN_PROBE_NS / call_ns))
+    ratios = []
+    for _ in range(SPIN_PROBES):
+        turn = time_calls(lambda: spin(SPIN_PROBE), 1, 1, 0)[0] / SPIN_PROBE
+        ratios.append(lower_quartile(time_calls(call, calls, 1, 0)) / turn)
+    return max(1, round(share * sorted(ratios)[SPIN_PROBES // 2]))
 
 
 class Session:
@@ -114,7 +124,7 @@ class Session:
         gc.collect()
         self.call = self.adaptor.make_call(case, seed)
         call_ns = warm_up(self.call)
-        self.spins = spins_for(call_ns * inject) if inject else 0
+        self.spins = spins_for(self.call, call_ns, inject) if inject else 0
         return {"call_ns": call_ns, "spins": self.spins}
 
     def block(self, discard, calls, inner):

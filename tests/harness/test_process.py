@@ -1,0 +1,135 @@
+"""The worker process: what it answers, and how its end is told."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+
+import psutil
+import pytest
+from toy_bench import ADAPTOR, toy_build, toy_case
+
+from harness.blocks import CaseRequest
+from harness.process import CaseRefusedError, Worker, WorkerLostError, base_environment
+
+
+def start(**environment: str) -> Worker:
+    build = toy_build("treatment", **environment)
+    return Worker("treatment", build, ADAPTOR, base_environment(), frozenset(os.sched_getaffinity(0)))
+
+
+@pytest.fixture
+def worker() -> Iterator[Worker]:
+    with start() as started:
+        assert started.wait_ready() == {"framework": "1.0"}
+        yield started
+
+
+def prepare(worker: Worker, operator: str, timeout_s: float = 20.0) -> float:
+    request = CaseRequest(toy_case("a", operator), seed=1).message("treatment")
+    return float(worker.ask(request, timeout_s)["call_ns"])
+
+
+def test_block_returns_one_positive_time_a_call(worker: Worker) -> None:
+    assert prepare(worker, "work") > 0
+    times = worker.ask({"op": "block", "discard": 3, "calls": 7, "inner": 2}, 20)["ns"]
+    assert len(times) == 7
+    assert min(times) > 0
+
+
+def test_per_call_time_does_not_depend_on_inner(worker: Worker) -> None:
+    prepare(worker, "work")
+    one, ten = (
+        min(worker.ask({"op": "block", "discard": 3, "calls": 50, "inner": inner}, 20)["ns"]) for inner in (1, 10)
+    )
+    assert 0.5 < one / ten < 2
+
+
+@pytest.mark.parametrize(
+    ("operator", "kind", "reason"),
+    [
+        ("refuse", "error", "ValueError: Shapes (2,) and (3,)"),
+        ("missing", "missing", "toy 1.0 has no operator nd.gone"),
+    ],
+)
+def test_refusal_leaves_the_worker_alive(worker: Worker, operator: str, kind: str, reason: str) -> None:
+    with pytest.raises(CaseRefusedError) as caught:
+        prepare(worker, operator)
+    assert caught.value.failure.side == "treatment"
+    assert caught.value.failure.kind == kind
+    assert reason in caught.value.failure.reason
+    assert prepare(worker, "work") > 0
+
+
+@pytest.mark.parametrize(
+    ("operator", "kind", "reason", "words"),
+    [
+        ("segfault_like_exit", "crash", "exited with code 255, having printed 'Segmentation fault'", "Stack trace"),
+        ("abort", "crash", "killed by SIGABRT", ""),
+        ("kill", "killed", "killed by SIGKILL", ""),
+        ("hang", "timeout", "no answer within 0.5 s", "going to sleep"),
+    ],
+)
+def test_losses_are_told_apart(worker: Worker, operator: str, kind: str, reason: str, words: str) -> None:
+    with pytest.raises(WorkerLostError) as caught:
+        prepare(worker, operator, timeout_s=0.5 if operator == "hang" else 20.0)
+    failure = caught.value.failure
+    assert (failure.side, failure.kind) == ("treatment", kind)
+    assert reason in failure.reason
+    assert words in failure.last_words
+    assert not psutil.pid_exists(worker.pid)
+
+
+def test_garbage_on_stdout_breaks_nothing(worker: Worker) -> None:
+    assert prepare(worker, "garbage") > 0
+    words = worker.last_words()
+    assert "not JSON" in words
+    assert words.isprintable() or "\n" in words
+    assert "\x1b" not in words
+
+
+def test_failed_import_is_told_with_its_words() -> None:
+    with start(TOY_IMPORT="dies") as worker, pytest.raises(WorkerLostError) as caught:
+        worker.wait_ready()
+    assert caught.value.failure.reason == "exited with code 1"
+    assert caught.value.failure.last_words == "cannot import toy: no such library"
+
+
+def test_asking_a_dead_worker_says_how_it_died(worker: Worker) -> None:
+    os.kill(worker.pid, signal.SIGKILL)
+    with pytest.raises(WorkerLostError) as caught:
+        prepare(worker, "work")
+    assert caught.value.failure.kind == "killed"
+
+
+def test_close_ends_the_process_and_can_be_repeated() -> None:
+    worker = start()
+    worker.close()
+    worker.close()
+    assert not psutil.pid_exists(worker.pid)
+
+
+def test_worker_dies_with_its_controller(wait_until: Callable[[Callable[[], bool]], bool]) -> None:
+    program = (
+        "import sys, time; sys.path[:0] = sys.argv[1:]; import test_process as t;"
+        "w = t.start(); w.wait_ready(); print(w.pid, flush=True);"
+        "t.prepare(w, 'hang', 1000)"
+    )
+    here = os.path.dirname(__file__)
+    root = os.path.dirname(os.path.dirname(here))
+    python = toy_build("control").interpreter
+    with subprocess.Popen([python, "-c", program, root, here], stdout=subprocess.PIPE, text=True) as controller:
+        assert controller.stdout is not None
+        pid = int(controller.stdout.readline())
+        assert psutil.pid_exists(pid)
+        controller.kill()
+    assert wait_until(lambda: not psutil.pid_exists(pid))
+
+
+def test_environment_of_both_sides_starts_from_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", "/nowhere")
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    environment = base_environment()
+    assert "PYTHONPATH" not in environment
+    assert "OMP_NUM_THREADS" not in environment
+    assert environment["PYTHONHASHSEED"] == "0"

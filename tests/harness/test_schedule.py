@@ -1,0 +1,225 @@
+"""Whole runs on real worker processes with the toy adaptor: what is found, what fails, what is survived."""
+
+import os
+import random
+import signal
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import psutil
+import pytest
+from toy_bench import toy_bench, toy_case
+
+import harness.pair
+from comparator import Looks, judge
+from harness.blocks import CaseRequest
+from harness.pair import Round, RoundResult, run_round
+from harness.process import Worker
+from harness.schedule import FAILED_STARTS, Findings, Order, Progress, Schedule
+from records import Case, Comparison
+
+LOOKS = Looks(screen=(3, 5), own=(4, 6))
+
+
+def run(*cases: Case, on_progress: Any = lambda _: None, **order: Any) -> tuple[Findings, dict[str, Comparison]]:
+    environment = order.pop("environment", {})
+    one = Order(cases, LOOKS, alpha=0.05, seed=order.pop("seed", 1), **order)
+    findings = Schedule(toy_bench(**environment), one, on_progress).run()
+    comparisons = judge(cases, findings.samples, findings.failures, LOOKS, 0.05, one.injected)
+    return findings, {comparison.case: comparison for comparison in comparisons}
+
+
+def test_a_case_twice_as_slow_is_found_and_decided_in_pairs_of_its_own() -> None:
+    wide = replace(toy_case("same"), threshold=0.3)
+    findings, found = run(toy_case("slow", slower=2), wide)
+    slow = found["slow"]
+    assert slow.verdict == "regressed"
+    assert slow.ratio == pytest.approx(2, rel=0.2)
+    assert slow.decided_on == "own"
+    assert Counter(sample.stage for sample in slow.samples)["own"] >= LOOKS.own[0]
+    assert found["same"].verdict == "unchanged"
+    assert findings.stopped is None
+    assert findings.timed_s > 0
+    assert sum(map(len, findings.samples.values())) == slow.rounds + found["same"].rounds
+
+
+def test_injected_work_is_found_on_every_second_case() -> None:
+    cases = [replace(toy_case(name), threshold=0.1) for name in "abcd"]
+    _, found = run(*cases, inject=0.8)
+    assert [found[name].injected for name in "abcd"] == [False, True, False, True]
+    assert [found[name].verdict for name in "bd"] == ["regressed", "regressed"]
+    assert {found[name].verdict for name in "ac"}.isdisjoint({"regressed", "improved"})
+    assert found["b"].ratio == pytest.approx(1.8, rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("operator", "inputs", "side", "kind"),
+    [
+        ("missing", {"only_on": "control"}, "control", "missing"),
+        ("refuse", {}, "both", "error"),
+        ("refuse_later", {"only_on": "treatment"}, "treatment", "error"),
+        ("abort", {"only_on": "treatment"}, "treatment", "crash"),
+        ("segfault_like_exit", {}, "both", "crash"),
+        ("kill", {"only_on": "control"}, "control", "killed"),
+        ("hang", {"only_on": "treatment"}, "treatment", "timeout"),
+    ],
+)
+def test_a_failing_case_fails_alone(operator: str, inputs: dict[str, Any], side: str, kind: str) -> None:
+    bad = toy_case("bad", operator, timeout_s=1.0 if operator == "hang" else 20.0, **inputs)
+    good = [replace(toy_case(name), threshold=0.5) for name in "ab"]
+    findings, found = run(good[0], bad, good[1])
+    failure = found["bad"].failure
+    assert found["bad"].verdict == "failed"
+    assert failure is not None
+    assert (failure.side, failure.kind) == (side, kind)
+    assert failure.reason
+    assert [found[name].verdict for name in "ab"] == ["unchanged", "unchanged"]
+    refused = kind in ("error", "missing")
+    assert [incident.case_id for incident in findings.incidents] == ([] if refused else ["bad", "bad"])
+    assert findings.stopped is None
+
+
+def test_kill_9_of_a_worker_costs_one_sample_and_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Someone kills the worker from outside, once, while it measures: the case is measured again, and decided."""
+    original = Worker.ask
+    blocks = Counter[str]()
+
+    def ask(self: Worker, request: Any, timeout_s: float) -> dict[str, Any]:
+        blocks[request["op"]] += 1
+        if blocks["block"] == 30:
+            blocks["block"] += 1
+            os.kill(self.pid, signal.SIGKILL)
+        return original(self, request, timeout_s)
+
+    monkeypatch.setattr(Worker, "ask", ask)
+    cases = [replace(toy_case(name), threshold=0.5) for name in "abc"]
+    findings, found = run(*cases)
+    (incident,) = findings.incidents
+    assert incident.failure.kind == "killed"
+    assert incident.case_id in ("a", "b", "c")
+    assert "goes on" in incident.consequence
+    assert [comparison.verdict for comparison in found.values()] == ["unchanged"] * 3
+    rounds = Counter(sample.case_id for samples in findings.samples.values() for sample in samples)
+    assert all(rounds[name] >= LOOKS.screen[0] for name in "abc")
+
+
+def test_workers_that_never_start_end_the_run() -> None:
+    findings, found = run(toy_case("a"), environment={"TOY_IMPORT": "dies"})
+    assert findings.broken
+    assert findings.stopped is not None
+    assert "cannot import toy: no such library" in findings.stopped
+    assert len(findings.incidents) == FAILED_STARTS
+    assert found["a"].verdict == "inconclusive"
+
+
+def test_the_budget_ends_a_run_and_keeps_what_was_measured() -> None:
+    noisy = toy_case("a", turns=100_000)
+    findings, found = run(replace(noisy, threshold=1e-6), time_budget=1.5)
+    assert findings.stopped == "the time budget of 1.5 s was spent"
+    assert not findings.broken
+    assert found["a"].verdict == "inconclusive"
+    assert found["a"].rounds >= 1
+
+
+def test_an_interrupt_ends_a_run_and_keeps_what_was_measured() -> None:
+    def interrupt(progress: Progress) -> None:
+        if progress.rounds == 2:
+            raise KeyboardInterrupt
+
+    findings, found = run(toy_case("a"), toy_case("b"), on_progress=interrupt)
+    assert (findings.stopped, findings.broken, findings.rounds) == ("interrupted", True, 2)
+    assert [found[name].rounds for name in "ab"] == [2, 2]
+    assert not [child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE]
+
+
+def test_an_interrupt_within_a_round_keeps_the_cases_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = harness.pair.summarise
+    done: list[str] = []
+
+    def summarise(*arguments: Any) -> Any:
+        if len(done) == 2:
+            raise KeyboardInterrupt
+        done.append("one")
+        return original(*arguments)
+
+    monkeypatch.setattr(harness.pair, "summarise", summarise)
+    findings, _ = run(*(toy_case(name) for name in "abcd"))
+    assert sum(map(len, findings.samples.values())) == 2
+
+
+def test_progress_counts_down() -> None:
+    told: list[Progress] = []
+    run(*(replace(toy_case(name), threshold=0.5) for name in "ab"), on_progress=told.append)
+    assert [progress.rounds for progress in told] == list(range(1, len(told) + 1))
+    assert told[0].open_cases == 2
+    assert told[0].left_s > 0
+    assert told[-1].open_cases == 0
+    assert told[-1].left_s == 0
+
+
+def test_every_asymmetry_is_drawn_from_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Order of cases, starts, preparations and blocks, and the environment's size: random, and repeatable."""
+    log: list[Any] = []
+    start, ask = Worker.__init__, Worker.ask
+
+    def logged_start(self: Worker, side: Any, build: Any, adaptor: Any, environment: Any, cpus: Any) -> None:
+        log.append(("start", side, len(environment["OPDUEL_PADDING"])))
+        start(self, side, build, adaptor, environment, cpus)
+
+    def logged_ask(self: Worker, request: Any, timeout_s: float) -> dict[str, Any]:
+        log.append((request["op"], self.side, request.get("case", {}).get("id")))
+        return ask(self, request, timeout_s)
+
+    monkeypatch.setattr(Worker, "__init__", logged_start)
+    monkeypatch.setattr(Worker, "ask", logged_ask)
+
+    def one_round(seed: int) -> list[Any]:
+        log.clear()
+        requests = [CaseRequest(toy_case(name), 1) for name in "abcd"]
+        run_round(toy_bench(), Round(requests, "screen", 0), random.Random(seed), RoundResult())
+        return [entry for entry in log if entry[0] != "block"]
+
+    logs = {seed: one_round(seed) for seed in range(6)}
+    assert one_round(0) == logs[0]
+    firsts = {seed: next(entry[1] for entry in entries if entry[0] == "start") for seed, entries in logs.items()}
+    assert set(firsts.values()) == {"control", "treatment"}
+    paddings = {entry[2] for entries in logs.values() for entry in entries if entry[0] == "start"}
+    assert len(paddings) > 6
+    orders = {tuple(entry[2] for entry in entries if entry[0] == "prepare")[::2] for entries in logs.values()}
+    assert len(orders) > 1
+    prepared_first = [entry[1] for entries in logs.values() for entry in entries if entry[0] == "prepare"][::2]
+    assert set(prepared_first) == {"control", "treatment"}
+
+
+def test_both_sides_measure_on_the_same_processors() -> None:
+    seen: list[set[int]] = []
+    original = Worker.ask
+
+    class Watch:
+        def __call__(self, worker: Worker, request: Any, timeout_s: float) -> dict[str, Any]:
+            answer = original(worker, request, timeout_s)
+            if request["op"] == "block":
+                seen.extend(set(thread) for thread in affinities(worker.pid))
+            return answer
+
+    watch = Watch()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Worker, "ask", lambda self, request, timeout_s: watch(self, request, timeout_s))
+        bench = toy_bench()
+        run_round(bench, Round([CaseRequest(toy_case("a"), 1)], "screen", 0), random.Random(1), RoundResult())
+    assert seen
+    assert all(cpus == bench.cpus.measure for cpus in seen)
+
+
+def affinities(pid: int) -> list[set[int]]:
+    return [os.sched_getaffinity(int(task)) for task in os.listdir(f"/proc/{pid}/task")]
+
+
+def test_a_deadline_stops_a_round_between_cases() -> None:
+    result = RoundResult()
+    requests = [CaseRequest(toy_case(name), 1) for name in "abc"]
+    run_round(toy_bench(), Round(requests, "screen", 0, deadline=0.0), random.Random(1), result)
+    assert not result.samples
+    assert {request.case.id for request in result.unmeasured} == {"a", "b", "c"}
+    assert result.lost is None

@@ -1,0 +1,62 @@
+"""What runs inside a build: Python 3.6 syntax and the standard library, nothing else."""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+import vermin
+
+from harness.process import WORKER
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+ADAPTORS = sorted(ROOT.glob("frameworks/*/adaptor.py"))
+ALLOWED = {"mxnet": {"mxnet", "numpy"}}
+
+
+def imports(source: str) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add((node.module or "").partition(".")[0])
+    return found
+
+
+def test_there_is_something_to_check() -> None:
+    assert WORKER.is_file()
+    assert ADAPTORS
+
+
+@pytest.mark.parametrize("path", [WORKER, *ADAPTORS], ids=lambda path: str(path.relative_to(ROOT)))
+def test_runs_on_python_3_6(path: Path) -> None:
+    config = vermin.Config()
+    config.set_eval_annotations(True)
+    config.add_backport("argparse")
+    assert vermin.visit(without_guarded(path.read_text()), config=config).minimum_versions()[-1] <= (3, 6)
+
+
+def without_guarded(source: str) -> str:
+    """The source without the names of Python 3.7 that it looks for with hasattr before it uses them."""
+    for name in ("time.perf_counter_ns", "gc.freeze()"):
+        assert (
+            f'hasattr({name.partition(".")[0]}, "{name.partition(".")[2].rstrip("()")}")' in source
+            or name not in source
+        )
+        source = source.replace(name, "None")
+    return source
+
+
+def test_the_check_can_fail() -> None:
+    config = vermin.Config()
+    assert vermin.visit("if (n := 3):\n    pass\n", config=config).minimum_versions()[-1] > (3, 6)
+
+
+def test_the_worker_imports_the_standard_library_alone() -> None:
+    assert imports(WORKER.read_text()) <= sys.stdlib_module_names
+
+
+@pytest.mark.parametrize("path", ADAPTORS, ids=lambda path: path.parent.name)
+def test_an_adaptor_imports_its_framework_and_the_standard_library(path: Path) -> None:
+    assert imports(path.read_text()) <= sys.stdlib_module_names | ALLOWED[path.parent.name]

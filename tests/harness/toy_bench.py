@@ -1,0 +1,30 @@
+"""Builds, cases and a bench around the toy adaptor; both sides run this very interpreter."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from harness.cpus import plan_cpus
+from harness.pair import Bench
+from harness.process import base_environment
+from records import Build, Case
+from records.measurement import Side
+
+ADAPTOR = Path(__file__).with_name("toy_adaptor.py")
+
+
+def toy_build(side: Side, **environment: str) -> Build:
+    variables = {"TOY_SIDE": side, **environment}
+    return Build("toy", "toy", "interpreter", sys.executable, "1.0", "3.11", "digest", environment=variables)
+
+
+def toy_bench(**environment: str) -> Bench:
+    builds: dict[Side, Build] = {
+        "control": toy_build("control", **environment),
+        "treatment": toy_build("treatment", **environment),
+    }
+    return Bench(builds, ADAPTOR, base_environment(), plan_cpus(1))
+
+
+def toy_case(name: str, operator: str = "work", timeout_s: float = 20.0, **inputs: Any) -> Case:
+    return Case(name, operator, "forward", inputs, "float32", "cpu", threshold=0.02, timeout_s=timeout_s)
