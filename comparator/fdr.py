@@ -27,7 +27,7 @@ def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
     if not np.all((p >= 0) & (p <= 1)):
         raise ValueError("p values lie between 0 and 1")
     order = np.argsort(p, kind="stable")
-    scaled = p[order] * m / np.arange(1, m + 1)
+    scaled = p[order] * (m / np.arange(1, m + 1))  # in this order q is never below p, rounding included
     q = np.empty(m)
     q[order] = np.minimum.accumulate(scaled[::-1])[::-1]
     return [float(value) for value in np.minimum(q, 1.0)]

@@ -37,6 +37,13 @@ def test_rejects_by_definition(p_values: list[float], alpha: float) -> None:
         assert rejected(p_values, alpha) == rejected_by_benjamini_hochberg(p_values, alpha)
 
 
+@given(p_lists)
+def test_q_is_not_below_p(p_values: list[float]) -> None:
+    """Once it was, by one rounding, when the product with m came before the division by the rank."""
+    q_values = benjamini_hochberg(p_values)
+    assert all(p <= q <= 1 for p, q in zip(p_values, q_values, strict=True))
+
+
 @given(p_lists, st.data())
 def test_an_interim_rejection_stays(p_values: list[float], data: st.DataObject) -> None:
     later = [p * data.draw(st.floats(0, 1)) for p in p_values]

@@ -5,8 +5,10 @@ import math
 import numpy as np
 import pytest
 from made_samples import a_case, noisy, pair, pairs
+from scipy import stats
 
 from comparator import Looks, judge, plan_looks
+from comparator.location import trimmed_location
 from records import METRICS, Case, Comparison, Failure, Metric, PairSample
 
 LOOKS = Looks((5, 8), (5, 8))
@@ -18,7 +20,8 @@ def one(samples: list[PairSample], case: Case | None = None, looks: Looks = LOOK
 
 
 def quiet(n: int, change: float, seed: int = 1, sd: float = 0.003) -> list[float]:
-    return noisy(np.random.default_rng(seed), n, change, sd)
+    made: list[float] = noisy(np.random.default_rng(seed), n, change, sd)
+    return made
 
 
 @pytest.mark.parametrize(
@@ -113,6 +116,17 @@ def test_a_cleared_case_shows_the_look_that_cleared_it() -> None:
     assert comparison.ratio == pytest.approx(1, abs=0.01)
 
 
+def test_the_interval_spends_half_of_the_looks_share_on_each_side() -> None:
+    values = quiet(5, 0.01, sd=0.02)
+    comparison = one(pairs("a", "screen", values))
+    location = trimmed_location(values)
+    tail = 0.05 * (5 / 13) / 2
+    assert comparison.ci is not None
+    for limit, side in zip(comparison.ci, (-1, 1), strict=True):
+        reach = stats.t.isf(tail, location.degrees_of_freedom) * location.standard_error
+        assert math.log(limit) == pytest.approx(location.estimate + side * reach)
+
+
 def test_samples_beyond_the_last_look_take_part_in_a_closing_one() -> None:
     looks = Looks((5, 8, 50), (5, 8, 50))
     own = pairs("a", "own", quiet(12, 0.035, 2, sd=0.005))
@@ -133,6 +147,9 @@ def test_the_family_is_all_cases_of_the_run() -> None:
     assert alone.q_value is not None
     assert among.q_value == pytest.approx(min(1.0, 400 * alone.q_value))
     assert (alone.verdict, among.verdict) == ("regressed", "inconclusive")
+    assert alone.mde is not None
+    assert among.mde is not None
+    assert alone.mde < among.mde
     assert "not far enough in a run of 400 cases" in among.note
 
 
