@@ -4,19 +4,26 @@ import os
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-INTERPRETER = os.path.join(ROOT, ".venv", "bin", "python")
+ENVIRONMENT = os.path.join(ROOT, ".venv")
 NEEDED = ("numpy", "scipy", "pydantic", "yaml", "rich", "platformdirs", "psutil")
 
 
 def enter():
-    """Return if this interpreter can run opduel; else go on in .venv, or say how to make it and exit with 2."""
-    if sys.version_info[:2] >= (3, 11) and all(map(importable, NEEDED)):
-        return
-    inside = os.path.realpath(sys.prefix) == os.path.realpath(os.path.join(ROOT, ".venv"))
-    if os.access(INTERPRETER, os.X_OK) and not inside:
+    """Go on in .venv if it is there, else in this interpreter if it can run opduel; else say how to make .venv.
+
+    Another environment's packages may be of other versions: .venv comes first.
+    """
+    inside = os.path.realpath(sys.prefix) == os.path.realpath(ENVIRONMENT)
+    interpreter = os.path.join(ENVIRONMENT, "bin", "python")
+    if os.access(interpreter, os.X_OK) and not inside:
         sys.stdout.flush()
-        os.execv(INTERPRETER, [INTERPRETER, *sys.argv])
-    sys.stderr.write("opduel: its environment is missing or incomplete; make it with: make -C " + ROOT + " setup\n")
+        try:
+            os.execv(interpreter, [interpreter, *sys.argv])
+        except OSError:  # made on another machine, say
+            pass
+    elif sys.version_info[:2] >= (3, 11) and all(map(importable, NEEDED)):
+        return
+    sys.stderr.write("opduel: its environment is missing or incomplete; make it with: " + mend() + "\n")
     raise SystemExit(2)
 
 
@@ -25,3 +32,11 @@ def importable(name):
     import importlib.util
 
     return importlib.util.find_spec(name) is not None
+
+
+def mend():
+    """The command that makes the environment; what is there of it and does not do is removed first."""
+    import shlex
+
+    targets = "clean setup" if os.path.lexists(ENVIRONMENT) else "setup"
+    return "make -C " + shlex.quote(ROOT) + " " + targets

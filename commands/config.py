@@ -52,18 +52,23 @@ def read_config(path: Path) -> dict[str, str]:
 
 
 def write_config(path: Path, answers: dict[str, str]) -> None:
-    """Keep the answers, atomically and readable by the user alone.
+    """Keep the answers, atomically and readable by the user alone; a link to a file elsewhere stays a link.
 
     Raises:
         RunError: the folder can't be written.
     """
+    place = path.resolve()
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".config-")
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(answers, file, indent=2)
-            file.write("\n")
-        os.replace(temporary, path)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, aside = tempfile.mkstemp(dir=place.parent, prefix=".config-")
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                json.dump(answers, file, indent=2)
+                file.write("\n")
+            os.replace(aside, place)
+        except BaseException:
+            os.unlink(aside)
+            raise
     except OSError as error:
         raise RunError(f"{path}: cannot be written: {error.strerror}") from None
 

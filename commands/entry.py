@@ -1,28 +1,73 @@
-"""What every command shares: errors become one line and an exit code, SIGTERM stops like Ctrl-C."""
+"""What every command shares: errors become one line and an exit code, and a signal stops it without losing anything."""
 
+import contextlib
 import logging
+import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from types import FrameType
 
 from records import OpduelError
 
 DONE, REGRESSED, USAGE, INCOMPLETE = 0, 1, 2, 3
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+log = logging.getLogger(__name__)
 
 
 def run_command(name: str, action: Callable[[], int]) -> int:
-    """Run ``action`` and return the exit code: its own, or that of the OpduelError that it raised."""
+    """Run ``action`` and return the exit code: its own, or that of the OpduelError that it raised.
+
+    The first of the signals ``STOPPING`` raises KeyboardInterrupt; one that is ignored already (nohup) stays so.
+    """
+    _open_closed_streams()
     logging.basicConfig(format=f"{name}: %(message)s", level=logging.INFO, stream=sys.stderr)
-    signal.signal(signal.SIGTERM, _interrupt)
+    with _handled(_stop):
+        try:
+            return action()
+        except OpduelError as error:
+            log.error("error: %s", " ".join(str(error).splitlines()))
+            return error.exit_code
+        except KeyboardInterrupt as error:
+            log.error("%s", str(error) or "interrupted")
+            return INCOMPLETE
+
+
+def patience() -> contextlib.AbstractContextManager[None]:
+    """Within it a first signal is only answered, so that what was measured gets written; a second one stops."""
+    return _handled(_wait)
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    """Stop; but the impatient, who press Ctrl-C twice, are to have their report."""
+    for other in STOPPING:
+        if signal.getsignal(other) is _stop:
+            signal.signal(other, _wait)
+    raise KeyboardInterrupt(f"stopped by {signal.Signals(number).name}")
+
+
+def _wait(number: int, frame: FrameType | None) -> None:
+    signal.signal(number, _stop)
+    log.warning("ending, the report is being written; once more to give it up")
+
+
+@contextlib.contextmanager
+def _handled(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Within it ``handler`` gets the signals ``STOPPING``, but for those that are ignored."""
+    before = {number: signal.getsignal(number) for number in STOPPING}
+    heeded = [number for number in STOPPING if before[number] is not signal.SIG_IGN]
+    for number in heeded:
+        signal.signal(number, handler)
     try:
-        return action()
-    except OpduelError as error:
-        print(f"{name}: error: {error}", file=sys.stderr)
-        return error.exit_code
-    except KeyboardInterrupt:
-        print(f"{name}: interrupted", file=sys.stderr)
-        return INCOMPLETE
+        yield
+    finally:
+        for number in heeded:
+            signal.signal(number, before[number])
 
 
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt("stopped by SIGTERM")
+def _open_closed_streams() -> None:
+    """Give a standard stream that was closed (``2>&-``) a file that leads nowhere: others write without asking."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - for good

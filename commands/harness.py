@@ -3,32 +3,40 @@
 import argparse
 import dataclasses
 import secrets
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from commands.config import config_path, default_reports, read_config
-from commands.entry import DONE, INCOMPLETE, REGRESSED, run_command
+from commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience, run_command
 from commands.options import harness_parser
 from commands.progress import ProgressDisplay
 from driver.builds import BuildCache, load_releases, resolve_build
 from frameworks import Framework, get_framework
+from harness.cpus import plan_cpus
 from harness.run import RunRequest, run_ab
 from harness.specs import Spec, expand_cases, find_spec, load_spec, select_cases
-from records import Build, Case, Report, UsageError
-from reporters import Reporter, chosen_reporters, report_all
+from records import Build, Case, Report, RunError, UsageError
+from reporters import Reporter, Told, chosen_reporters, report_all
 from reporters.local import LocalReporter
 from reporters.screen import ScreenReporter
 from reporters.simple_local import SimpleLocalReporter
+from reporters.stream import write_text
+
+ON_DISK = (LocalReporter, SimpleLocalReporter)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
-    return run_command("harness.py", lambda: _harness(arguments))
+    return run_command("harness.py", lambda: run_harness(arguments))
 
 
-def _harness(arguments: Sequence[str] | None) -> int:
+def run_harness(arguments: Sequence[str] | None) -> int:
+    """Measure and report as the options say; returns the exit code.
+
+    Raises:
+        OpduelError: with the exit code that it stands for.
+    """
     options = harness_parser().parse_args(arguments)
     config = read_config(config_path())
     reporters = _reporters(options, config)
@@ -36,6 +44,7 @@ def _harness(arguments: Sequence[str] | None) -> int:
     spec = load_spec(spec_path)
     framework = _framework(options, spec)
     cases = _cases(options, spec)
+    plan_cpus(options.threads)  # said before builds are made, not after
     control, treatment = _builds(options, config, framework)
     labels = {
         "platform": options.platform,
@@ -59,10 +68,14 @@ def _harness(arguments: Sequence[str] | None) -> int:
         inject=options.inject,
         labels=labels,
     )
-    _say(f"{len(cases)} cases of {spec_path.name}, {control.requested} against {treatment.requested}")
+    log.info("%d cases of %s, %s against %s", len(cases), spec_path.name, control.requested, treatment.requested)
     with ProgressDisplay(len(cases), sys.stderr) as display:
         report = run_ab(request, display.show)
-    return _tell(reporters, report)
+    if report.run["broken"]:
+        log.warning("not completed: %s; what was measured is in the report", report.run["stopped"])
+    with patience():
+        _tell(reporters, report)
+    return exit_code(report)
 
 
 def _framework(options: argparse.Namespace, spec: Spec) -> Framework:
@@ -90,7 +103,7 @@ def _builds(options: argparse.Namespace, config: dict[str, str], framework: Fram
         asked = getattr(options, side)
         if asked is None:
             asked = config.get(side, defaults[side])
-            _say(f"{side}: {asked}, from {config_path() if side in config else releases.path}")
+            log.info("%s: %s, from %s", side, asked, config_path() if side in config else releases.path)
         builds.append(resolve_build(asked, framework, cache))
     return builds[0], builds[1]
 
@@ -98,31 +111,34 @@ def _builds(options: argparse.Namespace, config: dict[str, str], framework: Fram
 def _reporters(options: argparse.Namespace, config: dict[str, str]) -> list[Reporter]:
     """Those asked for; and a local one in any case: no result is only on a screen."""
     reporters = chosen_reporters(options, sys.stdout.isatty())
-    if not any(isinstance(one, LocalReporter | SimpleLocalReporter) for one in reporters):
+    if not any(isinstance(one, ON_DISK) for one in reporters):
         reporters.append(LocalReporter.from_option(config.get("local_reporter", str(default_reports()))))
     return reporters
 
 
-def _tell(reporters: list[Reporter], report: Report) -> int:
-    told = report_all(reporters, report)
+def _tell(reporters: list[Reporter], report: Report) -> None:
+    """Tell every reporter, those on disk first: whatever becomes of the others, the measurements are safe.
+
+    Raises:
+        RunError: one of them failed, when all have been told.
+    """
+    on_disk = report_all([one for one in reporters if isinstance(one, ON_DISK)], report)
+    if not on_disk.lines:
+        spare = report_all([LocalReporter(default_reports())], report)
+        on_disk = Told(spare.lines, (*on_disk.failures, *spare.failures))
+    others = report_all([one for one in reporters if not isinstance(one, ON_DISK)], report)
     # Where a person reads the table, the path stands under it; a pipe gets the table alone.
     stream = sys.stdout if any(isinstance(one, ScreenReporter) for one in reporters) else sys.stderr
-    for line in told.lines:
-        print(line, file=stream)
-    for line in told.failures:
-        _say(line)
-    if report.run["broken"]:
-        _say(f"not completed: {report.run['stopped']}; what was measured is in the report")
+    for line in (*others.lines, *on_disk.lines):
+        write_text(stream, f"{line}\n")
+    failures = (*on_disk.failures, *others.failures)
+    if failures:
+        raise RunError("; ".join(dict.fromkeys(failures)))
+
+
+def exit_code(report: Report) -> int:
+    """What the run came to. A case that the treatment alone fails is worse than one that it runs slower."""
+    if report.run["broken"] or all(one.failure for one in report.comparisons):
         return INCOMPLETE
-    if not told.lines and told.failures:
-        return INCOMPLETE
-    return REGRESSED if report.count("regressed") else DONE
-
-
-def _say(text: str) -> None:
-    print(f"harness.py: {text}", file=sys.stderr)
-
-
-def quoted(command: Sequence[str]) -> str:
-    """A command as a shell would take it."""
-    return " ".join(map(shlex.quote, command))
+    broken = any(one.failure and one.failure.side == "treatment" for one in report.comparisons)
+    return REGRESSED if broken or report.count("regressed") else DONE

@@ -22,7 +22,8 @@ def harness_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="harness.py",
         description="Measure two builds of a framework against each other on the cases of a spec.",
-        epilog="Exit codes: 0 done, no regression; 1 regression found; 2 wrong usage or input; 3 not completed.",
+        epilog="Exit codes: 0 done, no regression; 1 a regression, or a case that fails on the treatment alone; "
+        "2 wrong usage or input; 3 not completed.",
         allow_abbrev=False,
     )
     what = parser.add_argument_group("what is measured")
@@ -73,14 +74,19 @@ def harness_parser() -> argparse.ArgumentParser:
     add_reporter_options(parser)
     record = parser.add_argument_group("kept with the report")
     record.add_argument("--user_identifier", metavar="TEXT", help="any text by which to find the report again")
-    record.add_argument("--run_type", choices=("benchmark", "verify", "regress"), default="benchmark")
+    record.add_argument(
+        "--run_type",
+        choices=("benchmark", "verify", "regress"),
+        default="benchmark",
+        help="why this run is made (default: benchmark)",
+    )
     return parser
 
 
 def share(text: str) -> float:
     """``2%`` or ``0.02`` -> 0.02; from 0 up, below 1."""
-    percent = text.strip().endswith("%")
-    value = _number(text.strip().rstrip("%")) / (100 if percent else 1)
+    number = text.strip().removesuffix("%")
+    value = _number(number, text) / (100 if number != text.strip() else 1)
     if not 0 <= value < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a share from 0 up and below 1: write 2% or 0.02")
     return value
@@ -130,9 +136,11 @@ def _integer(text: str, lowest: int) -> int:
     return value
 
 
-def _number(text: str) -> float:
+def _number(number: str, text: str | None = None) -> float:
+    """A finite number; ``text`` is what the user wrote, where that is more."""
+    text = number if text is None else text
     try:
-        value = float(text)
+        value = float(number)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
     if not math.isfinite(value):

@@ -1,57 +1,69 @@
 """Progress on standard error: a live line on a terminal, a plain one now and then elsewhere."""
 
+import contextlib
 import time
 from types import TracebackType
 from typing import TextIO
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
 from harness.schedule import Progress
+from reporters.stream import write_text
 
 PLAIN_EVERY_S = 15.0
+REDRAWN_A_SECOND = 1.0  # the redrawing thread runs beside what is measured
 
 
 class ProgressDisplay:
-    """Tells of a run's progress. A context manager: leaving it clears the live line."""
+    """Tells of a run's progress. A context manager: leaving it clears the live line.
+
+    A stream that goes away in mid-run (a closed terminal, ``| head``) ends the telling, not the run.
+    """
 
     def __init__(self, cases: int, stream: TextIO) -> None:
         self._stream = stream
         self._live = stream.isatty()
         self._told = time.monotonic()
         self._bar = Bar(
-            SpinnerColumn(),
             TextColumn("{task.description}"),
-            BarColumn(bar_width=20),
-            MofNCompleteColumn(),
-            TextColumn("cases settled"),
+            BarColumn(bar_width=12),
+            TimeElapsedColumn(),
             console=Console(file=stream),
+            refresh_per_second=REDRAWN_A_SECOND,
             transient=True,
             disable=not self._live,
         )
         self._task = self._bar.add_task("starting the first process pair", total=cases)
 
     def __enter__(self) -> "ProgressDisplay":
-        self._bar.start()
+        with contextlib.suppress(OSError):
+            self._bar.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._bar.stop()
+        with contextlib.suppress(OSError):
+            self._bar.stop()
 
     def show(self, progress: Progress) -> None:
         """Tell of the latest round."""
-        text = (
-            f"round {progress.rounds}, {progress.open_cases} open, "
-            f"{minutes(progress.elapsed_s)} gone, about {minutes(progress.left_s)} to the next decision"
-        )
-        settled = progress.cases - progress.open_cases
-        self._bar.update(self._task, description=text, completed=settled)
-        if not self._live and time.monotonic() - self._told >= PLAIN_EVERY_S:
-            self._told = time.monotonic()
-            print(f"{text}, {settled}/{progress.cases} cases settled", file=self._stream, flush=True)
+        text = describe(progress)
+        with contextlib.suppress(OSError):
+            self._bar.update(self._task, description=text, completed=progress.cases - progress.open_cases)
+            if not self._live and time.monotonic() - self._told >= PLAIN_EVERY_S:
+                self._told = time.monotonic()
+                write_text(self._stream, f"{text}, {minutes(progress.elapsed_s)} gone\n")
+
+
+def describe(progress: Progress) -> str:
+    """Rounds, cases still open, and how long until more is known; short enough for 80 columns with bar and clock."""
+    return (
+        f"round {progress.rounds}, {progress.open_cases} of {progress.cases} cases open, "
+        f"next look in {minutes(progress.left_s)}"
+    )
 
 
 def minutes(seconds: float) -> str:

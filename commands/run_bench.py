@@ -1,14 +1,18 @@
 """run_bench.py: asks on the first use for what is missing, keeps the answers, and hands everything to harness.py."""
 
+import argparse
+import os
 import sys
 from collections.abc import Sequence
 
-from commands import harness
 from commands.config import QUESTIONS, config_path, default_reports, forget_config, read_config, write_config
-from commands.entry import DONE, run_command
-from commands.options import Parser
-from driver.builds import load_releases
-from frameworks import framework_names, get_framework
+from commands.entry import DONE, log, run_command
+from commands.harness import run_harness
+from commands.options import Parser, harness_parser
+from driver.builds import Releases, load_releases
+from frameworks import get_framework
+from harness.specs import find_spec, load_spec
+from records import RunError, UsageError
 
 DESCRIPTION = """Perform one benchmark run. On its first use on a terminal it asks which builds to measure and where to
 keep reports, and keeps the answers; every other option is passed through to harness.py (see harness.py --help)."""
@@ -19,42 +23,83 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return run_command("run_bench.py", lambda: _run_bench(arguments))
 
 
+def run_bench_parser() -> Parser:
+    """The parser of run_bench.py's own options."""
+    parser = Parser(
+        prog="run_bench.py",
+        usage="%(prog)s [-h] [--reset_options] -b SPEC ...",
+        description=DESCRIPTION,
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--reset_options", action="store_true", help="forget the kept answers; alone, it does nothing else"
+    )
+    return parser
+
+
 def _run_bench(arguments: Sequence[str] | None) -> int:
-    parser = Parser(prog="run_bench.py", description=DESCRIPTION, allow_abbrev=False)
-    parser.add_argument("--reset_options", action="store_true", help="forget the kept answers")
-    options, passed_on = parser.parse_known_args(arguments)
-    path = config_path()
+    options, passed_on = run_bench_parser().parse_known_args(arguments)
     if options.reset_options:
-        found = forget_config(path)
-        print(f"{'forgot' if found else 'there were no'} answers in {path}", file=sys.stderr)
+        path = config_path()
+        log.info("%s answers in %s", "forgot the" if forget_config(path) else "there were no", path)
         if not passed_on:
             return DONE
-    _ask_for_missing(passed_on)
-    return harness.main(passed_on)
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        _ask_for_missing(harness_parser().parse_args(passed_on))
+    return run_harness(passed_on)
 
 
-def _ask_for_missing(passed_on: Sequence[str]) -> None:
-    """Ask for each answer that neither the config nor the command line gives; only where someone can answer."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return
+def _ask_for_missing(options: argparse.Namespace) -> None:
+    """Ask for each answer that neither the config nor the command line gives, and keep them when all are there.
+
+    Raises:
+        RunError: the input ended before the last answer.
+    """
     path = config_path()
     answers = read_config(path)
-    given = {argument.partition("=")[0].removeprefix("--") for argument in passed_on if argument.startswith("--")}
-    missing = [name for name in QUESTIONS if name not in answers and name not in given]
+    missing = [name for name in QUESTIONS if name not in answers and getattr(options, name) is None]
     if not missing:
         return
-    defaults = _defaults()
-    print("First use: a few questions. The answers are kept in " + str(path), file=sys.stderr)
-    for name in missing:
-        print(f"{QUESTIONS[name]} [{defaults[name]}]: ", end="", file=sys.stderr, flush=True)
-        answers[name] = sys.stdin.readline().strip() or defaults[name]
-    write_config(path, answers)
-
-
-def _defaults() -> dict[str, str]:
-    releases = load_releases(get_framework(framework_names()[0]))
-    return {
+    spec = load_spec(find_spec(options.benchmark_file))
+    releases = load_releases(get_framework(spec.framework))
+    defaults = {
         "control": releases.default_control,
         "treatment": releases.default_treatment,
         "local_reporter": str(default_reports()),
     }
+    print(f"A few questions; Return takes what is in brackets. The answers are kept in {path}", file=sys.stderr)
+    for name in missing:
+        answers[name] = _ask(name, defaults[name], releases)
+    write_config(path, answers)
+
+
+def _ask(name: str, default: str, releases: Releases) -> str:
+    """One answer, asked for until it can be meant."""
+    while True:
+        print(f"{QUESTIONS[name]} [{default}]: ", end="", file=sys.stderr, flush=True)
+        line = sys.stdin.readline()
+        if not line:
+            print(file=sys.stderr)
+            raise RunError("the input ended before the last answer: nothing was kept; give it on the command line")
+        try:
+            return _checked(name, line.strip() or default, releases)
+        except UsageError as error:
+            print(f"  {error}", file=sys.stderr)
+
+
+def _checked(name: str, answer: str, releases: Releases) -> str:
+    """The answer as it is kept. Paths become absolute: they mean the same place whatever folder a run starts in.
+
+    Raises:
+        UsageError: a build that is neither a known release nor a path that is there.
+    """
+    path = os.path.abspath(os.path.expanduser(answer))
+    if name == "local_reporter":
+        return path
+    package, equals, version = answer.partition("==")
+    if equals and os.sep not in answer:
+        releases.recipe(package.strip(), version.strip())
+        return answer
+    if not os.path.exists(path):
+        raise UsageError(f"{answer!r} is neither a release nor a path that is there")
+    return path
