@@ -134,5 +134,8 @@ def _prepare(pair: Pair, request: CaseRequest, alone: bool, coin: random.Random)
     lost = (error for error in errors.values() if isinstance(error, WorkerLostError))
     worst = next(lost, next(iter(errors.values())))
     if len(errors) == len(SIDES):
-        raise type(worst)(replace(worst.failure, side="both"))
+        reasons = {side: errors[side].failure.reason for side in SIDES}
+        alike = len(set(reasons.values())) == 1
+        reason = worst.failure.reason if alike else "; ".join(f"{side}: {text}" for side, text in reasons.items())
+        raise type(worst)(replace(worst.failure, side="both", reason=reason))
     raise worst

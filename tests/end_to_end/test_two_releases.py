@@ -1,0 +1,142 @@
+"""The whole product on real MXNet: what is found, what fails, what a killed worker costs."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from records import Build
+
+pytestmark = pytest.mark.mxnet
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def harness(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, str(ROOT / "harness.py"), *arguments, "--simple_local_reporter", str(folder)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+
+
+def finish(process: subprocess.Popen[str], folder: Path, code: int) -> tuple[dict[str, Any], str]:
+    output, errors = process.communicate(timeout=540)
+    assert process.returncode == code, errors
+    return json.loads((folder / "report.json").read_text(encoding="utf-8")), output
+
+
+def spec_of(folder: Path, *tests: dict[str, Any]) -> str:
+    path = folder / "spec.json"
+    path.write_text(json.dumps({"framework": "mxnet", "tests": tests}), encoding="utf-8")
+    return str(path)
+
+
+def verdicts(report: dict[str, Any]) -> dict[str, str]:
+    return {comparison["case"]: comparison["verdict"] for comparison in report["comparisons"]}
+
+
+def test_a_real_difference_between_releases_is_found(tmp_path: Path, mxnet_1_8: Build, mxnet_1_9: Build) -> None:
+    """LayerNorm forward became several times faster from 1.8.0 to 1.9.1."""
+    arguments = ["-b", "specs/smoke.json", "--operators", "layer_norm/forward", "--seed", "5"]
+    process = harness(tmp_path, *arguments, "--control", "mxnet==1.8.0.post0", "--treatment", "mxnet==1.9.1")
+    report, _ = finish(process, tmp_path, code=0)
+    (comparison,) = report["comparisons"]
+    assert comparison["verdict"] == "improved"
+    assert comparison["ratio"] < 0.5
+    assert comparison["ci"][0] <= comparison["ratio"] <= comparison["ci"][1] < 1
+    assert report["control"]["version"] == "1.8.0"
+    assert report["treatment"]["version"] == "1.9.1"
+
+    swapped = tmp_path / "swapped"
+    process = harness(swapped, *arguments, "--control", "mxnet==1.9.1", "--treatment", "mxnet==1.8.0.post0")
+    report, _ = finish(process, swapped, code=1)
+    assert verdicts(report) == {"layer_norm/forward": "regressed"}
+
+
+def test_an_injected_slowdown_is_found_and_the_rest_is_not_flagged(tmp_path: Path, mxnet_1_9: Build) -> None:
+    release = "mxnet==1.9.1"
+    process = harness(
+        tmp_path,
+        *("-b", "smoke", "--operators", "exp", "--operators", "dot", "--operators", "take", "--operators", "concat"),
+        *("--control", release, "--treatment", release, "--inject", "0.5", "--threshold", "10%"),
+        "--simple_screen_reporter",
+    )
+    report, output = finish(process, tmp_path, code=1)
+    injected = {comparison["case"] for comparison in report["comparisons"] if comparison["injected"]}
+    regressed = {case for case, verdict in verdicts(report).items() if verdict == "regressed"}
+    assert len(injected) == 2
+    assert regressed == injected
+    lines = output.splitlines()
+    assert "found 2 of 2, missed 0; false alarms 0 of 2" in lines[-1]
+    rows = list(csv.reader((line for line in lines if not line.startswith("#")), delimiter="\t"))
+    assert {cell for row in rows for cell in row} >= injected
+
+
+def test_failures_name_their_side_and_the_rest_goes_on(tmp_path: Path, mxnet_1_8: Build, mxnet_1_9: Build) -> None:
+    """Three ways in which MXNet itself fails: no such operator, a clean error, a crash of the process."""
+    spec = spec_of(
+        tmp_path,
+        {
+            "operator": "npx.masked_softmax",
+            "inputs": {"data": [2, 3], "mask": {"shape": [2, 3], "dtype": "bool", "init": "ones"}},
+        },
+        {"operator": "nd.elemwise_add", "identifier": "bad_shapes", "inputs": {"lhs": [2], "rhs": [3]}},
+        {
+            "operator": "nd.Convolution",
+            "identifier": "no_groups",
+            "inputs": {"data": [1, 2, 8, 8], "weight": [2, 2, 3, 3], "kernel": [3, 3], "num_filter": 2, "num_group": 0},
+        },
+        {"operator": "nd.exp", "identifier": "fine", "inputs": {"data": [64, 64]}, "threshold": 0.9},
+    )
+    process = harness(tmp_path, "-b", spec, "--control", "mxnet==1.8.0.post0", "--treatment", "mxnet==1.9.1")
+    report, _ = finish(process, tmp_path, code=0)
+    found = {comparison["case"]: comparison for comparison in report["comparisons"]}
+    assert found["fine/forward"]["verdict"] == "unchanged"
+    assert found["masked_softmax_0/forward"]["verdict"] == "failed"
+    assert found["masked_softmax_0/forward"]["failure"]["side"] == "control"
+    assert found["masked_softmax_0/forward"]["failure"]["kind"] == "missing"
+    assert found["bad_shapes/forward"]["failure"]["side"] == "both"
+    assert found["bad_shapes/forward"]["failure"]["kind"] == "error"
+    assert found["no_groups/forward"]["failure"]["side"] == "both"
+    assert found["no_groups/forward"]["failure"]["kind"] == "crash"
+    assert {incident["case_id"] for incident in report["run"]["incidents"]} == {"no_groups/forward"}
+
+
+def workers_of(pid: int) -> list[psutil.Process]:
+    children = psutil.Process(pid).children(recursive=True)
+    return [child for child in children if any(part.endswith("worker/main.py") for part in child.cmdline())]
+
+
+def test_kill_9_of_a_worker_in_mid_run(tmp_path: Path, mxnet_1_9: Build) -> None:
+    release = "mxnet==1.9.1"
+    arguments = ["-b", "smoke", "--operators", "dot", "--operators", "exp", "--threshold", "50%"]
+    process = harness(tmp_path, *arguments, "--control", release, "--treatment", release)
+    killed = kill_one_that_measures(process)
+    report, _ = finish(process, tmp_path, code=0)
+    assert killed
+    incidents = report["run"]["incidents"]
+    assert len(incidents) == 1
+    assert incidents[0]["failure"]["kind"] == "killed"
+    assert set(verdicts(report).values()) == {"unchanged"}
+    assert report["run"]["complete"] is True
+
+
+def kill_one_that_measures(process: subprocess.Popen[str]) -> bool:
+    """Kill a worker that has imported MXNet and used a little more CPU since."""
+    end = time.monotonic() + 120
+    while time.monotonic() < end and process.poll() is None:
+        for worker in workers_of(process.pid):
+            try:
+                pinned = len(worker.cpu_affinity()) == 1
+            except psutil.Error:
+                continue
+            if pinned:
+                os.kill(worker.pid, signal.SIGKILL)
+                return True
+        time.sleep(0.01)
+    return False

@@ -1,0 +1,133 @@
+"""MXNet's operators through the worker, on real builds."""
+
+import json
+import os
+import random
+import subprocess
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from frameworks import get_framework
+from harness.blocks import CaseRequest
+from harness.cpus import plan_cpus
+from harness.pair import Bench, Round, RoundResult, run_round
+from harness.process import CaseRefusedError, Worker, base_environment
+from harness.specs import expand_cases, find_spec, load_spec
+from records import Build, Case
+
+pytestmark = pytest.mark.mxnet
+MXNET = get_framework("mxnet")
+ENVIRONMENT = {**base_environment(), **MXNET.environment(1)}
+
+
+def case(operator: str, direction: Any = "forward", dtype: str = "float32", **inputs: Any) -> Case:
+    return Case(f"{operator}/{direction}", operator, direction, inputs, dtype, "cpu", 0.02, 60.0)
+
+
+@pytest.fixture(scope="module")
+def worker(mxnet_1_9: Build) -> Iterator[Worker]:
+    with Worker("treatment", mxnet_1_9, MXNET.adaptor, ENVIRONMENT, frozenset(os.sched_getaffinity(0))) as started:
+        assert started.wait_ready()["framework"] == "1.9.1"
+        yield started
+
+
+def seconds_a_call(worker: Worker, one: Case) -> float:
+    return float(1e-9 * worker.ask(CaseRequest(one, seed=1).message("treatment"), 60)["call_ns"])
+
+
+CONV = {"data": [1, 3, 9, 9], "weight": [4, 3, 3, 3], "bias": [4], "kernel": [3, 3], "num_filter": 4}
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        case("nd.Convolution", **CONV),
+        case("nd.Convolution", "backward", **CONV),
+        case("nd.Convolution", "both", **CONV),
+        case("nd.add", lhs=[3, 4], rhs=[3, 4]),  # a function written in Python
+        case("nd.broadcast_add", dtype="float64", lhs=[3, 4], rhs=[3, 1]),
+        case("nd.concat", "both", args=[[2, 3], [2, 3]], dim=1),
+        case("nd.linalg.gemm2", A=[3, 4], B=[4, 5], transpose_a=False),
+        case("nd.take", a=[10, 4], indices={"shape": [3], "dtype": "int32", "init": "randint", "low": 0, "high": 10}),
+        case("nd.random.normal", loc=0.0, scale=1.0, shape=[3, 4]),
+        case("nd.split", "both", data=[4, 6], num_outputs=2),  # several outputs
+        case("nd.transpose", data=[4, 6], axes={"value": [1, 0]}),
+        case("nd.BatchNorm", "both", data=[2, 3, 4, 4], gamma=[3], beta=[3], moving_mean=[3], moving_var=[3]),
+        case("np.add", x1=[3, 4], x2=[3, 4]),
+        case("npx.relu", "both", data=[3, 4]),
+    ],
+    ids=lambda one: one.id + ("" if one.dtype == "float32" else f"/{one.dtype}"),
+)
+def test_operators_run(worker: Worker, one: Case) -> None:
+    assert 0 < seconds_a_call(worker, one) < 1
+
+
+def test_backward_and_forward_are_less_than_both(worker: Worker) -> None:
+    big = {"data": [1, 8, 40, 40], "weight": [16, 8, 3, 3], "bias": [16], "kernel": [3, 3], "num_filter": 16}
+    directions = ("forward", "backward", "both")
+    forward, backward, both = (seconds_a_call(worker, case("nd.Convolution", one, **big)) for one in directions)
+    assert max(forward, backward) < both
+    assert both < 3 * (forward + backward)
+
+
+def test_a_timed_call_waits_for_the_engine(worker: Worker) -> None:
+    """Pushing an operator takes microseconds whatever its size: the time must grow with the work."""
+    small, large = (seconds_a_call(worker, case("nd.dot", lhs=[n, n], rhs=[n, n])) for n in (64, 512))
+    assert large > 50 * small  # 512 times the multiplications
+
+
+@pytest.mark.parametrize(
+    ("one", "kind", "reason"),
+    [
+        (case("nd.no_such_operator", data=[3]), "missing", "mxnet 1.9.1 has no operator nd.no_such_operator"),
+        (case("nd.contrib", data=[3]), "missing", "is not an operator"),
+        (case("base.os.system", command="true"), "error", "operators live under nd, np, npx"),
+        (case("nd.elemwise_add", lhs=[3], rhs=[4]), "error", "MXNetError"),
+        (case("nd.Convolution", **{**CONV, "no_such_argument": 1}), "error", "no_such_argument"),
+    ],
+    ids=lambda value: value.id if isinstance(value, Case) else str(value)[:20],
+)
+def test_refusals_are_told_and_survived(worker: Worker, one: Case, kind: str, reason: str) -> None:
+    with pytest.raises(CaseRefusedError) as caught:
+        seconds_a_call(worker, one)
+    assert caught.value.failure.kind == kind
+    assert reason in caught.value.failure.reason
+    assert seconds_a_call(worker, case("nd.exp", data=[3])) > 0
+
+
+def digests(build: Build, requests: list[tuple[Case, int]]) -> list[str]:
+    script = Path(__file__).with_name("inputs_of.py")
+    finished = subprocess.run(
+        [build.interpreter, str(script), str(MXNET.adaptor)],
+        input=json.dumps([(asdict(one), seed) for one, seed in requests]),
+        capture_output=True,
+        text=True,
+        env=ENVIRONMENT,
+        check=True,
+    )
+    found: list[str] = json.loads(finished.stdout)
+    return found
+
+
+def test_inputs_come_from_the_seed_and_are_the_same_in_both_builds(mxnet_1_8: Build, mxnet_1_9: Build) -> None:
+    cases = expand_cases(load_spec(find_spec("smoke")))
+    requests = [(one, 7) for one in cases] + [(cases[0], 8)]
+    control, treatment = digests(mxnet_1_8, requests), digests(mxnet_1_9, requests)
+    assert control == treatment
+    assert control[0] != control[-1], "another seed, other inputs"
+
+
+@pytest.mark.parametrize("name", ["conv", "smoke"])
+def test_shipped_specs_run_on_both_releases(name: str, mxnet_1_8: Build, mxnet_1_9: Build) -> None:
+    cases = expand_cases(load_spec(find_spec(name)))
+    bench = Bench({"control": mxnet_1_8, "treatment": mxnet_1_9}, MXNET.adaptor, ENVIRONMENT, plan_cpus(1))
+    result = RoundResult()
+    run_round(bench, Round([CaseRequest(one, 1) for one in cases], "screen", 0), random.Random(1), result)
+    assert (result.refused, result.lost) == ({}, None)
+    assert {sample.case_id for sample in result.samples} == {one.id for one in cases}
+    if name == "smoke":  # sub-millisecond each; three times that leaves room for a busy machine
+        assert all(sample.treatment < 3e6 for sample in result.samples)
