@@ -142,7 +142,7 @@ def scenarios(cases: int) -> list[Scenario]:
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--runs", type=int, default=60, help="runs per scenario (default %(default)s)")
+    parser.add_argument("--runs", type=int, default=50, help="runs per scenario (default %(default)s)")
     parser.add_argument("--cases", type=int, default=40, help="cases per run (default %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="of the random numbers (default %(default)s)")
     parser.add_argument("--alpha", type=float, default=0.05)
