@@ -12,6 +12,12 @@ def release(version: str) -> Build:
 
 
 @pytest.fixture(scope="session")
+def mxnet_1_5() -> Build:
+    """mxnet==1.5.1.post0."""
+    return release("1.5.1.post0")
+
+
+@pytest.fixture(scope="session")
 def mxnet_1_8() -> Build:
     """mxnet==1.8.0.post0."""
     return release("1.8.0.post0")

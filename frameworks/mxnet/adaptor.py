@@ -42,6 +42,16 @@ def versions():
     return {"framework": mx.__version__, "numpy": numpy.__version__}
 
 
+def telling_line(message):
+    """The line of an error message that says what is wrong: 1.9's begin with C++ frames and end with it.
+
+    Time and place are left out: ``[12:05:32] ../src/imperative/utils.h:369: Check failed: ...``.
+    """
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    line = lines[-1] if lines[0].startswith("Traceback") else lines[0]
+    return re.sub(r"^\[\d\d:\d\d:\d\d\] \S+:\d+: ", "", line)
+
+
 def resolve(name):
     """The Python function for ``nd.Convolution``, ``nd.linalg.gemm2``, ``np.add``..."""
     parts = name.split(".")

@@ -136,11 +136,12 @@ class Session:
         return {}
 
 
-def describe(error):
-    """One line for an exception, with the framework's own message first line foremost."""
-    text = str(error).strip() or traceback.format_exc()
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0] if lines else ''}"
+def describe(error, adaptor):
+    """One line for an exception; the adaptor knows which line of its framework's messages says what is wrong."""
+    text = str(error).strip() or "".join(traceback.format_exception_only(type(error), error)).strip()
+    line = adaptor.telling_line(text) if hasattr(adaptor, "telling_line") else text.splitlines()[0].strip()
+    name = type(error).__name__
+    return line if line.startswith(name) else f"{name}: {line}"
 
 
 def serve(session, requests, answers):
@@ -157,7 +158,7 @@ def serve(session, requests, answers):
         try:
             answer = handler(**request)
         except Exception as error:  # whatever the framework raises is an answer
-            answer = {"error": {"kind": getattr(error, "kind", "error"), "reason": describe(error)}}
+            answer = {"error": {"kind": getattr(error, "kind", "error"), "reason": describe(error, session.adaptor)}}
         send(answer)
 
 

@@ -77,31 +77,36 @@ def test_an_injected_slowdown_is_found_and_the_rest_is_not_flagged(tmp_path: Pat
     assert {cell for row in rows for cell in row} >= injected
 
 
-def test_failures_name_their_side_and_the_rest_goes_on(tmp_path: Path, mxnet_1_8: Build, mxnet_1_9: Build) -> None:
+def test_failures_name_their_side_and_the_rest_goes_on(tmp_path: Path, mxnet_1_5: Build, mxnet_1_9: Build) -> None:
     """Three ways in which MXNet itself fails: no such operator, a clean error, a crash of the process."""
     spec = spec_of(
         tmp_path,
-        {
-            "operator": "npx.masked_softmax",
-            "inputs": {"data": [2, 3], "mask": {"shape": [2, 3], "dtype": "bool", "init": "ones"}},
-        },
+        {"operator": "np.add", "identifier": "new", "inputs": {"x1": [2, 3], "x2": [2, 3]}},
         {"operator": "nd.elemwise_add", "identifier": "bad_shapes", "inputs": {"lhs": [2], "rhs": [3]}},
         {
             "operator": "nd.Convolution",
             "identifier": "no_groups",
-            "inputs": {"data": [1, 2, 8, 8], "weight": [2, 2, 3, 3], "kernel": [3, 3], "num_filter": 2, "num_group": 0},
+            "inputs": {
+                "data": [1, 2, 8, 8],
+                "weight": [2, 2, 3, 3],
+                "kernel": [3, 3],
+                "num_filter": 2,
+                "num_group": 0,
+                "no_bias": True,
+            },
         },
         {"operator": "nd.exp", "identifier": "fine", "inputs": {"data": [64, 64]}, "threshold": 0.9},
     )
-    process = harness(tmp_path, "-b", spec, "--control", "mxnet==1.8.0.post0", "--treatment", "mxnet==1.9.1")
+    process = harness(tmp_path, "-b", spec, "--control", "mxnet==1.5.1.post0", "--treatment", "mxnet==1.9.1")
     report, _ = finish(process, tmp_path, code=0)
     found = {comparison["case"]: comparison for comparison in report["comparisons"]}
     assert found["fine/forward"]["verdict"] == "unchanged"
-    assert found["masked_softmax_0/forward"]["verdict"] == "failed"
-    assert found["masked_softmax_0/forward"]["failure"]["side"] == "control"
-    assert found["masked_softmax_0/forward"]["failure"]["kind"] == "missing"
+    assert found["new/forward"]["verdict"] == "failed"
+    assert found["new/forward"]["failure"]["side"] == "control"
+    assert found["new/forward"]["failure"]["kind"] == "missing"
     assert found["bad_shapes/forward"]["failure"]["side"] == "both"
     assert found["bad_shapes/forward"]["failure"]["kind"] == "error"
+    assert "Check failed" in found["bad_shapes/forward"]["failure"]["reason"]
     assert found["no_groups/forward"]["failure"]["side"] == "both"
     assert found["no_groups/forward"]["failure"]["kind"] == "crash"
     assert {incident["case_id"] for incident in report["run"]["incidents"]} == {"no_groups/forward"}
