@@ -1,0 +1,163 @@
+"""The commands as a user starts them: in this process, as a process, or on a pseudo-terminal."""
+
+import json
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+HARNESS = ROOT / "harness.py"
+RUN_BENCH = ROOT / "run_bench.py"
+LONG_S = 300.0  # against hanging for ever, on however slow a machine; no test waits for it to pass
+
+RELEASE = "mxnet==1.9.1"
+SAME_BUILD = ("--control", RELEASE, "--treatment", RELEASE)
+SPEC = {
+    "framework": "mxnet",
+    "tests": [{"operator": "nd.exp", "identifier": "exp_{ID}", "inputs": [{"data": [64, 64]}, {"data": [64, 128]}]}],
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    def error_line(self) -> str:
+        """What it said when it was used wrongly: exit code 2, one line on stderr, nothing else anywhere."""
+        assert self.code == 2, (self.code, self.err)
+        assert self.out == ""
+        assert self.err.count("\n") == 1, self.err
+        assert ": error: " in self.err
+        return self.err
+
+
+def write_spec(folder: Path, spec: Mapping[str, Any] = SPEC) -> str:
+    """A spec file in ``folder``; by default two cases of some microseconds."""
+    path = folder / "tiny.json"
+    path.write_text(json.dumps(spec), encoding="utf-8")
+    return str(path)
+
+
+def run_process(
+    arguments: Sequence[str | Path], environment: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> Outcome:
+    """Run a command to its end, its output going to pipes."""
+    done = subprocess.run(
+        [str(argument) for argument in arguments],
+        env={**os.environ, **(environment or {})},
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=LONG_S,
+        check=False,
+    )
+    return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+class OnTerminal:
+    """A command with its input and errors on a pseudo-terminal; its output is there too, or goes to a pipe."""
+
+    def __init__(
+        self, command: Path, arguments: Sequence[str], environment: Mapping[str, str], output_to_pipe: bool = False
+    ) -> None:
+        """Start it."""
+        self._ours, theirs = pty.openpty()
+        self.shown = ""
+        self.process = subprocess.Popen(
+            [sys.executable, str(command), *arguments],
+            env={**os.environ, "TERM": "xterm", "COLUMNS": "80", **environment},
+            stdin=theirs,
+            stdout=subprocess.PIPE if output_to_pipe else theirs,
+            stderr=theirs,
+            start_new_session=True,
+            text=True,
+        )
+        os.close(theirs)
+
+    def __enter__(self) -> "OnTerminal":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.hang_up()
+        if self.process.stdout:
+            self.process.stdout.close()
+
+    def hang_up(self) -> None:
+        """Close the terminal; idempotent."""
+        if self._ours >= 0:
+            os.close(self._ours)
+            self._ours = -1
+
+    def type(self, text: str) -> None:
+        """Type on the keyboard."""
+        os.write(self._ours, text.encode())
+
+    def wait_for(self, pattern: str) -> None:
+        """Read the terminal until ``pattern`` has been shown on it since the last call."""
+        deadline = time.monotonic() + LONG_S
+        begin = len(self.shown)
+        while not re.search(pattern, self.shown[begin:]):
+            assert time.monotonic() < deadline, f"{pattern!r} was never shown: {self.shown!r}"
+            assert self._read(), f"it ended without showing {pattern!r}: {self.shown!r}"
+
+    def end(self) -> Outcome:
+        """Wait for its end; everything that was on the terminal is the outcome's ``err``."""
+        while self._ours >= 0 and self._read():
+            pass
+        out, _ = self.process.communicate(timeout=LONG_S)
+        return Outcome(self.process.returncode, out or "", self.shown)
+
+    def _read(self) -> bool:
+        """Read a little; False at the end, when nobody holds the terminal any more."""
+        ready, _, _ = select.select([self._ours], [], [], LONG_S)
+        assert ready, f"nothing happened any more: {self.shown!r}"
+        try:
+            chunk = os.read(self._ours, 4096)
+        except OSError:  # EIO: the other end is closed
+            return False
+        self.shown += chunk.decode("utf-8", "replace")
+        return bool(chunk)
+
+
+def only_report(folder: Path) -> dict[str, Any]:
+    """The one report.json somewhere below ``folder``."""
+    (path,) = folder.rglob("report.json")
+    document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return document
+
+
+def workers(temporary: Path) -> list[int]:
+    """The living workers of the runs whose folder for temporary files is ``temporary``."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            variables = (entry / "environ").read_bytes().split(b"\0")
+        except OSError:  # ended meanwhile, or another user's
+            continue
+        if any(one.startswith(b"OPDUEL_PADDING=") for one in variables) and f"TMPDIR={temporary}".encode() in variables:
+            found.append(int(entry.name))
+    return found
+
+
+def wait_until_no_workers(temporary: Path) -> None:
+    """Return when the last worker is gone; the kernel may take a moment."""
+    deadline = time.monotonic() + LONG_S
+    while workers(temporary):
+        assert time.monotonic() < deadline, f"still alive: {workers(temporary)}"
+        time.sleep(0.05)

@@ -1,0 +1,46 @@
+"""A user's folders of their own for every test, and harness.py run in this process."""
+
+import logging
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from command_line import HARNESS, SAME_BUILD, Outcome, run_process, write_spec
+
+from commands import harness
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder with this user's config and state. The build cache stays the real one."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path
+
+
+@pytest.fixture
+def run(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
+    """Call ``harness.main`` with the given arguments."""
+
+    def call(*arguments: str) -> Outcome:
+        with monkeypatch.context() as patch:
+            patch.setattr(logging.root, "handlers", [])  # pytest's own keep basicConfig from doing its work
+            patch.setattr(logging.root, "level", logging.root.level)
+            code = harness.main(arguments)
+        captured = capsys.readouterr()
+        return Outcome(code, captured.out, captured.err)
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Outcome, Path]:
+    """A real run that ends by itself, its output in pipes and no reporter asked for; and its user's folder.
+
+    A difference below 50 % is none of its business: whatever the machine does, there is no regression.
+    """
+    folder = tmp_path_factory.mktemp("finished")
+    environment = {"XDG_CONFIG_HOME": str(folder / "config"), "XDG_STATE_HOME": str(folder / "state")}
+    options = ["-b", write_spec(folder), *SAME_BUILD, "--max_rounds", "2", "--threshold", "50%"]
+    return run_process([sys.executable, HARNESS, *options], environment), folder

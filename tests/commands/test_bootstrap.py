@@ -1,0 +1,120 @@
+"""The root commands started by any python3: .venv is entered, or the one command that makes it is said."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import ROOT, Outcome, run_process
+
+PACKAGES = ("commands", "comparator", "driver", "frameworks", "harness", "records", "reporters", "specifications")
+SCRIPTS = ("harness.py", "run_bench.py")
+ADDRESS = re.compile(r"make -C .*")
+
+
+@pytest.fixture(scope="module")
+def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A newcomer's interpreter: without any of the project's packages."""
+    folder = tmp_path_factory.mktemp("newcomer") / "bare"
+    base = getattr(sys, "_base_executable", sys.executable)
+    subprocess.run([base, "-m", "venv", "--without-pip", str(folder)], check=True)
+    return folder / "bin" / "python"
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A fresh clone, without .venv, in a folder whose name has a space."""
+    folder = tmp_path / "the clone"
+    for package in PACKAGES:
+        shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in (*SCRIPTS, "Makefile", "requirements.lock"):
+        shutil.copy(ROOT / name, folder / name)
+    return folder
+
+
+def command_said(outcome: Outcome) -> list[str]:
+    """The one command that it says, as a shell takes it."""
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err.count("\n") == 1
+    found = ADDRESS.search(outcome.err)
+    assert found
+    return shlex.split(found[0])
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_without_an_environment_it_says_how_to_make_one(bare_python: Path, checkout: Path, script: str) -> None:
+    command = command_said(run_process([bare_python, checkout / script, "--help"], cwd=checkout.parent))
+    assert command == ["make", "-C", str(checkout), "setup"]
+
+
+def test_the_command_that_it_says_is_one(bare_python: Path, checkout: Path) -> None:
+    command = command_said(run_process([bare_python, checkout / "harness.py"]))
+    planned = run_process([*command, "--dry-run"])
+    assert planned.code == 0
+    assert "-m venv .venv" in planned.out
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_the_environment_is_entered_from_any_folder(bare_python: Path, checkout: Path, script: str) -> None:
+    (checkout / ".venv").symlink_to(sys.prefix)
+    outcome = run_process([bare_python, f"{checkout.name}/{script}", "--help"], cwd=checkout.parent)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out.startswith(f"usage: {script} [-h]")
+
+
+def test_arguments_and_exit_code_pass_through(bare_python: Path, checkout: Path, tmp_path: Path) -> None:
+    (checkout / ".venv").symlink_to(sys.prefix)
+    outcome = run_process([bare_python, checkout / "harness.py", "-b", "no  such spec", "--seed=1"])
+    assert "'no  such spec'" in outcome.error_line()
+
+
+def test_it_works_through_a_link_to_the_command(bare_python: Path, checkout: Path, tmp_path: Path) -> None:
+    (checkout / ".venv").symlink_to(sys.prefix)
+    (tmp_path / "opduel").symlink_to(checkout / "harness.py")
+    assert run_process([bare_python, tmp_path / "opduel", "--help"]).code == 0
+
+
+def test_the_projects_environment_comes_before_another_complete_one(checkout: Path) -> None:
+    other = checkout / ".venv" / "bin" / "python"
+    other.parent.mkdir(parents=True)
+    other.write_text('#!/bin/sh\necho "entered with $*"\n')
+    other.chmod(0o755)
+    outcome = run_process([sys.executable, "harness.py", "-b", "x y"], cwd=checkout)
+    assert outcome == Outcome(0, "entered with harness.py -b x y\n", "")
+
+
+def test_a_complete_interpreter_will_do_without_the_environment(checkout: Path) -> None:
+    assert run_process([sys.executable, checkout / "harness.py", "--help"]).code == 0
+
+
+def test_an_incomplete_environment_is_to_be_made_anew(bare_python: Path, checkout: Path) -> None:
+    (checkout / ".venv").symlink_to(bare_python.parent.parent)
+    for interpreter in (bare_python, sys.executable):
+        command = command_said(run_process([interpreter, checkout / "harness.py", "--help"]))
+        assert command == ["make", "-C", str(checkout), "clean", "setup"]
+
+
+def test_an_environment_from_another_machine_is_to_be_made_anew(bare_python: Path, checkout: Path) -> None:
+    foreign = checkout / ".venv" / "bin" / "python"
+    foreign.parent.mkdir(parents=True)
+    foreign.write_bytes(b"\x7fELF for another processor")
+    foreign.chmod(0o755)
+    command = command_said(run_process([bare_python, checkout / "harness.py", "--help"]))
+    assert command[-2:] == ["clean", "setup"]
+
+
+def test_what_runs_before_the_environment_is_old_syntax() -> None:
+    early = [ROOT / name for name in (*SCRIPTS, "commands/__init__.py", "commands/bootstrap.py")]
+    vermin = [sys.executable, "-c", "import vermin; vermin.main()", "-t=3.6-", "--no-tips", "--violations"]
+    outcome = run_process([*vermin, *early])
+    assert outcome.code == 0, outcome.out
+
+
+def test_the_commands_are_executable() -> None:
+    for script in SCRIPTS:
+        assert os.access(ROOT / script, os.X_OK)
+        assert (ROOT / script).read_text(encoding="utf-8").startswith("#!/usr/bin/env python3\n")

@@ -1,0 +1,150 @@
+"""harness.py's options: what they take, and the one line that anything else gets."""
+
+import math
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import HARNESS, Outcome, run_process
+
+from commands.options import harness_parser
+from records import UsageError
+
+Run = Callable[..., Outcome]
+
+
+def parsed(option: str, text: str) -> Any:
+    return getattr(harness_parser().parse_args(["-b", "x", f"{option}={text}"]), option.removeprefix("--"))
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "value"),
+    [
+        ("--threshold", "2%", 0.02),
+        ("--threshold", "2 %", 0.02),
+        ("--threshold", "0.02", 0.02),
+        ("--threshold", "0.5%", 0.005),
+        ("--threshold", "5e-3", 0.005),
+        ("--threshold", "0", 0.0),
+        ("--threshold", "99.9%", 0.999),
+        ("--inject", "10%", 0.1),
+        ("--inject", "0.05", 0.05),
+        ("--inject", "0", 0.0),
+        ("--alpha", "0.01", 0.01),
+        ("--seed", "0", 0),
+        ("--seed", "4294967295", 4294967295),
+        ("--time_budget", "90", 90.0),
+        ("--time_budget", "0.5", 0.5),
+        ("--timeout", "10", 10.0),
+        ("--max_rounds", "2", 2),
+        ("--threads", "1", 1),
+        ("--run_type", "verify", "verify"),
+    ],
+)
+def test_good_values(option: str, text: str, value: float | str) -> None:
+    found = parsed(option, text)
+    assert found == pytest.approx(value) if isinstance(value, float) else found == value
+    assert type(found) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [
+        *(("--threshold", text) for text in ("2", "1", "100%", "200%", "-1", "-1%", "nan", "nan%", "inf", "", "%", "x")),
+        *(("--threshold", text) for text in ("2%%", "%2", "2%x", "0,02")),
+        *(("--inject", text) for text in ("1", "5", "-0.1", "nan", "")),
+        *(("--alpha", text) for text in ("0", "1", "-0.1", "1.5", "nan", "5%", "")),
+        *(("--seed", text) for text in ("-1", "4294967296", "1.5", "x", "")),
+        *(("--time_budget", text) for text in ("0", "-1", "nan", "inf", "1m", "")),
+        *(("--timeout", text) for text in ("0", "-1", "nan", "inf", "")),
+        *(("--max_rounds", text) for text in ("1", "0", "-2", "2.5", "many", "")),
+        *(("--threads", text) for text in ("0", "-1", "1.5", "all", "")),
+        ("--run_type", "test"),
+    ],
+)
+def test_bad_values_name_the_option_and_the_text(option: str, text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parsed(option, text)
+    assert option in str(caught.value)
+    assert repr(text) in str(caught.value)
+
+
+def test_defaults() -> None:
+    options = harness_parser().parse_args(["--benchmark_file", "x"])
+    assert (options.alpha, options.threads, options.inject) == (0.05, 1, 0.0)
+    assert (options.threshold, options.seed, options.time_budget, options.control) == (None, None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], ["-b/--benchmark_file", "--help"]),
+        (["-b"], ["-b/--benchmark_file", "expected one argument"]),
+        (["-b", "smoke", "--frobnicate"], ["--frobnicate"]),
+        (["-b", "smoke", "surplus"], ["surplus"]),
+        (["-b", "smoke", "two\nlines"], ["two lines"]),
+        (["-b", "smoke", "--thresh", "2%"], ["--thresh"]),  # no abbreviations: a new option would change what they mean
+        (["-b", "smoke", "--threshold", "200%"], ["--threshold", "200%"]),
+        (["-b", "smoke", "--threads", "100000"], ["--threads 100000", str(len(os.sched_getaffinity(0)))]),
+        (["-b", "no-such-spec"], ["no-such-spec", "smoke.json"]),
+        (["-b", "/"], ["'/'"]),
+        (["-b", "smoke", "--framework", "torch"], ["--framework torch", "mxnet"]),
+        (["-b", "smoke", "--operators", "no such case"], ["no such case"]),
+        (["-b", "smoke", "--control", "mxnet==0.0.1"], ["0.0.1", "1.9.1"]),
+        (["-b", "smoke", "--control", "torch==2.0"], ["torch", "mxnet==1.9.1"]),
+        (["-b", "smoke", "--control", "whatever"], ["whatever", "mxnet==1.9.1"]),
+        (["-b", "smoke", "--control", ""], ["''"]),
+        (["-b", "smoke", "--control", "/no/such/build"], ["/no/such/build"]),
+        (["-b", "smoke", "--control", os.devnull], [os.devnull]),
+        (["-b", "smoke", "--local_reporter", ""], ["--local_reporter"]),
+    ],
+)
+def test_wrong_usage_is_one_line_and_exit_2(run: Run, arguments: list[str], words: list[str]) -> None:
+    if "--control" in arguments:
+        arguments = [*arguments, "--treatment", "mxnet==1.9.1"]
+    line = run(*arguments).error_line()
+    assert line.startswith("harness.py: error: ")
+    for word in words:
+        assert word in line
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("{", ["spec.json"]),
+        ("", ["spec.json"]),
+        ("[]", ["spec.json"]),
+        ('{"framework": "mxnet"}', ["tests", "missing"]),
+        ('{"framework": "mxnet", "tests": [{"operator": "nd.exp", "inputs": {}, "iters": 3}]}', ["tests[0].iters"]),
+        ('{"framework": "mxnet", "tests": [{"operator": "nd.exp", "inputs": {"data": [-1]}}]}', ["inputs.data"]),
+    ],
+)
+def test_a_bad_spec_is_one_line_and_exit_2(run: Run, tmp_path: Path, content: str, words: list[str]) -> None:
+    (tmp_path / "spec.json").write_text(content)
+    line = run("-b", str(tmp_path / "spec.json")).error_line()
+    for word in [str(tmp_path / "spec.json"), *words]:
+        assert word in line
+
+
+def test_as_a_process_wrong_usage_leaves_no_traceback(home: Path) -> None:
+    line = run_process([sys.executable, HARNESS, "-b", "smoke", "--seed", "x"]).error_line()
+    assert line == "harness.py: error: argument --seed: 'x' is not a whole number; see harness.py --help\n"
+
+
+def test_closed_streams_are_no_trouble(home: Path) -> None:
+    command = f'exec "{sys.executable}" "{HARNESS}" -b no-such-spec <&- >&- 2>&-'
+    assert run_process(["sh", "-c", command]) == Outcome(2, "", "")
+
+
+def test_threads_are_checked_before_builds_are_made(run: Run, home: Path) -> None:
+    builds = ("--control", "/no/such/build", "--treatment", "/no/such/build")
+    assert "--threads" in run("-b", "smoke", *builds, "--threads", "100000").error_line()
+
+
+def test_shares_are_never_out_of_range() -> None:
+    for text in ("1e-400", "1e-5%", "0.9999999"):
+        assert 0 <= parsed("--threshold", text) < 1
+        assert math.isfinite(parsed("--threshold", text))
