@@ -1,6 +1,7 @@
 """harness.py: options in; builds, cases and bounds to the harness; its report to the reporters; an exit code out."""
 
 import argparse
+import contextlib
 import dataclasses
 import secrets
 import sys
@@ -129,8 +130,8 @@ def _tell(reporters: list[Reporter], report: Report) -> None:
     others = report_all([one for one in reporters if not isinstance(one, ON_DISK)], report)
     # Where a person reads the table, the path stands under it; a pipe gets the table alone.
     stream = sys.stdout if any(isinstance(one, ScreenReporter) for one in reporters) else sys.stderr
-    for line in (*others.lines, *on_disk.lines):
-        write_text(stream, f"{line}\n")
+    with contextlib.suppress(OSError):  # the terminal may have been closed; the reports are written
+        write_text(stream, "".join(f"{line}\n" for line in (*others.lines, *on_disk.lines)))
     failures = (*on_disk.failures, *others.failures)
     if failures:
         raise RunError("; ".join(dict.fromkeys(failures)))

@@ -2,6 +2,7 @@
 
 import contextlib
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import TextIO
 
@@ -22,10 +23,11 @@ class ProgressDisplay:
     A stream that goes away in mid-run (a closed terminal, ``| head``) ends the telling, not the run.
     """
 
-    def __init__(self, cases: int, stream: TextIO) -> None:
+    def __init__(self, cases: int, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream
+        self._clock = clock
         self._live = stream.isatty()
-        self._told = time.monotonic()
+        self._told = self._clock()
         self._bar = Bar(
             TextColumn("{task.description}"),
             BarColumn(bar_width=12),
@@ -33,6 +35,8 @@ class ProgressDisplay:
             console=Console(file=stream),
             refresh_per_second=REDRAWN_A_SECOND,
             transient=True,
+            redirect_stdout=False,  # what others print is their affair, and must work when the terminal is gone
+            redirect_stderr=False,
             disable=not self._live,
         )
         self._task = self._bar.add_task("starting the first process pair", total=cases)
@@ -53,8 +57,8 @@ class ProgressDisplay:
         text = describe(progress)
         with contextlib.suppress(OSError):
             self._bar.update(self._task, description=text, completed=progress.cases - progress.open_cases)
-            if not self._live and time.monotonic() - self._told >= PLAIN_EVERY_S:
-                self._told = time.monotonic()
+            if not self._live and self._clock() - self._told >= PLAIN_EVERY_S:
+                self._told = self._clock()
                 write_text(self._stream, f"{text}, {minutes(progress.elapsed_s)} gone\n")
 
 

@@ -1,14 +1,18 @@
 """The commands as a user starts them: in this process, as a process, or on a pseudo-terminal."""
 
+import contextlib
+import fcntl
 import json
+import logging
 import os
 import pty
 import re
 import select
 import subprocess
 import sys
+import termios
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,6 +71,18 @@ def run_process(
     return Outcome(done.returncode, done.stdout, done.stderr)
 
 
+@contextlib.contextmanager
+def fresh_logging() -> Iterator[None]:
+    """Logging as in a new process: pytest's own handlers keep ``basicConfig`` from doing its work."""
+    handlers, level = logging.root.handlers, logging.root.level
+    logging.root.handlers = []
+    try:
+        yield
+    finally:
+        logging.root.handlers = handlers
+        logging.root.setLevel(level)
+
+
 class OnTerminal:
     """A command with its input and errors on a pseudo-terminal; its output is there too, or goes to a pipe."""
 
@@ -76,6 +92,7 @@ class OnTerminal:
         """Start it."""
         self._ours, theirs = pty.openpty()
         self.shown = ""
+        self._seen = 0
         self.process = subprocess.Popen(
             [sys.executable, str(command), *arguments],
             env={**os.environ, "TERM": "xterm", "COLUMNS": "80", **environment},
@@ -83,6 +100,7 @@ class OnTerminal:
             stdout=subprocess.PIPE if output_to_pipe else theirs,
             stderr=theirs,
             start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # Ctrl-C and hanging up send it signals
             text=True,
         )
         os.close(theirs)
@@ -105,16 +123,16 @@ class OnTerminal:
             self._ours = -1
 
     def type(self, text: str) -> None:
-        """Type on the keyboard."""
+        """Type on the keyboard: \\x03 is Ctrl-C, \\x04 is Ctrl-D."""
         os.write(self._ours, text.encode())
 
     def wait_for(self, pattern: str) -> None:
-        """Read the terminal until ``pattern`` has been shown on it since the last call."""
+        """Read the terminal until ``pattern`` has been shown on it after what was waited for last."""
         deadline = time.monotonic() + LONG_S
-        begin = len(self.shown)
-        while not re.search(pattern, self.shown[begin:]):
+        while not (found := re.compile(pattern).search(self.shown, self._seen)):
             assert time.monotonic() < deadline, f"{pattern!r} was never shown: {self.shown!r}"
             assert self._read(), f"it ended without showing {pattern!r}: {self.shown!r}"
+        self._seen = found.end()
 
     def end(self) -> Outcome:
         """Wait for its end; everything that was on the terminal is the outcome's ``err``."""

@@ -1,12 +1,11 @@
 """A user's folders of their own for every test, and harness.py run in this process."""
 
-import logging
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_line import HARNESS, SAME_BUILD, Outcome, run_process, write_spec
+from command_line import HARNESS, SAME_BUILD, Outcome, fresh_logging, run_process, write_spec
 
 from commands import harness
 
@@ -20,13 +19,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def run(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
+def run(home: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
     """Call ``harness.main`` with the given arguments."""
 
     def call(*arguments: str) -> Outcome:
-        with monkeypatch.context() as patch:
-            patch.setattr(logging.root, "handlers", [])  # pytest's own keep basicConfig from doing its work
-            patch.setattr(logging.root, "level", logging.root.level)
+        with fresh_logging():
             code = harness.main(arguments)
         captured = capsys.readouterr()
         return Outcome(code, captured.out, captured.err)

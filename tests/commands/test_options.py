@@ -53,7 +53,10 @@ def test_good_values(option: str, text: str, value: float | str) -> None:
 @pytest.mark.parametrize(
     ("option", "text"),
     [
-        *(("--threshold", text) for text in ("2", "1", "100%", "200%", "-1", "-1%", "nan", "nan%", "inf", "", "%", "x")),
+        *(
+            ("--threshold", text)
+            for text in ("2", "1", "100%", "200%", "-1", "-1%", "nan", "nan%", "inf", "", "%", "x")
+        ),
         *(("--threshold", text) for text in ("2%%", "%2", "2%x", "0,02")),
         *(("--inject", text) for text in ("1", "5", "-0.1", "nan", "")),
         *(("--alpha", text) for text in ("0", "1", "-0.1", "1.5", "nan", "5%", "")),

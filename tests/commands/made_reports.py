@@ -1,0 +1,48 @@
+"""Reports of runs that never took place, for what the command makes of a report."""
+
+from collections.abc import Callable
+from typing import Any
+
+from harness.run import RunRequest
+from records import Build, Comparison, Failure, Report, Verdict
+
+
+def comparison(verdict: Verdict, side: str | None = None, number: int = 0) -> Comparison:
+    """A comparison with that verdict; ``side`` is the one that failed."""
+    failure = None if side is None else Failure(side, "crash", "killed by SIGSEGV")  # type: ignore[arg-type]
+    ratio = None if failure else 1.25
+    return Comparison(
+        case=f"exp_{number}/forward",
+        operator="nd.exp",
+        direction="forward",
+        metric="time",
+        unit="ns",
+        verdict=verdict,
+        ratio=ratio,
+        ci=None if failure else (1.2, 1.3),
+        p_value=None,
+        q_value=None,
+        threshold=0.02,
+        mde=None,
+        control=None,
+        treatment=None,
+        rounds=3,
+        decided_on=None,
+        failure=failure,
+        injected=False,
+    )
+
+
+def build(requested: str) -> Build:
+    """A build that was asked for in these words."""
+    return Build("mxnet", requested, "release", "/no/python", "1.0", "3.11.0", "00")
+
+
+def run_ab_giving(*comparisons: Comparison, **run: Any) -> Callable[..., Report]:
+    """A stand-in for ``harness.run.run_ab``: its report has these comparisons, and ``run`` among its keys."""
+
+    def run_ab(request: RunRequest, on_progress: object = None) -> Report:
+        how = {"id": "made", "complete": True, "broken": False, "stopped": None, **request.labels, **run}
+        return Report({**how, "framework": "mxnet"}, request.control, request.treatment, {}, comparisons)
+
+    return run_ab

@@ -1,0 +1,128 @@
+"""What every command shares: errors, signals, exit codes. Signals are real ones, sent to this very process."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+
+import pytest
+from command_line import fresh_logging
+
+from commands.entry import DONE, INCOMPLETE, STOPPING, patience, run_command
+from records import RunError, UsageError
+
+NUMBERS = pytest.mark.parametrize("number", STOPPING, ids=lambda number: number.name)
+
+
+def command(action: Callable[[], int]) -> int:
+    with fresh_logging():
+        return run_command("do.py", action)
+
+
+@pytest.fixture(autouse=True)
+def handlers() -> Iterator[None]:
+    """Whatever a command does to signals, it undoes; and what the test does, here."""
+    before = {number: signal.getsignal(number) for number in STOPPING}
+    yield
+    left = {number: signal.getsignal(number) for number in STOPPING}
+    for number, handler in before.items():
+        signal.signal(number, handler)
+    assert left == before
+
+
+def raising(error: Exception) -> Callable[[], int]:
+    def action() -> int:
+        raise error
+
+    return action
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        (UsageError("wrong: mend it"), 2, "do.py: error: wrong: mend it\n"),
+        (RunError("no luck"), 3, "do.py: error: no luck\n"),
+        (UsageError("a name\nin two lines"), 2, "do.py: error: a name in two lines\n"),
+    ],
+)
+def test_an_error_is_one_line_and_its_exit_code(
+    error: Exception, code: int, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(raising(error)) == code
+    assert capsys.readouterr() == ("", line)
+
+
+def test_a_bug_is_not_hidden() -> None:
+    with pytest.raises(ZeroDivisionError):
+        command(raising(ZeroDivisionError()))
+
+
+@NUMBERS
+def test_a_signal_stops(number: signal.Signals, capsys: pytest.CaptureFixture[str]) -> None:
+    def action() -> int:
+        os.kill(os.getpid(), number)
+        raise AssertionError("went on")
+
+    assert command(action) == INCOMPLETE
+    assert capsys.readouterr().err == f"do.py: stopped by {number.name}\n"
+
+
+@NUMBERS
+def test_an_ignored_signal_stays_ignored(number: signal.Signals) -> None:
+    before = signal.signal(number, signal.SIG_IGN)
+
+    def action() -> int:
+        os.kill(os.getpid(), number)
+        with patience():
+            os.kill(os.getpid(), number)
+        return DONE
+
+    try:
+        assert command(action) == DONE
+        assert signal.getsignal(number) is signal.SIG_IGN
+    finally:
+        signal.signal(number, before)
+
+
+def test_pressing_ctrl_c_twice_does_not_spoil_the_ending(capsys: pytest.CaptureFixture[str]) -> None:
+    ended = []
+
+    def action() -> int:
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+        except KeyboardInterrupt:
+            os.kill(os.getpid(), signal.SIGINT)
+            ended.append("cleanly")
+        return DONE
+
+    assert command(action) == DONE
+    assert ended == ["cleanly"]
+    assert "once more" in capsys.readouterr().err
+
+
+def test_pressing_it_three_times_stops_whatever_it_does() -> None:
+    def action() -> int:
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+        except KeyboardInterrupt:
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+        raise AssertionError("went on")
+
+    assert command(action) == INCOMPLETE
+
+
+def test_patience_lasts_for_one_signal_and_ends_with_its_block() -> None:
+    events = []
+
+    def action() -> int:
+        with patience():
+            os.kill(os.getpid(), signal.SIGTERM)
+            events.append("written")
+        with patience():
+            os.kill(os.getpid(), signal.SIGTERM)
+            events.append("written again")
+        os.kill(os.getpid(), signal.SIGTERM)
+        raise AssertionError("went on")
+
+    assert command(action) == INCOMPLETE
+    assert events == ["written", "written again"]

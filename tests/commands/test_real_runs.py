@@ -1,0 +1,111 @@
+"""Whole runs through the real command, on real MXNet: exit codes, clean streams, the report on disk."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import HARNESS, ROOT, SAME_BUILD, Outcome, only_report, run_process, write_spec
+
+from reporters import read_report
+from reporters.simple_screen import COLUMNS
+
+pytestmark = pytest.mark.mxnet
+
+Finished = tuple[Outcome, Path]
+
+
+def documented(heading: str) -> list[str]:
+    """The keys in docs/report.md's table of that heading."""
+    text = (ROOT / "docs" / "report.md").read_text(encoding="utf-8")
+    section = text.split(f"### {heading}\n")[1].partition("\n#")[0]
+    return re.findall(r"^\| `(\w+)` \|", section, flags=re.MULTILINE)
+
+
+def test_without_a_regression_it_ends_in_0(finished: Finished) -> None:
+    assert finished[0].code == 0, finished[0].err
+
+
+def test_a_pipe_gets_tab_separated_lines_and_nothing_else(finished: Finished) -> None:
+    header, *lines = finished[0].out.splitlines()
+    assert header.removeprefix("#").split("\t") == list(COLUMNS)
+    assert [line.split("\t")[1] for line in lines] == ["exp_0/forward", "exp_1/forward"]
+    assert all(line.count("\t") == header.count("\t") for line in lines)
+
+
+def test_errors_and_progress_are_plain_text(finished: Finished) -> None:
+    assert "\x1b" not in finished[0].err
+    assert "\r" not in finished[0].err
+    assert "Traceback" not in finished[0].err
+
+
+def test_the_path_of_the_report_is_said(finished: Finished) -> None:
+    outcome, folder = finished
+    (line,) = [line for line in outcome.err.splitlines() if line.startswith("report: ")]
+    path = Path(line.removeprefix("report: "))
+    assert path.is_relative_to(folder / "state" / "opduel" / "reports" / "mxnet" / "host" / "tiny")
+    assert len(read_report(path).comparisons) == 2
+
+
+def test_the_report_has_exactly_the_documented_keys(finished: Finished) -> None:
+    document = only_report(finished[1])
+    assert list(document) == documented("document")
+    assert list(document["run"]) == documented("run")
+    assert list(document["run"]["looks"]) == documented("looks")
+    assert list(document["run"]["cpus"]) == ["measure", "start"]
+    assert list(document["control"]) == list(document["treatment"]) == documented("control and treatment")
+    assert list(document["host"]) == documented("host")
+    for comparison in document["comparisons"]:
+        assert list(comparison) == documented("comparisons")
+        assert {len(comparison["samples"]), comparison["rounds"]} == {2}
+        for sample in comparison["samples"]:
+            assert list(sample) == documented("samples")
+
+
+def test_the_report_tells_how_the_run_went(finished: Finished) -> None:
+    run = only_report(finished[1])["run"]
+    keys = ("complete", "broken", "stopped", "incidents", "rounds", "inject")
+    assert [run[key] for key in keys] == [True, False, None, [], 2, None]
+    assert isinstance(run["seed"], int)
+    assert 0 < run["timed_s"] < run["wall_s"]
+    assert run["environment"]["OMP_NUM_THREADS"] == "1"
+
+
+def test_a_regression_ends_in_1_and_the_injection_is_accounted_for(finished: Finished, home: Path) -> None:
+    # 3 pairs for the screen and 3 for the suspect find what nearly doubles the time, whatever else runs here.
+    options = ["--inject", "95%", "--threshold", "20%", "--max_rounds", "3", "--seed", "5", "--screen_reporter"]
+    reporter = ["--simple_local_reporter", str(home / "reports")]
+    outcome = run_process([sys.executable, HARNESS, "-b", write_spec(home), *SAME_BUILD, *options, *reporter])
+    assert outcome.code == 1, outcome.out + outcome.err
+    document = only_report(home / "reports")
+    assert [one["injected"] for one in document["comparisons"]] == [False, True]
+    assert document["comparisons"][1]["verdict"] == "regressed"
+    assert document["comparisons"][0]["verdict"] != "regressed"
+    assert (document["run"]["seed"], document["run"]["inject"]) == (5, 0.95)
+    assert "injected +95 %: found 1 of 1, missed 0; false alarms 0 of 1" in outcome.out
+
+
+def test_a_spent_budget_says_so_and_is_no_failure(finished: Finished, home: Path) -> None:
+    options = ["--time_budget", "0.01", "--simple_local_reporter", str(home), "--simple_screen_reporter"]
+    outcome = run_process([sys.executable, HARNESS, "-b", write_spec(home), *SAME_BUILD, *options])
+    run = only_report(home)["run"]
+    assert (run["complete"], run["broken"], run["time_budget"]) == (False, False, 0.01)
+    assert "time budget" in run["stopped"]
+    assert outcome.code == 0, outcome.err
+    assert outcome.out.splitlines()[-1].startswith("# not complete")
+
+
+def test_what_only_the_treatment_lacks_ends_in_1(finished: Finished, home: Path) -> None:
+    tests = [
+        {"operator": "nd.exp", "identifier": "both", "inputs": {"data": [8, 8]}},
+        {"operator": "np.exp", "identifier": "new", "inputs": {"x": [8, 8]}},
+    ]
+    spec = write_spec(home, {"framework": "mxnet", "tests": tests})
+    builds = ["--control", "mxnet==1.9.1", "--treatment", "mxnet==1.5.1.post0"]
+    options = ["--max_rounds", "2", "--threshold", "99%", "--simple_local_reporter", str(home)]
+    outcome = run_process([sys.executable, HARNESS, "-b", spec, *builds, *options])
+    both, new = only_report(home)["comparisons"]
+    assert new["verdict"] == "failed", outcome.err
+    assert (new["failure"]["side"], new["failure"]["kind"]) == ("treatment", "missing")
+    assert both["verdict"] not in ("failed", "regressed")
+    assert outcome.code == 1

@@ -1,0 +1,155 @@
+"""From a finished run to its reporters and exit code: nothing that was measured is lost, and the code tells."""
+
+import errno
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from command_line import SAME_BUILD, Outcome, only_report
+from made_reports import build, comparison, run_ab_giving
+
+from commands import harness
+from records import Comparison
+from reporters import simple_screen
+from reporters.simple_local import SimpleLocalReporter
+
+Run = Callable[..., Outcome]
+MINIMAL = ("-b", "smoke", *SAME_BUILD)
+UNCHANGED = comparison("unchanged")
+
+
+@pytest.fixture(autouse=True)
+def no_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(harness, "resolve_build", lambda requested, *_: build(requested))
+    monkeypatch.setattr(harness, "run_ab", run_ab_giving(UNCHANGED))
+
+
+@pytest.mark.parametrize(
+    ("comparisons", "broken", "code"),
+    [
+        ([UNCHANGED], False, 0),
+        ([UNCHANGED, comparison("improved", number=1), comparison("inconclusive", number=2)], False, 0),
+        ([UNCHANGED, comparison("regressed", number=1)], False, 1),
+        ([UNCHANGED, comparison("failed", "treatment", number=1)], False, 1),
+        ([UNCHANGED, comparison("failed", "control", number=1)], False, 0),
+        ([UNCHANGED, comparison("failed", "both", number=1)], False, 0),
+        ([comparison("failed", "both"), comparison("failed", "control", number=1)], False, 3),
+        ([comparison("failed", "treatment")], False, 3),
+        ([UNCHANGED, comparison("regressed", number=1)], True, 3),
+    ],
+)
+def test_exit_codes(
+    run: Run, monkeypatch: pytest.MonkeyPatch, comparisons: list[Comparison], broken: bool, code: int
+) -> None:
+    stopped = "stopped by SIGTERM" if broken else None
+    monkeypatch.setattr(
+        harness, "run_ab", run_ab_giving(*comparisons, broken=broken, stopped=stopped, complete=not broken)
+    )
+    outcome = run(*MINIMAL)
+    assert outcome.code == code
+    assert ("not completed: stopped by SIGTERM" in outcome.err) == broken
+
+
+def test_a_spent_budget_is_no_failure(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(harness, "run_ab", run_ab_giving(UNCHANGED, complete=False, stopped="the time budget"))
+    assert run(*MINIMAL).code == 0
+
+
+def test_without_reporters_a_pipe_gets_lines_and_the_disk_a_report(run: Run, home: Path) -> None:
+    outcome = run(*MINIMAL)
+    assert outcome.out.splitlines()[1].startswith("unchanged\texp_0/forward\t")
+    assert only_report(home / "state" / "opduel" / "reports")["run"]["id"] == "made"
+    (line,) = [line for line in outcome.err.splitlines() if line.startswith("report: ")]
+    assert Path(line.removeprefix("report: ")).is_file()
+
+
+def test_with_a_local_reporter_alone_a_pipe_stays_empty_and_the_path_is_said(run: Run, home: Path) -> None:
+    outcome = run(*MINIMAL, "--local_reporter", str(home / "reports"))
+    assert (outcome.code, outcome.out) == (0, "")
+    assert f"report: {home / 'reports'}" in outcome.err
+    assert only_report(home / "reports")
+    assert not (home / "state").exists()
+
+
+def test_the_simple_local_reporter_is_a_local_one_too(run: Run, home: Path) -> None:
+    assert run(*MINIMAL, "--simple_local_reporter", str(home / "reports")).code == 0
+    assert only_report(home / "reports")
+    assert not (home / "state").exists()
+
+
+def test_the_configs_folder_comes_before_the_default(run: Run, home: Path) -> None:
+    (home / "config" / "opduel").mkdir(parents=True)
+    (home / "config" / "opduel" / "config.json").write_text(f'{{"local_reporter": "{home}/mine"}}')
+    assert run(*MINIMAL).code == 0
+    assert only_report(home / "mine")
+    assert not (home / "state").exists()
+
+
+def test_under_the_table_stands_the_path(run: Run, home: Path) -> None:
+    outcome = run(*MINIMAL, "--screen_reporter")
+    assert outcome.out.splitlines()[-1].startswith("report: ")
+    assert "report: " not in outcome.err
+
+
+def test_a_folder_that_cant_be_written_costs_no_report(run: Run, home: Path) -> None:
+    (home / "file").touch()
+    outcome = run(*MINIMAL, "--local_reporter", str(home / "file"), "--simple_screen_reporter")
+    assert outcome.code == 3
+    assert "unchanged\texp_0/forward" in outcome.out
+    assert only_report(home / "state")
+    lines = outcome.err.splitlines()
+    assert f"report: {home / 'state'}" in lines[-2]
+    assert lines[-1].startswith(f"harness.py: error: --local_reporter failed: cannot write below {home / 'file'}")
+
+
+def test_when_nothing_can_be_written_it_says_so_and_still_prints(run: Run, home: Path) -> None:
+    (home / "state").touch()
+    outcome = run(*MINIMAL)
+    assert outcome.code == 3
+    assert "unchanged\texp_0/forward" in outcome.out
+    assert str(home / "state") in outcome.err.splitlines()[-1]
+
+
+def test_one_of_two_failing_is_a_failure(run: Run, home: Path) -> None:
+    (home / "file").touch()
+    reporters = ("--local_reporter", str(home / "file"), "--simple_local_reporter", str(home / "reports"))
+    outcome = run(*MINIMAL, *reporters)
+    assert outcome.code == 3
+    assert only_report(home / "reports")
+    assert not (home / "state").exists()
+
+
+def test_a_screen_that_fails_costs_no_report(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(stream: object, text: str) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(simple_screen, "write_text", full)
+    outcome = run(*MINIMAL)
+    assert outcome.code == 3
+    assert only_report(home / "state")
+    assert "--simple_screen_reporter failed" in outcome.err.splitlines()[-1]
+
+
+def test_ctrl_c_while_reporting_costs_no_report(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    report = SimpleLocalReporter.report
+
+    def interrupted(self: SimpleLocalReporter, what: object) -> str:
+        os.kill(os.getpid(), signal.SIGINT)
+        return report(self, what)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(SimpleLocalReporter, "report", interrupted)
+    outcome = run(*MINIMAL, "--simple_local_reporter", str(home / "reports"))
+    assert outcome.code == 0
+    assert only_report(home / "reports")
+    assert "the report is being written" in outcome.err
+
+
+def test_labels_are_in_the_report(run: Run, home: Path) -> None:
+    labels = ("--threshold", "3%", "--user_identifier", "me", "--run_type", "verify", "-p", "rack 7")
+    run(*MINIMAL, *labels)
+    document = only_report(home)["run"]
+    wanted = {"threshold": 0.03, "user_identifier": "me", "run_type": "verify", "platform": "rack 7", "spec": "smoke"}
+    assert {key: document[key] for key in wanted} == wanted
+    assert document["command"] == ["harness.py", *MINIMAL, *labels]

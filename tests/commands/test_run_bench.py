@@ -1,0 +1,165 @@
+"""run_bench.py: asks on the first use, on a terminal only; keeps the answers; passes everything else through."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import RELEASE, RUN_BENCH, SAME_BUILD, OnTerminal, Outcome, only_report, run_process, write_spec
+
+from commands import run_bench
+from commands.config import config_path, read_config, write_config
+from driver.builds import load_releases
+from frameworks import get_framework
+
+# Good usage that harness.py refuses at once, after the asking: nothing is built or measured.
+REFUSED = ("-b", "smoke", "--threads", "100000")
+
+
+@pytest.fixture
+def environment(home: Path) -> dict[str, str]:
+    return {name: os.environ[name] for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME")}
+
+
+@pytest.fixture
+def passed_on(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """What harness.py would be given, a list for each time."""
+    calls: list[list[str]] = []
+
+    def note(arguments: list[str]) -> int:
+        calls.append(list(arguments))
+        return 0
+
+    monkeypatch.setattr(run_bench, "run_harness", note)
+    return calls
+
+
+def answer(terminal: OnTerminal, *answers: str) -> Outcome:
+    """Give the three answers, each when its question has been put."""
+    for question, text in zip(("Control build", "Treatment build", "Folder"), answers, strict=True):
+        terminal.wait_for(rf"{question}[^\n]*\]: ")
+        terminal.type(f"{text}\n")
+    return terminal.end()
+
+
+def test_the_first_use_asks_and_keeps_and_the_second_does_not_ask(environment: dict[str, str], home: Path) -> None:
+    with OnTerminal(RUN_BENCH, REFUSED, environment) as terminal:
+        outcome = answer(terminal, "mxnet==1.7.0.post2", "", "~/my reports")
+    assert outcome.code == 2
+    assert "--threads 100000" in outcome.err
+    assert str(config_path()) in outcome.err
+    default = load_releases(get_framework("mxnet")).default_treatment
+    kept = {
+        "control": "mxnet==1.7.0.post2",
+        "treatment": default,
+        "local_reporter": os.path.expanduser("~/my reports"),
+    }
+    assert read_config(config_path()) == kept
+    with OnTerminal(RUN_BENCH, REFUSED, environment) as terminal:
+        outcome = terminal.end()
+    assert "Control build" not in outcome.err
+    assert outcome.code == 2
+
+
+def test_only_what_is_missing_is_asked(environment: dict[str, str]) -> None:
+    write_config(config_path(), {"treatment": "mxnet==1.6.0"})
+    with OnTerminal(RUN_BENCH, [*REFUSED, "--control=mxnet==1.5.1"], environment) as terminal:
+        terminal.wait_for("Folder")
+        terminal.type("\n")
+        outcome = terminal.end()
+    assert "build (" not in outcome.err
+    assert sorted(read_config(config_path())) == ["local_reporter", "treatment"]
+
+
+def test_an_answer_that_cant_be_meant_is_asked_for_again(environment: dict[str, str], tmp_path: Path) -> None:
+    with OnTerminal(RUN_BENCH, REFUSED, environment) as terminal:
+        for wrong, words in (("mxnet==0.0.1", "0.0.1 is not known"), ("1.9.1", "neither a release nor a path")):
+            terminal.wait_for(r"Control build[^\n]*\]: ")
+            terminal.type(f"{wrong}\n")
+            terminal.wait_for(words)
+        answer(terminal, str(tmp_path), "mxnet == 1.9.1", "reports")
+    kept = {"control": str(tmp_path), "treatment": "mxnet == 1.9.1", "local_reporter": str(Path("reports").absolute())}
+    assert read_config(config_path()) == kept
+
+
+@pytest.mark.parametrize(("key", "words"), [("\x04", "nothing was kept"), ("\x03", "stopped by SIGINT")])
+def test_ctrl_d_and_ctrl_c_at_the_prompt_keep_nothing(environment: dict[str, str], key: str, words: str) -> None:
+    with OnTerminal(RUN_BENCH, REFUSED, environment) as terminal:
+        terminal.wait_for(r"Control build[^\n]*\]: ")
+        terminal.type("mxnet==1.6.0\n")
+        terminal.wait_for(r"Treatment build[^\n]*\]: ")
+        terminal.type(key)
+        outcome = terminal.end()
+    assert outcome.code == 3
+    assert words in outcome.err
+    assert "Traceback" not in outcome.err
+    assert not config_path().exists()
+
+
+@pytest.mark.parametrize("arguments", [["-b", "smoke", "--frobnicate"], ["-b", "no-such-spec"], []])
+def test_wrong_usage_is_said_before_anything_is_asked(environment: dict[str, str], arguments: list[str]) -> None:
+    with OnTerminal(RUN_BENCH, arguments, environment) as terminal:
+        outcome = terminal.end()
+    assert outcome.code == 2
+    assert outcome.err.startswith("run_bench.py: error: ")
+    assert outcome.err.count("\n") == 1
+    assert not config_path().exists()
+
+
+def test_without_a_terminal_it_never_asks(home: Path) -> None:
+    line = run_process([sys.executable, RUN_BENCH, *REFUSED]).error_line()
+    assert line.startswith("run_bench.py: error: --threads 100000")
+    assert not config_path().exists()
+
+
+def test_reset_options_alone_forgets_and_ends(environment: dict[str, str]) -> None:
+    write_config(config_path(), {"control": "x"})
+    first, second = (run_process([sys.executable, RUN_BENCH, "--reset_options"], environment) for _ in range(2))
+    assert (first.code, second.code) == (0, 0)
+    assert "forgot the answers" in first.err
+    assert "there were no answers" in second.err
+    assert not config_path().exists()
+
+
+def test_reset_options_mends_a_broken_config_and_asks_anew(environment: dict[str, str]) -> None:
+    config_path().parent.mkdir(parents=True)
+    config_path().write_text("{broken")
+    with OnTerminal(RUN_BENCH, [*REFUSED, "--reset_options"], environment) as terminal:
+        answer(terminal, "", "", "")
+    assert set(read_config(config_path())) == {"control", "treatment", "local_reporter"}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["-b", "smoke", "--threshold=2%", "--control", "a b", "--user_identifier", ""],
+        ["--benchmark_file=smoke", "--operators", "a*", "--operators", "b[1]", "--screen_reporter"],
+        ["-b", "smoke", "--user_identifier=--reset_options=x"],
+        ["-bsmoke", "--seed", "3"],
+        ["--an_option_of_tomorrow", "x", "-y"],
+    ],
+)
+def test_options_pass_through_unchanged(passed_on: list[list[str]], home: Path, arguments: list[str]) -> None:
+    assert run_bench.main(arguments) == 0
+    assert run_bench.main(["--reset_options", *arguments]) == 0
+    assert passed_on == [arguments, arguments]
+
+
+def test_help_is_its_own_and_points_to_that_of_harness(home: Path) -> None:
+    outcome = run_process([sys.executable, RUN_BENCH, "-h"])
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out.startswith("usage: run_bench.py [-h] [--reset_options]")
+    assert "harness.py --help" in outcome.out
+
+
+@pytest.mark.mxnet
+def test_from_the_first_question_to_a_report(environment: dict[str, str], home: Path) -> None:
+    arguments = ["-b", write_spec(home), "--max_rounds", "2", "--threshold", "50%", "--operators", "exp_0"]
+    with OnTerminal(RUN_BENCH, arguments, environment) as terminal:
+        outcome = answer(terminal, SAME_BUILD[1], RELEASE, str(home / "reports"))
+    assert outcome.code == 0, outcome.err
+    document = only_report(home / "reports")
+    assert [document[side]["requested"] for side in ("control", "treatment")] == [RELEASE, RELEASE]
+    assert document["run"]["command"] == ["harness.py", *arguments]
+    table, path = outcome.err.index("exp_0/forward"), outcome.err.index(f"report: {home / 'reports'}")
+    assert table < path

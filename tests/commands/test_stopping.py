@@ -1,0 +1,101 @@
+"""Stopped in mid-run, on real MXNet: what was measured is on disk, and no worker is left behind."""
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from command_line import (
+    HARNESS,
+    LONG_S,
+    SAME_BUILD,
+    OnTerminal,
+    Outcome,
+    only_report,
+    wait_until_no_workers,
+    workers,
+    write_spec,
+)
+
+pytestmark = pytest.mark.mxnet
+
+
+@pytest.fixture
+def running(home: Path, finished: tuple[Outcome, Path]) -> Iterator[OnTerminal]:
+    """A run that would go on for long, with some rounds done and workers alive; its output goes to a pipe."""
+    temporary = home / "temporary"
+    temporary.mkdir()
+    environment = {"TMPDIR": str(temporary), "XDG_STATE_HOME": os.environ["XDG_STATE_HOME"]}
+    options = ["-b", write_spec(home), *SAME_BUILD, "--max_rounds", "1000", "--threshold", "0.01%"]
+    reporters = ["--simple_screen_reporter", "--simple_local_reporter", str(home / "reports")]
+    with OnTerminal(HARNESS, [*options, *reporters], environment, output_to_pipe=True) as terminal:
+        terminal.wait_for(r"round [2-9], 2 of 2 cases open")
+        deadline = time.monotonic() + LONG_S
+        while len(computing(temporary)) < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        yield terminal
+
+
+def computing(temporary: Path) -> list[int]:
+    """The workers that have begun to import the framework."""
+    found = []
+    for pid in workers(temporary):
+        with contextlib.suppress(OSError):  # ended meanwhile
+            if "libmxnet" in Path(f"/proc/{pid}/maps").read_text(encoding="utf-8"):
+                found.append(pid)
+    return found
+
+
+def check_kept(home: Path, reason: str) -> None:
+    """The report of a run that was stopped: everything measured so far."""
+    document = only_report(home / "reports")
+    run = document["run"]
+    assert (run["complete"], run["broken"], run["stopped"]) == (False, True, reason)
+    assert run["rounds"] >= 2
+    assert [len(one["samples"]) >= 2 for one in document["comparisons"]] == [True, True]
+    assert run["incidents"] == []
+    wait_until_no_workers(home / "temporary")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+def test_a_signal_ends_it_with_a_report(running: OnTerminal, home: Path, number: signal.Signals) -> None:
+    running.process.send_signal(number)
+    outcome = running.end()
+    assert outcome.code == 3, outcome.err
+    assert f"not completed: stopped by {number.name}" in outcome.err
+    assert "Traceback" not in outcome.err
+    check_kept(home, f"stopped by {number.name}")
+    header, *lines, last = outcome.out.splitlines()
+    assert header.startswith("#verdict\t")
+    assert [line.split("\t")[1] for line in lines] == ["exp_0/forward", "exp_1/forward"]
+    assert last.startswith("# not complete")
+    assert "\x1b" in outcome.err  # the live line was on the terminal, and on it alone
+    assert "\x1b" not in outcome.out
+
+
+def test_a_terminal_that_is_closed_ends_it_with_a_report(running: OnTerminal, home: Path) -> None:
+    running.hang_up()
+    assert running.end().code == 3
+    check_kept(home, "stopped by SIGHUP")
+
+
+def test_a_killed_harness_takes_even_hanging_workers_along(running: OnTerminal, home: Path) -> None:
+    running.process.send_signal(signal.SIGSTOP)  # no round ends now
+    while not (hanging := computing(home / "temporary")):
+        running.process.send_signal(signal.SIGCONT)
+        time.sleep(0.1)
+        running.process.send_signal(signal.SIGSTOP)
+    try:
+        for pid in hanging:
+            os.kill(pid, signal.SIGSTOP)  # it can't notice by itself that nobody speaks with it any more
+        running.process.kill()
+        assert running.end().code == -signal.SIGKILL
+        wait_until_no_workers(home / "temporary")
+    finally:
+        for pid in workers(home / "temporary"):
+            os.kill(pid, signal.SIGKILL)
+    assert not (home / "reports").exists()

@@ -1,0 +1,111 @@
+"""docs/usage.md has every option there is and no other, and its examples are good usage."""
+
+import argparse
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from command_line import ROOT
+
+from commands.config import QUESTIONS, config_path, default_reports, read_config
+from commands.entry import DONE, INCOMPLETE, REGRESSED, USAGE
+from commands.options import harness_parser
+from commands.progress import PLAIN_EVERY_S
+from commands.run_bench import run_bench_parser
+from driver.builds import BuildCache
+from harness.specs import expand_cases, find_spec, load_spec, select_cases
+
+TEXT = (ROOT / "docs" / "usage.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"^    python3 (harness|run_bench)\.py (.*)$", TEXT, flags=re.MULTILINE)
+
+
+def options(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    """Every option that the help lists."""
+    return (action for action in parser._actions if action.help != argparse.SUPPRESS)
+
+
+def rows() -> dict[str, str]:
+    """The tables' rows: first cell -> second."""
+    return dict(re.findall(r"^\| (`.*?`) \| (.*) \|$", TEXT, flags=re.MULTILINE))
+
+
+def cell(action: argparse.Action) -> str:
+    """An option as the tables' first cells write it."""
+    argument = "TYPE" if action.choices else action.metavar
+    return ", ".join(f"`{name} {argument}`" if action.nargs != 0 else f"`{name}`" for name in action.option_strings)
+
+
+def test_every_option_in_help_is_documented() -> None:
+    documented = rows()
+    for parser in (harness_parser(), run_bench_parser()):
+        for action in options(parser):
+            assert cell(action) in documented
+
+
+def test_every_documented_option_is_in_help() -> None:
+    actions = [*options(harness_parser()), *options(run_bench_parser())]
+    known = {name for action in actions for name in action.option_strings}
+    assert set(re.findall(r"(?<![\w-])--[a-z][\w-]*", TEXT)) <= known
+    assert {row for row in rows() if row.startswith("`-")} == {cell(action) for action in actions}
+
+
+def test_every_option_has_help() -> None:
+    assert all(action.help for parser in (harness_parser(), run_bench_parser()) for action in options(parser))
+
+
+def test_documented_defaults_are_the_defaults() -> None:
+    documented = rows()
+    for action in options(harness_parser()):
+        default = re.search(r"Default: `?([\w.]+)`?", documented[cell(action)])
+        if action.default not in (None, False, 0.0, argparse.SUPPRESS) and action.dest != "run_type":
+            assert default
+            assert default[1].rstrip(".") == str(action.default)
+
+
+def test_choices_are_documented() -> None:
+    for action in options(harness_parser()):
+        for choice in action.choices or ():
+            assert f"`{choice}`" in rows()[cell(action)]
+
+
+@pytest.mark.parametrize(("command", "line"), EXAMPLES)
+def test_examples_are_good_usage(command: str, line: str) -> None:
+    arguments = shlex.split(re.split(r" 2>| \|", line)[0])
+    parsed = harness_parser().parse_args(arguments)
+    cases = expand_cases(load_spec(find_spec(parsed.benchmark_file)))
+    assert select_cases(cases, parsed.operators or ["*"])
+
+
+def test_there_are_examples() -> None:
+    assert {command for command, _ in EXAMPLES} == {"harness", "run_bench"}
+
+
+def test_exit_codes_are_documented() -> None:
+    codes = re.findall(r"^\| (\d) \|", TEXT, flags=re.MULTILINE)
+    assert codes == [str(code) for code in (DONE, REGRESSED, USAGE, INCOMPLETE)]
+
+
+def test_files_are_documented(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
+    documented = rows()
+    for variable, path in (
+        ("config", config_path()),
+        ("state", default_reports()),
+        ("cache", BuildCache().directory),
+    ):
+        name = f"`$XDG_{variable.upper()}_HOME/{path.relative_to(home / variable)}"
+        assert any(row.rstrip("`/") == name for row in documented)
+
+
+def test_the_documented_config_is_a_good_one(tmp_path: Path) -> None:
+    example = re.search(r"```json\n(.*?)```", TEXT, flags=re.DOTALL)
+    assert example
+    (tmp_path / "config.json").write_text(example[1])
+    assert set(read_config(tmp_path / "config.json")) == set(QUESTIONS) == set(json.loads(example[1]))
+
+
+def test_the_interval_of_plain_progress_is_documented() -> None:
+    assert f"every {PLAIN_EVERY_S:g} seconds" in " ".join(TEXT.split())
