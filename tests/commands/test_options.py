@@ -89,7 +89,10 @@ def test_defaults() -> None:
         (["-b", "smoke", "--frobnicate"], ["--frobnicate"]),
         (["-b", "smoke", "surplus"], ["surplus"]),
         (["-b", "smoke", "two\nlines"], ["two lines"]),
-        (["-b", "smoke", "--thresh", "2%"], ["--thresh"]),  # no abbreviations: a new option would change what they mean
+        (
+            ["-b", "smoke", "--thresh", "2%", "--threads", "100000"],
+            ["--thresh "],
+        ),  # no abbreviations: a new option would change what they mean
         (["-b", "smoke", "--threshold", "200%"], ["--threshold", "200%"]),
         (["-b", "smoke", "--threads", "100000"], ["--threads 100000", str(len(os.sched_getaffinity(0)))]),
         (["-b", "no-such-spec"], ["no-such-spec", "smoke.json"]),
