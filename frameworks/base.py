@@ -24,6 +24,10 @@ class Framework(ABC):
     def environment(self, threads: int) -> Mapping[str, str]:
         """The fixed environment variables that both sides' workers get, for ``threads`` compute threads."""
 
+    @abstractmethod
+    def can_fork(self, threads: int, context: str) -> bool:
+        """Whether an operator behaves in a child forked after the import as in the importing process itself."""
+
     @property
     def specifications(self) -> Path:
         """The folder of data that says how this framework is built: ``specifications/frameworks/<name>``."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from harness.blocks import CaseRequest, Pair, measure_blocks, plan_blocks, summarise
 from harness.cpus import CpuPlan
-from harness.process import CaseRefusedError, Worker, WorkerLostError
+from harness.process import CaseLostError, CaseRefusedError, Worker, WorkerLostError
 from records import Build, Failure, PairSample, Stage
 from records.measurement import SIDES, Side
 
@@ -31,14 +31,15 @@ class Bench:
 class RoundResult:
     """What one process pair brought home.
 
-    ``refused``: the framework raised, cleanly; ``lost``: the case during which a worker was lost (None: while
-    starting), with its failure; ``unmeasured``: the cases that the pair did not get
-    to, for that or for want of time.
+    ``refused``: the framework raised, cleanly; ``lost``: a process was lost during these cases; ``lost_worker``: the
+    pair itself could not start or go on, and ``unmeasured`` are the cases that it then did not get to (or did not
+    for want of time).
     """
 
     samples: list[PairSample] = field(default_factory=list)
     refused: dict[str, Failure] = field(default_factory=dict)
-    lost: tuple[str | None, Failure] | None = None
+    lost: dict[str, Failure] = field(default_factory=dict)
+    lost_worker: Failure | None = None
     unmeasured: list[CaseRequest] = field(default_factory=list)
     timed_s: float = 0.0
     wall_s: float = 0.0
@@ -46,12 +47,21 @@ class RoundResult:
 
 @dataclass(frozen=True)
 class Round:
-    """One process pair to run: its cases, the stage that they are in, its number in the run, and when to stop."""
+    """One process pair to run: its cases, the stage that they are in, its number in the run, and when to stop.
+
+    With ``fork``, each case is measured in a child of either side's process, forked after the import: a process of
+    its own for the price of a few milliseconds. Without, the round may hold one case only.
+    """
 
     requests: Sequence[CaseRequest]
     stage: Stage
     number: int
+    fork: bool = True
     deadline: float = math.inf  # of the monotonic clock: no further case is begun after it
+
+    def __post_init__(self) -> None:
+        if not self.fork and len(self.requests) > 1:
+            raise ValueError("several cases would share one process")
 
 
 def run_round(bench: Bench, plan: Round, coin: random.Random, result: RoundResult) -> None:
@@ -60,21 +70,23 @@ def run_round(bench: Bench, plan: Round, coin: random.Random, result: RoundResul
     Never raises for what a worker does; when it is interrupted, what was measured is in ``result``.
     """
     began = time.monotonic()
-    requests = plan.requests
-    order = coin.sample(list(requests), len(requests))
+    result.unmeasured = coin.sample(list(plan.requests), len(plan.requests))
     with ExitStack() as stack:
         try:
             pair = _start_pair(bench, stack, coin)
+            while result.unmeasured and time.monotonic() < plan.deadline:
+                _measure_case(pair, result.unmeasured.pop(0), plan, coin, result)
         except WorkerLostError as error:
-            result.lost = (None, error.failure)
-            result.unmeasured = order
-        else:
-            _measure_all(pair, order, plan, coin, result)
+            result.lost_worker = error.failure
     result.wall_s = time.monotonic() - began
 
 
 def _start_pair(bench: Bench, stack: ExitStack, coin: random.Random) -> Pair:
-    """Start both sides, in random order and each with a random environment size; wait until both are ready."""
+    """Start both sides, in random order and each with a random environment size; wait until both are ready.
+
+    Raises:
+        WorkerLostError: a side didn't start.
+    """
     pair: Pair = {}
     for side in coin.sample(SIDES, 2):
         environment = {**bench.environment, "OPDUEL_PADDING": "x" * coin.randrange(PADDING_BYTES)}
@@ -83,55 +95,55 @@ def _start_pair(bench: Bench, stack: ExitStack, coin: random.Random) -> Pair:
     for side in coin.sample(SIDES, 2):
         pair[side].wait_ready()
     for side in SIDES:  # on which every timed call runs, on either side
-        pair[side].ask({"op": "pin", "cpus": sorted(bench.cpus.measure)}, timeout_s=60.0)
+        pair[side].pin(bench.cpus.measure)
     return pair
 
 
-def _measure_all(
-    pair: Pair, order: Sequence[CaseRequest], plan: Round, coin: random.Random, result: RoundResult
-) -> None:
-    for position, request in enumerate(order):
-        if time.monotonic() >= plan.deadline:
-            result.unmeasured = list(order[position:])
-            return
-        case = request.case
-        try:
-            call_ns = _prepare(pair, request, alone=len(order) == 1, coin=coin)
-            sizes = plan_blocks(call_ns, plan.stage)
-            blocks = measure_blocks(pair, case, sizes, coin)
-        except CaseRefusedError as error:
-            result.refused[case.id] = error.failure
-        except WorkerLostError as error:
-            result.lost = (case.id, error.failure)
-            result.unmeasured = list(order[position + 1 :])
-            return
-        else:
-            result.samples.append(summarise(blocks, sizes, case, plan.stage, plan.number))
-            result.timed_s += 1e-9 * sizes.inner * sum(sum(map(sum, blocks[side])) for side in SIDES)
-
-
-def _prepare(pair: Pair, request: CaseRequest, alone: bool, coin: random.Random) -> dict[Side, float]:
-    """Prepare both sides, in random order; returns ns a call of each.
-
-    When one side fails and the case is alone in its pair, the other is still asked: "both" is worth knowing.
+def _measure_case(pair: Pair, request: CaseRequest, plan: Round, coin: random.Random, result: RoundResult) -> None:
+    """Measure one case and note what came of it.
 
     Raises:
-        CaseRefusedError, WorkerLostError: with the side, or "both".
+        WorkerLostError: a worker was lost, and with it the pair.
+    """
+    case = request.case
+    try:
+        call_ns = _prepare(pair, request, plan.fork, coin)
+        sizes = plan_blocks(call_ns, plan.stage)
+        blocks = measure_blocks(pair, case, sizes, coin)
+    except CaseRefusedError as error:
+        result.refused[case.id] = error.failure
+    except CaseLostError as error:
+        result.lost[case.id] = error.failure
+    except WorkerLostError as error:
+        result.lost[case.id] = error.failure
+        raise
+    else:
+        result.samples.append(summarise(blocks, sizes, case, plan.stage, plan.number))
+        result.timed_s += 1e-9 * sizes.inner * sum(sum(map(sum, blocks[side])) for side in SIDES)
+    for side in SIDES:
+        pair[side].end()
+
+
+def _prepare(pair: Pair, request: CaseRequest, fork: bool, coin: random.Random) -> dict[Side, float]:
+    """Prepare both sides, in random order; returns ns a call of each.
+
+    When one side fails, the other is still asked: "both" is worth knowing.
+
+    Raises:
+        CaseRefusedError, CaseLostError: with the side, or "both".
+        WorkerLostError: a worker was lost.
     """
     call_ns: dict[Side, float] = {}
-    errors: dict[Side, CaseRefusedError | WorkerLostError] = {}
+    errors: dict[Side, CaseRefusedError | CaseLostError] = {}
     for side in coin.sample(SIDES, 2):
         try:
+            pair[side].begin(fork)
             call_ns[side] = pair[side].ask(request.message(side), request.case.timeout_s)["call_ns"]
-        except CaseRefusedError as error:
+        except (CaseRefusedError, CaseLostError) as error:
             errors[side] = error
-        except WorkerLostError as error:
-            errors[side] = error
-            if not alone:
-                break
     if not errors:
         return call_ns
-    lost = (error for error in errors.values() if isinstance(error, WorkerLostError))
+    lost = (error for error in errors.values() if isinstance(error, CaseLostError))
     worst = next(lost, next(iter(errors.values())))
     if len(errors) == len(SIDES):
         reasons = {side: errors[side].failure.reason for side in SIDES}

@@ -53,7 +53,15 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     builds = {"control": request.control, "treatment": request.treatment}
     bench = Bench(builds, request.framework.adaptor, environment, cpus)  # type: ignore[arg-type]
     looks = plan_looks(request.max_rounds)
-    order = Order(request.cases, looks, request.alpha, request.seed, request.time_budget, request.inject)
+    order = Order(
+        request.cases,
+        looks,
+        request.alpha,
+        request.seed,
+        request.time_budget,
+        request.inject,
+        can_fork=lambda case: request.framework.can_fork(request.threads, case.context),
+    )
     monitor = HostMonitor()
     monitor.begin()
 

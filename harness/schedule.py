@@ -1,4 +1,4 @@
-"""The run: screen every case on shared process pairs, then spend rounds only where the verdict is still open."""
+"""The run: screen every case on a few rounds, then spend further ones only where the verdict is still open."""
 
 import random
 import time
@@ -10,9 +10,9 @@ from comparator import Looks, Standing, standing
 from harness.blocks import CaseRequest
 from harness.pair import Bench, Round, RoundResult, run_round
 from records import Case, Failure, Incident, PairSample, RunError, Stage
+from records.measurement import STAGES
 
-CROWD = 50  # cases that share one process pair at most: what a lost worker can hold up
-LOST_FOR_GOOD = 2  # workers that a case may cost, the last in a pair of its own, before it has failed
+LOST_FOR_GOOD = 2  # processes that a case may cost before it has failed: once may be someone else's doing
 FAILED_STARTS = 3  # in a row
 
 
@@ -21,7 +21,7 @@ class Order:
     """What a run is asked to do.
 
     ``time_budget`` is in seconds of wall time (None: no bound); ``inject`` is the share by which the treatment side
-    of every second case is slowed (0: none).
+    of every second case is slowed (0: none); ``can_fork`` says of a case whether it can be measured in a fork.
     """
 
     cases: Sequence[Case]
@@ -30,11 +30,21 @@ class Order:
     seed: int
     time_budget: float | None = None
     inject: float = 0.0
+    can_fork: Callable[[Case], bool] = lambda case: True
 
     @property
     def injected(self) -> frozenset[str]:
         """The ids of the cases that are slowed on purpose: every second one."""
         return frozenset(case.id for case in self.cases[1::2]) if self.inject else frozenset()
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Cases in one stage that one process pair can measure."""
+
+    cases: Sequence[Case]
+    stage: Stage
+    fork: bool
 
 
 @dataclass(frozen=True)
@@ -77,17 +87,17 @@ class Schedule:
         self._on_progress = on_progress
         self._coin = random.Random(order.seed)
         self._began = time.monotonic()
-        self._lost: Counter[str] = Counter()  # workers that each case has cost
+        self._lost: Counter[str] = Counter()  # processes that each case has cost
         self._failed_starts = 0
-        self._pair_s: dict[bool, float] = {}  # what a pair took lately, by whether its case was alone
+        self._case_s = 0.0  # what a case took lately, its share of the pair's start included
 
     def run(self) -> Findings:
         """Run to the end, and whatever ends it early (an interrupt, workers that won't start): all that was measured
         is returned."""
         try:
             while batches := self._next_wave():
-                for batch, stage in batches:
-                    self._run_batch(batch, stage)
+                for batch in batches:
+                    self._run_batch(batch)
                     self._tell()
         except _OutOfTime:
             self.findings.stopped = f"the time budget of {self._order.time_budget:g} s was spent"
@@ -102,66 +112,65 @@ class Schedule:
         order, findings = self._order, self.findings
         return standing(order.cases, findings.samples, findings.failures, order.looks, order.alpha)
 
-    def _next_wave(self) -> list[tuple[list[Case], Stage]]:
-        """One round for every open case: crowds first, then those that want a pair of their own."""
+    def _next_wave(self) -> list[Batch]:
+        """One round for every open case, in as few process pairs as can be."""
         standings = self.standings()
-        wanting = [case for case in self._order.cases if standings[case.id].missing]
-        alone = [case for case in wanting if standings[case.id].stage == "own" or self._lost[case.id]]
-        crowd = [case for case in wanting if case not in alone]
-        self._coin.shuffle(alone)
-        self._coin.shuffle(crowd)
-        batches: list[tuple[list[Case], Stage]] = [
-            (crowd[start : start + CROWD], "screen") for start in range(0, len(crowd), CROWD)
-        ]
-        return batches + [([case], standings[case.id].stage) for case in alone]
+        batches: list[Batch] = []
+        for stage in STAGES:
+            wanting = [
+                case for case in self._order.cases if standings[case.id].missing and standings[case.id].stage == stage
+            ]
+            forked = [case for case in wanting if self._order.can_fork(case)]
+            if forked:
+                batches.append(Batch(forked, stage, fork=True))
+            batches += [Batch([case], stage, fork=False) for case in wanting if case not in forked]
+        self._coin.shuffle(batches)
+        return batches
 
-    def _run_batch(self, batch: Sequence[Case], stage: Stage) -> None:
+    def _run_batch(self, batch: Batch) -> None:
         """Run a batch, in as many process pairs as lost workers make necessary."""
-        requests = [self._request(case) for case in batch]
+        requests = [self._request(case) for case in batch.cases]
         while requests:
-            self._check_time(alone=len(requests) == 1)
+            self._check_time()
             result = RoundResult()
-            number = self.findings.rounds
-            plan = Round(requests, stage, number, self._deadline())
+            plan = Round(requests, batch.stage, self.findings.rounds, batch.fork, self._deadline())
             try:
                 run_round(self._bench, plan, self._coin, result)
             finally:
-                self._absorb(result, number, alone=len(requests) == 1)
-            requests = result.unmeasured if result.lost else []
+                self._absorb(result, plan)
+            requests = result.unmeasured if result.lost_worker else []
 
     def _request(self, case: Case) -> CaseRequest:
         inject = self._order.inject if case.id in self._order.injected else 0.0
         return CaseRequest(case, self._order.seed, inject)
 
-    def _absorb(self, result: RoundResult, number: int, alone: bool) -> None:
+    def _absorb(self, result: RoundResult, plan: Round) -> None:
         findings = self.findings
         findings.rounds += 1
         findings.timed_s += result.timed_s
         findings.failures.update(result.refused)
         for sample in result.samples:
             findings.samples[sample.case_id].append(sample)
-        if result.wall_s:
-            self._pair_s[alone] = result.wall_s
-        if result.lost is None:
+        for case_id, failure in result.lost.items():
+            self._absorb_loss(case_id, failure, plan.number)
+        if result.samples:
+            self._case_s = result.wall_s / len(result.samples)
+        if len(result.unmeasured) < len(plan.requests) or result.lost_worker is None:
             self._failed_starts = 0
-        else:
-            self._absorb_loss(*result.lost, number, alone)
-
-    def _absorb_loss(self, case_id: str | None, failure: Failure, number: int, alone: bool) -> None:
-        findings = self.findings
-        if case_id is None:
+        elif result.lost_worker:
             self._failed_starts += 1
-            findings.incidents.append(Incident(number, None, failure, "a fresh pair was started"))
+            findings.incidents.append(Incident(plan.number, None, result.lost_worker, "a fresh pair was started"))
             if self._failed_starts >= FAILED_STARTS:
-                self._give_up(failure)
-            return
-        self._failed_starts = 0
+                self._give_up(result.lost_worker)
+
+    def _absorb_loss(self, case_id: str, failure: Failure, number: int) -> None:
+        findings = self.findings
         self._lost[case_id] += 1
-        if alone and self._lost[case_id] >= LOST_FOR_GOOD:
+        if self._lost[case_id] >= LOST_FOR_GOOD:
             findings.failures[case_id] = failure
             consequence = "the case has failed"
         else:
-            consequence = "the round's sample is missing; the case goes on in process pairs of its own"
+            consequence = "the round's sample is missing; the case goes on in the next round"
         findings.incidents.append(Incident(number, case_id, failure, consequence))
 
     def _give_up(self, failure: Failure) -> None:
@@ -178,18 +187,14 @@ class Schedule:
         budget = self._order.time_budget
         return float("inf") if budget is None else self._began + budget
 
-    def _check_time(self, alone: bool) -> None:
+    def _check_time(self) -> None:
         """No pair is started that would come too late to measure anything; but the first one always is."""
-        expected = self._pair_s.get(True, 0.0) if alone else 0.0
-        if self.findings.rounds and time.monotonic() + expected >= self._deadline():
+        if self.findings.rounds and time.monotonic() + self._case_s >= self._deadline():
             raise _OutOfTime
 
     def _tell(self) -> None:
         standings = self.standings().values()
-        own = [one.missing for one in standings if one.stage == "own" and one.missing]
-        shared = [one.missing for one in standings if one.stage == "screen" and one.missing]
-        crowd_s = self._pair_s.get(False, self._pair_s.get(True, 0.0))
-        left_s = max(shared, default=0) * crowd_s + sum(own) * self._pair_s.get(True, crowd_s)
+        left_s = sum(one.missing for one in standings) * self._case_s
         if self._order.time_budget is not None:
             left_s = min(left_s, max(0.0, self._order.time_budget - self._elapsed()))
         open_cases = sum(not one.settled for one in standings)

@@ -6,8 +6,9 @@ from typing import Literal
 Side = Literal["control", "treatment"]
 SIDES: tuple[Side, Side] = ("control", "treatment")
 
-# "screen": many cases may share the process pair.  "own": the pair measured this case and no other.
+# "screen": the first look at every case. "own": samples taken after the case became a suspect, and for its own sake.
 Stage = Literal["screen", "own"]
+STAGES: tuple[Stage, Stage] = ("screen", "own")
 
 
 @dataclass(frozen=True)

@@ -40,3 +40,10 @@ class MXNet(Framework):
             "MKL_NUM_THREADS": count,
             "OMP_WAIT_POLICY": "PASSIVE",  # the side that waits its turn must not spin on the other's processors
         }
+
+    def can_fork(self, threads: int, context: str) -> bool:
+        """Not on a GPU, and not with more than one thread: MXNet's own fork handler switches OpenMP off.
+
+        https://github.com/apache/mxnet/blob/1.9.1/src/initialize.cc, LibraryInitializer::atfork_child
+        """
+        return threads == 1 and context.startswith("cpu")

@@ -4,11 +4,17 @@ Standard library and Python 3.6 syntax only (a test checks both): builds bring i
 speaks JSON, one message a line, over two file descriptors of its own; whatever the framework prints goes to
 stdout or stderr and can't break the protocol.  The controller may kill it at any moment.
 
+Having imported the framework once, it forks a child for each case, so that no case sees what another left behind;
+the child speaks over the same descriptors until it ends, and then the parent tells how.
+
 Requests and answers:
+    {"op": "begin", "fork": bool}                                  -> {"pid": int}
     {"op": "prepare", "case": {...}, "seed": int, "inject": share} -> {"call_ns": ns, "spins": int}
     {"op": "block", "discard": int, "calls": int, "inner": int}    -> {"ns": [ns a call, ...]}
+    {"op": "end"}                                                  -> {"ended": exit code, -N for signal N}
     {"op": "pin", "cpus": [int, ...]}                              -> {}
-Any answer may instead be {"error": {"kind": str, "reason": str}}: the framework refused, the worker lives on.
+A child that dies answers whatever was asked with {"ended": ...}.  Any answer may instead be {"error": {"kind": str,
+"reason": str}}: the framework refused, the child lives on.
 """
 
 import argparse
@@ -131,10 +137,6 @@ class Session:
         time_calls(self.call, discard, inner, self.spins)
         return {"ns": time_calls(self.call, calls, inner, self.spins)}
 
-    def pin(self, cpus):
-        pin(cpus)
-        return {}
-
 
 def describe(error, adaptor):
     """One line for an exception; the adaptor knows which line of its framework's messages says what is wrong."""
@@ -144,22 +146,81 @@ def describe(error, adaptor):
     return line if line.startswith(name) else f"{name}: {line}"
 
 
-def serve(session, requests, answers):
-    """Answer requests until the controller closes its end."""
+class Channel:
+    """Messages to and from the controller, which sends one and waits for its answer.
 
-    def send(message):
-        answers.write(json.dumps(message) + "\n")
-        answers.flush()
+    Nothing is buffered from one message to the next: a child must not take along what its parent has read.
+    """
 
-    send({"ready": session.adaptor.versions()})
-    for line in requests:
-        request = json.loads(line)
-        handler = getattr(session, request.pop("op"))
+    def __init__(self, read_fd, write_fd):
+        self.read_fd = read_fd
+        self.write_fd = write_fd
+
+    def __iter__(self):
+        text = b""
+        while True:
+            chunk = os.read(self.read_fd, 1 << 16)
+            if not chunk:
+                return
+            text += chunk
+            if not text.endswith(b"\n"):
+                continue
+            lines, text = text.splitlines(), b""
+            for line in lines:
+                try:
+                    yield json.loads(line.decode("utf-8"))
+                except ValueError:  # the end of what a child was reading when it died
+                    continue
+
+    def send(self, message):
+        left = json.dumps(message).encode("utf-8") + b"\n"
+        while left:
+            left = left[os.write(self.write_fd, left) :]
+
+
+def serve_case(adaptor, channel):
+    """Answer what is asked of one case, until it ends."""
+    session = Session(adaptor)
+    for request in channel:
+        name = request.pop("op")
+        if name == "end":
+            return
         try:
-            answer = handler(**request)
+            answer = getattr(session, name)(**request)
         except Exception as error:  # whatever the framework raises is an answer
-            answer = {"error": {"kind": getattr(error, "kind", "error"), "reason": describe(error, session.adaptor)}}
-        send(answer)
+            answer = {"error": {"kind": getattr(error, "kind", "error"), "reason": describe(error, adaptor)}}
+        channel.send(answer)
+    os._exit(0)  # the controller has gone
+
+
+def serve_case_in_child(adaptor, channel):
+    """The same in a forked child; returns its exit code, -N for signal N."""
+    pid = os.fork()
+    if pid == 0:
+        die_with_parent()
+        channel.send({"pid": os.getpid()})
+        serve_case(adaptor, channel)
+        os._exit(0)
+    status = os.waitpid(pid, 0)[1]
+    return -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+
+
+def serve(adaptor, channel):
+    """Answer requests until the controller closes its end.
+
+    What was meant for a child that has died comes here; that the child ended was the answer.
+    """
+    channel.send({"ready": adaptor.versions()})
+    for request in channel:
+        if request["op"] == "pin":
+            pin(request["cpus"])
+            channel.send({})
+        elif request["op"] == "begin" and request["fork"]:
+            channel.send({"ended": serve_case_in_child(adaptor, channel)})
+        elif request["op"] == "begin":
+            channel.send({"pid": os.getpid()})
+            serve_case(adaptor, channel)
+            channel.send({"ended": 0})
 
 
 def main():
@@ -170,15 +231,13 @@ def main():
     options = parser.parse_args()
     die_with_parent()
     sys.path.pop(0)  # this file's folder: the framework must not import our modules by accident
-    requests = os.fdopen(options.read_fd, "r", encoding="utf-8")
-    answers = os.fdopen(options.write_fd, "w", encoding="utf-8")
+    channel = Channel(options.read_fd, options.write_fd)
     adaptor = load_adaptor(options.adaptor)
     gc.collect()
     if hasattr(gc, "freeze"):
         gc.freeze()  # what the import left is no garbage: later collections skip it
     gc.disable()
-    serve(Session(adaptor), requests, answers)
-    answers.close()
+    serve(adaptor, channel)
     os._exit(0)  # frameworks may hang or crash in their exit handlers; all is said
 
 

@@ -1,5 +1,6 @@
 """The worker process: what it answers, and how its end is told."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -10,7 +11,7 @@ import pytest
 from toy_bench import ADAPTOR, toy_build, toy_case
 
 from harness.blocks import CaseRequest
-from harness.process import CaseRefusedError, Worker, WorkerLostError, base_environment
+from harness.process import CaseLostError, CaseRefusedError, Worker, WorkerLostError, base_environment
 
 
 def start(**environment: str) -> Worker:
@@ -25,7 +26,9 @@ def worker() -> Iterator[Worker]:
         yield started
 
 
-def prepare(worker: Worker, operator: str, timeout_s: float = 20.0) -> float:
+def prepare(worker: Worker, operator: str, timeout_s: float = 20.0, fork: bool = True) -> float:
+    worker.end()
+    worker.begin(fork)
     request = CaseRequest(toy_case("a", operator), seed=1).message("treatment")
     return float(worker.ask(request, timeout_s)["call_ns"])
 
@@ -61,7 +64,7 @@ def test_refusal_leaves_the_worker_alive(worker: Worker, operator: str, kind: st
     assert prepare(worker, "work") > 0
 
 
-@pytest.mark.parametrize(
+LOSSES = pytest.mark.parametrize(
     ("operator", "kind", "reason", "words"),
     [
         ("segfault_like_exit", "crash", "exited with code 255, having printed 'Segmentation fault'", "Stack trace"),
@@ -70,14 +73,68 @@ def test_refusal_leaves_the_worker_alive(worker: Worker, operator: str, kind: st
         ("hang", "timeout", "no answer within 0.5 s", "going to sleep"),
     ],
 )
-def test_losses_are_told_apart(worker: Worker, operator: str, kind: str, reason: str, words: str) -> None:
-    with pytest.raises(WorkerLostError) as caught:
+
+
+@LOSSES
+def test_a_lost_child_is_told_and_the_worker_lives(
+    worker: Worker, operator: str, kind: str, reason: str, words: str
+) -> None:
+    with pytest.raises(CaseLostError) as caught:
         prepare(worker, operator, timeout_s=0.5 if operator == "hang" else 20.0)
     failure = caught.value.failure
     assert (failure.side, failure.kind) == ("treatment", kind)
     assert reason in failure.reason
     assert words in failure.last_words
+    assert not psutil.Process(worker.pid).children()
+    assert prepare(worker, "work") > 0
+    assert worker.last_words() == "", "the next case has its own last words"
+
+
+@LOSSES
+def test_without_a_fork_the_worker_is_lost(worker: Worker, operator: str, kind: str, reason: str, words: str) -> None:
+    with pytest.raises(WorkerLostError) as caught:
+        prepare(worker, operator, timeout_s=0.5 if operator == "hang" else 20.0, fork=False)
+    failure = caught.value.failure
+    assert (failure.side, failure.kind) == ("treatment", kind)
+    assert reason in failure.reason
+    assert words in failure.last_words
     assert not psutil.pid_exists(worker.pid)
+
+
+@pytest.mark.parametrize("fork", [True, False])
+def test_a_case_runs_in_a_fork_or_not(worker: Worker, fork: bool) -> None:
+    prepare(worker, "work", fork=fork)
+    assert len(psutil.Process(worker.pid).children()) == fork
+    worker.end()
+    assert not psutil.Process(worker.pid).children()
+    assert prepare(worker, "work", fork=not fork) > 0
+
+
+def test_no_case_sees_what_another_left_behind(worker: Worker) -> None:
+    assert prepare(worker, "remember") > 0
+    assert prepare(worker, "remember") > 0
+    prepare(worker, "remember", fork=False)
+    with pytest.raises(CaseRefusedError, match="something was left behind"):
+        prepare(worker, "remember", fork=False)
+
+
+def test_an_answer_that_comes_too_late_confuses_nothing(worker: Worker) -> None:
+    """The deadline passes while the child is about to answer: whichever wins, the next case is answered rightly."""
+    for timeout_s in (0.02, 0.025, 0.03, 0.035):
+        with contextlib.suppress(CaseLostError):
+            prepare(worker, "work", timeout_s)
+        prepare(worker, "work")
+        assert len(worker.ask({"op": "block", "discard": 0, "calls": 3, "inner": 1}, 20)["ns"]) == 3
+
+
+def test_kill_9_of_the_worker_itself(worker: Worker) -> None:
+    prepare(worker, "work")
+    (child,) = psutil.Process(worker.pid).children()
+    os.kill(worker.pid, signal.SIGKILL)
+    with pytest.raises(WorkerLostError) as caught:
+        worker.ask({"op": "block", "discard": 0, "calls": 1_000_000, "inner": 1}, 20)
+    assert caught.value.failure.kind == "killed"
+    child.wait(60)
 
 
 def test_garbage_on_stdout_breaks_nothing(worker: Worker) -> None:

@@ -24,9 +24,10 @@ LOOKS = Looks(screen=(3, 5), own=(4, 6))
 
 def run(*cases: Case, on_progress: Any = lambda _: None, **order: Any) -> tuple[Findings, dict[str, Comparison]]:
     environment = order.pop("environment", {})
-    one = Order(cases, LOOKS, alpha=0.05, seed=order.pop("seed", 1), **order)
+    looks = order.pop("looks", LOOKS)
+    one = Order(cases, looks, alpha=0.05, seed=order.pop("seed", 1), **order)
     findings = Schedule(toy_bench(**environment), one, on_progress).run()
-    comparisons = judge(cases, findings.samples, findings.failures, LOOKS, 0.05, one.injected)
+    comparisons = judge(cases, findings.samples, findings.failures, looks, 0.05, one.injected)
     return findings, {comparison.case: comparison for comparison in comparisons}
 
 
@@ -41,6 +42,7 @@ def test_a_case_twice_as_slow_is_found_and_decided_in_pairs_of_its_own() -> None
     assert found["same"].verdict == "unchanged"
     assert findings.stopped is None
     assert findings.timed_s > 0
+    assert findings.rounds < slow.rounds + found["same"].rounds, "cases share process pairs"
     assert sum(map(len, findings.samples.values())) == slow.rounds + found["same"].rounds
 
 
@@ -65,14 +67,17 @@ def test_injected_work_is_found_on_every_second_case() -> None:
         ("hang", {"only_on": "treatment"}, "treatment", "timeout"),
     ],
 )
-def test_a_failing_case_fails_alone(operator: str, inputs: dict[str, Any], side: str, kind: str) -> None:
+@pytest.mark.parametrize("fork", [True, False])
+def test_a_failing_case_fails_alone(operator: str, inputs: dict[str, Any], side: str, kind: str, fork: bool) -> None:
     bad = toy_case("bad", operator, timeout_s=1.0 if operator == "hang" else 20.0, **inputs)
     good = [replace(toy_case(name), threshold=0.5) for name in "ab"]
-    findings, found = run(good[0], bad, good[1])
+    findings, found = run(good[0], bad, good[1], can_fork=lambda case: fork)
     failure = found["bad"].failure
     assert found["bad"].verdict == "failed"
     assert failure is not None
-    assert (failure.side, failure.kind) == (side, kind)
+    # Without a fork a crash takes the worker with it, and the pair: the other side is not asked.
+    assert failure.side == side or (not fork and kind == "crash" and side == "both")
+    assert failure.kind == kind
     assert failure.reason
     assert [found[name].verdict for name in "ab"] == ["unchanged", "unchanged"]
     refused = kind in ("error", "missing")
@@ -80,8 +85,9 @@ def test_a_failing_case_fails_alone(operator: str, inputs: dict[str, Any], side:
     assert findings.stopped is None
 
 
-def test_kill_9_of_a_worker_costs_one_sample_and_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Someone kills the worker from outside, once, while it measures: the case is measured again, and decided."""
+@pytest.mark.parametrize("victim", ["child", "worker"])
+def test_kill_9_costs_one_sample_and_is_told(victim: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Someone kills a process from outside, once, while it measures: the case is measured again, and decided."""
     original = Worker.ask
     blocks = Counter[str]()
 
@@ -89,7 +95,8 @@ def test_kill_9_of_a_worker_costs_one_sample_and_is_told(monkeypatch: pytest.Mon
         blocks[request["op"]] += 1
         if blocks["block"] == 30:
             blocks["block"] += 1
-            os.kill(self.pid, signal.SIGKILL)
+            (child,) = psutil.Process(self.pid).children()
+            os.kill(child.pid if victim == "child" else self.pid, signal.SIGKILL)
         return original(self, request, timeout_s)
 
     monkeypatch.setattr(Worker, "ask", ask)
@@ -114,8 +121,8 @@ def test_workers_that_never_start_end_the_run() -> None:
 
 
 def test_the_budget_ends_a_run_and_keeps_what_was_measured() -> None:
-    noisy = toy_case("a", turns=100_000)
-    findings, found = run(replace(noisy, threshold=1e-6), time_budget=1.5)
+    endless = Looks(screen=(3, 5000), own=(4, 5000))
+    findings, found = run(replace(toy_case("a"), threshold=1e-6), time_budget=1.5, looks=endless)
     assert findings.stopped == "the time budget of 1.5 s was spent"
     assert not findings.broken
     assert found["a"].verdict == "inconclusive"
@@ -200,7 +207,8 @@ def test_both_sides_measure_on_the_same_processors() -> None:
         def __call__(self, worker: Worker, request: Any, timeout_s: float) -> dict[str, Any]:
             answer = original(worker, request, timeout_s)
             if request["op"] == "block":
-                seen.extend(set(thread) for thread in affinities(worker.pid))
+                (child,) = psutil.Process(worker.pid).children()
+                seen.extend(affinities(child.pid))
             return answer
 
     watch = Watch()
@@ -222,4 +230,13 @@ def test_a_deadline_stops_a_round_between_cases() -> None:
     run_round(toy_bench(), Round(requests, "screen", 0, deadline=0.0), random.Random(1), result)
     assert not result.samples
     assert {request.case.id for request in result.unmeasured} == {"a", "b", "c"}
-    assert result.lost is None
+    assert (result.lost, result.lost_worker) == ({}, None)
+
+
+def test_cases_that_cannot_fork_never_share_a_process() -> None:
+    with pytest.raises(ValueError, match="share one process"):
+        Round([CaseRequest(toy_case(name), 1) for name in "ab"], "screen", 0, fork=False)
+    cases = [replace(toy_case(name), threshold=0.5) for name in "ab"]
+    findings, found = run(*cases, can_fork=lambda case: case.id == "a")
+    assert [found[name].verdict for name in "ab"] == ["unchanged"] * 2
+    assert findings.rounds == found["a"].rounds + found["b"].rounds

@@ -8,6 +8,8 @@ import signal
 import sys
 import time
 
+LEFT_BEHIND = []
+
 
 class MissingOperator(Exception):
     kind = "missing"
@@ -49,6 +51,10 @@ def make_call(case, seed):
         time.sleep(1000)
     if name == "garbage":
         os.write(1, b'{"ns": [1]}\n\x00\xff\xfe not JSON \x1b[31m' * 100)
+    if name == "remember":
+        if LEFT_BEHIND:
+            raise ValueError("something was left behind")
+        LEFT_BEHIND.append(name)
     if name == "refuse_later":
         calls = []
 
