@@ -7,6 +7,7 @@ import secrets
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TextIO
 
 from commands.config import config_path, default_reports, read_config
 from commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience, run_command
@@ -17,13 +18,14 @@ from frameworks import Framework, get_framework
 from harness.cpus import plan_cpus
 from harness.run import RunRequest, run_ab
 from harness.specs import Spec, expand_cases, find_spec, load_spec, select_cases
-from records import Build, Case, Report, RunError, UsageError
+from records import Build, Case, Comparison, Report, RunError, UsageError
 from reporters import Reporter, Told, chosen_reporters, report_all
 from reporters.local import LocalReporter
 from reporters.screen import ScreenReporter
 from reporters.simple_local import SimpleLocalReporter
 from reporters.stream import write_text
 
+FROM_OUTSIDE = ("killed", "out-of-memory")  # failures that the machine may have to answer for
 ON_DISK = (LocalReporter, SimpleLocalReporter)
 
 
@@ -127,19 +129,28 @@ def _tell(reporters: list[Reporter], report: Report) -> None:
     if not on_disk.lines:
         spare = report_all([LocalReporter(default_reports())], report)
         on_disk = Told(spare.lines, (*on_disk.failures, *spare.failures))
-    others = report_all([one for one in reporters if not isinstance(one, ON_DISK)], report)
-    # Where a person reads the table, the path stands under it; a pipe gets the table alone.
+    # A person reads the path above the table, which then ends with what was found; a pipe gets the table alone.
     stream = sys.stdout if any(isinstance(one, ScreenReporter) for one in reporters) else sys.stderr
-    with contextlib.suppress(OSError):  # the terminal may have been closed; the reports are written
-        write_text(stream, "".join(f"{line}\n" for line in (*others.lines, *on_disk.lines)))
+    _say(stream, on_disk)
+    others = report_all([one for one in reporters if not isinstance(one, ON_DISK)], report)
+    _say(stream, others)
     failures = (*on_disk.failures, *others.failures)
     if failures:
         raise RunError("; ".join(dict.fromkeys(failures)))
 
 
+def _say(stream: TextIO, told: Told) -> None:
+    with contextlib.suppress(OSError):  # the terminal may have been closed; the reports are written
+        write_text(stream, "".join(f"{line}\n" for line in told.lines))
+
+
+def _broken_by_treatment(one: Comparison) -> bool:
+    """Whether the treatment alone fails, by its own doing: that is worse than running slower."""
+    return one.failure is not None and one.failure.side == "treatment" and one.failure.kind not in FROM_OUTSIDE
+
+
 def exit_code(report: Report) -> int:
-    """What the run came to. A case that the treatment alone fails is worse than one that it runs slower."""
+    """What the run came to."""
     if report.run["broken"] or all(one.failure for one in report.comparisons):
         return INCOMPLETE
-    broken = any(one.failure and one.failure.side == "treatment" for one in report.comparisons)
-    return REGRESSED if broken or report.count("regressed") else DONE
+    return REGRESSED if any(map(_broken_by_treatment, report.comparisons)) or report.count("regressed") else DONE

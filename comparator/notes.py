@@ -14,7 +14,7 @@ def explain(assessment: Assessment, looks: Looks, family: int) -> str:
         return "fewer than 2 rounds measured this case"
     first = looks.of(course.stage)[0]
     if course.stage == "own" and course.n < first:
-        return f"suspect on shared rounds, but only {course.n} of at least {first} rounds of its own"
+        return f"suspect on the screen, but only {course.n} of at least {first} rounds of its own"
     if course.n < first:
         return f"only {course.n} of at least {first} rounds"
     return _why_open(assessment, family)
@@ -35,4 +35,4 @@ def _why_open(assessment: Assessment, family: int) -> str:
         return f"{interval} lies beyond the threshold, but not far enough in a run of {family} cases " + (
             f"(q {assessment.q_value:.2g}); {figures.n} rounds"
         )
-    return f"{interval} reaches beyond the threshold; {figures.n} rounds"
+    return f"{interval} straddles the threshold; {figures.n} rounds"

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from records import Report
 from reporters.base import Reporter
-from reporters.screen_table import cases_table
+from reporters.screen_table import cases_lines
 from reporters.screen_words import footer_lines, header_lines
 from reporters.stream import write_text
 
@@ -75,7 +75,7 @@ def render(report: Report, width: int = NARROW, colour: bool = False, most_uncha
     for line in header_lines(report, width):
         console.print(line)
     if shown:
-        console.print(Text(""), cases_table(shown, report.run.get("alpha"), width), sep="\n")
+        console.print(Text(""), *cases_lines(shown, report.run.get("alpha"), width), sep="\n")
     console.print(Text(""))
     for line in footer_lines(report, hidden, width):
         console.print(line)

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from rich.cells import cell_len
-from rich.table import Table
+from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from records import Comparison, Verdict
@@ -22,29 +21,38 @@ STYLES: dict[Verdict, str] = {
 _GAP = 2  # columns between two columns
 _NARROWEST_CASE = 20
 _CASE_LINES = 3
+_REMARK_LINES = 2
 
 
-def cases_table(comparisons: Sequence[Comparison], alpha: Any, width: int) -> Table:
-    """The table of ``comparisons``, at most ``width`` columns wide (76 or more).
+def cases_lines(comparisons: Sequence[Comparison], alpha: Any, width: int) -> list[Text]:
+    """The table of ``comparisons`` as lines, at most ``width`` columns wide (76 or more).
 
-    Case names that don't fit are folded, very long ones lose their middle.
+    Case names that don't fit are folded, very long ones lose their middle; what else is to be said of a case stands
+    below it, over the table's whole width.
     """
     headings = _headings(alpha)
     rows = {one.case: _figures(one) for one in comparisons}
     widths = [max(map(cell_len, column)) for column in zip(headings, *rows.values(), strict=True)]
     case_width = max(_NARROWEST_CASE, width - sum(widths) - _GAP * len(widths))
-    table = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="bold", expand=False)
-    table.add_column(Text("case"), width=min(case_width, _longest(comparisons)), no_wrap=True)
-    for heading, column_width in zip(headings, widths, strict=True):
-        table.add_column(Text(heading), width=column_width, no_wrap=True, justify="right")
     names = folded_names([one.case for one in comparisons], case_width, _CASE_LINES)
+    longest = max(cell_len(part) for name in names.values() for part in name)
+    case_width = min(case_width, max(longest, _NARROWEST_CASE))
+
+    def line(first: str, cells: Sequence[str]) -> str:
+        padded = (" " * (_GAP + room - cell_len(cell)) + cell for cell, room in zip(cells, widths, strict=True))
+        return set_cell_size(first, case_width) + "".join(padded)
+
+    lines = [Text(line("case", headings), style="bold")]
     for verdict in WORST_FIRST:
         group = [one for one in worst_first(comparisons) if one.verdict == verdict]
         if group:
-            table.add_row(Text(f"{verdict} ({len(group)})", style=STYLES[verdict]))
+            lines.append(Text(f"{verdict} ({len(group)})", style=STYLES[verdict]))
         for one in group:
-            table.add_row(_case_cell(one, names[one.case], case_width), *map(Text, rows[one.case]))
-    return table
+            name, *rest = names[one.case]
+            lines.append(Text(line(name, rows[one.case])))
+            lines += [Text(more) for more in rest]
+            lines += [Text(f"  {remark}", style="italic") for remark in _remarks(one, width - 2)]
+    return lines
 
 
 def _headings(alpha: Any) -> list[str]:
@@ -62,21 +70,7 @@ def _figures(one: Comparison) -> list[str]:
     ]
 
 
-def _longest(comparisons: Sequence[Comparison]) -> int:
-    """Cells of the longest thing that the first column has to hold."""
-    texts = [text for one in comparisons for text in (printable(one.case), f"  {_remark(one)}")]
-    return max(map(cell_len, [*texts, "inconclusive (99999)"]))
-
-
-def _remark(one: Comparison) -> str:
-    return "; ".join(part for part in ("injected" if one.injected else "", printable(one.note)) if part)
-
-
-def _case_cell(one: Comparison, name: list[str], width: int) -> Text:
-    """The case's name, and below it what else is to be said of it."""
-    cell = Text("\n".join(name))
-    remark = _remark(one)
-    if remark:
-        short = shorten(remark, _CASE_LINES * (width - 3))
-        cell.append("".join(f"\n  {line}" for line in fold(short, width - 2)), style="italic")
-    return cell
+def _remarks(one: Comparison, width: int) -> list[str]:
+    """What is to be said of a case, folded to ``width``."""
+    remark = "; ".join(part for part in ("injected" if one.injected else "", printable(one.note)) if part)
+    return fold(shorten(remark, _REMARK_LINES * (width - 1)), width) if remark else []

@@ -31,7 +31,7 @@ def header_lines(report: Report, width: int) -> list[Text]:
 
 def footer_lines(report: Report, hidden: int, width: int) -> list[Text]:
     """Counts, what the table left out, failures, incidents, whether the run is complete, and the injection."""
-    lines = [line for line in (_counts(report), Text(_effort(report.run))) if line]
+    lines = [line for line in (_counts(report), Text(_effort(report))) if line]
     if hidden:
         lines.append(Text(f"not shown: the {hidden} unchanged (--simple_screen_reporter and report.json have them)"))
     lines += _failures(report, width)
@@ -85,10 +85,14 @@ def _counts(report: Report) -> Text:
     return line
 
 
-def _effort(run: Mapping[str, Any]) -> str:
-    threshold, rounds, seconds = run.get("threshold"), run.get("rounds"), run.get("wall_s")
+def _effort(report: Report) -> str:
+    run = report.run
+    thresholds = sorted({one.threshold for one in report.comparisons})
+    rounds, seconds = run.get("rounds"), run.get("wall_s")
     words = [
-        f"threshold {human_share(threshold)}" if _is_number(threshold) else "",
+        f"threshold {' to '.join(human_share(one) for one in thresholds[:1] + thresholds[1:][-1:])}"
+        if thresholds
+        else "",
         f"alpha {run['alpha']:g}" if _is_number(run.get("alpha")) else "",
         f"seed {run['seed']}" if run.get("seed") is not None else "",
         f"{rounds} rounds" if _is_number(rounds) else "",

@@ -25,10 +25,9 @@ class MXNet(Framework):
     def environment(self, threads: int) -> Mapping[str, str]:
         """Threads, engine and operator tuning.
 
-        The threaded engine is what users run, and processes differ less under it: between fresh pairs of one
-        build the log ratio of softmax, FullyConnected and transpose spreads half as much as under the naive one
-        (docs/statistics.md names the command).  Operator tuning measures at import, so that processes of one
-        build would differ in what they run: it is off.
+        The threaded engine is what users run, and processes differ less under it than under the naive one
+        (benchmarks/noise.py; docs/acceptance.md has the figures).  Operator tuning measures at import, so that
+        processes of one build would differ in what they run: it is off.
         """
         count = str(threads)
         return {

@@ -157,9 +157,9 @@ def test_the_family_is_all_cases_of_the_run() -> None:
     ("screen", "own", "note"),
     [
         (quiet(3, 0.0), [], "only 3 of at least 5 rounds"),
-        (quiet(8, 0.2), quiet(3, 0.2), "suspect on shared rounds, but only 3 of at least 5 rounds of its own"),
-        (quiet(8, 0.2), [], "suspect on shared rounds, but only 0 of at least 5 rounds of its own"),
-        (quiet(8, 0.0, sd=0.05), [], "reaches beyond the threshold; 8 rounds"),
+        (quiet(8, 0.2), quiet(3, 0.2), "suspect on the screen, but only 3 of at least 5 rounds of its own"),
+        (quiet(8, 0.2), [], "suspect on the screen, but only 0 of at least 5 rounds of its own"),
+        (quiet(8, 0.0, sd=0.05), [], "straddles the threshold; 8 rounds"),
     ],
 )
 def test_notes(screen: list[float], own: list[float], note: str) -> None:

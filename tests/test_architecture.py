@@ -1,0 +1,63 @@
+"""The rooms import in one direction only, and only one of them knows MXNet: ARCHITECTURE.md, held against the code."""
+
+import ast
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+MAY_IMPORT = {
+    "records": set(),
+    "frameworks": {"records"},
+    "comparator": {"records"},
+    "reporters": {"records"},
+    "driver": {"records", "frameworks"},
+    "harness": {"records", "frameworks", "comparator"},
+    "commands": {"records", "frameworks", "comparator", "reporters", "driver", "harness"},
+}
+
+
+def tracked(pattern: str) -> list[Path]:
+    listing = subprocess.run(["git", "ls-files", pattern], cwd=ROOT, capture_output=True, text=True, check=True)
+    return [ROOT / line for line in listing.stdout.splitlines() if (ROOT / line).exists()]
+
+
+def imported_rooms(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+    return {name.partition(".")[0] for name in found} & set(MAY_IMPORT)
+
+
+@pytest.mark.parametrize("room", MAY_IMPORT)
+def test_rooms_import_downwards_only(room: str) -> None:
+    files = tracked(f"{room}/*.py")
+    assert files
+    for path in files:
+        assert imported_rooms(path) <= MAY_IMPORT[room] | {room}, path
+
+
+def test_only_its_own_room_knows_mxnet() -> None:
+    for room in MAY_IMPORT:
+        for path in tracked(f"{room}/*.py"):
+            inside = path.is_relative_to(ROOT / "frameworks/mxnet") or path == ROOT / "frameworks/registry.py"
+            code = "\n".join(line.partition("#")[0] for line in path.read_text(encoding="utf-8").splitlines())
+            assert inside or "mxnet" not in code.lower(), path
+
+
+def test_every_room_is_in_the_architecture() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    rooms = {path.relative_to(ROOT).parts[0] for path in tracked("*/*.py")}
+    assert rooms >= set(MAY_IMPORT)
+    assert all(f"{room}/" in text for room in rooms)
+
+
+def test_no_file_names_a_registry() -> None:
+    hosts = ("files." + "pythonhosted", "pypi." + "org/simple", "registry." + "npmjs")
+    for path in tracked("*"):
+        content = path.read_bytes()
+        assert not any(host.encode() in content for host in hosts), path
