@@ -108,7 +108,10 @@ def _builds(options: argparse.Namespace, config: dict[str, str], framework: Fram
             asked = config.get(side, defaults[side])
             log.info("%s: %s, from %s", side, asked, config_path() if side in config else releases.path)
         builds.append(resolve_build(asked, framework, cache))
-    return builds[0], builds[1]
+    control, treatment = builds
+    if control.python != treatment.python:
+        log.warning("Python differs (%s, %s), and may be what a difference is due to", control.python, treatment.python)
+    return control, treatment
 
 
 def _reporters(options: argparse.Namespace, config: dict[str, str]) -> list[Reporter]:
@@ -116,6 +119,8 @@ def _reporters(options: argparse.Namespace, config: dict[str, str]) -> list[Repo
     reporters = chosen_reporters(options, sys.stdout.isatty())
     if not any(isinstance(one, ON_DISK) for one in reporters):
         reporters.append(LocalReporter.from_option(config.get("local_reporter", str(default_reports()))))
+    for one in reporters:
+        one.check()
     return reporters
 
 

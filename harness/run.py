@@ -14,7 +14,7 @@ from harness.host import HostMonitor, host_fingerprint
 from harness.pair import Bench
 from harness.process import base_environment
 from harness.schedule import Findings, Order, Progress, Schedule
-from records import Build, Case, Report, RunError
+from records import Build, Case, Comparison, Report, RunError
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     monitor.sample()
     if findings.broken and not any(findings.samples.values()):
         raise RunError(f"nothing was measured: {findings.stopped}")
-    comparisons = judge(request.cases, findings.samples, findings.failures, looks, request.alpha, order.injected)
+    comparisons = _judge(request, findings, order)
     run = {
         "id": f"{started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}",
         "started": started.isoformat(timespec="seconds"),
@@ -94,6 +94,15 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     }
     host = {**host_fingerprint(), **monitor.summary()}
     return Report(run, request.control, request.treatment, host, comparisons)
+
+
+def _judge(request: RunRequest, findings: Findings, order: Order) -> list[Comparison]:
+    """The verdicts, also for who presses Ctrl-C meanwhile: judging takes a moment, measuring took minutes."""
+    try:
+        return judge(request.cases, findings.samples, findings.failures, order.looks, request.alpha, order.injected)
+    except KeyboardInterrupt as error:
+        findings.stopped, findings.broken = str(error) or "interrupted", True
+        return _judge(request, findings, order)
 
 
 def _summary(findings: Findings) -> dict[str, Any]:

@@ -4,8 +4,11 @@ import hashlib
 import os
 import re
 import secrets
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
+
+from records import UsageError
 
 _LONGEST_PART = 80  # characters; two of them and ".." stay below the 255 bytes of a name
 
@@ -44,6 +47,22 @@ def write_atomically(path: Path, content: bytes, before_replace: Callable[[], No
         aside.unlink(missing_ok=True)
         raise
     _sync_folder(path.parent)
+
+
+def check_folder(directory: Path, option: str) -> None:
+    """Make ``directory`` where it is missing, and see that a file can be written in it.
+
+    Raises:
+        UsageError: it can't; the text names ``option`` and the mend.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=directory):
+            pass
+    except OSError as error:
+        raise UsageError(
+            f"--{option} {directory}: cannot be written ({error.strerror}): give a folder that can be"
+        ) from None
 
 
 def _sync_folder(folder: Path) -> None:

@@ -23,6 +23,13 @@ class Reporter(ABC):
     def from_option(cls, value: str | None) -> Self:
         """The reporter that the option asks for; ``value`` is None for a switch."""
 
+    def check(self) -> None:  # noqa: B027 - most have nothing to check
+        """Find out, before anything is measured, whether reporting can work.
+
+        Raises:
+            UsageError: it can't; the text says why and the mend.
+        """
+
     @abstractmethod
     def report(self, report: Report) -> str | None:
         """Tell of ``report``; return a line for the user (such as a path), or None.

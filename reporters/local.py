@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from records import Report, RunError
-from reporters.atomic import path_part
+from reporters.atomic import check_folder, path_part
 from reporters.base import Reporter
 from reporters.document import REPORT_NAME, write_report
 
@@ -27,7 +27,15 @@ class LocalReporter(Reporter):
     @classmethod
     def from_option(cls, value: str | None) -> Self:
         """The reporter for ``--local_reporter DIR``."""
-        return cls(Path(value or "."))
+        return cls(Path(value or ".").expanduser())
+
+    def check(self) -> None:
+        """See that the folder can be written.
+
+        Raises:
+            UsageError: it can't.
+        """
+        check_folder(self.directory, self.option)
 
     def report(self, report: Report) -> str:
         """Write the report in a new folder and return its path as a line.

@@ -37,7 +37,9 @@ def footer_lines(report: Report, hidden: int, width: int) -> list[Text]:
     lines += _failures(report, width)
     lines += _incidents(report, width)
     if report.run.get("complete") is False:
-        lines += _folded("NOT COMPLETE: the run was interrupted or out of time", width, style="bold yellow")
+        lines += _folded(
+            f"NOT COMPLETE: {printable(str(report.run.get('stopped') or 'stopped early'))}", width, style="bold yellow"
+        )
     outcome = injection(report)
     if outcome is not None:
         lines.append(Text(injection_line(outcome)))

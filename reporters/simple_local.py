@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 from records import Report, RunError, UsageError
-from reporters.atomic import path_part, write_atomically
+from reporters.atomic import check_folder, path_part, write_atomically
 from reporters.base import Reporter
 from reporters.document import REPORT_NAME, read_report, to_bytes
 
@@ -30,7 +30,15 @@ class SimpleLocalReporter(Reporter):
     @classmethod
     def from_option(cls, value: str | None) -> Self:
         """The reporter for ``--simple_local_reporter DIR``."""
-        return cls(Path(value or "."))
+        return cls(Path(value or ".").expanduser())
+
+    def check(self) -> None:
+        """See that the folder can be written.
+
+        Raises:
+            UsageError: it can't.
+        """
+        check_folder(self.directory, self.option)
 
     def report(self, report: Report) -> str:
         """Write the report and return its path as a line; an earlier one becomes ``report-<its run id>.json``.

@@ -63,7 +63,7 @@ def tab_separated(report: Report) -> Iterator[str]:
     for comparison in report.comparisons:
         yield "\t".join(_field(value(comparison)) for value in COLUMNS.values())
     if report.run.get("complete") is False:
-        yield "# not complete: the run was interrupted or out of time"
+        yield f"# not complete: {escaped(str(report.run.get('stopped') or 'stopped early'))}"
     outcome = injection(report)
     if outcome is not None:
         yield f"# {injection_line(outcome)}"

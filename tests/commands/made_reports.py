@@ -7,9 +7,9 @@ from harness.run import RunRequest
 from records import Build, Comparison, Failure, Report, Verdict
 
 
-def comparison(verdict: Verdict, side: str | None = None, number: int = 0) -> Comparison:
+def comparison(verdict: Verdict, side: str | None = None, number: int = 0, kind: str = "crash") -> Comparison:
     """A comparison with that verdict; ``side`` is the one that failed."""
-    failure = None if side is None else Failure(side, "crash", "killed by SIGSEGV")  # type: ignore[arg-type]
+    failure = None if side is None else Failure(side, kind, "killed by SIGSEGV")  # type: ignore[arg-type]
     ratio = None if failure else 1.25
     return Comparison(
         case=f"exp_{number}/forward",

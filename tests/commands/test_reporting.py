@@ -2,9 +2,11 @@
 
 import errno
 import os
+import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import SAME_BUILD, Outcome, only_report
@@ -33,6 +35,7 @@ def no_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
         ([UNCHANGED, comparison("improved", number=1), comparison("inconclusive", number=2)], False, 0),
         ([UNCHANGED, comparison("regressed", number=1)], False, 1),
         ([UNCHANGED, comparison("failed", "treatment", number=1)], False, 1),
+        ([UNCHANGED, comparison("failed", "treatment", kind="killed", number=1)], False, 0),
         ([UNCHANGED, comparison("failed", "control", number=1)], False, 0),
         ([UNCHANGED, comparison("failed", "both", number=1)], False, 0),
         ([comparison("failed", "both"), comparison("failed", "control", number=1)], False, 3),
@@ -87,14 +90,37 @@ def test_the_configs_folder_comes_before_the_default(run: Run, home: Path) -> No
     assert not (home / "state").exists()
 
 
-def test_under_the_table_stands_the_path(run: Run, home: Path) -> None:
+def test_above_the_table_stands_the_path(run: Run, home: Path) -> None:
     outcome = run(*MINIMAL, "--screen_reporter")
-    assert outcome.out.splitlines()[-1].startswith("report: ")
+    assert outcome.out.splitlines()[0].startswith("report: ")
     assert "report: " not in outcome.err
 
 
-def test_a_folder_that_cant_be_written_costs_no_report(run: Run, home: Path) -> None:
+@pytest.mark.parametrize("option", ["--local_reporter", "--simple_local_reporter"])
+def test_a_folder_that_cant_be_written_is_told_before_measuring(
+    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    monkeypatch.setattr(harness, "run_ab", lambda *_: pytest.fail("measured"))
     (home / "file").touch()
+    outcome = run(*MINIMAL, option, str(home / "file" / "reports"))
+    assert outcome.code == 2
+    assert f"{option} {home / 'file' / 'reports'}: cannot be written" in outcome.err
+
+
+def spoil(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """While the run measures, ``folder`` becomes a file."""
+    giving = run_ab_giving(UNCHANGED)
+
+    def run_ab(*arguments: Any) -> Any:
+        shutil.rmtree(folder)
+        folder.touch()
+        return giving(*arguments)
+
+    monkeypatch.setattr(harness, "run_ab", run_ab)
+
+
+def test_a_folder_that_cant_be_written_costs_no_report(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spoil(monkeypatch, home / "file")
     outcome = run(*MINIMAL, "--local_reporter", str(home / "file"), "--simple_screen_reporter")
     assert outcome.code == 3
     assert "unchanged\texp_0/forward" in outcome.out
@@ -104,16 +130,18 @@ def test_a_folder_that_cant_be_written_costs_no_report(run: Run, home: Path) -> 
     assert lines[-1].startswith(f"harness.py: error: --local_reporter failed: cannot write below {home / 'file'}")
 
 
-def test_when_nothing_can_be_written_it_says_so_and_still_prints(run: Run, home: Path) -> None:
-    (home / "state").touch()
+def test_when_nothing_can_be_written_it_says_so_and_still_prints(
+    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spoil(monkeypatch, home / "state")
     outcome = run(*MINIMAL)
     assert outcome.code == 3
     assert "unchanged\texp_0/forward" in outcome.out
     assert str(home / "state") in outcome.err.splitlines()[-1]
 
 
-def test_one_of_two_failing_is_a_failure(run: Run, home: Path) -> None:
-    (home / "file").touch()
+def test_one_of_two_failing_is_a_failure(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spoil(monkeypatch, home / "file")
     reporters = ("--local_reporter", str(home / "file"), "--simple_local_reporter", str(home / "reports"))
     outcome = run(*MINIMAL, *reporters)
     assert outcome.code == 3

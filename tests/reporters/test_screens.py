@@ -173,7 +173,8 @@ def test_of_many_failures_the_rest_is_counted() -> None:
 
 
 def test_an_incomplete_run_says_so() -> None:
-    assert "NOT COMPLETE: the run was interrupted or out of time" in render(samples.report(complete=False))
+    why = "stopped by SIGTERM"
+    assert f"NOT COMPLETE: {why}" in render(samples.report(complete=False, stopped=why))
     assert "NOT COMPLETE" not in render(samples.report())
 
 

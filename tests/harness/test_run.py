@@ -1,0 +1,85 @@
+"""From a request to a report, with the toy framework."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from toy_bench import ADAPTOR, toy_build, toy_case
+
+import harness.run
+from frameworks import Framework
+from harness.run import RunRequest, run_ab
+from records import Case, RunError
+
+
+class Toy(Framework):
+    """Needs nothing, and behaves in a fork."""
+
+    name = "toy"
+    import_name = "toy"
+    namespaces: Mapping[str, tuple[str, ...]] = {}  # noqa: RUF012 - a constant
+    not_operators = ()
+
+    @property
+    def adaptor(self) -> Path:
+        return ADAPTOR
+
+    def environment(self, threads: int) -> Mapping[str, str]:
+        return {"TOY_THREADS": str(threads)}
+
+    def can_fork(self, threads: int, context: str) -> bool:
+        return True
+
+
+def request(*cases: Case, max_rounds: int = 3, **environment: str) -> RunRequest:
+    return RunRequest(
+        framework=Toy(),
+        control=toy_build("control", **environment),
+        treatment=toy_build("treatment", **environment),
+        cases=cases,
+        seed=11,
+        alpha=0.05,
+        threads=1,
+        max_rounds=max_rounds,
+        time_budget=None,
+        inject=0.0,
+        labels={"spec": "toy"},
+    )
+
+
+def test_the_report_tells_what_was_asked_and_done() -> None:
+    report = run_ab(request(replace(toy_case("a"), threshold=0.5), toy_case("bad", "refuse")))
+    assert [one.case for one in report.comparisons] == ["a", "bad"]
+    assert report.comparisons[0].verdict in ("unchanged", "inconclusive")
+    assert report.comparisons[1].failure is not None
+    run = report.run
+    assert (run["seed"], run["spec"], run["framework"], run["inject"]) == (11, "toy", "toy", None)
+    assert run["environment"]["TOY_THREADS"] == "1"
+    assert run["environment"]["MALLOC_TRIM_THRESHOLD_"]
+    assert (run["complete"], run["broken"], run["stopped"]) == (True, False, None)
+    assert run["rounds"] >= report.comparisons[0].rounds
+    assert 0 < run["timed_s"] < run["wall_s"]
+    assert report.host["during"] is not None
+
+
+def test_when_nothing_was_measured_there_is_no_report() -> None:
+    with pytest.raises(RunError, match=r"nothing was measured.*no such library"):
+        run_ab(request(toy_case("a"), TOY_IMPORT="dies"))
+
+
+def test_ctrl_c_while_judging_costs_no_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = harness.run.judge
+    calls: list[int] = []
+
+    def judge(*arguments: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 1:
+            raise KeyboardInterrupt("stopped by SIGINT")
+        return original(*arguments)
+
+    monkeypatch.setattr(harness.run, "judge", judge)
+    report = run_ab(request(toy_case("a")))
+    assert report.comparisons[0].rounds >= 1
+    assert (report.run["broken"], report.run["stopped"]) == (True, "stopped by SIGINT")
