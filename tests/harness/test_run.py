@@ -19,7 +19,7 @@ class Toy(Framework):
 
     name = "toy"
     import_name = "toy"
-    namespaces: Mapping[str, tuple[str, ...]] = {}  # noqa: RUF012 - a constant
+    namespaces: Mapping[str, tuple[str, ...]] = {}
     not_operators = ()
 
     @property
