@@ -25,8 +25,8 @@ class MXNet(Framework):
     def environment(self, threads: int) -> Mapping[str, str]:
         """Threads, engine and operator tuning.
 
-        The threaded engine is what users run, and processes differ less under it than under the naive one
-        (benchmarks/noise.py; docs/acceptance.md has the figures).  Operator tuning measures at import, so that
+        The threaded engine is what users run; the naive one is no quieter on the whole, and much louder for softmax
+        (docs/acceptance.md).  Operator tuning measures at import, so that
         processes of one build would differ in what they run: it is off.
         """
         count = str(threads)
