@@ -20,11 +20,10 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from driver.builds import BuildCache, resolve_build  # noqa: E402
-from frameworks import get_framework  # noqa: E402
+from frameworks import get_framework, worker_environment  # noqa: E402
 from harness.blocks import CaseRequest  # noqa: E402
 from harness.cpus import plan_cpus  # noqa: E402
 from harness.pair import Bench, Round, RoundResult, run_round  # noqa: E402
-from harness.process import base_environment  # noqa: E402
 from harness.specs import expand_cases, find_spec, load_spec  # noqa: E402
 
 
@@ -45,7 +44,7 @@ def main() -> None:
     spec = load_spec(find_spec(options.spec))
     framework = get_framework(spec.framework)
     build = resolve_build(options.build, framework, BuildCache())
-    environment = {**base_environment(), **framework.environment(1)}
+    environment = {**worker_environment(), **framework.environment(1)}
     bench = Bench({"control": build, "treatment": build}, framework.adaptor, environment, plan_cpus(1))
     requests = [CaseRequest(case, 1) for case in expand_cases(spec)]
     coin = random.Random(1)

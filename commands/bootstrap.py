@@ -14,14 +14,18 @@ def enter():
     Another environment's packages may be of other versions: .venv comes first.
     """
     inside = os.path.realpath(sys.prefix) == os.path.realpath(ENVIRONMENT)
+    entered = os.environ.pop("OPDUEL_ENTERED", None)  # a damaged .venv must not be entered for ever
+    redirected = "PYTHONPATH" in os.environ  # meant for a framework; its packages must not stand before ours
     interpreter = os.path.join(ENVIRONMENT, "bin", "python")
-    if os.access(interpreter, os.X_OK) and not inside:
+    if os.access(interpreter, os.X_OK) and not entered and (redirected or not inside):
         sys.stdout.flush()
+        environment = dict(os.environ, OPDUEL_ENTERED="1")
+        environment.pop("PYTHONPATH", None)
         try:
-            os.execv(interpreter, [interpreter, *sys.argv])
+            os.execve(interpreter, [interpreter, *sys.argv], environment)
         except OSError:  # made on another machine, say
             pass
-    elif sys.version_info[:2] >= (3, 11) and all(map(importable, NEEDED)):
+    elif (inside or not entered) and sys.version_info[:2] >= (3, 11) and all(map(importable, NEEDED)):
         return
     sys.stderr.write("opduel: its environment is missing or incomplete; make it with: " + mend() + "\n")
     raise SystemExit(2)

@@ -93,6 +93,8 @@ def _cases(options: argparse.Namespace, spec: Spec) -> list[Case]:
         cases = select_cases(cases, options.operators)
     if options.timeout is not None:
         cases = [dataclasses.replace(case, timeout_s=options.timeout) for case in cases]
+    if options.inject and len(cases) < 2:
+        raise UsageError("--inject slows one case of two: give it two cases or more")
     return cases
 
 
@@ -156,6 +158,8 @@ def _broken_by_treatment(one: Comparison) -> bool:
 
 def exit_code(report: Report) -> int:
     """What the run came to."""
-    if report.run["broken"] or all(one.failure for one in report.comparisons):
+    if report.run["broken"]:
         return INCOMPLETE
-    return REGRESSED if any(map(_broken_by_treatment, report.comparisons)) or report.count("regressed") else DONE
+    if report.count("regressed") or any(map(_broken_by_treatment, report.comparisons)):
+        return REGRESSED
+    return INCOMPLETE if all(one.failure for one in report.comparisons) else DONE

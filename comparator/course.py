@@ -50,7 +50,7 @@ def follow(case: Case, values: dict[Stage, Values], prior: Prior, looks: Looks, 
 
     On the screen the first look that shows it unchanged clears it, and the first that finds a change (p against no
     change below the suspect level) makes it a suspect: from then on only its own samples count, which are fresh,
-    so that neither being picked nor what other cases left behind in a shared process can mislead.
+    so that being picked for what they looked like can't mislead.
     ``closing`` says that no more samples will come (see ``Looks.closing``).
     """
     screen = _Stage(case, values, "screen", prior, looks, alpha)

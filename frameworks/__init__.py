@@ -1,6 +1,7 @@
 """What a framework is to opduel; the registry finds one by name."""
 
 from frameworks.base import Framework
+from frameworks.environment import worker_environment
 from frameworks.registry import framework_names, get_framework
 
-__all__ = ["Framework", "framework_names", "get_framework"]
+__all__ = ["Framework", "framework_names", "get_framework", "worker_environment"]

@@ -7,6 +7,7 @@ neither side is always first.  Every block begins with discarded calls, whether 
 import math
 import random
 import statistics
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +20,7 @@ BLOCK_NS = 2_500_000  # timed calls of one block
 DISCARD_NS = 300_000  # calls that warm the caches after a switch
 INNER_NS = 5_000  # shortest timed region: reading the clock costs some 50 ns
 CASE_NS = 400_000_000  # slow calls get fewer quads, to stay near this much timed work a case
-QUADS = {"screen": 6, "own": 12}  # a pair of its own has paid its start for one case alone: measure longer
+QUADS = {"screen": 6, "own": 12}  # few cases are left by then: measure longer
 MAX_LOPSIDED = 2.0  # beyond this ratio the sides' blocks hold different numbers of calls
 
 Pair = dict[Side, Worker]
@@ -57,7 +58,7 @@ def plan_blocks(call_ns: dict[Side, float], stage: Stage) -> BlockPlan:
 
 @dataclass(frozen=True)
 class CaseRequest:
-    """What the worker needs to prepare a case: the same for both sides but for ``inject``."""
+    """What the worker needs to prepare a case: the same for both sides, but for which one an injection slows."""
 
     case: Case
     seed: int
@@ -74,18 +75,25 @@ class CaseRequest:
             "dtype": case.dtype,
             "context": case.context,
         }
-        inject = self.inject if side == "treatment" else 0.0
-        return {"op": "prepare", "case": description, "seed": self.seed, "inject": inject}
+        # Both sides calibrate the injected work, so that both have made the same calls; only one is slowed by it.
+        slow = side == "treatment"
+        return {"op": "prepare", "case": description, "seed": self.seed, "inject": self.inject, "slow": slow}
 
 
-def measure_blocks(pair: Pair, case: Case, plan: BlockPlan, coin: random.Random) -> dict[Side, list[list[float]]]:
+def measure_blocks(
+    pair: Pair, case: Case, plan: BlockPlan, coin: random.Random, deadline: float = math.inf
+) -> dict[Side, list[list[float]]]:
     """Run the plan's quads; returns, per side, two blocks a quad in order, each a list of ns a call.
+
+    After ``deadline`` (of the monotonic clock) no further quad is begun.
 
     Raises:
         WorkerLostError, CaseRefusedError: as ``Worker.ask``.
     """
     blocks: dict[Side, list[list[float]]] = {side: [] for side in SIDES}
-    for _ in range(plan.quads):
+    for number in range(plan.quads):
+        if number and time.monotonic() >= deadline:
+            break
         first, second = coin.sample(SIDES, 2)
         for side in (first, second, second, first):
             request = {
@@ -94,13 +102,17 @@ def measure_blocks(pair: Pair, case: Case, plan: BlockPlan, coin: random.Random)
                 "calls": plan.calls[side],
                 "inner": plan.inner,
             }
-            blocks[side].append(pair[side].ask(request, case.timeout_s)["ns"])
+            blocks[side].append(pair[side].ask(request, time_left(case, deadline))["ns"])
     return blocks
 
 
+def time_left(case: Case, deadline: float) -> float:
+    """Seconds that one request of the case may take: its own timeout, or less when the run ends before."""
+    return max(0.001, min(case.timeout_s, deadline - time.monotonic()))
+
+
 def lower_quartile(values: Sequence[float]) -> float:
-    """The order statistic a quarter of the way up: what a call costs when nothing disturbs it (see facts in
-    docs/statistics.md: means move 2-8 % between processes, quartiles 0.5-3 %)."""
+    """The order statistic a quarter of the way up: what a call costs when nothing disturbs it."""
     return sorted(values)[len(values) // 4]
 
 
@@ -122,6 +134,6 @@ def summarise(
         control=math.exp(statistics.median(log_values["control"])),
         treatment=math.exp(statistics.median(log_values["treatment"])),
         log_ratio=statistics.median(differences),
-        blocks=2 * plan.quads,
-        calls=2 * plan.quads * plan.inner * min(plan.calls.values()),
+        blocks=len(log_values["control"]),
+        calls=len(log_values["control"]) * plan.inner * min(plan.calls.values()),
     )

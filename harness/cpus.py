@@ -1,6 +1,8 @@
 """Which processors measure, which start workers: the same for both sides, on one memory node."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,14 +13,16 @@ _NODES = Path("/sys/devices/system/node")
 
 @dataclass(frozen=True)
 class CpuPlan:
-    """``measure``: where both sides' timed calls run. ``start``: where workers import the framework."""
+    """``measure``: where both sides' timed calls run. ``start``: where workers import the framework. ``control``: where
+    the controller runs, apart from the measuring ones if there are others."""
 
     measure: frozenset[int]
     start: frozenset[int]
+    control: frozenset[int]
 
 
 def plan_cpus(threads: int) -> CpuPlan:
-    """The last ``threads`` processors that this process may use measure; the first is left to the controller.
+    """The last ``threads`` processors that this process may use measure; the others are left to the controller.
 
     Workers start on all allowed processors of the measuring ones' memory node, so that what they allocate while
     importing is as near as what they allocate while measuring.
@@ -31,7 +35,18 @@ def plan_cpus(threads: int) -> CpuPlan:
         raise UsageError(f"--threads {threads}: this process may use {len(allowed)} processors; ask for at most that")
     measure = frozenset(allowed[-threads:])
     start = measure | (frozenset(allowed) & _same_node(measure))
-    return CpuPlan(measure, start)
+    return CpuPlan(measure, start, (frozenset(allowed) - measure) or measure)
+
+
+@contextmanager
+def controller_on(plan: CpuPlan) -> Iterator[None]:
+    """Within it this thread, and those that it starts, keep off the measuring processors."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, plan.control)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def _same_node(cpus: frozenset[int]) -> frozenset[int]:

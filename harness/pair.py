@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from harness.blocks import CaseRequest, Pair, measure_blocks, plan_blocks, summarise
+from harness.blocks import CaseRequest, Pair, measure_blocks, plan_blocks, summarise, time_left
 from harness.cpus import CpuPlan
 from harness.process import CaseLostError, CaseRefusedError, Worker, WorkerLostError
 from records import Build, Failure, PairSample, Stage
@@ -42,6 +42,7 @@ class RoundResult:
     lost_worker: Failure | None = None
     unmeasured: list[CaseRequest] = field(default_factory=list)
     timed_s: float = 0.0
+    start_s: float = 0.0  # until both sides were ready
     wall_s: float = 0.0
 
 
@@ -74,6 +75,7 @@ def run_round(bench: Bench, plan: Round, coin: random.Random, result: RoundResul
     with ExitStack() as stack:
         try:
             pair = _start_pair(bench, stack, coin)
+            result.start_s = time.monotonic() - began
             while result.unmeasured and time.monotonic() < plan.deadline:
                 _measure_case(pair, result.unmeasured.pop(0), plan, coin, result)
         except WorkerLostError as error:
@@ -94,7 +96,7 @@ def _start_pair(bench: Bench, stack: ExitStack, coin: random.Random) -> Pair:
         pair[side] = stack.enter_context(worker)
     for side in coin.sample(SIDES, 2):
         pair[side].wait_ready()
-    for side in SIDES:  # on which every timed call runs, on either side
+    for side in coin.sample(SIDES, 2):  # every timed call runs there, on either side
         pair[side].pin(bench.cpus.measure)
     return pair
 
@@ -107,24 +109,26 @@ def _measure_case(pair: Pair, request: CaseRequest, plan: Round, coin: random.Ra
     """
     case = request.case
     try:
-        call_ns = _prepare(pair, request, plan.fork, coin)
+        call_ns = _prepare(pair, request, plan, coin)
         sizes = plan_blocks(call_ns, plan.stage)
-        blocks = measure_blocks(pair, case, sizes, coin)
+        blocks = measure_blocks(pair, case, sizes, coin, plan.deadline)
     except CaseRefusedError as error:
         result.refused[case.id] = error.failure
-    except CaseLostError as error:
-        result.lost[case.id] = error.failure
-    except WorkerLostError as error:
-        result.lost[case.id] = error.failure
-        raise
+    except (CaseLostError, WorkerLostError) as error:
+        if error.failure.kind == "timeout" and time.monotonic() >= plan.deadline:
+            result.unmeasured.append(request)  # the run's time was up, not the case's
+        else:
+            result.lost[case.id] = error.failure
+        if isinstance(error, WorkerLostError):
+            raise
     else:
         result.samples.append(summarise(blocks, sizes, case, plan.stage, plan.number))
         result.timed_s += 1e-9 * sizes.inner * sum(sum(map(sum, blocks[side])) for side in SIDES)
-    for side in SIDES:
+    for side in coin.sample(SIDES, 2):
         pair[side].end()
 
 
-def _prepare(pair: Pair, request: CaseRequest, fork: bool, coin: random.Random) -> dict[Side, float]:
+def _prepare(pair: Pair, request: CaseRequest, plan: Round, coin: random.Random) -> dict[Side, float]:
     """Prepare both sides, in random order; returns ns a call of each.
 
     When one side fails, the other is still asked: "both" is worth knowing.
@@ -137,8 +141,9 @@ def _prepare(pair: Pair, request: CaseRequest, fork: bool, coin: random.Random) 
     errors: dict[Side, CaseRefusedError | CaseLostError] = {}
     for side in coin.sample(SIDES, 2):
         try:
-            pair[side].begin(fork)
-            call_ns[side] = pair[side].ask(request.message(side), request.case.timeout_s)["call_ns"]
+            pair[side].begin(plan.fork)
+            timeout_s = time_left(request.case, plan.deadline)
+            call_ns[side] = pair[side].ask(request.message(side), timeout_s)["call_ns"]
         except (CaseRefusedError, CaseLostError) as error:
             errors[side] = error
     if not errors:

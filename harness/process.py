@@ -66,43 +66,48 @@ class Worker:
         """Start it, without waiting for it to be ready.
 
         ``environment`` is the whole environment that it gets; ``cpus`` those that it may use.
+
+        Raises:
+            WorkerLostError: it could not even be started.
         """
         self.side: Side = side
-        self._output = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the worker
         self._oom_kills = out_of_memory_kills()
-        request_read, request_write = os.pipe()
-        answer_read, answer_write = os.pipe()
-        self._process = subprocess.Popen(
-            [
-                build.interpreter,
-                str(WORKER),
-                "--adaptor",
-                str(adaptor),
-                "--read_fd",
-                str(request_read),
-                "--write_fd",
-                str(answer_write),
-            ],
-            stdin=subprocess.DEVNULL,
-            stdout=self._output,
-            stderr=subprocess.STDOUT,
-            env={**environment, **build.environment},
-            pass_fds=(request_read, answer_write),
-            start_new_session=True,
-            cwd=tempfile.gettempdir(),
-        )
-        os.close(request_read)
-        os.close(answer_write)
+        with contextlib.ExitStack() as ends:  # closed in any case: the worker's ends of the pipes
+            try:
+                self._start(build, adaptor, environment, ends)
+            except OSError as error:
+                reason = f"could not be started ({error.strerror or error}): {build.interpreter}"
+                raise WorkerLostError(Failure(side, "start", reason)) from None
         with contextlib.suppress(OSError):
             os.sched_setaffinity(self._process.pid, cpus)
-        self._requests = request_write
-        self._answers = answer_read
         self._words_from = 0
         self._begun = False
         self._buffer = b""
         self._child: int | None = None  # the process that measures the case in progress, if not the worker's own
         self._selector = selectors.DefaultSelector()
-        self._selector.register(answer_read, selectors.EVENT_READ)
+        self._selector.register(self._answers, selectors.EVENT_READ)
+
+    def _start(self, build: Build, adaptor: Path, environment: Mapping[str, str], ends: contextlib.ExitStack) -> None:
+        with contextlib.ExitStack() as kept:  # closed unless all goes well: our own ends
+            self._output = kept.enter_context(tempfile.TemporaryFile())
+            request_read, self._requests = os.pipe()
+            ends.callback(os.close, request_read)
+            kept.callback(os.close, self._requests)
+            self._answers, answer_write = os.pipe()
+            ends.callback(os.close, answer_write)
+            kept.callback(os.close, self._answers)
+            descriptors = ["--read_fd", str(request_read), "--write_fd", str(answer_write)]
+            self._process = subprocess.Popen(
+                [build.interpreter, str(WORKER), "--adaptor", str(adaptor), *descriptors],
+                stdin=subprocess.DEVNULL,
+                stdout=self._output,
+                stderr=subprocess.STDOUT,
+                env={**environment, **build.environment},
+                pass_fds=(request_read, answer_write),
+                start_new_session=True,
+                cwd=tempfile.gettempdir(),
+            )
+            kept.pop_all()
 
     def __enter__(self) -> "Worker":
         return self
@@ -139,6 +144,7 @@ class Worker:
             CaseLostError, WorkerLostError: the child or the worker died or hung.
         """
         self._words_from = os.fstat(self._output.fileno()).st_size
+        self._oom_kills = out_of_memory_kills()
         self._send({"op": "begin", "fork": fork})
         child = int(self._answer(STEP_TIMEOUT_S, "beginning a case")["pid"])
         self._child = child if fork else None
@@ -263,7 +269,8 @@ class Worker:
                 return Failure(self.side, "out-of-memory", "killed by the kernel: out of memory", words)
             return Failure(self.side, "killed", "killed by SIGKILL (by hand, or a memory limit)", words)
         if code < 0:
-            return Failure(self.side, "crash", f"killed by {signal.Signals(-code).name}", words)
+            name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+            return Failure(self.side, "crash", f"killed by {name}", words)
         # Frameworks that catch SIGSEGV print it and exit with a code of their own.
         fatal = _FATAL.findall(words)
         said = f", having printed {fatal[-1]!r}" if fatal else ""
@@ -272,23 +279,3 @@ class Worker:
     def _lost(self, failure: Failure) -> WorkerLostError:
         self.close()
         return WorkerLostError(failure)
-
-
-def base_environment() -> dict[str, str]:
-    """What every worker's environment starts from: little of the user's own, and the same for both sides.
-
-    glibc's malloc is kept from giving freed blocks back to the kernel, which makes some processes ten times
-    slower than others.  33554432 is the largest threshold that glibc accepts (half of HEAP_MAX_SIZE).
-    """
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LD_LIBRARY_PATH", "TMPDIR") if name in os.environ}
-    return {
-        **kept,
-        **{name: value for name, value in os.environ.items() if name.startswith(("CUDA_", "NVIDIA_"))},
-        "LC_ALL": "C.UTF-8",
-        "PYTHONHASHSEED": "0",
-        "PYTHONNOUSERSITE": "1",
-        "PYTHONIOENCODING": "utf-8",
-        "MALLOC_MMAP_THRESHOLD_": "33554432",
-        "MALLOC_TRIM_THRESHOLD_": "17179869184",
-        "MALLOC_TOP_PAD_": "67108864",
-    }

@@ -8,11 +8,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from comparator import judge, plan_looks
-from frameworks import Framework
-from harness.cpus import plan_cpus
+from frameworks import Framework, worker_environment
+from harness.cpus import controller_on, plan_cpus
 from harness.host import HostMonitor, host_fingerprint
 from harness.pair import Bench
-from harness.process import base_environment
 from harness.schedule import Findings, Order, Progress, Schedule
 from records import Build, Case, Comparison, Report, RunError
 
@@ -49,7 +48,7 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
         RunError: nothing at all could be measured.
     """
     cpus = plan_cpus(request.threads)
-    environment = {**base_environment(), **request.framework.environment(request.threads)}
+    environment = {**worker_environment(), **request.framework.environment(request.threads)}
     builds = {"control": request.control, "treatment": request.treatment}
     bench = Bench(builds, request.framework.adaptor, environment, cpus)  # type: ignore[arg-type]
     looks = plan_looks(request.max_rounds)
@@ -69,8 +68,10 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
         monitor.sample()
         on_progress(progress)
 
+    fingerprint = host_fingerprint()
     started = datetime.now(UTC)
-    findings = Schedule(bench, order, tell).run()
+    with controller_on(cpus):
+        findings = Schedule(bench, order, tell).run()
     monitor.sample()
     if findings.broken and not any(findings.samples.values()):
         raise RunError(f"nothing was measured: {findings.stopped}")
@@ -92,7 +93,7 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
         "cpus": {"measure": sorted(cpus.measure), "start": sorted(cpus.start)},
         **_summary(findings),
     }
-    host = {**host_fingerprint(), **monitor.summary()}
+    host = {**fingerprint, **monitor.summary()}
     return Report(run, request.control, request.treatment, host, comparisons)
 
 

@@ -34,8 +34,13 @@ class Order:
 
     @property
     def injected(self) -> frozenset[str]:
-        """The ids of the cases that are slowed on purpose: every second one."""
-        return frozenset(case.id for case in self.cases[1::2]) if self.inject else frozenset()
+        """The ids of the cases that are slowed on purpose: of the first two one, of the next two one, and so on.
+
+        Which one is drawn from the seed: forward and backward cases often take turns in a spec.
+        """
+        coin = random.Random(f"inject {self.seed}")
+        pairs = zip(self.cases[::2], self.cases[1::2], strict=False)
+        return frozenset(coin.choice(pair).id for pair in pairs) if self.inject else frozenset()
 
 
 @dataclass(frozen=True)
@@ -89,6 +94,7 @@ class Schedule:
         self._began = time.monotonic()
         self._lost: Counter[str] = Counter()  # processes that each case has cost
         self._failed_starts = 0
+        self._start_s = 0.0  # what starting a pair took lately
         self._case_s = 0.0  # what a case took lately, its share of the pair's start included
 
     def run(self) -> Findings:
@@ -102,10 +108,15 @@ class Schedule:
         except _OutOfTime:
             self.findings.stopped = f"the time budget of {self._order.time_budget:g} s was spent"
         except (KeyboardInterrupt, RunError) as error:
-            self.findings.stopped = str(error) or "interrupted"
-            self.findings.broken = True
+            self._break(str(error) or "interrupted")
+        except Exception as error:  # a fault of ours, or of the machine, must not cost what was measured
+            self._break(f"{type(error).__name__}: {' '.join(str(error).split())}")
         self.findings.wall_s = self._elapsed()
         return self.findings
+
+    def _break(self, reason: str) -> None:
+        self.findings.stopped = reason
+        self.findings.broken = True
 
     def standings(self) -> Mapping[str, Standing]:
         """Where every case stands."""
@@ -154,14 +165,14 @@ class Schedule:
         for case_id, failure in result.lost.items():
             self._absorb_loss(case_id, failure, plan.number)
         if result.samples:
+            self._start_s = result.start_s
             self._case_s = result.wall_s / len(result.samples)
-        if len(result.unmeasured) < len(plan.requests) or result.lost_worker is None:
-            self._failed_starts = 0
-        elif result.lost_worker:
-            self._failed_starts += 1
+        if result.lost_worker and not result.lost:
             findings.incidents.append(Incident(plan.number, None, result.lost_worker, "a fresh pair was started"))
-            if self._failed_starts >= FAILED_STARTS:
-                self._give_up(result.lost_worker)
+        started = result.lost_worker is None or len(result.unmeasured) < len(plan.requests)
+        self._failed_starts = 0 if started else self._failed_starts + 1
+        if result.lost_worker and self._failed_starts >= FAILED_STARTS:
+            self._give_up(result.lost_worker)
 
     def _absorb_loss(self, case_id: str, failure: Failure, number: int) -> None:
         findings = self.findings
@@ -188,8 +199,8 @@ class Schedule:
         return float("inf") if budget is None else self._began + budget
 
     def _check_time(self) -> None:
-        """No pair is started that would come too late to measure anything; but the first one always is."""
-        if self.findings.rounds and time.monotonic() + self._case_s >= self._deadline():
+        """No pair is started that would come too late to measure anything; the first one is started in any case."""
+        if self.findings.rounds and time.monotonic() + self._start_s + self._case_s >= self._deadline():
             raise _OutOfTime
 
     def _tell(self) -> None:

@@ -35,7 +35,7 @@ class Failure:
     """Why a case could not be measured.
 
     ``kind`` is one of "error" (the framework raised), "missing" (no such operator in that build), "crash",
-    "timeout", "killed" (SIGKILL from outside), "out-of-memory".
+    "timeout", "killed" (SIGKILL from outside), "out-of-memory", "start" (the process could not even be started).
     """
 
     side: Literal["control", "treatment", "both"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from driver.builds.process import run
-from frameworks import Framework
+from frameworks import Framework, worker_environment
 from records import OpduelError
 
 _INSIDE = Path(__file__).with_name("inside.py")
@@ -39,10 +39,10 @@ def probe(interpreter: Path, framework: Framework, inherit: Sequence[int] = ()) 
     Raises:
         ProbeError: it does not run, does not import the framework, or answers something else.
     """
-    environment = framework.environment(1)
+    environment = {**worker_environment(), **framework.environment(1)}  # what a worker sees, the probe is to see
     command = [str(interpreter), str(_INSIDE), framework.import_name]
     try:
-        outcome = run(command, timeout=TIMEOUT_S, environment=environment, inherit=inherit)
+        outcome = run(command, timeout=TIMEOUT_S, whole_environment=environment, inherit=inherit)
     except OSError as error:
         raise ProbeError(f"can't be started ({error.strerror})") from None
     if not outcome.ok:

@@ -61,13 +61,15 @@ def run(
     *,
     timeout: float,
     environment: Mapping[str, str] | None = None,
+    whole_environment: Mapping[str, str] | None = None,
     directory: Path | None = None,
     inherit: Sequence[int] = (),
 ) -> Outcome:
     """Run ``command`` to its end, for ``timeout`` seconds at most, without input.
 
-    It inherits the file descriptors ``inherit``: a lock that is held through one of them lasts until the program
-    has ended too, even if this process is killed.
+    ``environment`` is added to a cleaned copy of our own; ``whole_environment`` takes the place of both.  The program
+    inherits the file descriptors ``inherit``: a lock that is held through one of them lasts until it has ended too,
+    even if this process is killed.
 
     Raises:
         OSError: it can't be started.
@@ -78,7 +80,7 @@ def run(
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=timeout,
-            env=clean_environment(environment),
+            env=clean_environment(environment) if whole_environment is None else dict(whole_environment),
             cwd=directory,
             pass_fds=tuple(inherit),
             check=False,

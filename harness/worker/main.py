@@ -9,7 +9,7 @@ the child speaks over the same descriptors until it ends, and then the parent te
 
 Requests and answers:
     {"op": "begin", "fork": bool}                                  -> {"pid": int}
-    {"op": "prepare", "case": {...}, "seed": int, "inject": share} -> {"call_ns": ns, "spins": int}
+    {"op": "prepare", "case": {...}, "seed": int, "inject": share, "slow": bool} -> {"call_ns": ns, "spins": int}
     {"op": "block", "discard": int, "calls": int, "inner": int}    -> {"ns": [ns a call, ...]}
     {"op": "end"}                                                  -> {"ended": exit code, -N for signal N}
     {"op": "pin", "cpus": [int, ...]}                              -> {}
@@ -125,12 +125,13 @@ class Session:
         self.call = None
         self.spins = 0
 
-    def prepare(self, case, seed, inject):
+    def prepare(self, case, seed, inject, slow):
         self.call = None
         gc.collect()
         self.call = self.adaptor.make_call(case, seed)
         call_ns = warm_up(self.call)
-        self.spins = spins_for(self.call, call_ns, inject) if inject else 0
+        spins = spins_for(self.call, call_ns, inject) if inject else 0
+        self.spins = spins if slow else 0
         return {"call_ns": call_ns, "spins": self.spins}
 
     def block(self, discard, calls, inner):

@@ -51,9 +51,9 @@ def test_an_error_is_one_line_and_its_exit_code(
     assert capsys.readouterr() == ("", line)
 
 
-def test_a_bug_is_not_hidden() -> None:
-    with pytest.raises(ZeroDivisionError):
-        command(raising(ZeroDivisionError()))
+def test_a_bug_is_told_and_is_no_regression(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(raising(ZeroDivisionError("by\nzero"))) == INCOMPLETE
+    assert capsys.readouterr().err == "do.py: internal error: ZeroDivisionError: by zero\n"
 
 
 @NUMBERS

@@ -72,15 +72,13 @@ def test_the_report_tells_how_the_run_went(finished: Finished) -> None:
 
 
 def test_a_regression_ends_in_1_and_the_injection_is_accounted_for(finished: Finished, home: Path) -> None:
-    # 3 pairs for the screen and 3 for the suspect find what nearly doubles the time, whatever else runs here.
-    options = ["--inject", "95%", "--threshold", "20%", "--max_rounds", "3", "--seed", "5", "--screen_reporter"]
+    options = ["--inject", "95%", "--threshold", "20%", "--seed", "5", "--screen_reporter"]
     reporter = ["--simple_local_reporter", str(home / "reports")]
     outcome = run_process([sys.executable, HARNESS, "-b", write_spec(home), *SAME_BUILD, *options, *reporter])
     assert outcome.code == 1, outcome.out + outcome.err
     document = only_report(home / "reports")
-    assert [one["injected"] for one in document["comparisons"]] == [False, True]
-    assert document["comparisons"][1]["verdict"] == "regressed"
-    assert document["comparisons"][0]["verdict"] != "regressed"
+    assert sorted(one["injected"] for one in document["comparisons"]) == [False, True]
+    assert all((one["verdict"] == "regressed") == one["injected"] for one in document["comparisons"])
     assert (document["run"]["seed"], document["run"]["inject"]) == (5, 0.95)
     assert "injected +95 %: found 1 of 1, missed 0; false alarms 0 of 1" in outcome.out
 

@@ -39,7 +39,7 @@ def no_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
         ([UNCHANGED, comparison("failed", "control", number=1)], False, 0),
         ([UNCHANGED, comparison("failed", "both", number=1)], False, 0),
         ([comparison("failed", "both"), comparison("failed", "control", number=1)], False, 3),
-        ([comparison("failed", "treatment")], False, 3),
+        ([comparison("failed", "treatment")], False, 1),
         ([UNCHANGED, comparison("regressed", number=1)], True, 3),
     ],
 )

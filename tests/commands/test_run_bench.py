@@ -162,4 +162,4 @@ def test_from_the_first_question_to_a_report(environment: dict[str, str], home: 
     assert [document[side]["requested"] for side in ("control", "treatment")] == [RELEASE, RELEASE]
     assert document["run"]["command"] == ["harness.py", *arguments]
     table, path = outcome.err.index("exp_0/forward"), outcome.err.index(f"report: {home / 'reports'}")
-    assert table < path
+    assert path < table

@@ -1,6 +1,7 @@
 """A tiny framework with releases of its own, in a local package index: real wheels, real uv, no network."""
 
 import logging
+import os
 import sys
 import zipfile
 from collections.abc import Mapping
@@ -50,7 +51,12 @@ class Toy(Framework):
         return self._specifications / "adaptor.py"
 
     def environment(self, threads: int) -> Mapping[str, str]:
-        return {"TOY_THREADS": str(threads)}
+        """What tests tell the toy by our own environment goes along: the probe gets nothing else of it."""
+        passed_on = {name: value for name, value in os.environ.items() if name.startswith("TOY_")}
+        return {"TOY_THREADS": str(threads), **passed_on}
+
+    def can_fork(self, threads: int, context: str) -> bool:
+        return True
 
 
 def write_releases(folder: Path, text: str = RELEASES) -> Toy:

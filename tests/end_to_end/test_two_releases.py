@@ -1,5 +1,6 @@
 """The whole product on real MXNet: what is found, what fails, what a killed worker costs."""
 
+import contextlib
 import csv
 import json
 import os
@@ -112,36 +113,31 @@ def test_failures_name_their_side_and_the_rest_goes_on(tmp_path: Path, mxnet_1_5
     assert {incident["case_id"] for incident in report["run"]["incidents"]} == {"no_groups/forward"}
 
 
-def workers_of(pid: int) -> list[psutil.Process]:
-    children = psutil.Process(pid).children(recursive=True)
-    return [child for child in children if any(part.endswith("worker/main.py") for part in child.cmdline())]
-
-
 def test_kill_9_of_a_worker_in_mid_run(tmp_path: Path, mxnet_1_9: Build) -> None:
+    """Only a sample is lost, and it is told. A kill that finds its victim at its end hits nothing: then once more."""
     release = "mxnet==1.9.1"
     arguments = ["-b", "smoke", "--operators", "dot", "--operators", "exp", "--threshold", "50%"]
-    process = harness(tmp_path, *arguments, "--control", release, "--treatment", release)
-    killed = kill_one_that_measures(process)
-    report, _ = finish(process, tmp_path, code=0)
-    assert killed
-    incidents = report["run"]["incidents"]
-    assert len(incidents) == 1
-    assert incidents[0]["failure"]["kind"] == "killed"
+    for attempt in range(5):
+        folder = tmp_path / str(attempt)
+        process = harness(folder, *arguments, "--control", release, "--treatment", release)
+        kill_one_that_measures(process)
+        report, _ = finish(process, folder, code=0)
+        if report["run"]["incidents"]:
+            break
+    (incident,) = report["run"]["incidents"]
+    assert incident["failure"]["kind"] == "killed"
     assert set(verdicts(report).values()) == {"unchanged"}
     assert report["run"]["complete"] is True
 
 
-def kill_one_that_measures(process: subprocess.Popen[str]) -> bool:
-    """Kill a worker that has imported MXNet and used a little more CPU since."""
+def kill_one_that_measures(process: subprocess.Popen[str]) -> None:
+    """Kill a forked child: it lives for one case."""
     end = time.monotonic() + 120
     while time.monotonic() < end and process.poll() is None:
-        for worker in workers_of(process.pid):
-            try:
-                pinned = len(worker.cpu_affinity()) == 1
-            except psutil.Error:
-                continue
-            if pinned:
-                os.kill(worker.pid, signal.SIGKILL)
-                return True
+        with contextlib.suppress(psutil.Error):
+            for worker in psutil.Process(process.pid).children():
+                for child in worker.children():
+                    os.kill(child.pid, signal.SIGKILL)
+                    return
         time.sleep(0.01)
-    return False
+    pytest.fail("no child of a worker was seen")

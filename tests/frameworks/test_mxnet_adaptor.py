@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
-from frameworks import get_framework
+from frameworks import get_framework, worker_environment
 from harness.blocks import CaseRequest
 from harness.cpus import plan_cpus
 from harness.pair import Bench, Round, RoundResult, run_round
-from harness.process import CaseRefusedError, Worker, base_environment
+from harness.process import CaseRefusedError, Worker
 from harness.specs import expand_cases, find_spec, load_spec
 from records import Build, Case
 
 pytestmark = pytest.mark.mxnet
 MXNET = get_framework("mxnet")
-ENVIRONMENT = {**base_environment(), **MXNET.environment(1)}
+ENVIRONMENT = {**worker_environment(), **MXNET.environment(1)}
 
 
 def case(operator: str, direction: Any = "forward", dtype: str = "float32", **inputs: Any) -> Case:
@@ -68,18 +68,18 @@ def test_operators_run(worker: Worker, one: Case) -> None:
     assert 0 < seconds_a_call(worker, one) < 1
 
 
-def test_backward_and_forward_are_less_than_both(worker: Worker) -> None:
-    big = {"data": [1, 8, 40, 40], "weight": [16, 8, 3, 3], "bias": [16], "kernel": [3, 3], "num_filter": 16}
-    directions = ("forward", "backward", "both")
-    forward, backward, both = (seconds_a_call(worker, case("nd.Convolution", one, **big)) for one in directions)
-    assert max(forward, backward) < both
-    assert both < 3 * (forward + backward)
+@pytest.mark.parametrize("release", ["mxnet_1_8", "mxnet_1_9"])
+def test_each_direction_runs_what_it_says(release: str, request: pytest.FixtureRequest) -> None:
+    build: Build = request.getfixturevalue(release)
+    calls = json.loads(in_build(build, "calls_of.py"))
+    assert calls == {"forward": [1, 0], "backward": [0, 1], "both": [1, 1]}
 
 
-def test_a_timed_call_waits_for_the_engine(worker: Worker) -> None:
+@pytest.mark.parametrize("direction", ["forward", "backward", "both"])
+def test_a_timed_call_waits_for_the_engine(worker: Worker, direction: str) -> None:
     """Pushing an operator takes microseconds whatever its size: the time must grow with the work."""
-    small, large = (seconds_a_call(worker, case("nd.dot", lhs=[n, n], rhs=[n, n])) for n in (64, 512))
-    assert large > 50 * small  # 512 times the multiplications
+    small, large = (seconds_a_call(worker, case("nd.dot", direction, lhs=[n, n], rhs=[n, n])) for n in (32, 512))
+    assert large > 20 * small  # 4,096 times the multiplications; so is what a call costs besides
 
 
 @pytest.mark.parametrize(
@@ -101,17 +101,17 @@ def test_refusals_are_told_and_survived(worker: Worker, one: Case, kind: str, re
     assert seconds_a_call(worker, case("nd.exp", data=[3])) > 0
 
 
+def in_build(build: Build, script: str, text: str = "") -> str:
+    """Standard output of a script beside this one, run in the build on ``text``."""
+    path = Path(__file__).with_name(script)
+    command = [build.interpreter, str(path), str(MXNET.adaptor)]
+    finished = subprocess.run(command, input=text, capture_output=True, text=True, env=ENVIRONMENT, check=True)
+    return finished.stdout
+
+
 def digests(build: Build, requests: list[tuple[Case, int]]) -> list[str]:
-    script = Path(__file__).with_name("inputs_of.py")
-    finished = subprocess.run(
-        [build.interpreter, str(script), str(MXNET.adaptor)],
-        input=json.dumps([(asdict(one), seed) for one, seed in requests]),
-        capture_output=True,
-        text=True,
-        env=ENVIRONMENT,
-        check=True,
-    )
-    found: list[str] = json.loads(finished.stdout)
+    text = json.dumps([(asdict(one), seed) for one, seed in requests])
+    found: list[str] = json.loads(in_build(build, "inputs_of.py", text))
     return found
 
 
@@ -131,5 +131,3 @@ def test_shipped_specs_run_on_both_releases(name: str, mxnet_1_8: Build, mxnet_1
     run_round(bench, Round([CaseRequest(one, 1) for one in cases], "screen", 0), random.Random(1), result)
     assert (result.refused, result.lost, result.lost_worker) == ({}, {}, None)
     assert {sample.case_id for sample in result.samples} == {one.id for one in cases}
-    if name == "smoke":  # sub-millisecond each; three times that leaves room for a busy machine
-        assert all(sample.treatment < 3e6 for sample in result.samples)

@@ -117,5 +117,6 @@ def test_drift_that_is_linear_in_time_cancels() -> None:
 def test_injection_reaches_the_treatment_alone() -> None:
     request = CaseRequest(toy_case("a"), seed=3, inject=0.05)
     control, treatment = request.message("control"), request.message("treatment")
-    assert (control.pop("inject"), treatment.pop("inject")) == (0.0, 0.05)
+    assert (control.pop("slow"), treatment.pop("slow")) == (False, True)
+    assert control["inject"] == 0.05, "both sides calibrate the injected work"
     assert control == treatment

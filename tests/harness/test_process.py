@@ -10,13 +10,14 @@ import psutil
 import pytest
 from toy_bench import ADAPTOR, toy_build, toy_case
 
+from frameworks import worker_environment
 from harness.blocks import CaseRequest
-from harness.process import CaseLostError, CaseRefusedError, Worker, WorkerLostError, base_environment
+from harness.process import CaseLostError, CaseRefusedError, Worker, WorkerLostError
 
 
 def start(**environment: str) -> Worker:
     build = toy_build("treatment", **environment)
-    return Worker("treatment", build, ADAPTOR, base_environment(), frozenset(os.sched_getaffinity(0)))
+    return Worker("treatment", build, ADAPTOR, worker_environment(), frozenset(os.sched_getaffinity(0)))
 
 
 @pytest.fixture
@@ -186,7 +187,7 @@ def test_worker_dies_with_its_controller(wait_until: Callable[[Callable[[], bool
 def test_environment_of_both_sides_starts_from_little(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", "/nowhere")
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
-    environment = base_environment()
+    environment = worker_environment()
     assert "PYTHONPATH" not in environment
     assert "OMP_NUM_THREADS" not in environment
     assert environment["PYTHONHASHSEED"] == "0"

@@ -4,9 +4,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from frameworks import worker_environment
 from harness.cpus import plan_cpus
 from harness.pair import Bench
-from harness.process import base_environment
 from records import Build, Case
 from records.measurement import Side
 
@@ -23,7 +23,7 @@ def toy_bench(**environment: str) -> Bench:
         "control": toy_build("control", **environment),
         "treatment": toy_build("treatment", **environment),
     }
-    return Bench(builds, ADAPTOR, base_environment(), plan_cpus(1))
+    return Bench(builds, ADAPTOR, worker_environment(), plan_cpus(1))
 
 
 def toy_case(name: str, operator: str = "work", timeout_s: float = 20.0, **inputs: Any) -> Case:
