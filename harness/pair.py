@@ -79,7 +79,8 @@ def run_round(bench: Bench, plan: Round, coin: random.Random, result: RoundResul
             while result.unmeasured and time.monotonic() < plan.deadline:
                 _measure_case(pair, result.unmeasured.pop(0), plan, coin, result)
         except WorkerLostError as error:
-            result.lost_worker = error.failure
+            if not _out_of_time(error, plan):
+                result.lost_worker = error.failure
     result.wall_s = time.monotonic() - began
 
 
@@ -115,8 +116,8 @@ def _measure_case(pair: Pair, request: CaseRequest, plan: Round, coin: random.Ra
     except CaseRefusedError as error:
         result.refused[case.id] = error.failure
     except (CaseLostError, WorkerLostError) as error:
-        if error.failure.kind == "timeout" and time.monotonic() >= plan.deadline:
-            result.unmeasured.append(request)  # the run's time was up, not the case's
+        if _out_of_time(error, plan):
+            result.unmeasured.append(request)
         else:
             result.lost[case.id] = error.failure
         if isinstance(error, WorkerLostError):
@@ -126,6 +127,11 @@ def _measure_case(pair: Pair, request: CaseRequest, plan: Round, coin: random.Ra
         result.timed_s += 1e-9 * sizes.inner * sum(sum(map(sum, blocks[side])) for side in SIDES)
     for side in coin.sample(SIDES, 2):
         pair[side].end()
+
+
+def _out_of_time(error: CaseLostError | WorkerLostError, plan: Round) -> bool:
+    """Whether it was the run's time that was up, and not the case's."""
+    return error.failure.kind == "timeout" and time.monotonic() >= plan.deadline
 
 
 def _prepare(pair: Pair, request: CaseRequest, plan: Round, coin: random.Random) -> dict[Side, float]:

@@ -69,8 +69,10 @@ def test_which_of_two_cases_is_slowed_is_drawn_from_the_seed() -> None:
     assert Order(cases, LOOKS, 0.05, 0).injected == frozenset()
 
 
-def test_a_case_that_outlasts_the_budget_is_no_failure() -> None:
-    findings, found = run(toy_case("slow", "hang"), time_budget=3.0)
+@pytest.mark.parametrize("fork", [True, False])
+def test_a_case_that_outlasts_the_budget_is_no_failure(fork: bool) -> None:
+    findings, found = run(toy_case("slow", "hang"), time_budget=3.0, can_fork=lambda case: fork)
+    assert findings.incidents == []
     assert findings.stopped == "the time budget of 3 s was spent"
     assert findings.wall_s < 15, "its own timeout is 20 s"
     assert found["slow"].failure is None
