@@ -46,3 +46,10 @@ def test_command_runs_and_leaves_its_report(command: str, tmp_path: Path) -> Non
     document = json.loads(report.read_text(encoding="utf-8"))
     assert str(report) in finished.stderr + finished.stdout
     assert all(comparison["rounds"] for comparison in document["comparisons"])
+
+
+def test_its_links_lead_somewhere_and_nothing_is_left_to_fill_in() -> None:
+    links = re.findall(r"\]\(([^)#]+)\)", README)
+    assert len(links) >= 5
+    assert not [link for link in links if not (ROOT / link).exists()]
+    assert not re.search(r"@[A-Z]+@", README)
