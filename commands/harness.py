@@ -20,13 +20,12 @@ from harness.run import RunRequest, run_ab
 from harness.specs import Spec, expand_cases, find_spec, load_spec, select_cases
 from records import Build, Case, Comparison, Report, RunError, UsageError
 from reporters import Reporter, Told, chosen_reporters, report_all
+from reporters.folder import FolderReporter
 from reporters.local import LocalReporter
 from reporters.screen import ScreenReporter
-from reporters.simple_local import SimpleLocalReporter
 from reporters.stream import write_text
 
 FROM_OUTSIDE = ("killed", "out-of-memory")  # failures that the machine may have to answer for
-ON_DISK = (LocalReporter, SimpleLocalReporter)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -119,7 +118,7 @@ def _builds(options: argparse.Namespace, config: dict[str, str], framework: Fram
 def _reporters(options: argparse.Namespace, config: dict[str, str]) -> list[Reporter]:
     """Those asked for; and a local one in any case: no result is only on a screen."""
     reporters = chosen_reporters(options, sys.stdout.isatty())
-    if not any(isinstance(one, ON_DISK) for one in reporters):
+    if not any(isinstance(one, FolderReporter) for one in reporters):
         reporters.append(LocalReporter.from_option(config.get("local_reporter", str(default_reports()))))
     for one in reporters:
         one.check()
@@ -132,14 +131,14 @@ def _tell(reporters: list[Reporter], report: Report) -> None:
     Raises:
         RunError: one of them failed, when all have been told.
     """
-    on_disk = report_all([one for one in reporters if isinstance(one, ON_DISK)], report)
+    on_disk = report_all([one for one in reporters if isinstance(one, FolderReporter)], report)
     if not on_disk.lines:
         spare = report_all([LocalReporter(default_reports())], report)
         on_disk = Told(spare.lines, (*on_disk.failures, *spare.failures))
     # A person reads the path above the table, which then ends with what was found; a pipe gets the table alone.
     stream = sys.stdout if any(isinstance(one, ScreenReporter) for one in reporters) else sys.stderr
     _say(stream, on_disk)
-    others = report_all([one for one in reporters if not isinstance(one, ON_DISK)], report)
+    others = report_all([one for one in reporters if not isinstance(one, FolderReporter)], report)
     _say(stream, others)
     failures = (*on_disk.failures, *others.failures)
     if failures:

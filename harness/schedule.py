@@ -167,7 +167,7 @@ class Schedule:
         if result.samples:
             self._start_s = result.start_s
             self._case_s = result.wall_s / len(result.samples)
-        if result.lost_worker and not result.lost:
+        if result.lost_worker and result.lost_worker not in result.lost.values():
             findings.incidents.append(Incident(plan.number, None, result.lost_worker, "a fresh pair was started"))
         started = result.lost_worker is None or len(result.unmeasured) < len(plan.requests)
         self._failed_starts = 0 if started else self._failed_starts + 1

@@ -3,39 +3,21 @@
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from records import Report, RunError
-from reporters.atomic import check_folder, path_part
-from reporters.base import Reporter
+from reporters.atomic import path_part
 from reporters.document import REPORT_NAME, write_report
+from reporters.folder import FolderReporter
 
 
-class LocalReporter(Reporter):
+class LocalReporter(FolderReporter):
     """Writes DIR/<framework>/<platform>/<spec>/<YYYY>/<MM>/<DD>/<control>..<treatment>/<N>/report.json."""
 
     option: ClassVar[str] = "local_reporter"
-    metavar: ClassVar[str | None] = "DIR"
     help: ClassVar[str] = (
         "save report.json in a folder of its own, below DIR by framework, platform, spec, date and commits"
     )
-
-    def __init__(self, directory: Path) -> None:
-        """Write below ``directory``, which is made when it is not there."""
-        self.directory = directory
-
-    @classmethod
-    def from_option(cls, value: str | None) -> Self:
-        """The reporter for ``--local_reporter DIR``."""
-        return cls(Path(value or ".").expanduser())
-
-    def check(self) -> None:
-        """See that the folder can be written.
-
-        Raises:
-            UsageError: it can't.
-        """
-        check_folder(self.directory, self.option)
 
     def report(self, report: Report) -> str:
         """Write the report in a new folder and return its path as a line.

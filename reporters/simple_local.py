@@ -6,39 +6,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain, count
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from records import Report, RunError, UsageError
-from reporters.atomic import check_folder, path_part, write_atomically
-from reporters.base import Reporter
+from reporters.atomic import path_part, write_atomically
 from reporters.document import REPORT_NAME, read_report, to_bytes
+from reporters.folder import FolderReporter
 
 
-class SimpleLocalReporter(Reporter):
+class SimpleLocalReporter(FolderReporter):
     """Writes DIR/report.json, or DIR/<user_identifier>/report.json when the run has a user identifier."""
 
     option: ClassVar[str] = "simple_local_reporter"
-    metavar: ClassVar[str | None] = "DIR"
     help: ClassVar[str] = (
         "save DIR/report.json (DIR/<user_identifier>/report.json if one is given); an older one is kept beside it"
     )
-
-    def __init__(self, directory: Path) -> None:
-        """Write in ``directory``, which is made when it is not there."""
-        self.directory = directory
-
-    @classmethod
-    def from_option(cls, value: str | None) -> Self:
-        """The reporter for ``--simple_local_reporter DIR``."""
-        return cls(Path(value or ".").expanduser())
-
-    def check(self) -> None:
-        """See that the folder can be written.
-
-        Raises:
-            UsageError: it can't.
-        """
-        check_folder(self.directory, self.option)
 
     def report(self, report: Report) -> str:
         """Write the report and return its path as a line; an earlier one becomes ``report-<its run id>.json``.
