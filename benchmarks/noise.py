@@ -23,8 +23,9 @@ from driver.builds import BuildCache, resolve_build  # noqa: E402
 from frameworks import get_framework, worker_environment  # noqa: E402
 from harness.blocks import CaseRequest  # noqa: E402
 from harness.cpus import plan_cpus  # noqa: E402
-from harness.pair import Bench, Round, RoundResult, run_round  # noqa: E402
+from harness.pair import Round, RoundResult, run_round  # noqa: E402
 from harness.specs import expand_cases, find_spec, load_spec  # noqa: E402
+from harness.supply import Bench, PairSupply  # noqa: E402
 
 
 def spread(values: list[float]) -> float:
@@ -54,9 +55,8 @@ def main() -> None:
         for setting in coin.sample(settings, len(settings)):
             added = dict(pair.split("=", 1) for pair in setting.split(","))
             result = RoundResult()
-            run_round(
-                replace(bench, environment={**environment, **added}), Round(requests, "screen", number), coin, result
-            )
+            with PairSupply(replace(bench, environment={**environment, **added}), coin) as supply:
+                run_round(supply, Round(requests, "screen", number), coin, result)
             for sample in result.samples:
                 ratios[setting][sample.case_id].append(sample.log_ratio)
     for setting in settings:

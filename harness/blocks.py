@@ -8,22 +8,24 @@ import math
 import random
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.process import Worker
+from harness.process import CaseProcess
 from records import Case, PairSample, Stage
 from records.measurement import SIDES, Side
 
 BLOCK_NS = 2_500_000  # timed calls of one block
+SETTLE_NS = 1_000_000  # calls on the measuring processor, to know what one takes there
 DISCARD_NS = 300_000  # calls that warm the caches after a switch
 INNER_NS = 5_000  # shortest timed region: reading the clock costs some 50 ns
 CASE_NS = 400_000_000  # slow calls get fewer quads, to stay near this much timed work a case
-QUADS = {"screen": 6, "own": 12}  # few cases are left by then: measure longer
+QUADS = 8
+LOW = 0.1  # the quantile of a block's calls that stands for it
 MAX_LOPSIDED = 2.0  # beyond this ratio the sides' blocks hold different numbers of calls
 
-Pair = dict[Side, Worker]
+Processes = dict[Side, CaseProcess]
 
 
 @dataclass(frozen=True)
@@ -36,10 +38,10 @@ class BlockPlan:
     quads: int
 
 
-def plan_blocks(call_ns: dict[Side, float], stage: Stage) -> BlockPlan:
+def plan_blocks(call_ns: dict[Side, float]) -> BlockPlan:
     """Sizes from both sides' nanoseconds a call: from tens of nanoseconds to many seconds.
 
-    Sides of similar speed get equal counts, so that their quartiles are the same statistic.
+    Sides of similar speed get equal counts, so that their deciles are the same statistic.
     """
     slow, fast = max(call_ns.values()), min(call_ns.values())
     if slow <= MAX_LOPSIDED * fast:
@@ -52,7 +54,7 @@ def plan_blocks(call_ns: dict[Side, float], stage: Stage) -> BlockPlan:
         calls[side] = max(1, round(BLOCK_NS / region))
         discard[side] = max(2 if region < BLOCK_NS else 1, round(DISCARD_NS / region))
     quad_ns = sum(2 * (calls[side] + discard[side]) * inner * call_ns[side] for side in SIDES)
-    quads = max(1, min(QUADS[stage], math.floor(CASE_NS / quad_ns)))
+    quads = max(1, min(QUADS, math.floor(CASE_NS / quad_ns)))
     return BlockPlan(inner, calls, discard, quads)
 
 
@@ -80,15 +82,37 @@ class CaseRequest:
         return {"op": "prepare", "case": description, "seed": self.seed, "inject": self.inject, "slow": slow}
 
 
+def settle(
+    processes: Processes, case: Case, call_ns: dict[Side, float], coin: random.Random, deadline: float = math.inf
+) -> dict[Side, float]:
+    """What a call takes where it is measured, in ns, from what it took where it was prepared: maybe beside others.
+
+    Raises:
+        CaseRefusedError, CaseLostError, WorkerLostError: as ``CaseProcess.ask``.
+    """
+    settled: dict[Side, float] = {}
+    for side in coin.sample(SIDES, 2):
+        inner = max(1, math.ceil(INNER_NS / call_ns[side]))
+        request = {"op": "block", "discard": 1, "inner": inner}
+        request["calls"] = max(1, round(SETTLE_NS / (inner * call_ns[side])))
+        settled[side] = lower_decile(processes[side].ask(request, time_left(case, deadline))["ns"])
+    return settled
+
+
 def measure_blocks(
-    pair: Pair, case: Case, plan: BlockPlan, coin: random.Random, deadline: float = math.inf
+    processes: Processes,
+    case: Case,
+    plan: BlockPlan,
+    coin: random.Random,
+    deadline: float = math.inf,
+    between: Callable[[], None] = lambda: None,
 ) -> dict[Side, list[list[float]]]:
     """Run the plan's quads; returns, per side, two blocks a quad in order, each a list of ns a call.
 
-    After ``deadline`` (of the monotonic clock) no further quad is begun.
+    After ``deadline`` (of the monotonic clock) no further quad is begun. ``between`` is called after each quad.
 
     Raises:
-        WorkerLostError, CaseRefusedError: as ``Worker.ask``.
+        CaseRefusedError, CaseLostError, WorkerLostError: as ``CaseProcess.ask``.
     """
     blocks: dict[Side, list[list[float]]] = {side: [] for side in SIDES}
     for number in range(plan.quads):
@@ -102,7 +126,8 @@ def measure_blocks(
                 "calls": plan.calls[side],
                 "inner": plan.inner,
             }
-            blocks[side].append(pair[side].ask(request, time_left(case, deadline))["ns"])
+            blocks[side].append(processes[side].ask(request, time_left(case, deadline))["ns"])
+        between()
     return blocks
 
 
@@ -111,29 +136,56 @@ def time_left(case: Case, deadline: float) -> float:
     return max(0.001, min(case.timeout_s, deadline - time.monotonic()))
 
 
-def lower_quartile(values: Sequence[float]) -> float:
-    """The order statistic a quarter of the way up: what a call costs when nothing disturbs it."""
-    return sorted(values)[len(values) // 4]
+def lower_decile(values: Sequence[float]) -> float:
+    """The order statistic a tenth of the way up: what a call costs when nothing disturbs it."""
+    return sorted(values)[int(LOW * len(values))]
 
 
-def summarise(
-    blocks: dict[Side, list[list[float]]], plan: BlockPlan, case: Case, stage: Stage, round_number: int
-) -> PairSample:
-    """Boil a pair's blocks down to process values and one log ratio, taken quad by quad."""
-    log_values = {side: [math.log(lower_quartile(block)) for block in blocks[side]] for side in SIDES}
+@dataclass(frozen=True)
+class ForkValue:
+    """What one case's processes say, one on either side: process values (ns a call) and a log ratio."""
+
+    control: float
+    treatment: float
+    log_ratio: float
+    blocks: int  # per side
+    calls: int  # per side
+
+
+def summarise(blocks: dict[Side, list[list[float]]], plan: BlockPlan) -> ForkValue:
+    """Boil the blocks of one fork down to process values and one log ratio, taken quad by quad."""
+    log_values = {side: [math.log(lower_decile(block)) for block in blocks[side]] for side in SIDES}
     quad_means = {
         side: [statistics.fmean(logs[i : i + 2]) for i in range(0, len(logs), 2)] for side, logs in log_values.items()
     }
     differences = [
         treatment - control for control, treatment in zip(quad_means["control"], quad_means["treatment"], strict=True)
     ]
-    return PairSample(
-        case_id=case.id,
-        stage=stage,
-        round=round_number,
+    return ForkValue(
         control=math.exp(statistics.median(log_values["control"])),
         treatment=math.exp(statistics.median(log_values["treatment"])),
         log_ratio=statistics.median(differences),
         blocks=len(log_values["control"]),
         calls=len(log_values["control"]) * plan.inner * min(plan.calls.values()),
     )
+
+
+def pair_sample(case: Case, stage: Stage, round_number: int, forks: Sequence[ForkValue]) -> PairSample:
+    """One sample of a process pair from its forks: means over the middle half of them."""
+    return PairSample(
+        case_id=case.id,
+        stage=stage,
+        round=round_number,
+        control=math.exp(middle_mean([math.log(one.control) for one in forks])),
+        treatment=math.exp(middle_mean([math.log(one.treatment) for one in forks])),
+        log_ratio=middle_mean([one.log_ratio for one in forks]),
+        forks=len(forks),
+        blocks=sum(one.blocks for one in forks),
+        calls=sum(one.calls for one in forks),
+    )
+
+
+def middle_mean(values: Sequence[float]) -> float:
+    """The mean of what is left when a quarter of the values is dropped at each end."""
+    dropped = len(values) // 4
+    return statistics.fmean(sorted(values)[dropped : len(values) - dropped])

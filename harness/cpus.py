@@ -13,12 +13,24 @@ _NODES = Path("/sys/devices/system/node")
 
 @dataclass(frozen=True)
 class CpuPlan:
-    """``measure``: where both sides' timed calls run. ``start``: where workers import the framework. ``control``: where
-    the controller runs, apart from the measuring ones if there are others."""
+    """``measure``: where both sides' timed calls run. ``start``: where workers may import the framework while nothing
+    is measured. ``prepare``: where they import it, and cases are prepared, while others are measured. ``control``:
+    where the controller runs, but for handing over from block to block. The last two keep apart from the measuring
+    ones if there are others."""
 
     measure: frozenset[int]
     start: frozenset[int]
     control: frozenset[int]
+
+    @property
+    def prepare(self) -> frozenset[int]:
+        """Processors of the same memory node that don't measure, or else those that do."""
+        return (self.start - self.measure) or self.measure
+
+    @property
+    def can_overlap(self) -> bool:
+        """Whether there is a processor to prepare on while others measure."""
+        return self.prepare.isdisjoint(self.measure)
 
 
 def plan_cpus(threads: int) -> CpuPlan:
@@ -39,10 +51,10 @@ def plan_cpus(threads: int) -> CpuPlan:
 
 
 @contextmanager
-def controller_on(plan: CpuPlan) -> Iterator[None]:
-    """Within it this thread, and those that it starts, keep off the measuring processors."""
+def this_thread_on(cpus: frozenset[int]) -> Iterator[None]:
+    """Within it this thread, and those that it starts, keep to these processors."""
     before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, plan.control)
+    os.sched_setaffinity(0, cpus)
     try:
         yield
     finally:

@@ -1,30 +1,28 @@
-"""One round: a fresh process pair measures a list of cases, and every way in which that can go wrong."""
+"""One round: a fresh process pair measures a list of cases, and every way in which that can go wrong.
+
+While one case is measured, the next is prepared, and the next round's pair is started, on another processor.
+"""
 
 import math
 import random
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
-from harness.blocks import CaseRequest, Pair, measure_blocks, plan_blocks, summarise, time_left
-from harness.cpus import CpuPlan
-from harness.process import CaseLostError, CaseRefusedError, Worker, WorkerLostError
-from records import Build, Failure, PairSample, Stage
-from records.measurement import SIDES, Side
+from harness.blocks import CaseRequest, ForkValue, measure_blocks, pair_sample, plan_blocks, settle, summarise
+from harness.cpus import this_thread_on
+from harness.losses import CaseLostError, CaseRefusedError, WorkerLostError
+from harness.preparation import Preparation
+from harness.supply import Pair, PairSupply
+from records import Failure, PairSample, Stage
+from records.measurement import SIDES
 
-PADDING_BYTES = 4096  # the environment's size shifts the stack (Mytkowicz et al., ASPLOS 2009): vary it
-
-
-@dataclass(frozen=True)
-class Bench:
-    """What stays the same for every process pair of a run."""
-
-    builds: Mapping[Side, Build]
-    adaptor: Path
-    environment: Mapping[str, str]
-    cpus: CpuPlan
+MOST_FORKS = 6
+# Kalibera and Jones (2013, "Rigorous Benchmarking in Reasonable Time", ISMM, section 9): a level is repeated
+# sqrt(c_above / c_here * v_here / v_above) times in each instance of the level above. Starting a pair costs about
+# 15 times what a fork does, and a third of its variance (benchmarks/variance.py); the start is shared by all cases.
+FORKS_OF_ONE_CASE = 40  # 15 * 3, rounded
 
 
 @dataclass
@@ -33,7 +31,8 @@ class RoundResult:
 
     ``refused``: the framework raised, cleanly; ``lost``: a process was lost during these cases; ``lost_worker``: the
     pair itself could not start or go on, and ``unmeasured`` are the cases that it then did not get to (or did not
-    for want of time).
+    for want of time). Times are in seconds: ``start_s`` waiting for the pair, ``prepare_s`` for cases to be ready,
+    ``block_s`` in blocks, ``timed_s`` within that in timed calls.
     """
 
     samples: list[PairSample] = field(default_factory=list)
@@ -41,8 +40,10 @@ class RoundResult:
     lost: dict[str, Failure] = field(default_factory=dict)
     lost_worker: Failure | None = None
     unmeasured: list[CaseRequest] = field(default_factory=list)
+    start_s: float = 0.0
+    prepare_s: float = 0.0
+    block_s: float = 0.0
     timed_s: float = 0.0
-    start_s: float = 0.0  # until both sides were ready
     wall_s: float = 0.0
 
 
@@ -50,7 +51,7 @@ class RoundResult:
 class Round:
     """One process pair to run: its cases, the stage that they are in, its number in the run, and when to stop.
 
-    With ``fork``, each case is measured in a child of either side's process, forked after the import: a process of
+    With ``fork``, each case is measured in children of either side's process, forked after the import: a process of
     its own for the price of a few milliseconds. Without, the round may hold one case only.
     """
 
@@ -64,101 +65,123 @@ class Round:
         if not self.fork and len(self.requests) > 1:
             raise ValueError("several cases would share one process")
 
+    @property
+    def forks(self) -> int:
+        """How often each case is measured by the pair: more often the fewer they are."""
+        if not self.fork:
+            return 1
+        return max(1, min(MOST_FORKS, round(math.sqrt(FORKS_OF_ONE_CASE / len(self.requests)))))
 
-def run_round(bench: Bench, plan: Round, coin: random.Random, result: RoundResult) -> None:
+
+def run_round(supply: PairSupply, plan: Round, coin: random.Random, result: RoundResult) -> None:
     """Measure the round's cases, in random order, in one fresh process pair, and fill ``result`` as it goes.
 
     Never raises for what a worker does; when it is interrupted, what was measured is in ``result``.
     """
-    began = time.monotonic()
-    result.unmeasured = coin.sample(list(plan.requests), len(plan.requests))
-    with ExitStack() as stack:
-        try:
-            pair = _start_pair(bench, stack, coin)
-            result.start_s = time.monotonic() - began
-            while result.unmeasured and time.monotonic() < plan.deadline:
-                _measure_case(pair, result.unmeasured.pop(0), plan, coin, result)
-        except WorkerLostError as error:
-            if not _out_of_time(error, plan):
-                result.lost_worker = error.failure
-    result.wall_s = time.monotonic() - began
-
-
-def _start_pair(bench: Bench, stack: ExitStack, coin: random.Random) -> Pair:
-    """Start both sides, in random order and each with a random environment size; wait until both are ready.
-
-    Raises:
-        WorkerLostError: a side didn't start.
-    """
-    pair: Pair = {}
-    for side in coin.sample(SIDES, 2):
-        environment = {**bench.environment, "OPDUEL_PADDING": "x" * coin.randrange(PADDING_BYTES)}
-        worker = Worker(side, bench.builds[side], bench.adaptor, environment, bench.cpus.start)
-        pair[side] = stack.enter_context(worker)
-    for side in coin.sample(SIDES, 2):
-        pair[side].wait_ready()
-    for side in coin.sample(SIDES, 2):  # every timed call runs there, on either side
-        pair[side].pin(bench.cpus.measure)
-    return pair
-
-
-def _measure_case(pair: Pair, request: CaseRequest, plan: Round, coin: random.Random, result: RoundResult) -> None:
-    """Measure one case and note what came of it.
-
-    Raises:
-        WorkerLostError: a worker was lost, and with it the pair.
-    """
-    case = request.case
+    running = _Running(supply, plan, coin, result)
     try:
-        call_ns = _prepare(pair, request, plan, coin)
-        sizes = plan_blocks(call_ns, plan.stage)
-        blocks = measure_blocks(pair, case, sizes, coin, plan.deadline)
-    except CaseRefusedError as error:
-        result.refused[case.id] = error.failure
-    except (CaseLostError, WorkerLostError) as error:
-        if _out_of_time(error, plan):
-            result.unmeasured.append(request)
-        else:
-            result.lost[case.id] = error.failure
-        if isinstance(error, WorkerLostError):
-            raise
-    else:
-        result.samples.append(summarise(blocks, sizes, case, plan.stage, plan.number))
-        result.timed_s += 1e-9 * sizes.inner * sum(sum(map(sum, blocks[side])) for side in SIDES)
-    for side in coin.sample(SIDES, 2):
-        pair[side].end()
+        running.run()
+    finally:
+        running.close()
 
 
-def _out_of_time(error: CaseLostError | WorkerLostError, plan: Round) -> bool:
-    """Whether it was the run's time that was up, and not the case's."""
-    return error.failure.kind == "timeout" and time.monotonic() >= plan.deadline
+class _Running:
+    """A round in progress."""
 
+    def __init__(self, supply: PairSupply, plan: Round, coin: random.Random, result: RoundResult) -> None:
+        self._supply = supply
+        self._plan = plan
+        self._coin = coin
+        self._result = result
+        self._began = time.monotonic()
+        self._queue = coin.sample(list(plan.requests) * plan.forks, len(plan.requests) * plan.forks)
+        self._start = supply.take()
+        self._values: dict[str, list[ForkValue]] = defaultdict(list)
 
-def _prepare(pair: Pair, request: CaseRequest, plan: Round, coin: random.Random) -> dict[Side, float]:
-    """Prepare both sides, in random order; returns ns a call of each.
-
-    When one side fails, the other is still asked: "both" is worth knowing.
-
-    Raises:
-        CaseRefusedError, CaseLostError: with the side, or "both".
-        WorkerLostError: a worker was lost.
-    """
-    call_ns: dict[Side, float] = {}
-    errors: dict[Side, CaseRefusedError | CaseLostError] = {}
-    for side in coin.sample(SIDES, 2):
+    def run(self) -> None:
         try:
-            pair[side].begin(plan.fork)
-            timeout_s = time_left(request.case, plan.deadline)
-            call_ns[side] = pair[side].ask(request.message(side), timeout_s)["call_ns"]
-        except (CaseRefusedError, CaseLostError) as error:
-            errors[side] = error
-    if not errors:
-        return call_ns
-    lost = (error for error in errors.values() if isinstance(error, CaseLostError))
-    worst = next(lost, next(iter(errors.values())))
-    if len(errors) == len(SIDES):
-        reasons = {side: errors[side].failure.reason for side in SIDES}
-        alike = len(set(reasons.values())) == 1
-        reason = worst.failure.reason if alike else "; ".join(f"{side}: {text}" for side, text in reasons.items())
-        raise type(worst)(replace(worst.failure, side="both", reason=reason))
-    raise worst
+            pair = self._start.finish()
+            self._result.start_s = time.monotonic() - self._began
+            self._measure_all(pair)
+        except WorkerLostError as error:
+            if not self._out_of_time(error):
+                self._result.lost_worker = error.failure
+
+    def close(self) -> None:
+        """End the pair, and put what its forks brought home together."""
+        self._start.close()
+        plan, result = self._plan, self._result
+        for request in plan.requests:
+            case = request.case
+            if case.id in result.refused or case.id in result.lost:
+                continue
+            if values := self._values.get(case.id):
+                result.samples.append(pair_sample(case, plan.stage, plan.number, values))
+            else:
+                result.unmeasured.append(request)
+        result.wall_s = time.monotonic() - self._began
+
+    def _measure_all(self, pair: Pair) -> None:
+        """
+        Raises:
+            WorkerLostError: a worker was lost, and with it the pair.
+        """
+        present = self._prepare_next(pair)
+        while present:
+            following = self._prepare_next(pair) if self._supply.bench.cpus.can_overlap else None
+            self._measure(present, following)
+            present = following if following else self._prepare_next(pair)
+
+    def _prepare_next(self, pair: Pair) -> Preparation | None:
+        """The next case on its way; None when none is left, or no time."""
+        while self._queue and time.monotonic() < self._plan.deadline:
+            request = self._queue.pop(0)
+            if request.case.id not in self._result.refused and request.case.id not in self._result.lost:
+                return Preparation(pair, request, self._plan.fork, self._plan.deadline, self._coin)
+        return None
+
+    def _measure(self, present: Preparation, following: Preparation | None) -> None:
+        """Measure one fork of a case and note what came of it; meanwhile get on with the following.
+
+        Raises:
+            WorkerLostError: a worker was lost, and with it the pair.
+        """
+        case = present.request.case
+        try:
+            self._measure_fork(present, following)
+        except CaseRefusedError as error:
+            self._result.refused[case.id] = error.failure
+        except (CaseLostError, WorkerLostError) as error:
+            if not self._out_of_time(error):
+                self._result.lost[case.id] = error.failure
+            if isinstance(error, WorkerLostError):
+                raise
+        present.end(self._coin)
+
+    def _measure_fork(self, present: Preparation, following: Preparation | None) -> None:
+        began = time.monotonic()
+        call_ns = present.finish()
+        ready = time.monotonic()
+        self._result.prepare_s += ready - began
+        cpus, deadline = self._supply.bench.cpus, self._plan.deadline
+        processes, case = present.processes, present.request.case
+
+        def between() -> None:
+            if following:
+                following.advance()
+            self._supply.advance()
+
+        for side in SIDES:  # every timed call runs there, on either side
+            processes[side].pin(cpus.measure)
+        with this_thread_on(cpus.measure):  # handing over costs least on one processor
+            sizes = plan_blocks(settle(processes, case, call_ns, self._coin, deadline))
+            blocks = measure_blocks(processes, case, sizes, self._coin, deadline, between)
+        for side in SIDES:  # ending is work, too
+            processes[side].pin(cpus.prepare)
+        self._values[case.id].append(summarise(blocks, sizes))
+        self._result.block_s += time.monotonic() - ready
+        self._result.timed_s += 1e-9 * sizes.inner * sum(sum(map(sum, blocks[side])) for side in SIDES)
+
+    def _out_of_time(self, error: CaseLostError | WorkerLostError) -> bool:
+        """Whether it was the run's time that was up, and not the case's."""
+        return error.failure.kind == "timeout" and time.monotonic() >= self._plan.deadline

@@ -1,62 +1,30 @@
-"""One worker process, as the controller sees it: start, ask with a deadline, learn how it died."""
+"""One worker process, as the controller sees it: start, begin cases, learn how it died; and the process of one case."""
 
 import contextlib
-import json
 import os
-import re
-import selectors
 import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from harness.channel import Channel, ClosedError, Steps, complete
+from harness.losses import (
+    CaseLostError,
+    CaseRefusedError,
+    WorkerLostError,
+    cause_of_death,
+    out_of_memory_kills,
+)
 from records import Build, Failure
 from records.measurement import Side
 
 WORKER = Path(__file__).resolve().parent / "worker" / "main.py"
 START_TIMEOUT_S = 180.0  # importing a framework on a busy machine
 STEP_TIMEOUT_S = 60.0  # steps that take milliseconds
-LAST_WORDS_BYTES = 2000
 DYING_S = 5.0  # between the end of a worker's answers and its exit
-
-_FATAL = re.compile(r"(segmentation fault|floating point exception|aborted|illegal instruction|bus error)", re.I)
-_CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]|\x1b\[[0-9;]*[A-Za-z]")
-
-
-class CaseRefusedError(Exception):
-    """The framework raised on a request; the worker lives on."""
-
-    def __init__(self, failure: Failure) -> None:
-        super().__init__(failure.reason)
-        self.failure = failure
-
-
-class CaseLostError(Exception):
-    """The child that measured the case died or hung; the worker lives on and can begin another."""
-
-    def __init__(self, failure: Failure) -> None:
-        super().__init__(failure.reason)
-        self.failure = failure
-
-
-class WorkerLostError(Exception):
-    """The worker died, hung or spoke nonsense; it is gone now."""
-
-    def __init__(self, failure: Failure) -> None:
-        super().__init__(failure.reason)
-        self.failure = failure
-
-
-def out_of_memory_kills() -> int:
-    """How many processes the kernel has killed for memory since boot; 0 where it doesn't say."""
-    with contextlib.suppress(OSError), open("/proc/vmstat", encoding="ascii") as lines:
-        for line in lines:
-            if line.startswith("oom_kill "):
-                return int(line.split()[1])
-    return 0
+SLOTS = 2  # one case is measured while another is prepared
 
 
 class Worker:
@@ -72,42 +40,33 @@ class Worker:
         """
         self.side: Side = side
         self._oom_kills = out_of_memory_kills()
-        with contextlib.ExitStack() as ends:  # closed in any case: the worker's ends of the pipes
+        with contextlib.ExitStack() as ends, contextlib.ExitStack() as ours:
             try:
-                self._start(build, adaptor, environment, ends)
+                self._channel = _opened(ours, ends)
+                self._slots = [_opened(ours, ends) for _ in range(SLOTS)]
+                self._start(build, adaptor, environment)
             except OSError as error:
                 reason = f"could not be started ({error.strerror or error}): {build.interpreter}"
                 raise WorkerLostError(Failure(side, "start", reason)) from None
-        with contextlib.suppress(OSError):
-            os.sched_setaffinity(self._process.pid, cpus)
-        self._words_from = 0
-        self._begun = False
-        self._buffer = b""
-        self._child: int | None = None  # the process that measures the case in progress, if not the worker's own
-        self._selector = selectors.DefaultSelector()
-        self._selector.register(self._answers, selectors.EVENT_READ)
+            self._ours = ours.pop_all()
+        self._closed = False
+        self._cases: list[CaseProcess | None] = [None] * SLOTS
+        self.pin(cpus)
 
-    def _start(self, build: Build, adaptor: Path, environment: Mapping[str, str], ends: contextlib.ExitStack) -> None:
-        with contextlib.ExitStack() as kept:  # closed unless all goes well: our own ends
-            self._output = kept.enter_context(tempfile.TemporaryFile())
-            request_read, self._requests = os.pipe()
-            ends.callback(os.close, request_read)
-            kept.callback(os.close, self._requests)
-            self._answers, answer_write = os.pipe()
-            ends.callback(os.close, answer_write)
-            kept.callback(os.close, self._answers)
-            descriptors = ["--read_fd", str(request_read), "--write_fd", str(answer_write)]
-            self._process = subprocess.Popen(
-                [build.interpreter, str(WORKER), "--adaptor", str(adaptor), *descriptors],
-                stdin=subprocess.DEVNULL,
-                stdout=self._output,
-                stderr=subprocess.STDOUT,
-                env={**environment, **build.environment},
-                pass_fds=(request_read, answer_write),
-                start_new_session=True,
-                cwd=tempfile.gettempdir(),
-            )
-            kept.pop_all()
+    def _start(self, build: Build, adaptor: Path, environment: Mapping[str, str]) -> None:
+        channels = [self._channel, *self._slots]
+        texts = [",".join(map(str, channel.passed)) for channel in channels]
+        options = ["--control", texts[0], *(word for text in texts[1:] for word in ("--slot", text))]
+        self._process = subprocess.Popen(
+            [build.interpreter, str(WORKER), "--adaptor", str(adaptor), *options],
+            stdin=subprocess.DEVNULL,
+            stdout=self._channel.passed[2],
+            stderr=subprocess.STDOUT,
+            env={**environment, **build.environment},
+            pass_fds=[descriptor for channel in channels for descriptor in channel.passed],
+            start_new_session=True,
+            cwd=tempfile.gettempdir(),
+        )
 
     def __enter__(self) -> "Worker":
         return self
@@ -120,162 +79,214 @@ class Worker:
         """The process id."""
         return self._process.pid
 
-    def wait_ready(self, timeout_s: float = START_TIMEOUT_S) -> dict[str, Any]:
+    def readying(self, timeout_s: float = START_TIMEOUT_S) -> Steps[dict[str, Any]]:
         """Wait until the framework is imported; returns its versions.
 
         Raises:
             WorkerLostError: it died or hung.
         """
-        return dict(self._receive(timeout_s, "starting up")["ready"])
+        try:
+            answer = yield from self._channel.receiving(timeout_s)
+        except ClosedError:
+            raise self.lost(self.how_it_died()) from None
+        if answer is None:
+            raise self.lost(self.hung(timeout_s, "starting up", self._channel))
+        return dict(answer["ready"])
+
+    def wait_ready(self, timeout_s: float = START_TIMEOUT_S) -> dict[str, Any]:
+        """``readying``, waited for."""
+        return complete(self.readying(timeout_s))
 
     def pin(self, cpus: frozenset[int]) -> None:
-        """Keep it, and the children that it will fork, on these processors.
+        """Keep all its threads, and the children that it will fork, on these processors."""
+        pin(self.pid, cpus)
 
-        Raises:
-            WorkerLostError: it died or hung.
-        """
-        self._send({"op": "pin", "cpus": sorted(cpus)})
-        self._receive(STEP_TIMEOUT_S, "pinning")
+    def beginning(self, fork: bool) -> "Steps[CaseProcess]":
+        """Begin a case: in a child of its own, or in the worker's own process if ``fork`` is false.
 
-    def begin(self, fork: bool) -> None:
-        """Make ready for a case: in a child of its own, or in the worker's own process if ``fork`` is false.
+        Two cases may be in progress at a time; a third waits for the end of one.
 
         Raises:
             CaseLostError, WorkerLostError: the child or the worker died or hung.
         """
-        self._words_from = os.fstat(self._output.fileno()).st_size
-        self._oom_kills = out_of_memory_kills()
-        self._send({"op": "begin", "fork": fork})
-        child = int(self._answer(STEP_TIMEOUT_S, "beginning a case")["pid"])
-        self._child = child if fork else None
-        self._begun = True
+        slot = self._free_slot()
+        before = self._cases[slot]
+        if before is not None:
+            yield from before.ended()
+        channel = self._slots[slot]
+        channel.forget_words()
+        case = CaseProcess(self, channel, fork)
+        self._cases[slot] = case
+        try:
+            self._channel.send({"op": "begin", "slot": slot, "fork": fork})
+        except ClosedError:
+            raise self.lost(self.how_it_died()) from None
+        yield from case.began()
+        return case
 
-    def ask(self, request: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
-        """Send a request for the case that was begun and return the answer.
+    def _free_slot(self) -> int:
+        """A slot without a case, or else one whose case is ending."""
+        ending = [slot for slot, case in enumerate(self._cases) if case is not None and case.ending]
+        free = [slot for slot, case in enumerate(self._cases) if case is None or case.over]
+        if not free and not ending:
+            raise RuntimeError(f"{SLOTS} cases are in progress already")
+        return (free or ending)[0]
+
+    def last_words(self) -> str:
+        """What the worker itself printed last."""
+        return self._channel.last_words()
+
+    def close(self) -> None:
+        """End the process, its children and the pipes. Idempotent."""
+        if self._closed:
+            return
+        self._closed = True
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self._ours.close()
+
+    def how_it_died(self) -> Failure:
+        """The failure of a worker whose pipes are closed."""
+        words = "\n".join(filter(None, [self.last_words(), *(channel.last_words() for channel in self._slots)]))
+        try:
+            return cause_of_death(self.side, self._process.wait(DYING_S), words, self._oom_kills)
+        except subprocess.TimeoutExpired:
+            return Failure(self.side, "crash", "closed its pipe and hung", words)
+
+    def hung(self, timeout_s: float, doing: str, channel: Channel) -> Failure:
+        """The failure of whoever did not answer over ``channel`` in time."""
+        return Failure(self.side, "timeout", f"no answer within {timeout_s:g} s ({doing})", channel.last_words())
+
+    def lost(self, failure: Failure) -> WorkerLostError:
+        """Close it for this reason; the error to raise."""
+        self.close()
+        return WorkerLostError(failure)
+
+
+class CaseProcess:
+    """The process of one case on one side, from its beginning to its end: a child, or the worker itself."""
+
+    def __init__(self, worker: Worker, channel: Channel, fork: bool) -> None:
+        self.pid = worker.pid
+        self.ending = False  # was asked to end
+        self.over = False  # has ended
+        self._worker = worker
+        self._channel = channel
+        self._fork = fork
+        self._oom_kills = out_of_memory_kills()
+
+    def began(self) -> Steps[None]:
+        """Wait until it is there.
+
+        Raises:
+            CaseLostError, WorkerLostError: it died or hung, or the worker did.
+        """
+        self.pid = (yield from self._answered(STEP_TIMEOUT_S, "beginning a case"))["pid"]
+
+    def asking(self, request: Mapping[str, Any], timeout_s: float) -> Steps[dict[str, Any]]:
+        """Send a request and return the answer.
 
         Raises:
             CaseRefusedError: the framework raised; the case can still be asked.
             CaseLostError: the case's child died, or there was no answer within ``timeout_s`` seconds.
             WorkerLostError: the worker did.
         """
-        self._send(request)
-        answer = self._answer(timeout_s, str(request["op"]))
+        try:
+            self._channel.send(request)
+        except ClosedError:
+            raise self._worker.lost(self._worker.how_it_died()) from None
+        answer = yield from self._answered(timeout_s, str(request["op"]))
         if "error" in answer:
             error = answer["error"]
-            raise CaseRefusedError(Failure(self.side, error["kind"], error["reason"], self.last_words()))
+            raise CaseRefusedError(Failure(self._worker.side, error["kind"], error["reason"], self.last_words()))
         return answer
 
+    def ask(self, request: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
+        """``asking``, waited for."""
+        return complete(self.asking(request, timeout_s))
+
+    def pin(self, cpus: frozenset[int]) -> None:
+        """Keep it on these processors."""
+        pin(self.pid, cpus)
+
     def end(self) -> None:
-        """End the case, and its child; nothing to do for a case that was lost.
+        """Ask it to end, without waiting until it has. Nothing to do for a case that was lost."""
+        if not self.ending and not self.over:
+            self.ending = True
+            with contextlib.suppress(ClosedError):  # who asks next is told
+                self._channel.send({"op": "end"})
+
+    def ended(self) -> Steps[None]:
+        """Wait until it has ended, having been asked to.
 
         Raises:
             WorkerLostError: the worker died or hung.
         """
-        if not self._begun:
-            return
-        self._begun = False
-        with contextlib.suppress(CaseLostError):  # it hung at its end, with everything measured
-            self._send({"op": "end"})
-            self._receive(STEP_TIMEOUT_S, "ending a case")
-        self._child = None
+        self.end()
+        with contextlib.suppress(CaseLostError):  # it crashed or hung at its end, with everything measured
+            while not self.over:
+                yield from self._answered(STEP_TIMEOUT_S, "ending a case")
 
     def last_words(self) -> str:
         """The tail of what was printed since the case began, made printable."""
-        output = self._output.fileno()  # pread: the worker writes at the offset that it shares with us
-        size = os.fstat(output).st_size
-        tail = os.pread(output, LAST_WORDS_BYTES, max(self._words_from, size - LAST_WORDS_BYTES))
-        return _CONTROL_CHARACTERS.sub("", tail.decode("utf-8", "replace")).strip()
+        return self._channel.last_words()
 
-    def close(self) -> None:
-        """End the process, its children and the pipes. Idempotent."""
-        if self._requests < 0:
-            return
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-        self._selector.close()
-        os.close(self._requests)
-        os.close(self._answers)
-        self._requests = -1
-        self._output.close()
-
-    def _send(self, message: Mapping[str, Any]) -> None:
-        try:
-            os.write(self._requests, json.dumps(message).encode() + b"\n")
-        except BrokenPipeError:
-            raise self._lost(self._how_it_died()) from None
-
-    def _answer(self, timeout_s: float, doing: str) -> dict[str, Any]:
-        """The answer of the case in progress.
+    def _answered(self, timeout_s: float, doing: str) -> Steps[dict[str, Any]]:
+        """The next message. When none comes in time, a child is killed and the case lost; else the worker is.
 
         Raises:
             CaseLostError, WorkerLostError: there is none.
         """
-        answer = self._receive(timeout_s, doing)
+        answer = yield from self._received(timeout_s)
+        if answer is None:
+            failure = self._worker.hung(timeout_s, doing, self._channel)
+            yield from self._killed(failure)
+            raise CaseLostError(failure)
         if "ended" in answer:
-            self._child = None
-            self._begun = False
+            self.over = True
             raise CaseLostError(self._cause(int(answer["ended"])))
         return answer
 
-    def _receive(self, timeout_s: float, doing: str) -> dict[str, Any]:
-        """The next message. When none comes in time, a child is killed and the case lost; else the worker is."""
-        line = self._read_line(timeout_s)
-        if line is None:
-            failure = Failure(self.side, "timeout", f"no answer within {timeout_s:g} s ({doing})", self.last_words())
-            if self._child is None:
-                raise self._lost(failure)
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self._child, signal.SIGKILL)
-            self._child = None
-            self._begun = False
-            while "ended" not in self._receive(DYING_S, "ending a case that hung"):
-                pass  # an answer that came too late
-            raise CaseLostError(failure)
-        try:
-            return dict(json.loads(line))
-        except ValueError:  # a child died while it wrote
-            raise self._lost(Failure(self.side, "crash", "stopped in mid-answer", self.last_words())) from None
-
-    def _read_line(self, timeout_s: float) -> bytes | None:
-        """One line; None when the time is up.
+    def _killed(self, failure: Failure) -> Steps[None]:
+        """Kill the case's child, which hung; its worker, if it has none.
 
         Raises:
-            WorkerLostError: the worker has closed its end.
+            WorkerLostError: it had none, or the worker is lost, too.
         """
-        deadline = time.monotonic() + timeout_s
-        while b"\n" not in self._buffer:
-            remaining = deadline - time.monotonic()
-            if remaining <= 0 or not self._selector.select(remaining):
-                return None
-            chunk = os.read(self._answers, 1 << 16)
-            if not chunk:
-                raise self._lost(self._how_it_died())
-            self._buffer += chunk
-        line, _, self._buffer = self._buffer.partition(b"\n")
-        return line
+        if not self._fork or self.pid == self._worker.pid:
+            raise self._worker.lost(failure)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+        self.ending = True
+        while not self.over:
+            answer = yield from self._received(DYING_S)
+            if answer is None:
+                raise self._worker.lost(failure)
+            self.over = "ended" in answer  # or else an answer that came too late
 
-    def _how_it_died(self) -> Failure:
+    def _received(self, timeout_s: float) -> Steps[dict[str, Any] | None]:
         try:
-            return self._cause(self._process.wait(DYING_S))
-        except subprocess.TimeoutExpired:
-            return Failure(self.side, "crash", "closed its pipe and hung", self.last_words())
+            return (yield from self._channel.receiving(timeout_s))
+        except ClosedError:
+            raise self._worker.lost(self._worker.how_it_died()) from None
+        except ValueError:
+            failure = Failure(self._worker.side, "crash", "stopped in mid-answer", self.last_words())
+            raise self._worker.lost(failure) from None
 
     def _cause(self, code: int) -> Failure:
-        """What an exit code (-N for signal N) and the last words tell."""
-        words = self.last_words()
-        if code == -signal.SIGKILL:
-            if out_of_memory_kills() > self._oom_kills:
-                return Failure(self.side, "out-of-memory", "killed by the kernel: out of memory", words)
-            return Failure(self.side, "killed", "killed by SIGKILL (by hand, or a memory limit)", words)
-        if code < 0:
-            name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
-            return Failure(self.side, "crash", f"killed by {name}", words)
-        # Frameworks that catch SIGSEGV print it and exit with a code of their own.
-        fatal = _FATAL.findall(words)
-        said = f", having printed {fatal[-1]!r}" if fatal else ""
-        return Failure(self.side, "crash", f"exited with code {code}{said}", words)
+        return cause_of_death(self._worker.side, code, self.last_words(), self._oom_kills)
 
-    def _lost(self, failure: Failure) -> WorkerLostError:
-        self.close()
-        return WorkerLostError(failure)
+
+def pin(pid: int, cpus: frozenset[int]) -> None:
+    """Keep every thread of a process on ``cpus``: those that a framework started, too."""
+    with contextlib.suppress(OSError):  # it has ended; who asks it next is told
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError):  # a thread that has just ended
+                os.sched_setaffinity(int(task), cpus)
+
+
+def _opened(ours: contextlib.ExitStack, ends: contextlib.ExitStack) -> Channel:
+    channel = Channel(ends)
+    ours.callback(channel.close)
+    return channel

@@ -9,11 +9,12 @@ from typing import Any
 
 from comparator import judge, plan_looks
 from frameworks import Framework, worker_environment
-from harness.cpus import controller_on, plan_cpus
+from harness.cpus import plan_cpus, this_thread_on
 from harness.host import HostMonitor, host_fingerprint
-from harness.pair import Bench
 from harness.schedule import Findings, Order, Progress, Schedule
+from harness.supply import Bench
 from records import Build, Case, Comparison, Report, RunError
+from records.measurement import Side
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,8 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     """
     cpus = plan_cpus(request.threads)
     environment = {**worker_environment(), **request.framework.environment(request.threads)}
-    builds = {"control": request.control, "treatment": request.treatment}
-    bench = Bench(builds, request.framework.adaptor, environment, cpus)  # type: ignore[arg-type]
+    builds: dict[Side, Build] = {"control": request.control, "treatment": request.treatment}
+    bench = Bench(builds, request.framework.adaptor, environment, cpus)
     looks = plan_looks(request.max_rounds)
     order = Order(
         request.cases,
@@ -70,7 +71,7 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
 
     fingerprint = host_fingerprint()
     started = datetime.now(UTC)
-    with controller_on(cpus):
+    with this_thread_on(cpus.control):
         findings = Schedule(bench, order, tell).run()
     monitor.sample()
     if findings.broken and not any(findings.samples.values()):
@@ -115,5 +116,6 @@ def _summary(findings: Findings) -> dict[str, Any]:
         "rounds": findings.rounds,
         "wall_s": findings.wall_s,
         "timed_s": findings.timed_s,
+        "spent_s": findings.spent_s,
         "incidents": [dataclasses.asdict(incident) for incident in findings.incidents],
     }

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from comparator import Looks, Standing, standing
 from harness.blocks import CaseRequest
-from harness.pair import Bench, Round, RoundResult, run_round
+from harness.pair import Round, RoundResult, run_round
+from harness.supply import Bench, PairSupply
 from records import Case, Failure, Incident, PairSample, RunError, Stage
 from records.measurement import STAGES
 
@@ -74,6 +75,7 @@ class Findings:
     rounds: int = 0
     timed_s: float = 0.0
     wall_s: float = 0.0
+    spent_s: dict[str, float] = field(default_factory=dict)  # by what the measuring processor's time went into
     stopped: str | None = None
     broken: bool = False  # stopped by something other than the budget: the run could not be completed
 
@@ -87,10 +89,10 @@ class Schedule:
 
     def __init__(self, bench: Bench, order: Order, on_progress: Callable[[Progress], None] = lambda _: None) -> None:
         self.findings = Findings(samples={case.id: [] for case in order.cases})
-        self._bench = bench
         self._order = order
         self._on_progress = on_progress
         self._coin = random.Random(order.seed)
+        self._supply = PairSupply(bench, random.Random(f"pairs {order.seed}"))
         self._began = time.monotonic()
         self._lost: Counter[str] = Counter()  # processes that each case has cost
         self._failed_starts = 0
@@ -101,10 +103,11 @@ class Schedule:
         """Run to the end, and whatever ends it early (an interrupt, workers that won't start): all that was measured
         is returned."""
         try:
-            while batches := self._next_wave():
-                for batch in batches:
-                    self._run_batch(batch)
-                    self._tell()
+            with self._supply:
+                while batches := self._next_wave():
+                    for batch in batches:
+                        self._run_batch(batch)
+                        self._tell()
         except _OutOfTime:
             self.findings.stopped = f"the time budget of {self._order.time_budget:g} s was spent"
         except (KeyboardInterrupt, RunError) as error:
@@ -146,7 +149,7 @@ class Schedule:
             result = RoundResult()
             plan = Round(requests, batch.stage, self.findings.rounds, batch.fork, self._deadline())
             try:
-                run_round(self._bench, plan, self._coin, result)
+                run_round(self._supply, plan, self._coin, result)
             finally:
                 self._absorb(result, plan)
             requests = result.unmeasured if result.lost_worker else []
@@ -159,6 +162,8 @@ class Schedule:
         findings = self.findings
         findings.rounds += 1
         findings.timed_s += result.timed_s
+        for name, seconds in _spending(result).items():
+            findings.spent_s[name] = findings.spent_s.get(name, 0.0) + seconds
         findings.failures.update(result.refused)
         for sample in result.samples:
             findings.samples[sample.case_id].append(sample)
@@ -210,3 +215,14 @@ class Schedule:
             left_s = min(left_s, max(0.0, self._order.time_budget - self._elapsed()))
         open_cases = sum(not one.settled for one in standings)
         self._on_progress(Progress(self.findings.rounds, open_cases, len(self._order.cases), self._elapsed(), left_s))
+
+
+def _spending(result: RoundResult) -> dict[str, float]:
+    """Where the round's wall time went, in seconds; the parts sum to the whole."""
+    parts = {
+        "waiting for a pair": result.start_s,
+        "waiting for a case": result.prepare_s,
+        "timed calls": result.timed_s,
+        "between timed calls": result.block_s - result.timed_s,
+    }
+    return {**parts, "ending and the rest": result.wall_s - sum(parts.values())}

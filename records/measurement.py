@@ -16,8 +16,9 @@ class PairSample:
     """One case measured in one process pair: the unit of inference.
 
     ``control`` and ``treatment`` are process values in the metric's unit (for time: median over blocks of the
-    lower quartile of calls, ns a call).  ``log_ratio`` is ln(treatment / control) taken quad by quad, so that
-    slow drift cancels: the median over ABBA quads.
+    lower decile of calls, ns a call).  ``log_ratio`` is ln(treatment / control) taken quad by quad, so that
+    slow drift cancels: the median over ABBA quads.  A pair with few cases measures each in several ``forks``;
+    all three are then means over the middle half of them.
     """
 
     case_id: str
@@ -28,6 +29,7 @@ class PairSample:
     log_ratio: float
     blocks: int  # per side
     calls: int  # timed calls per side
+    forks: int = 1
 
 
 @dataclass(frozen=True)

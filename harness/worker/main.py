@@ -4,15 +4,18 @@ Standard library and Python 3.6 syntax only (a test checks both): builds bring i
 speaks JSON, one message a line, over two file descriptors of its own; whatever the framework prints goes to
 stdout or stderr and can't break the protocol.  The controller may kill it at any moment.
 
-Having imported the framework once, it forks a child for each case, so that no case sees what another left behind;
-the child speaks over the same descriptors until it ends, and then the parent tells how.
+Having imported the framework once, it forks a child for each case, so that no case sees what another left behind.
+A child has a slot: two descriptors to speak over and a file for what it prints.  With two slots one case can be
+prepared while another is measured.
 
-Requests and answers:
-    {"op": "begin", "fork": bool}                                  -> {"pid": int}
+On the worker's own descriptors:
+                                                                   -> {"ready": versions}
+    {"op": "begin", "slot": int, "fork": bool}                     (answered over the slot)
+Over a slot:
+                                                                   -> {"pid": int}
     {"op": "prepare", "case": {...}, "seed": int, "inject": share, "slow": bool} -> {"call_ns": ns, "spins": int}
     {"op": "block", "discard": int, "calls": int, "inner": int}    -> {"ns": [ns a call, ...]}
     {"op": "end"}                                                  -> {"ended": exit code, -N for signal N}
-    {"op": "pin", "cpus": [int, ...]}                              -> {}
 A child that dies answers whatever was asked with {"ended": ...}.  Any answer may instead be {"error": {"kind": str,
 "reason": str}}: the framework refused, the child lives on.
 """
@@ -25,12 +28,13 @@ import importlib.util
 import itertools
 import json
 import os
+import select
 import signal
 import sys
 import time
 import traceback
 
-WARM_UP_NS = 20 * 1000 * 1000  # calls before the first block: first calls are not like the rest
+WARM_UP_NS = 10 * 1000 * 1000  # calls before anything is timed: first calls are not like the rest
 WARM_UP_LIMIT_NS = 300 * 1000 * 1000
 WARM_UP_CALLS = 12
 SPIN_PROBE = 20000  # turns, some 0.1 ms
@@ -57,13 +61,6 @@ def load_adaptor(path):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-
-
-def pin(cpus):
-    """Keep every thread of this process on ``cpus``: those that the framework started, too."""
-    for task in os.listdir("/proc/self/task"):
-        with contextlib.suppress(OSError):  # a thread that has just ended
-            os.sched_setaffinity(int(task), cpus)
 
 
 def spin(count):
@@ -153,25 +150,30 @@ class Channel:
     Nothing is buffered from one message to the next: a child must not take along what its parent has read.
     """
 
-    def __init__(self, read_fd, write_fd):
+    def __init__(self, read_fd, write_fd, output_fd=None):
         self.read_fd = read_fd
         self.write_fd = write_fd
+        self.output_fd = output_fd
 
-    def __iter__(self):
+    def receive(self):
+        """The messages that have come, at least one; None when the controller has closed its end."""
         text = b""
-        while True:
+        while not text.endswith(b"\n"):
             chunk = os.read(self.read_fd, 1 << 16)
             if not chunk:
-                return
+                return None
             text += chunk
-            if not text.endswith(b"\n"):
-                continue
-            lines, text = text.splitlines(), b""
-            for line in lines:
-                try:
-                    yield json.loads(line.decode("utf-8"))
-                except ValueError:  # the end of what a child was reading when it died
-                    continue
+        messages = []
+        for line in text.splitlines():
+            with contextlib.suppress(ValueError):  # the end of what a child was reading when it died
+                messages.append(json.loads(line.decode("utf-8")))
+        return messages
+
+    def forget(self):
+        """Drop what was meant for a child that has died."""
+        while select.select([self.read_fd], [], [], 0)[0]:
+            if not os.read(self.read_fd, 1 << 16):
+                return
 
     def send(self, message):
         left = json.dumps(message).encode("utf-8") + b"\n"
@@ -181,64 +183,105 @@ class Channel:
 
 def serve_case(adaptor, channel):
     """Answer what is asked of one case, until it ends."""
+    for stream in (1, 2):
+        os.dup2(channel.output_fd, stream)
+    channel.send({"pid": os.getpid()})
     session = Session(adaptor)
-    for request in channel:
-        name = request.pop("op")
-        if name == "end":
-            return
-        try:
-            answer = getattr(session, name)(**request)
-        except Exception as error:  # whatever the framework raises is an answer
-            answer = {"error": {"kind": getattr(error, "kind", "error"), "reason": describe(error, adaptor)}}
-        channel.send(answer)
-    os._exit(0)  # the controller has gone
+    while True:
+        requests = channel.receive()
+        if requests is None:
+            os._exit(0)  # the controller has gone
+        for request in requests:
+            name = request.pop("op")
+            if name == "end":
+                return
+            try:
+                answer = getattr(session, name)(**request)
+            except Exception as error:  # whatever the framework raises is an answer
+                answer = {"error": {"kind": getattr(error, "kind", "error"), "reason": describe(error, adaptor)}}
+            channel.send(answer)
 
 
-def serve_case_in_child(adaptor, channel):
-    """The same in a forked child; returns its exit code, -N for signal N."""
-    pid = os.fork()
-    if pid == 0:
-        die_with_parent()
-        channel.send({"pid": os.getpid()})
-        serve_case(adaptor, channel)
-        os._exit(0)
-    status = os.waitpid(pid, 0)[1]
-    return -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+class Children:
+    """The forked children by slot, and the bell that rings when one of them has ended."""
+
+    def __init__(self, slots):
+        self.slots = slots
+        self.slot_of = {}
+        self.bell, rope = os.pipe()
+        for end in (self.bell, rope):
+            os.set_blocking(end, False)
+        signal.set_wakeup_fd(rope)
+        signal.signal(signal.SIGCHLD, lambda *_: None)  # without a handler there is no ringing
+
+    def begin(self, slot, adaptor):
+        """Fork a child that serves one case over a slot."""
+        self.slots[slot].forget()
+        pid = os.fork()
+        if pid == 0:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            die_with_parent()
+            serve_case(adaptor, self.slots[slot])
+            os._exit(0)
+        self.slot_of[pid] = slot
+
+    def tell_ended(self):
+        """Tell over its slot how each child ended that has."""
+        with contextlib.suppress(BlockingIOError):
+            while os.read(self.bell, 512):
+                pass
+        while self.slot_of:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                return
+            code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+            slot = self.slot_of.pop(pid, None)
+            if slot is not None:
+                self.slots[slot].send({"ended": code})
 
 
-def serve(adaptor, channel):
-    """Answer requests until the controller closes its end.
-
-    What was meant for a child that has died comes here; that the child ended was the answer.
-    """
+def serve(adaptor, channel, slots):
+    """Begin cases and tell how they ended, until the controller closes its end."""
+    children = Children(slots)
     channel.send({"ready": adaptor.versions()})
-    for request in channel:
-        if request["op"] == "pin":
-            pin(request["cpus"])
-            channel.send({})
-        elif request["op"] == "begin" and request["fork"]:
-            channel.send({"ended": serve_case_in_child(adaptor, channel)})
-        elif request["op"] == "begin":
-            channel.send({"pid": os.getpid()})
-            serve_case(adaptor, channel)
-            channel.send({"ended": 0})
+    while True:
+        ready = select.select([channel.read_fd, children.bell], [], [])[0]
+        if children.bell in ready:
+            children.tell_ended()
+        if channel.read_fd not in ready:
+            continue
+        requests = channel.receive()
+        if requests is None:
+            return
+        for request in requests:
+            if request["fork"]:
+                children.begin(request["slot"], adaptor)
+            else:
+                slot = slots[request["slot"]]
+                serve_case(adaptor, slot)
+                slot.send({"ended": 0})
+
+
+def descriptors(text):
+    """``3,4`` or ``3,4,5``: those to read and write, and of a file for what is printed."""
+    return Channel(*map(int, text.split(",")))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--adaptor", required=True)
-    parser.add_argument("--read_fd", type=int, required=True)
-    parser.add_argument("--write_fd", type=int, required=True)
+    parser.add_argument("--control", type=descriptors, required=True)
+    parser.add_argument("--slot", type=descriptors, action="append", required=True)
     options = parser.parse_args()
     die_with_parent()
     sys.path.pop(0)  # this file's folder: the framework must not import our modules by accident
-    channel = Channel(options.read_fd, options.write_fd)
     adaptor = load_adaptor(options.adaptor)
     gc.collect()
     if hasattr(gc, "freeze"):
         gc.freeze()  # what the import left is no garbage: later collections skip it
     gc.disable()
-    serve(adaptor, channel)
+    serve(adaptor, options.control, options.slot)
     os._exit(0)  # frameworks may hang or crash in their exit handlers; all is said
 
 

@@ -13,10 +13,13 @@ import pytest
 
 from frameworks import get_framework, worker_environment
 from harness.blocks import CaseRequest
+from harness.channel import complete
 from harness.cpus import plan_cpus
-from harness.pair import Bench, Round, RoundResult, run_round
-from harness.process import CaseRefusedError, Worker
+from harness.losses import CaseRefusedError
+from harness.pair import Round, RoundResult, run_round
+from harness.process import Worker
 from harness.specs import expand_cases, find_spec, load_spec
+from harness.supply import Bench, PairSupply
 from records import Build, Case
 
 pytestmark = pytest.mark.mxnet
@@ -36,9 +39,11 @@ def worker(mxnet_1_9: Build) -> Iterator[Worker]:
 
 
 def seconds_a_call(worker: Worker, one: Case) -> float:
-    worker.end()
-    worker.begin(fork=True)
-    return float(1e-9 * worker.ask(CaseRequest(one, seed=1).message("treatment"), 60)["call_ns"])
+    process = complete(worker.beginning(fork=True))
+    try:
+        return float(1e-9 * process.ask(CaseRequest(one, seed=1).message("treatment"), 60)["call_ns"])
+    finally:
+        process.end()
 
 
 CONV = {"data": [1, 3, 9, 9], "weight": [4, 3, 3, 3], "bias": [4], "kernel": [3, 3], "num_filter": 4}
@@ -128,6 +133,8 @@ def test_shipped_specs_run_on_both_releases(name: str, mxnet_1_8: Build, mxnet_1
     cases = expand_cases(load_spec(find_spec(name)))
     bench = Bench({"control": mxnet_1_8, "treatment": mxnet_1_9}, MXNET.adaptor, ENVIRONMENT, plan_cpus(1))
     result = RoundResult()
-    run_round(bench, Round([CaseRequest(one, 1) for one in cases], "screen", 0), random.Random(1), result)
+    coin = random.Random(1)
+    with PairSupply(bench, coin) as supply:
+        run_round(supply, Round([CaseRequest(one, 1) for one in cases], "screen", 0), coin, result)
     assert (result.refused, result.lost, result.lost_worker) == ({}, {}, None)
     assert {sample.case_id for sample in result.samples} == {one.id for one in cases}

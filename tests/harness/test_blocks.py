@@ -10,7 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from toy_bench import toy_case
 
-from harness.blocks import BLOCK_NS, QUADS, BlockPlan, CaseRequest, measure_blocks, plan_blocks, summarise
+from harness.blocks import (
+    BLOCK_NS,
+    QUADS,
+    BlockPlan,
+    CaseRequest,
+    ForkValue,
+    measure_blocks,
+    middle_mean,
+    pair_sample,
+    plan_blocks,
+    settle,
+    summarise,
+)
 from records.measurement import SIDES, Side
 
 call_times = st.floats(min_value=10, max_value=2e10)  # 10 ns to 20 s
@@ -19,22 +31,22 @@ call_times = st.floats(min_value=10, max_value=2e10)  # 10 ns to 20 s
 @pytest.mark.parametrize(
     ("call_ns", "inner", "calls", "discard", "quads"),
     [
-        (20, 250, 500, 60, 6),  # tens of nanoseconds: timed 250 at a time
-        (20_000, 1, 125, 15, 6),
-        (1_000_000, 1, 2, 2, 6),
+        (20, 250, 500, 60, 8),  # tens of nanoseconds: timed 250 at a time
+        (20_000, 1, 125, 15, 8),
+        (1_000_000, 1, 2, 2, 8),
         (30_000_000, 1, 1, 1, 1),
         (5_000_000_000, 1, 1, 1, 1),
     ],
 )
 def test_sizes_from_nanoseconds_to_seconds(call_ns: float, inner: int, calls: int, discard: int, quads: int) -> None:
-    plan = plan_blocks({"control": call_ns, "treatment": call_ns}, "screen")
+    plan = plan_blocks({"control": call_ns, "treatment": call_ns})
     assert plan == BlockPlan(inner, dict.fromkeys(SIDES, calls), dict.fromkeys(SIDES, discard), quads)
 
 
 @given(call_times, call_times)
 def test_nothing_in_the_plan_favours_a_side(control: float, treatment: float) -> None:
-    plan = plan_blocks({"control": control, "treatment": treatment}, "screen")
-    mirrored = plan_blocks({"control": treatment, "treatment": control}, "screen")
+    plan = plan_blocks({"control": control, "treatment": treatment})
+    mirrored = plan_blocks({"control": treatment, "treatment": control})
     assert (plan.inner, plan.quads) == (mirrored.inner, mirrored.quads)
     assert plan.calls["control"] == mirrored.calls["treatment"]
     assert plan.discard["control"] == mirrored.discard["treatment"]
@@ -42,11 +54,11 @@ def test_nothing_in_the_plan_favours_a_side(control: float, treatment: float) ->
         assert plan.calls["control"] == plan.calls["treatment"]
 
 
-@given(call_times, call_times, st.sampled_from(["screen", "own"]))
-def test_blocks_are_neither_empty_nor_endless(control: float, treatment: float, stage: Any) -> None:
+@given(call_times, call_times)
+def test_blocks_are_neither_empty_nor_endless(control: float, treatment: float) -> None:
     call_ns: dict[Side, float] = {"control": control, "treatment": treatment}
-    plan = plan_blocks(call_ns, stage)
-    assert 1 <= plan.quads <= QUADS[stage]
+    plan = plan_blocks(call_ns)
+    assert 1 <= plan.quads <= QUADS
     for side in SIDES:
         assert plan.calls[side] >= 1
         assert plan.discard[side] >= 1
@@ -93,14 +105,39 @@ def test_summary_against_a_naive_oracle(quads: list[tuple[list[float], ...]]) ->
     for a1, a2, b1, b2 in quads:
         blocks["control"] += [a1, a2]
         blocks["treatment"] += [b1, b2]
-        quartiles = [sorted(one)[len(one) // 4] for one in (a1, a2, b1, b2)]
-        log_ratios.append(math.log(math.sqrt(quartiles[2] * quartiles[3]) / math.sqrt(quartiles[0] * quartiles[1])))
+        deciles = [sorted(one)[len(one) // 10] for one in (a1, a2, b1, b2)]
+        log_ratios.append(math.log(math.sqrt(deciles[2] * deciles[3]) / math.sqrt(deciles[0] * deciles[1])))
     plan = BlockPlan(3, {"control": 5, "treatment": 4}, dict.fromkeys(SIDES, 1), len(quads))
-    sample = summarise(blocks, plan, toy_case("a"), "own", 7)
-    assert sample.log_ratio == pytest.approx(statistics.median(log_ratios), abs=1e-9)
-    assert min(map(min, blocks["control"])) <= sample.control * (1 + 1e-9)
-    assert (sample.case_id, sample.stage, sample.round) == ("a", "own", 7)
-    assert (sample.blocks, sample.calls) == (2 * len(quads), 2 * len(quads) * 3 * 4)
+    value = summarise(blocks, plan)
+    assert value.log_ratio == pytest.approx(statistics.median(log_ratios), abs=1e-9)
+    assert min(map(min, blocks["control"])) <= value.control * (1 + 1e-9)
+    assert (value.blocks, value.calls) == (2 * len(quads), 2 * len(quads) * 3 * 4)
+
+
+fork_values = st.builds(
+    ForkValue,
+    control=st.floats(1, 1e9),
+    treatment=st.floats(1, 1e9),
+    log_ratio=st.floats(-1, 1),
+    blocks=st.integers(1, 16),
+    calls=st.integers(1, 1000),
+)
+
+
+@given(st.lists(fork_values, min_size=1, max_size=9))
+def test_a_pair_is_the_middle_of_its_forks(forks: list[ForkValue]) -> None:
+    sample = pair_sample(toy_case("a"), "own", 7, forks)
+    assert (sample.case_id, sample.stage, sample.round, sample.forks) == ("a", "own", 7, len(forks))
+    kept = sorted(one.log_ratio for one in forks)[len(forks) // 4 : len(forks) - len(forks) // 4]
+    assert sample.log_ratio == pytest.approx(sum(kept) / len(kept), abs=1e-12)
+    assert sample.blocks == sum(one.blocks for one in forks)
+    assert sample.calls == sum(one.calls for one in forks)
+    assert min(one.control for one in forks) <= sample.control * (1 + 1e-9)
+
+
+def test_one_fork_in_four_may_be_far_off() -> None:
+    assert middle_mean([0.01, 0.02, 0.03, 9.0]) == pytest.approx(0.025)
+    assert middle_mean([0.01, 0.03]) == pytest.approx(0.02)
 
 
 def test_drift_that_is_linear_in_time_cancels() -> None:
@@ -111,7 +148,23 @@ def test_drift_that_is_linear_in_time_cancels() -> None:
         for side in (first, second, second, first):
             blocks[side].append([100 * 1.01 ** next(time)])  # type: ignore[index]
     plan = BlockPlan(1, dict.fromkeys(SIDES, 1), dict.fromkeys(SIDES, 1), 6)
-    assert summarise(blocks, plan, toy_case("a"), "screen", 0).log_ratio == pytest.approx(0, abs=1e-12)
+    assert summarise(blocks, plan).log_ratio == pytest.approx(0, abs=1e-12)
+
+
+class SteadyProcess:
+    """Every call takes the same, whatever was said of it."""
+
+    def ask(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+        assert request["calls"] >= 1
+        assert request["inner"] >= 1
+        return {"ns": [250.0] * request["calls"]}
+
+
+@given(call_times, call_times)
+def test_settling_tells_what_a_call_takes_here(control: float, treatment: float) -> None:
+    processes: Any = {side: SteadyProcess() for side in SIDES}
+    told = settle(processes, toy_case("a"), {"control": control, "treatment": treatment}, random.Random(1))
+    assert told == dict.fromkeys(SIDES, 250.0)
 
 
 def test_injection_reaches_the_treatment_alone() -> None:

@@ -12,7 +12,9 @@ from toy_bench import ADAPTOR, toy_build, toy_case
 
 from frameworks import worker_environment
 from harness.blocks import CaseRequest
-from harness.process import CaseLostError, CaseRefusedError, Worker, WorkerLostError
+from harness.channel import complete
+from harness.losses import CaseLostError, CaseRefusedError, WorkerLostError
+from harness.process import CaseProcess, Worker
 
 
 def start(**environment: str) -> Worker:
@@ -27,25 +29,40 @@ def worker() -> Iterator[Worker]:
         yield started
 
 
-def prepare(worker: Worker, operator: str, timeout_s: float = 20.0, fork: bool = True) -> float:
-    worker.end()
-    worker.begin(fork)
+def begin(worker: Worker, fork: bool = True) -> CaseProcess:
+    return complete(worker.beginning(fork))
+
+
+def prepare(worker: Worker, operator: str, timeout_s: float = 20.0, fork: bool = True) -> CaseProcess:
+    """A case, ready to be measured."""
+    case = begin(worker, fork)
+    ask_to_prepare(case, operator, timeout_s)
+    return case
+
+
+def ask_to_prepare(case: CaseProcess, operator: str, timeout_s: float = 20.0) -> None:
     request = CaseRequest(toy_case("a", operator), seed=1).message("treatment")
-    return float(worker.ask(request, timeout_s)["call_ns"])
+    assert case.ask(request, timeout_s)["call_ns"] > 0
+
+
+def block(case: CaseProcess, discard: int, calls: int, inner: int) -> list[float]:
+    answer = case.ask({"op": "block", "discard": discard, "calls": calls, "inner": inner}, 20)
+    return list(answer["ns"])
+
+
+def end(case: CaseProcess) -> None:
+    complete(case.ended())
 
 
 def test_block_returns_one_positive_time_a_call(worker: Worker) -> None:
-    assert prepare(worker, "work") > 0
-    times = worker.ask({"op": "block", "discard": 3, "calls": 7, "inner": 2}, 20)["ns"]
+    times = block(prepare(worker, "work"), discard=3, calls=7, inner=2)
     assert len(times) == 7
     assert min(times) > 0
 
 
 def test_per_call_time_does_not_depend_on_inner(worker: Worker) -> None:
-    prepare(worker, "work")
-    one, ten = (
-        min(worker.ask({"op": "block", "discard": 3, "calls": 50, "inner": inner}, 20)["ns"]) for inner in (1, 10)
-    )
+    case = prepare(worker, "work")
+    one, ten = (min(block(case, 3, 50, inner)) for inner in (1, 10))
     assert 0.5 < one / ten < 2
 
 
@@ -62,7 +79,7 @@ def test_refusal_leaves_the_worker_alive(worker: Worker, operator: str, kind: st
     assert caught.value.failure.side == "treatment"
     assert caught.value.failure.kind == kind
     assert reason in caught.value.failure.reason
-    assert prepare(worker, "work") > 0
+    assert block(prepare(worker, "work"), 0, 1, 1)
 
 
 LOSSES = pytest.mark.parametrize(
@@ -87,8 +104,7 @@ def test_a_lost_child_is_told_and_the_worker_lives(
     assert reason in failure.reason
     assert words in failure.last_words
     assert not psutil.Process(worker.pid).children()
-    assert prepare(worker, "work") > 0
-    assert worker.last_words() == "", "the next case has its own last words"
+    assert prepare(worker, "work").last_words() == "", "the next case has its own last words"
 
 
 @LOSSES
@@ -104,43 +120,75 @@ def test_without_a_fork_the_worker_is_lost(worker: Worker, operator: str, kind: 
 
 @pytest.mark.parametrize("fork", [True, False])
 def test_a_case_runs_in_a_fork_or_not(worker: Worker, fork: bool) -> None:
-    prepare(worker, "work", fork=fork)
-    assert len(psutil.Process(worker.pid).children()) == fork
-    worker.end()
+    case = prepare(worker, "work", fork=fork)
+    assert [child.pid for child in psutil.Process(worker.pid).children()] == ([case.pid] if fork else [])
+    assert (case.pid == worker.pid) != fork
+    end(case)
     assert not psutil.Process(worker.pid).children()
-    assert prepare(worker, "work", fork=not fork) > 0
+    assert block(prepare(worker, "work", fork=not fork), 0, 1, 1)
+
+
+def test_one_case_is_prepared_while_another_is_measured(worker: Worker) -> None:
+    first, second = prepare(worker, "work"), begin(worker)
+    request = CaseRequest(toy_case("b"), seed=1).message("treatment")
+    steps = second.asking(request, 20)
+    next(steps)  # sent, not waited for
+    assert len(block(first, 0, 5, 1)) == 5
+    first.end()
+    assert complete(steps)["call_ns"] > 0
+    third = begin(worker)  # in the place of the first, once that has ended
+    assert first.over
+    assert len({first.pid, second.pid, third.pid}) == 3
+
+
+def test_a_third_case_at_a_time_is_refused(worker: Worker) -> None:
+    begin(worker)
+    begin(worker)
+    with pytest.raises(RuntimeError, match="2 cases are in progress"):
+        begin(worker)
+
+
+def test_a_crash_touches_neither_the_other_case_nor_its_words(worker: Worker) -> None:
+    good, bad = prepare(worker, "garbage"), begin(worker)
+    with pytest.raises(CaseLostError, match="Segmentation fault"):
+        ask_to_prepare(bad, "segfault_like_exit")
+    assert len(block(good, 0, 3, 1)) == 3
+    assert "not JSON" in good.last_words()
+    assert "Segmentation" not in good.last_words()
 
 
 def test_no_case_sees_what_another_left_behind(worker: Worker) -> None:
-    assert prepare(worker, "remember") > 0
-    assert prepare(worker, "remember") > 0
-    prepare(worker, "remember", fork=False)
+    end(prepare(worker, "remember"))
+    end(prepare(worker, "remember"))
+    end(prepare(worker, "remember", fork=False))
     with pytest.raises(CaseRefusedError, match="something was left behind"):
         prepare(worker, "remember", fork=False)
 
 
 def test_an_answer_that_comes_too_late_confuses_nothing(worker: Worker) -> None:
     """The deadline passes while the child is about to answer: whichever wins, the next case is answered rightly."""
-    for timeout_s in (0.02, 0.025, 0.03, 0.035):
+    for timeout_s in (0.005, 0.01, 0.0125, 0.015, 0.02):
+        case = begin(worker)
         with contextlib.suppress(CaseLostError):
-            prepare(worker, "work", timeout_s)
-        prepare(worker, "work")
-        assert len(worker.ask({"op": "block", "discard": 0, "calls": 3, "inner": 1}, 20)["ns"]) == 3
+            ask_to_prepare(case, "work", timeout_s)
+        end(case)
+        case = prepare(worker, "work")
+        assert len(block(case, 0, 3, 1)) == 3
+        end(case)
 
 
 def test_kill_9_of_the_worker_itself(worker: Worker) -> None:
-    prepare(worker, "work")
+    case = prepare(worker, "work")
     (child,) = psutil.Process(worker.pid).children()
     os.kill(worker.pid, signal.SIGKILL)
     with pytest.raises(WorkerLostError) as caught:
-        worker.ask({"op": "block", "discard": 0, "calls": 1_000_000, "inner": 1}, 20)
+        block(case, 0, 1_000_000, 1)
     assert caught.value.failure.kind == "killed"
     child.wait(60)
 
 
 def test_garbage_on_stdout_breaks_nothing(worker: Worker) -> None:
-    assert prepare(worker, "garbage") > 0
-    words = worker.last_words()
+    words = prepare(worker, "garbage").last_words()
     assert "not JSON" in words
     assert words.isprintable() or "\n" in words
     assert "\x1b" not in words

@@ -17,11 +17,19 @@ import harness.pair
 from comparator import Looks, judge
 from harness.blocks import CaseRequest
 from harness.pair import Round, RoundResult, run_round
-from harness.process import Worker
+from harness.process import CaseProcess, Worker
 from harness.schedule import FAILED_STARTS, Findings, Order, Progress, Schedule
+from harness.supply import Bench, PairSupply
 from records import Case, Comparison
 
 LOOKS = Looks(screen=(3, 5), own=(4, 6))
+
+
+def run_one_round(bench: Bench, plan: Round, seed: int = 1) -> RoundResult:
+    result, coin = RoundResult(), random.Random(seed)
+    with PairSupply(bench, coin) as supply:
+        run_round(supply, plan, coin, result)
+    return result
 
 
 def run(*cases: Case, on_progress: Any = lambda _: None, **order: Any) -> tuple[Findings, dict[str, Comparison]]:
@@ -111,16 +119,16 @@ def test_a_build_that_vanishes_in_mid_run_ends_it_with_what_was_measured(
 
 
 def test_a_worker_lost_between_two_cases_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = Worker.end
+    original = CaseProcess.end
     ends: list[str] = []
 
-    def end(self: Worker) -> None:
+    def end(self: CaseProcess) -> None:
         ends.append("one")
         if len(ends) == 3:
-            os.kill(self.pid, signal.SIGKILL)
+            os.kill(os.getsid(self.pid), signal.SIGKILL)  # its worker leads the session
         original(self)
 
-    monkeypatch.setattr(Worker, "end", end)
+    monkeypatch.setattr(CaseProcess, "end", end)
     findings, found = run(*(replace(toy_case(name), threshold=0.5) for name in "ab"))
     assert [incident.failure.kind for incident in findings.incidents] == ["killed"]
     assert {comparison.verdict for comparison in found.values()} == {"unchanged"}
@@ -159,18 +167,16 @@ def test_a_failing_case_fails_alone(operator: str, inputs: dict[str, Any], side:
 @pytest.mark.parametrize("victim", ["child", "worker"])
 def test_kill_9_costs_one_sample_and_is_told(victim: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Someone kills a process from outside, once, while it measures: the case is measured again, and decided."""
-    original = Worker.ask
+    original = CaseProcess.ask
     blocks = Counter[str]()
 
-    def ask(self: Worker, request: Any, timeout_s: float) -> dict[str, Any]:
+    def ask(self: CaseProcess, request: Any, timeout_s: float) -> dict[str, Any]:
         blocks[request["op"]] += 1
         if blocks["block"] == 30:
-            blocks["block"] += 1
-            (child,) = psutil.Process(self.pid).children()
-            os.kill(child.pid if victim == "child" else self.pid, signal.SIGKILL)
+            os.kill(self.pid if victim == "child" else os.getsid(self.pid), signal.SIGKILL)
         return original(self, request, timeout_s)
 
-    monkeypatch.setattr(Worker, "ask", ask)
+    monkeypatch.setattr(CaseProcess, "ask", ask)
     cases = [replace(toy_case(name), threshold=0.5) for name in "abc"]
     findings, found = run(*cases)
     (incident,) = findings.incidents
@@ -239,23 +245,23 @@ def test_progress_counts_down() -> None:
 def test_every_asymmetry_is_drawn_from_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Order of cases, starts, preparations and blocks, and the environment's size: random, and repeatable."""
     log: list[Any] = []
-    start, ask = Worker.__init__, Worker.ask
+    start, asking = Worker.__init__, CaseProcess.asking
 
     def logged_start(self: Worker, side: Any, build: Any, adaptor: Any, environment: Any, cpus: Any) -> None:
         log.append(("start", side, len(environment["OPDUEL_PADDING"])))
         start(self, side, build, adaptor, environment, cpus)
 
-    def logged_ask(self: Worker, request: Any, timeout_s: float) -> dict[str, Any]:
-        log.append((request["op"], self.side, request.get("case", {}).get("id")))
-        return ask(self, request, timeout_s)
+    def logged_asking(self: CaseProcess, request: Any, timeout_s: float) -> Any:
+        log.append((request["op"], self._worker.side, request.get("case", {}).get("id")))
+        return asking(self, request, timeout_s)
 
     monkeypatch.setattr(Worker, "__init__", logged_start)
-    monkeypatch.setattr(Worker, "ask", logged_ask)
+    monkeypatch.setattr(CaseProcess, "asking", logged_asking)
 
     def one_round(seed: int) -> list[Any]:
         log.clear()
         requests = [CaseRequest(toy_case(name), 1) for name in "abcd"]
-        run_round(toy_bench(), Round(requests, "screen", 0), random.Random(seed), RoundResult())
+        run_one_round(toy_bench(), Round(requests, "screen", 0), seed)
         return [entry for entry in log if entry[0] != "block"]
 
     logs = {seed: one_round(seed) for seed in range(6)}
@@ -271,24 +277,22 @@ def test_every_asymmetry_is_drawn_from_the_seed(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_both_sides_measure_on_the_same_processors() -> None:
-    seen: list[set[int]] = []
-    original = Worker.ask
+    seen: dict[str, list[set[int]]] = {"prepare": [], "block": []}
+    original = CaseProcess.asking
 
-    class Watch:
-        def __call__(self, worker: Worker, request: Any, timeout_s: float) -> dict[str, Any]:
-            answer = original(worker, request, timeout_s)
-            if request["op"] == "block":
-                (child,) = psutil.Process(worker.pid).children()
-                seen.extend(affinities(child.pid))
-            return answer
+    def watched(self: CaseProcess, request: Any, timeout_s: float) -> Any:
+        answer = yield from original(self, request, timeout_s)
+        seen[request["op"]].extend(affinities(self.pid))
+        return answer
 
-    watch = Watch()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Worker, "ask", lambda self, request, timeout_s: watch(self, request, timeout_s))
+        patch.setattr(CaseProcess, "asking", watched)
         bench = toy_bench()
-        run_round(bench, Round([CaseRequest(toy_case("a"), 1)], "screen", 0), random.Random(1), RoundResult())
-    assert seen
-    assert all(cpus == bench.cpus.measure for cpus in seen)
+        run_one_round(bench, Round([CaseRequest(toy_case("a"), 1)], "screen", 0))
+    assert seen["prepare"]
+    assert all(cpus == bench.cpus.prepare for cpus in seen["prepare"])
+    assert seen["block"]
+    assert all(cpus == bench.cpus.measure for cpus in seen["block"])
 
 
 def affinities(pid: int) -> list[set[int]]:
@@ -296,9 +300,8 @@ def affinities(pid: int) -> list[set[int]]:
 
 
 def test_a_deadline_stops_a_round_between_cases() -> None:
-    result = RoundResult()
     requests = [CaseRequest(toy_case(name), 1) for name in "abc"]
-    run_round(toy_bench(), Round(requests, "screen", 0, deadline=0.0), random.Random(1), result)
+    result = run_one_round(toy_bench(), Round(requests, "screen", 0, deadline=0.0))
     assert not result.samples
     assert {request.case.id for request in result.unmeasured} == {"a", "b", "c"}
     assert (result.lost, result.lost_worker) == ({}, None)

@@ -1,0 +1,121 @@
+"""JSON lines to and from a worker, over descriptors of their own, and what it prints beside them."""
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import select
+import tempfile
+import time
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+LAST_WORDS_BYTES = 2000
+_CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]|\x1b\[[0-9;]*[A-Za-z]")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """What a step waits for: something to read on ``descriptor``, until ``deadline`` (of the monotonic clock)."""
+
+    descriptor: int
+    deadline: float
+
+    def wait(self) -> None:
+        """Block until there is, or the deadline is over."""
+        remaining = self.deadline - time.monotonic()
+        if remaining > 0:
+            select.select([self.descriptor], [], [], remaining)
+
+
+# A piece of work that pauses whenever it would have to wait, so that others can go on meanwhile.
+Steps = Generator[Waiting, None, T]
+
+
+def complete(steps: Steps[T]) -> T:
+    """Run steps to their end, waiting as they need; returns and raises what they do."""
+    while True:
+        try:
+            waiting = next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        waiting.wait()
+
+
+class ClosedError(Exception):
+    """Nobody is at the other end."""
+
+
+class Channel:
+    """Our ends of a pair of pipes, and a file that the other end prints to."""
+
+    def __init__(self, ends: contextlib.ExitStack) -> None:
+        """Open all; ``ends`` gets the closing of the other side's descriptors, to be done when it has them.
+
+        Raises:
+            OSError: no descriptors are left, or no room for a temporary file.
+        """
+        with contextlib.ExitStack() as kept:  # closed unless all goes well: our own ends
+            self._printed = kept.enter_context(tempfile.TemporaryFile())
+            fcntl.fcntl(self._printed, fcntl.F_SETFL, os.O_APPEND)  # so that it can be emptied in between
+            read_end, self._requests = os.pipe()
+            ends.callback(os.close, read_end)
+            kept.callback(os.close, self._requests)
+            self._answers, write_end = os.pipe()
+            ends.callback(os.close, write_end)
+            kept.callback(os.close, self._answers)
+            self.passed = (read_end, write_end, self._printed.fileno())  # what the other side gets
+            self._ours = kept.pop_all()
+        self._buffer = b""
+
+    def close(self) -> None:
+        """Close our ends. Idempotent."""
+        self._ours.close()
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        """Send a message.
+
+        Raises:
+            ClosedError: the other end is closed.
+        """
+        try:
+            os.write(self._requests, json.dumps(message).encode() + b"\n")
+        except BrokenPipeError:
+            raise ClosedError from None
+
+    def receiving(self, timeout_s: float) -> Steps[dict[str, Any] | None]:
+        """The next message; None when none came in time.
+
+        Raises:
+            ClosedError: the other end is closed.
+            ValueError: a line that is no JSON: its writer died in the middle.
+        """
+        deadline = time.monotonic() + timeout_s
+        while b"\n" not in self._buffer:
+            if select.select([self._answers], [], [], 0)[0]:
+                chunk = os.read(self._answers, 1 << 16)
+                if not chunk:
+                    raise ClosedError
+                self._buffer += chunk
+            elif time.monotonic() >= deadline:
+                return None
+            else:
+                yield Waiting(self._answers, deadline)
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        return dict(json.loads(line))
+
+    def forget_words(self) -> None:
+        """Forget what was printed so far."""
+        self._printed.truncate(0)
+
+    def last_words(self) -> str:
+        """The tail of what was printed, made printable."""
+        descriptor = self._printed.fileno()
+        size = os.fstat(descriptor).st_size
+        tail = os.pread(descriptor, LAST_WORDS_BYTES, max(0, size - LAST_WORDS_BYTES))
+        return _CONTROL_CHARACTERS.sub("", tail.decode("utf-8", "replace")).strip()

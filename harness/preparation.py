@@ -1,0 +1,85 @@
+"""One case made ready on both sides of a pair, step by step, so that it can be done while another case is measured."""
+
+import random
+from dataclasses import replace
+
+from harness.blocks import CaseRequest, Processes, time_left
+from harness.channel import Steps, complete
+from harness.losses import CaseLostError, CaseRefusedError, WorkerLostError
+from harness.process import CaseProcess
+from harness.supply import Pair
+from records.measurement import SIDES, Side
+
+PreparationError = CaseRefusedError | CaseLostError | WorkerLostError
+
+
+class Preparation:
+    """A case on its way to being measured. ``processes`` are those begun so far."""
+
+    def __init__(self, pair: Pair, request: CaseRequest, fork: bool, deadline: float, coin: random.Random) -> None:
+        self.request = request
+        self.processes: Processes = {}
+        self._pair = pair
+        self._fork = fork
+        self._deadline = deadline
+        self._order = coin.sample(SIDES, 2)
+        self._steps = self._preparing()
+        self._call_ns: dict[Side, float] | None = None
+        self._error: PreparationError | None = None
+
+    def advance(self) -> None:
+        """Go on as far as it goes without waiting. What goes wrong is told by ``finish``."""
+        if self._call_ns is not None or self._error is not None:
+            return
+        try:
+            next(self._steps)
+        except StopIteration as end:
+            self._call_ns = end.value
+        except (CaseRefusedError, CaseLostError, WorkerLostError) as error:
+            self._error = error
+
+    def finish(self) -> dict[Side, float]:
+        """Wait until both sides are ready; nanoseconds a call of each.
+
+        Raises:
+            CaseRefusedError, CaseLostError: with the side, or "both".
+            WorkerLostError: a worker was lost.
+        """
+        if self._error is not None:
+            raise self._error
+        if self._call_ns is None:
+            self._call_ns = complete(self._steps)
+        return self._call_ns
+
+    def end(self, coin: random.Random) -> None:
+        """Ask the processes to end; they do so on their own time."""
+        for side in coin.sample(SIDES, 2):
+            if side in self.processes:
+                self.processes[side].end()
+
+    def _preparing(self) -> Steps[dict[Side, float]]:
+        """When one side fails, the other is still asked: "both" is worth knowing."""
+        call_ns: dict[Side, float] = {}
+        errors: dict[Side, CaseRefusedError | CaseLostError] = {}
+        for side in self._order:
+            try:
+                process: CaseProcess = yield from self._pair[side].beginning(self._fork)
+                self.processes[side] = process
+                timeout_s = time_left(self.request.case, self._deadline)
+                call_ns[side] = (yield from process.asking(self.request.message(side), timeout_s))["call_ns"]
+            except (CaseRefusedError, CaseLostError) as error:
+                errors[side] = error
+        if errors:
+            raise _together(errors)
+        return call_ns
+
+
+def _together(errors: dict[Side, CaseRefusedError | CaseLostError]) -> CaseRefusedError | CaseLostError:
+    """One error for what went wrong on one side, or on both; a loss is worse than a refusal."""
+    worst = next((error for error in errors.values() if isinstance(error, CaseLostError)), next(iter(errors.values())))
+    if len(errors) < len(SIDES):
+        return worst
+    reasons = {side: errors[side].failure.reason for side in SIDES}
+    alike = len(set(reasons.values())) == 1
+    reason = worst.failure.reason if alike else "; ".join(f"{side}: {text}" for side, text in reasons.items())
+    return type(worst)(replace(worst.failure, side="both", reason=reason))

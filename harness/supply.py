@@ -1,0 +1,122 @@
+"""Process pairs, started ahead: while one pair measures, the next imports the framework on another processor."""
+
+import random
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.channel import Steps, complete
+from harness.cpus import CpuPlan
+from harness.losses import WorkerLostError
+from harness.process import Worker
+from records import Build
+from records.measurement import SIDES, Side
+
+PADDING_BYTES = 4096  # the environment's size shifts the stack (Mytkowicz et al., ASPLOS 2009): vary it
+
+Pair = dict[Side, Worker]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What stays the same for every process pair of a run."""
+
+    builds: Mapping[Side, Build]
+    adaptor: Path
+    environment: Mapping[str, str]
+    cpus: CpuPlan
+
+
+class PairStart:
+    """A pair that is being started: sides in random order, each with a random environment size.
+
+    In the background one side starts after the other; ``finish`` lets both go on at once, on all processors.
+    """
+
+    def __init__(self, bench: Bench, coin: random.Random) -> None:
+        self._bench = bench
+        self._paddings = {side: coin.randrange(PADDING_BYTES) for side in coin.sample(SIDES, 2)}  # in starting order
+        self._pair: Pair = {}
+        self._workers = ExitStack()
+        self._steps = self._starting()
+        self._over = False
+        self._error: WorkerLostError | None = None
+
+    def advance(self) -> None:
+        """Go on as far as it goes without waiting. What goes wrong is told by ``finish``."""
+        if self._over:
+            return
+        try:
+            next(self._steps)
+        except StopIteration:
+            self._over = True
+        except WorkerLostError as error:
+            self._over, self._error = True, error
+
+    def finish(self) -> Pair:
+        """The pair, ready; waits until it is.
+
+        Raises:
+            WorkerLostError: a side didn't start.
+        """
+        if self._error:
+            raise self._error
+        if not self._over:
+            for side in self._paddings:
+                self._start(side)
+            for worker in self._pair.values():
+                worker.pin(self._bench.cpus.start)
+            complete(self._steps)
+            self._over = True
+        for worker in self._pair.values():  # what it forks begins where it disturbs nobody
+            worker.pin(self._bench.cpus.prepare)
+        return self._pair
+
+    def close(self) -> None:
+        """End both sides."""
+        self._workers.close()
+
+    def _starting(self) -> Steps[None]:
+        for side in self._paddings:
+            self._start(side)
+            yield from self._pair[side].readying()
+
+    def _start(self, side: Side) -> None:
+        if side in self._pair:
+            return
+        bench = self._bench
+        environment = {**bench.environment, "OPDUEL_PADDING": "x" * self._paddings[side]}
+        worker = Worker(side, bench.builds[side], bench.adaptor, environment, bench.cpus.prepare)
+        self._pair[side] = self._workers.enter_context(worker)
+
+
+class PairSupply:
+    """Hands out fresh pairs. Use as a context manager: leaving it ends what is being started."""
+
+    def __init__(self, bench: Bench, coin: random.Random) -> None:
+        self.bench = bench
+        self._coin = coin
+        self._coming: PairStart | None = None
+
+    def __enter__(self) -> "PairSupply":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._coming:
+            self._coming.close()
+            self._coming = None
+
+    def take(self) -> PairStart:
+        """The next pair; ``finish`` it before use, ``close`` it after."""
+        start = self._coming or PairStart(self.bench, self._coin)
+        self._coming = None
+        return start
+
+    def advance(self) -> None:
+        """Get the next pair on its way, or further, without waiting: where that disturbs no measurement."""
+        if not self.bench.cpus.can_overlap:
+            return
+        if self._coming is None:
+            self._coming = PairStart(self.bench, self._coin)
+        self._coming.advance()
