@@ -17,7 +17,7 @@ import random
 import shutil
 import sys
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -29,11 +29,11 @@ from benchmarks.peer_tools.ours import Ours  # noqa: E402
 from benchmarks.peer_tools.pairs import Benchstat, BenchstatPairs, Naive, Tango  # noqa: E402
 from benchmarks.peer_tools.real_asv import Asv  # noqa: E402
 from benchmarks.peer_tools.real_pyperf import Pyperf  # noqa: E402
-from benchmarks.peer_tools.results import Result, append_result, done, read_results  # noqa: E402
+from benchmarks.peer_tools.results import Result, append_result, read_results  # noqa: E402
 from benchmarks.peer_tools.table import markdown, plain, rows_of  # noqa: E402
 from benchmarks.peer_tools.trial import Bench, Tool, Trial  # noqa: E402
+from commands import options as kinds  # noqa: E402
 from commands.entry import DONE, run_command  # noqa: E402
-from commands.options import Parser  # noqa: E402
 from comparator import DEFAULT_MAX_ROUNDS, plan_looks  # noqa: E402
 from driver.builds import BuildCache, load_releases  # noqa: E402
 from driver.builds.release import release_build  # noqa: E402
@@ -66,21 +66,26 @@ def tools_of(options: argparse.Namespace) -> dict[str, Tool]:
 
 def parser() -> argparse.ArgumentParser:
     """The options."""
-    made = Parser(
+    made = kinds.Parser(
         prog="peers.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
     made.add_argument("--build", default="mxnet==1.9.1", help="the release on both sides; default: %(default)s")
     made.add_argument("--spec", default="smoke", help="default: %(default)s")
     made.add_argument("--operators", action="append", default=[], metavar="PATTERN", help="as harness.py's; repeatable")
-    made.add_argument("--sessions", type=int, default=1, help="sessions for each share; default: %(default)s")
-    made.add_argument("--inject", type=float, nargs="+", default=[0.05], metavar="SHARE", help="default: 0.05")
-    made.add_argument("--seed", type=int, default=1, help="of the first session; the next has the next")
+    made.add_argument(
+        "--sessions", type=kinds.positive, default=1, help="sessions for each share; default: %(default)s"
+    )
+    made.add_argument("--inject", type=kinds.share, nargs="+", default=[0.05], metavar="SHARE", help="default: 0.05")
+    made.add_argument("--seed", type=kinds.seed, default=1, help="of the first session; the next has the next")
     made.add_argument("--tools", help="names with commas; default: all but those that take over a minute a case")
     made.add_argument(
-        "--seconds", type=float, default=3.0, help="timed a case by naive, benchstat and tango; default: %(default)s"
+        "--seconds",
+        type=kinds.seconds,
+        default=3.0,
+        help="timed a case by naive, benchstat and tango; default: %(default)s",
     )
-    made.add_argument("--runs", type=int, default=10, help="values a side for benchstat; default: %(default)s")
-    made.add_argument("--asv_rounds", type=int, default=2, help="default: asv's own, 2")
+    made.add_argument("--runs", type=kinds.rounds, default=10, help="values a side for benchstat; default: %(default)s")
+    made.add_argument("--asv_rounds", type=kinds.positive, default=2, help="default: asv's own, 2")
     made.add_argument(
         "--pyperf_options", default="--processes 3", help="of pyperf's runner, in one word; default: %(default)r"
     )
@@ -126,32 +131,49 @@ def make_bench(options: argparse.Namespace) -> Bench:
     )
 
 
-def slowed_cases(bench: Bench, seed: int, share: float) -> frozenset[str]:
-    """Those that harness.py --inject would slow."""
-    return Order(bench.cases, plan_looks(DEFAULT_MAX_ROUNDS), 0.05, seed, inject=share).injected
+@dataclass(frozen=True)
+class Session:
+    """Which cases are slowed follows from ``seed``; by how much is ``share``."""
+
+    number: int
+    seed: int
+    share: float
+
+    def injected(self, bench: Bench) -> frozenset[str]:
+        """The ids of the cases that harness.py --inject would slow."""
+        return Order(bench.cases, plan_looks(DEFAULT_MAX_ROUNDS), 0.05, self.seed, inject=self.share).injected
+
+    def __str__(self) -> str:
+        return f"session {self.number}, +{100 * self.share:g} %"
 
 
-def run_tool(tool: Tool, bench: Bench, session: int, options: argparse.Namespace, share: float) -> Result:
-    """One tool in one session.
+def sessions_of(options: argparse.Namespace) -> list[Session]:
+    """In the order in which they are run."""
+    numbers = range(options.sessions)
+    return [Session(number, options.seed + number, share) for number in numbers for share in options.inject]
+
+
+def run_tool(tool: Tool, bench: Bench, session: Session, folder: Path) -> Result:
+    """One tool in one session; ``folder`` is made anew for what it writes.
 
     Raises:
         RunError: it could not be run.
+        ValueError: what it said could not be read.
     """
-    seed = options.seed + session
-    folder = options.folder / "work" / f"{session}-{share:g}-{tool.name}"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    injected = slowed_cases(bench, seed, share)
+    injected = session.injected(bench)
     began = time.monotonic()
-    answers = tool.measure(Trial(bench, seed, share, injected, folder))
+    answers = tool.measure(Trial(bench, session.seed, session.share, injected, folder))
     return Result(
-        session=session,
+        session=session.number,
         tool=tool.name,
         settings=tool.settings,
         origin=tool.origin,
-        spec=options.spec,
-        seed=seed,
-        share=share,
+        build=bench.release,
+        spec=bench.spec,
+        seed=session.seed,
+        share=session.share,
         injected=sorted(injected),
         seconds=time.monotonic() - began,
         answers=answers,
@@ -159,45 +181,54 @@ def run_tool(tool: Tool, bench: Bench, session: int, options: argparse.Namespace
     )
 
 
-def key_of(tool: Tool, bench: Bench, session: int, options: argparse.Namespace, share: float) -> tuple[object, ...]:
-    """``Result.key`` of what would be measured."""
-    cases = tuple(sorted(case.id for case in bench.cases))
-    return (session, tool.name, tool.settings, options.spec, options.seed + session, share, cases)
-
-
 def measure(options: argparse.Namespace, results_file: Path) -> int:
     """All sessions; a tool that fails costs its own result and no other's. Returns the number of failures."""
+    tools = chosen_tools(options)
+    bench = make_bench(options)
+    for tool in tools:
+        tool.set_up(bench)
+    there = {result.key for result in read_results(results_file)}
+    cases = tuple(sorted(case.id for case in bench.cases))
+    failures = 0
+    for session in sessions_of(options):
+        for tool in random.Random(f"order {session}").sample(tools, len(tools)):
+            key = (
+                session.number,
+                tool.name,
+                tool.settings,
+                bench.release,
+                bench.spec,
+                session.seed,
+                session.share,
+                cases,
+            )
+            if key in there:
+                continue
+            try:
+                result = run_tool(
+                    tool, bench, session, options.folder / "work" / f"{session.number}-{session.share:g}-{tool.name}"
+                )
+            except (RunError, ValueError) as error:
+                log.warning("%s, %s: %s", session, tool.name, error)
+                failures += 1
+            else:
+                append_result(results_file, result)
+                log.info("%s, %s: %.1f s a case", session, tool.name, result.seconds / len(cases))
+    return failures
+
+
+def chosen_tools(options: argparse.Namespace) -> list[Tool]:
+    """Those of --tools.
+
+    Raises:
+        UsageError: one is not known.
+    """
     known = tools_of(options)
     names = options.tools.split(",") if options.tools else [name for name in known if name not in ON_REQUEST]
     unknown = [name for name in names if name not in known]
     if unknown:
         raise UsageError(f"--tools: {unknown[0]!r} is not known: use some of {', '.join(known)}")
-    bench = make_bench(options)
-    tools = [known[name] for name in names]
-    for tool in tools:
-        tool.set_up(bench)
-    failures = 0
-    for session in range(options.sessions):
-        for share in options.inject:
-            order = random.Random(f"order {options.seed + session} {share}").sample(tools, len(tools))
-            for tool in order:
-                if key_of(tool, bench, session, options, share) not in done(read_results(results_file)):
-                    failures += not _measured(tool, bench, session, options, share, results_file)
-    return failures
-
-
-def _measured(
-    tool: Tool, bench: Bench, session: int, options: argparse.Namespace, share: float, results_file: Path
-) -> bool:
-    try:
-        result = run_tool(tool, bench, session, options, share)
-    except (RunError, ValueError) as error:
-        log.warning("session %d, +%g %%, %s: %s", session, 100 * share, tool.name, error)
-        return False
-    append_result(results_file, result)
-    seconds = result.seconds / len(bench.cases)
-    log.info("session %d, +%g %%, %s: %.1f s a case", session, 100 * share, tool.name, seconds)
-    return True
+    return [known[name] for name in names]
 
 
 def main() -> int:

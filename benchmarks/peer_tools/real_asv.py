@@ -70,7 +70,7 @@ class Asv:
         _write_suite(folder, bench, sorted(trial.injected), job)
         cpus = ",".join(map(str, sorted(bench.cpus.measure)))
         measured = ["continuous", *COMMITS, "--cpu-affinity", cpus, "--attribute", f"rounds={self.rounds}"]
-        _asv(bench, folder, job, *measured, good=(0, 1))  # 1: something became slower
+        _asv(bench, folder, job, *measured, good=(0, 1, 2))  # 1: something became slower; 2: something failed
         names = [case.id for case in bench.cases]
         return {
             f"{self.name}: compare, factor {factor:g}": parse_compare(

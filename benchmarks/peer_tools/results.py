@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ class Result:
     tool: str
     settings: str
     origin: str
+    build: str
     spec: str
     seed: int
     share: float
@@ -35,7 +36,7 @@ class Result:
     @property
     def key(self) -> tuple[Any, ...]:
         """What a later call need not do again."""
-        return (self.session, self.tool, self.settings, self.spec, self.seed, self.share, tuple(self.cases))
+        return (self.session, self.tool, self.settings, self.build, self.spec, self.seed, self.share, tuple(self.cases))
 
 
 def read_results(path: Path) -> list[Result]:
@@ -65,8 +66,3 @@ def append_result(path: Path, result: Result) -> None:
         stream.write(json.dumps(asdict(result)).encode() + b"\n")
         stream.flush()
         os.fsync(stream.fileno())
-
-
-def done(results: Iterable[Result]) -> set[tuple[Any, ...]]:
-    """The keys of what is there."""
-    return {result.key for result in results}
