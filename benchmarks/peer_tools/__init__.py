@@ -1,0 +1,1 @@
+"""Other tools' procedures and rules beside ours, one file a kind; benchmarks/peers.py runs them (docs/peers.md)."""

@@ -1,0 +1,229 @@
+"""The procedures that time calls in processes of their own: naive, benchstat's and tango's.
+
+They run in our workers, which time a call as the framework's adaptor makes it, and differ from our harness in how
+many processes there are, in what order they are asked, and in the rule.
+"""
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from benchmarks.peer_tools import rules
+from benchmarks.peer_tools.trial import Answer, Answers, Bench, Trial
+from harness.cpus import controller_on
+from harness.process import CaseLostError, CaseRefusedError, Worker, WorkerLostError
+from records import Case, RunError
+from records.measurement import SIDES, Side
+
+REWRITTEN = "written from its documentation"
+NAIVE_BLOCK_NS = 8_000_000
+TANGO_SAMPLE_NS = 10_000_000
+
+Rule = Callable[[Sequence[float], Sequence[float]], Answer]
+Samples = dict[Side, list[float]]  # ns a call
+
+
+@dataclass(frozen=True)
+class Naive:
+    """One process pair, blocks of calls in turn (A B A B), all calls of a side pooled."""
+
+    seconds: float
+    name: str = "naive"
+    origin: str = "AI-PEP's idea of one comparison, with interleaving and a test added by us"
+
+    @property
+    def settings(self) -> str:
+        """Time a case and block size."""
+        return f"one process pair, {self.seconds:g} s of 8 ms blocks in turn"
+
+    def set_up(self, bench: Bench) -> None:
+        """Nothing."""
+
+    def measure(self, trial: Trial) -> Mapping[str, Answers]:
+        """Two rules on the same calls."""
+
+        def sample(pair: dict[Side, Worker], case: Case, call_ns: float) -> Samples:
+            calls = max(1, round(NAIVE_BLOCK_NS / call_ns))
+            values: Samples = {side: [] for side in SIDES}
+            for _ in range(max(1, round(self.seconds * 1e9 / 2 / calls / call_ns))):
+                for side in SIDES:
+                    values[side] += _block(pair[side], case, discard=0, calls=calls, inner=1)
+            return values
+
+        samples = _one_pair(trial, sample)
+        return {
+            "naive: Mann-Whitney on calls, p < 0.05": _decide(trial, samples, rules.naive),
+            "naive, strict: p < 0.01 and beyond 2 %": _decide(trial, samples, rules.strict),
+        }
+
+
+@dataclass(frozen=True)
+class Tango:
+    """Two processes in lock step: single samples of some 10 ms in turn, a pair of them gives one difference."""
+
+    seconds: float
+    name: str = "tango"
+    origin: str = REWRITTEN
+
+    @property
+    def settings(self) -> str:
+        """Time a case and sample size."""
+        return f"one process pair, {self.seconds:g} s of 10 ms samples in turn"
+
+    def set_up(self, bench: Bench) -> None:
+        """Nothing."""
+
+    def measure(self, trial: Trial) -> Mapping[str, Answers]:
+        """Its rule without and with its outlier filter."""
+
+        def sample(pair: dict[Side, Worker], case: Case, call_ns: float) -> Samples:
+            inner = max(1, round(TANGO_SAMPLE_NS / call_ns))
+            values: Samples = {side: [] for side in SIDES}
+            for number in range(max(2, round(self.seconds * 1e9 / 2 / inner / call_ns))):
+                for side in SIDES if number % 2 else SIDES[::-1]:
+                    values[side] += _block(pair[side], case, discard=0, calls=1, inner=inner)
+            return values
+
+        def filtered(control: Sequence[float], treatment: Sequence[float]) -> Answer:
+            return rules.tango(control, treatment, filter_outliers=True)
+
+        samples = _one_pair(trial, sample)
+        return {
+            "tango: z >= 2.6 and > 1 %": _decide(trial, samples, rules.tango),
+            "tango -o (outliers filtered)": _decide(trial, samples, filtered),
+        }
+
+
+@dataclass(frozen=True)
+class Benchstat:
+    """``go test -count``: one process a side, one side after the other, each case so many runs; a run gives a mean."""
+
+    seconds: float
+    runs: int
+    name: str = "benchstat"
+    origin: str = REWRITTEN
+
+    @property
+    def settings(self) -> str:
+        """As go test's options would say it."""
+        return f"-count={self.runs} -benchtime={self.seconds / 2 / self.runs:.3g}s, control first"
+
+    def set_up(self, bench: Bench) -> None:
+        """Nothing."""
+
+    def measure(self, trial: Trial) -> Mapping[str, Answers]:
+        """One value a run."""
+        samples: dict[str, Samples] = {case.id: {side: [] for side in SIDES} for case in trial.bench.cases}
+        for side in SIDES:
+            with _workers(trial, [side]) as pair:
+                for case in trial.bench.cases:
+                    call_ns = _prepare(trial, pair, case)
+                    if call_ns is None:
+                        continue
+                    inner = max(1, round(self.seconds * 1e9 / 2 / self.runs / call_ns))
+                    for _ in range(self.runs):
+                        samples[case.id][side] += _block(pair[side], case, discard=0, calls=1, inner=inner)
+                    pair[side].end()
+        return {f"benchstat on {self.runs} runs of one process": _decide(trial, samples, rules.benchstat)}
+
+
+@dataclass(frozen=True)
+class BenchstatPairs:
+    """The careful user of benchstat: so many fresh processes a side, in turn; a process gives one mean."""
+
+    seconds: float
+    runs: int
+    name: str = "benchstat-pairs"
+    origin: str = REWRITTEN
+
+    @property
+    def settings(self) -> str:
+        """Processes and time of each."""
+        return f"{self.runs} fresh process pairs in turn, {self.seconds / 2 / self.runs:.3g} s a process"
+
+    def set_up(self, bench: Bench) -> None:
+        """Nothing."""
+
+    def measure(self, trial: Trial) -> Mapping[str, Answers]:
+        """One value a process."""
+
+        def sample(pair: dict[Side, Worker], case: Case, call_ns: float) -> Samples:
+            inner = max(1, round(self.seconds * 1e9 / 2 / self.runs / call_ns))
+            return {side: _block(pair[side], case, discard=0, calls=1, inner=inner) for side in SIDES}
+
+        samples: dict[str, Samples] = {case.id: {side: [] for side in SIDES} for case in trial.bench.cases}
+        for _ in range(self.runs):
+            for case_id, values in _one_pair(trial, sample).items():
+                for side in SIDES:
+                    samples[case_id][side] += values[side]
+        return {f"benchstat on {self.runs} process pairs": _decide(trial, samples, rules.benchstat)}
+
+
+def _decide(trial: Trial, samples: Mapping[str, Samples], rule: Rule) -> dict[str, Answer]:
+    answers: dict[str, Answer] = {}
+    for case in trial.bench.cases:
+        one = samples.get(case.id)
+        enough = one is not None and min(len(one[side]) for side in SIDES) >= 2
+        answers[case.id] = rule(one["control"], one["treatment"]) if one and enough else "failed"
+    return answers
+
+
+def _one_pair(trial: Trial, sample: Callable[[dict[Side, Worker], Case, float], Samples]) -> dict[str, Samples]:
+    """Every case once, in one process pair; cases that can't be measured are left out.
+
+    Raises:
+        RunError: a worker was lost.
+    """
+    found: dict[str, Samples] = {}
+    with _workers(trial, random.Random(trial.seed).sample(SIDES, 2)) as pair:
+        for case in trial.bench.cases:
+            call_ns = _prepare(trial, pair, case)
+            if call_ns is not None:
+                found[case.id] = sample(pair, case, call_ns)
+                for worker in pair.values():
+                    worker.end()
+    return found
+
+
+@contextmanager
+def _workers(trial: Trial, sides: Sequence[Side]) -> Iterator[dict[Side, Worker]]:
+    """Started, ready and on the measuring processor.
+
+    Raises:
+        RunError: one was lost, at any time.
+    """
+    bench = trial.bench
+    with controller_on(bench.cpus), ExitStack() as stack:
+        try:
+            pair = {
+                side: stack.enter_context(Worker(side, bench.build, bench.adaptor, bench.environment, bench.cpus.start))
+                for side in sides
+            }
+            for worker in pair.values():
+                worker.wait_ready()
+                worker.pin(bench.cpus.measure)
+            yield pair
+        except (WorkerLostError, CaseLostError) as error:
+            raise RunError(f"the {error.failure.side} worker was lost: {error.failure.reason}") from None
+
+
+def _prepare(trial: Trial, pair: Mapping[Side, Worker], case: Case) -> float | None:
+    """Prepare the case in a child of each worker; ns a call, or None if the framework refuses it."""
+    call_ns = []
+    refused = False
+    for side, worker in pair.items():
+        worker.begin(fork=True)
+        try:
+            call_ns.append(worker.ask(trial.prepare(case.id, side), case.timeout_s)["call_ns"])
+        except CaseRefusedError:
+            refused = True
+    if refused:
+        for worker in pair.values():
+            worker.end()
+    return None if refused else sum(call_ns) / len(call_ns)
+
+
+def _block(worker: Worker, case: Case, discard: int, calls: int, inner: int) -> list[float]:
+    request = {"op": "block", "discard": discard, "calls": calls, "inner": inner}
+    return [float(value) for value in worker.ask(request, case.timeout_s)["ns"]]

@@ -1,0 +1,66 @@
+"""pyperf itself: its runner measures one side after the other, ``pyperf compare_to`` decides."""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.peer_tools.programs import run_program
+from benchmarks.peer_tools.trial import Answer, Answers, Bench, Trial
+from records.measurement import SIDES
+
+SCRIPT = Path(__file__).resolve().with_name("pyperf_cases.py")
+TIMEOUT_S = 6 * 3600.0
+_ENTRY = re.compile(r"- (.*): [^:]+ -> [^:]+: ([0-9.]+x (?:slower|faster)|no change)")
+
+
+@dataclass(frozen=True)
+class Pyperf:
+    """With ``options`` of its runner."""
+
+    name: str
+    options: Sequence[str]
+    origin: str = "the real package"
+
+    @property
+    def settings(self) -> str:
+        """Its options."""
+        return " ".join(self.options) or "its defaults: 20 processes of 3 values a side"
+
+    def set_up(self, bench: Bench) -> None:
+        """Nothing: it is in the build's environment."""
+
+    def measure(self, trial: Trial) -> Mapping[str, Answers]:
+        """Control first, then treatment, as its users do."""
+        bench = trial.bench
+        job = {"OPDUEL_PEERS_JOB": str(trial.write_job())}
+        files = [trial.folder.absolute() / f"{side}.json" for side in SIDES]
+        for side, file in zip(SIDES, files, strict=True):
+            environment = {**bench.environment, **bench.build.environment, **job, "OPDUEL_PEERS_SIDE": side}
+            command = [bench.build.interpreter, str(SCRIPT), "--quiet", "--output", str(file), *self.options]
+            command += ["--affinity", ",".join(map(str, sorted(bench.cpus.measure)))]
+            command += ["--inherit-environ", ",".join(environment)]
+            run_program(command, environment, trial.folder, TIMEOUT_S)
+        compare = [bench.build.interpreter, "-m", "pyperf", "compare_to", "--group-by-speed", *map(str, files)]
+        said = run_program(compare, bench.environment, trial.folder, TIMEOUT_S)
+        return {f"{self.name}: compare_to": parse_compare_to(said, [case.id for case in bench.cases])}
+
+
+def parse_compare_to(said: str, cases: Collection[str]) -> dict[str, Answer]:
+    """Answers from ``pyperf compare_to --group-by-speed``: what is not under Slower or Faster is the same.
+
+    Raises:
+        ValueError: the text names a case that was not measured, or a line can't be read.
+    """
+    answers: dict[str, Answer] = dict.fromkeys(cases, "same")
+    section: Answer | None = None
+    for line in said.splitlines():
+        heading = re.fullmatch(r"(Slower|Faster|Same speed) \(\d+\):", line)
+        if heading:
+            section = {"Slower": "slower", "Faster": "faster"}.get(heading[1], "same")  # type: ignore[assignment]
+        elif line.startswith("- ") and section:
+            entry = _ENTRY.fullmatch(line)
+            if not entry or entry[1] not in answers:
+                raise ValueError(f"pyperf compare_to said what can't be read: {line!r}")
+            answers[entry[1]] = section
+    return answers

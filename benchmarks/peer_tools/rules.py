@@ -1,0 +1,70 @@
+"""Other tools' rules, written from their documentation. Pure functions from two samples to an answer."""
+
+import math
+import statistics
+from collections.abc import Sequence
+
+from scipy import stats
+
+from benchmarks.peer_tools.trial import Answer, direction
+
+NAIVE_LEVEL, STRICT_LEVEL, STRICT_SHARE = 0.05, 0.01, 0.02
+BENCHSTAT_LEVEL = 0.05
+BENCHSTAT_EXACT = 50  # values a side up to which the test is exact (if there are no ties)
+TANGO_Z, TANGO_SHARE = 2.6, 0.01
+
+
+def naive(control: Sequence[float], treatment: Sequence[float]) -> Answer:
+    """Mann-Whitney on pooled calls of one process pair, p < 0.05: what a test added to AI-PEP's procedure would say."""
+    p = float(stats.mannwhitneyu(treatment, control, method="asymptotic").pvalue)
+    return _by_medians(control, treatment) if p < NAIVE_LEVEL else "same"
+
+
+def strict(control: Sequence[float], treatment: Sequence[float]) -> Answer:
+    """The same test at p < 0.01, and medians more than 2 % apart."""
+    p = float(stats.mannwhitneyu(treatment, control, method="asymptotic").pvalue)
+    apart = abs(math.log(statistics.median(treatment) / statistics.median(control))) > math.log1p(STRICT_SHARE)
+    return _by_medians(control, treatment) if p < STRICT_LEVEL and apart else "same"
+
+
+def benchstat(control: Sequence[float], treatment: Sequence[float]) -> Answer:
+    """benchstat's: two-sided Mann-Whitney, unpaired, p <= 0.05; the delta is between medians.
+
+    https://pkg.go.dev/golang.org/x/perf/cmd/benchstat, https://pkg.go.dev/golang.org/x/perf/benchmath (AssumeNothing).
+    """
+    ties = len({*control, *treatment}) < len(control) + len(treatment)
+    exact = not ties and max(len(control), len(treatment)) <= BENCHSTAT_EXACT
+    p = float(stats.mannwhitneyu(treatment, control, method="exact" if exact else "asymptotic").pvalue)
+    return _by_medians(control, treatment) if p <= BENCHSTAT_LEVEL else "same"
+
+
+def tango(control: Sequence[float], treatment: Sequence[float], filter_outliers: bool = False) -> Answer:
+    """tango's: the mean of paired differences is 2.6 standard errors from 0 and beyond 1 % of the baseline's mean.
+
+    ``filter_outliers`` is its option -o: pairs whose difference lies beyond Tukey's fences are dropped, as many at
+    one end as at the other.  https://docs.rs/crate/tango-bench; https://github.com/bazhenov/tango.
+    """
+    pairs = sorted(zip(control, treatment, strict=True), key=lambda pair: pair[1] - pair[0])
+    if filter_outliers:
+        dropped = _outliers_an_end([after - before for before, after in pairs])
+        pairs = pairs[dropped : len(pairs) - dropped]
+    differences = [after - before for before, after in pairs]
+    baseline = statistics.fmean(before for before, _ in pairs)
+    error = statistics.stdev(differences) / math.sqrt(len(differences))
+    mean = statistics.fmean(differences)
+    significant = abs(mean) >= TANGO_Z * error and abs(mean) > TANGO_SHARE * baseline
+    return direction(1 + mean / baseline) if significant else "same"
+
+
+def _by_medians(control: Sequence[float], treatment: Sequence[float]) -> Answer:
+    ratio = statistics.median(treatment) / statistics.median(control)
+    return "same" if ratio == 1 else direction(ratio)
+
+
+def _outliers_an_end(ordered: Sequence[float]) -> int:
+    """How many to drop at either end: the smaller of the two counts beyond the fences."""
+    low, high = ordered[len(ordered) // 4], ordered[max(0, len(ordered) * 3 // 4 - 1)]
+    reach = 1.5 * max(high - low, 1.0)  # at least 1 ns apart
+    below = sum(value < low - reach for value in ordered)
+    above = sum(value > high + reach for value in ordered)
+    return min(below, above)

@@ -1,0 +1,249 @@
+#!/usr/bin/env python3
+"""The same cases, the same injected slowdowns, the same machine: what other tools' procedures say, and what ours does.
+
+    .venv/bin/python benchmarks/peers.py --sessions 10 --inject 0.05 --folder reports/peers
+    .venv/bin/python benchmarks/peers.py --table --markdown --folder reports/peers
+
+A session draws from its seed which cases are slowed, one of every two, as harness.py --inject does, and runs every
+tool on them, in random order. Results are appended to results.jsonl in --folder; what is there is not done again,
+so a run that was stopped goes on where it was. docs/peers.md says what each tool is.
+"""
+
+import argparse
+import logging
+import os
+import platform
+import random
+import shutil
+import sys
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+import yaml  # noqa: E402
+
+from benchmarks.peer_tools.ours import Ours  # noqa: E402
+from benchmarks.peer_tools.pairs import Benchstat, BenchstatPairs, Naive, Tango  # noqa: E402
+from benchmarks.peer_tools.real_asv import Asv  # noqa: E402
+from benchmarks.peer_tools.real_pyperf import Pyperf  # noqa: E402
+from benchmarks.peer_tools.results import Result, append_result, read_results  # noqa: E402
+from benchmarks.peer_tools.table import markdown, plain, rows_of  # noqa: E402
+from benchmarks.peer_tools.trial import Bench, Tool, Trial  # noqa: E402
+from commands import options as kinds  # noqa: E402
+from commands.entry import DONE, run_command  # noqa: E402
+from comparator import DEFAULT_MAX_ROUNDS, plan_looks  # noqa: E402
+from driver.builds import BuildCache, load_releases  # noqa: E402
+from driver.builds.release import release_build  # noqa: E402
+from frameworks import get_framework, worker_environment  # noqa: E402
+from harness.cpus import plan_cpus  # noqa: E402
+from harness.schedule import Order  # noqa: E402
+from harness.specs import expand_cases, find_spec, load_spec, select_cases  # noqa: E402
+from records import RunError, UsageError  # noqa: E402
+
+PINS = ROOT / "benchmarks" / "peer_tools" / "pins.yaml"
+ON_REQUEST = ("pyperf-defaults",)  # some 80 s a case
+
+log = logging.getLogger(__name__)
+
+
+def tools_of(options: argparse.Namespace) -> dict[str, Tool]:
+    """Every tool there is, by name, with the settings that were asked for."""
+    tools: list[Tool] = [
+        Ours(),
+        Naive(options.seconds),
+        Asv("asv", options.asv_rounds),
+        Pyperf("pyperf", options.pyperf_options.split()),
+        Pyperf("pyperf-defaults", ()),
+        Benchstat(options.seconds, options.runs),
+        BenchstatPairs(options.seconds, options.runs),
+        Tango(options.seconds),
+    ]
+    return {tool.name: tool for tool in tools}
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options."""
+    made = kinds.Parser(
+        prog="peers.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    made.add_argument("--build", default="mxnet==1.9.1", help="the release on both sides; default: %(default)s")
+    made.add_argument("--spec", default="smoke", help="default: %(default)s")
+    made.add_argument("--operators", action="append", default=[], metavar="PATTERN", help="as harness.py's; repeatable")
+    made.add_argument(
+        "--sessions", type=kinds.positive, default=1, help="sessions for each share; default: %(default)s"
+    )
+    made.add_argument("--inject", type=kinds.share, nargs="+", default=[0.05], metavar="SHARE", help="default: 0.05")
+    made.add_argument("--seed", type=kinds.seed, default=1, help="of the first session; the next has the next")
+    made.add_argument("--tools", help="names with commas; default: all but those that take over a minute a case")
+    made.add_argument(
+        "--seconds",
+        type=kinds.seconds,
+        default=3.0,
+        help="timed a case by naive, benchstat and tango; default: %(default)s",
+    )
+    made.add_argument("--runs", type=kinds.rounds, default=10, help="values a side for benchstat; default: %(default)s")
+    made.add_argument("--asv_rounds", type=kinds.positive, default=2, help="default: asv's own, 2")
+    made.add_argument(
+        "--pyperf_options", default="--processes 3", help="of pyperf's runner, in one word; default: %(default)r"
+    )
+    made.add_argument("--folder", type=Path, default=Path("reports/peers"), help="default: %(default)s")
+    made.add_argument("--table", action="store_true", help="measure nothing; print the table of what is there")
+    made.add_argument("--markdown", action="store_true", help="print the table in Markdown")
+    return made
+
+
+def make_bench(options: argparse.Namespace) -> Bench:
+    """The cases, and a build that holds the release, asv and pyperf.
+
+    Raises:
+        OpduelError: as harness.py's.
+    """
+    spec = load_spec(find_spec(options.spec))
+    cases = expand_cases(spec)
+    if options.operators:
+        cases = select_cases(cases, options.operators)
+    if len(cases) < 2:
+        raise UsageError("--operators: one case of two is slowed: give it two cases or more")
+    framework = get_framework(spec.framework)
+    lonely = [case.id for case in cases if not framework.can_fork(1, case.context)]
+    if lonely:
+        raise UsageError(f"--spec {options.spec}: {lonely[0]} can't be measured in a fork; leave such cases out")
+    package, _, version = options.build.partition("==")
+    recipe = load_releases(framework).recipe(package, version)
+    peers = yaml.safe_load(PINS.read_text(encoding="utf-8"))
+    cache = BuildCache()
+    with_peers = replace(recipe, pins={**recipe.pins, **peers})
+    build = release_build(options.build, with_peers, framework, cache)
+    return Bench(
+        build=build,
+        release=recipe.request,
+        requirements={recipe.package: recipe.version, **recipe.pins},
+        adaptor=framework.adaptor,
+        environment={**worker_environment(), **framework.environment(1)},
+        cpus=plan_cpus(1),
+        spec=options.spec,
+        operators=tuple(options.operators),
+        cases=cases,
+        cache=cache.directory.parent / "peers",
+    )
+
+
+@dataclass(frozen=True)
+class Session:
+    """Which cases are slowed follows from ``seed``; by how much is ``share``."""
+
+    number: int
+    seed: int
+    share: float
+
+    def injected(self, bench: Bench) -> frozenset[str]:
+        """The ids of the cases that harness.py --inject would slow."""
+        return Order(bench.cases, plan_looks(DEFAULT_MAX_ROUNDS), 0.05, self.seed, inject=self.share).injected
+
+    def __str__(self) -> str:
+        return f"session {self.number}, +{100 * self.share:g} %"
+
+
+def sessions_of(options: argparse.Namespace) -> list[Session]:
+    """In the order in which they are run."""
+    numbers = range(options.sessions)
+    return [Session(number, options.seed + number, share) for number in numbers for share in options.inject]
+
+
+def run_tool(tool: Tool, bench: Bench, session: Session, folder: Path) -> Result:
+    """One tool in one session; ``folder`` is made anew for what it writes.
+
+    Raises:
+        RunError: it could not be run.
+        ValueError: what it said could not be read.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    injected = session.injected(bench)
+    began = time.monotonic()
+    answers = tool.measure(Trial(bench, session.seed, session.share, injected, folder))
+    return Result(
+        session=session.number,
+        tool=tool.name,
+        settings=tool.settings,
+        origin=tool.origin,
+        build=bench.release,
+        spec=bench.spec,
+        seed=session.seed,
+        share=session.share,
+        injected=sorted(injected),
+        seconds=time.monotonic() - began,
+        answers=answers,
+        host={"cpus": sorted(os.sched_getaffinity(0)), "kernel": platform.release(), "load": os.getloadavg()[0]},
+    )
+
+
+def measure(options: argparse.Namespace, results_file: Path) -> int:
+    """All sessions; a tool that fails costs its own result and no other's. Returns the number of failures."""
+    tools = chosen_tools(options)
+    bench = make_bench(options)
+    for tool in tools:
+        tool.set_up(bench)
+    there = {result.key for result in read_results(results_file)}
+    cases = tuple(sorted(case.id for case in bench.cases))
+    failures = 0
+    for session in sessions_of(options):
+        for tool in random.Random(f"order {session}").sample(tools, len(tools)):
+            key = (
+                session.number,
+                tool.name,
+                tool.settings,
+                bench.release,
+                bench.spec,
+                session.seed,
+                session.share,
+                cases,
+            )
+            if key in there:
+                continue
+            try:
+                result = run_tool(
+                    tool, bench, session, options.folder / "work" / f"{session.number}-{session.share:g}-{tool.name}"
+                )
+            except (RunError, ValueError) as error:
+                log.warning("%s, %s: %s", session, tool.name, error)
+                failures += 1
+            else:
+                append_result(results_file, result)
+                log.info("%s, %s: %.1f s a case", session, tool.name, result.seconds / len(cases))
+    return failures
+
+
+def chosen_tools(options: argparse.Namespace) -> list[Tool]:
+    """Those of --tools.
+
+    Raises:
+        UsageError: one is not known.
+    """
+    known = tools_of(options)
+    names = options.tools.split(",") if options.tools else [name for name in known if name not in ON_REQUEST]
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise UsageError(f"--tools: {unknown[0]!r} is not known: use some of {', '.join(known)}")
+    return [known[name] for name in names]
+
+
+def main() -> int:
+    """Measure unless only the table is wanted; print the table."""
+    options = parser().parse_args()
+    results_file = options.folder / "results.jsonl"
+    failures = 0 if options.table else measure(options, results_file)
+    results = read_results(results_file)
+    if not results:
+        raise UsageError(f"{results_file}: holds no result: run without --table first")
+    print((markdown if options.markdown else plain)(rows_of(results)))
+    if failures:
+        raise RunError(f"{failures} measurements failed; the same command tries them again")
+    return DONE
+
+
+if __name__ == "__main__":
+    sys.exit(run_command("peers.py", main))

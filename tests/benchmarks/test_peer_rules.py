@@ -1,0 +1,96 @@
+"""Other tools' rules, each against a naive twin or a case worked by hand."""
+
+import itertools
+import random
+import statistics
+
+import pytest
+
+from benchmarks.peer_tools import rules
+
+
+def exact_p(control: list[float], treatment: list[float]) -> float:
+    """Two-sided Mann-Whitney p by enumerating every assignment of the values to the sides."""
+    pooled = control + treatment
+
+    def wins(chosen: tuple[int, ...]) -> int:
+        inside = [pooled[i] for i in chosen]
+        outside = [pooled[i] for i in range(len(pooled)) if i not in chosen]
+        return sum(a < b for a in inside for b in outside)
+
+    middle = len(control) * len(treatment) / 2
+    seen = abs(wins(tuple(range(len(control)))) - middle)
+    every = [abs(wins(chosen) - middle) for chosen in itertools.combinations(range(len(pooled)), len(control))]
+    return sum(one >= seen for one in every) / len(every)
+
+
+def mirrored(answer: str) -> str:
+    return {"slower": "faster", "faster": "slower"}.get(answer, answer)
+
+
+def noisy(coin: random.Random, scale: float, count: int) -> list[float]:
+    return [scale * coin.lognormvariate(0.0, 0.02) * 1e4 for _ in range(count)]
+
+
+def test_benchstat_agrees_with_all_assignments_enumerated() -> None:
+    coin = random.Random(1)
+    told = set()
+    for _ in range(40):
+        control, treatment = noisy(coin, 1.0, 5), noisy(coin, coin.choice([0.95, 1.0, 1.03]), 5)
+        answer = rules.benchstat(control, treatment)
+        told.add(answer)
+        assert (answer != "same") == (exact_p(control, treatment) <= 0.05)
+        if answer != "same":
+            assert (answer == "slower") == (statistics.median(treatment) > statistics.median(control))
+    assert told == {"slower", "faster", "same"}
+
+
+def test_three_values_a_side_can_never_satisfy_benchstat() -> None:
+    assert rules.benchstat([1.0, 1.1, 1.2], [9.0, 9.1, 9.2]) == "same"
+    assert rules.benchstat([1.0, 1.1, 1.2, 1.3], [9.0, 9.1, 9.2, 9.3]) == "slower"
+
+
+@pytest.mark.parametrize("rule", [rules.naive, rules.strict, rules.benchstat, rules.tango])
+def test_exchanging_the_sides_mirrors_the_answer(rule) -> None:  # type: ignore[no-untyped-def]
+    coin = random.Random(2)
+    for shift in (0.9, 0.97, 1.0, 1.05):
+        control, treatment = noisy(coin, 1.0, 30), noisy(coin, shift, 30)
+        assert rule(treatment, control) == mirrored(rule(control, treatment))
+
+
+def test_a_small_sure_change_satisfies_the_naive_rule_and_not_the_strict_one() -> None:
+    coin = random.Random(3)
+    control, treatment = noisy(coin, 1.0, 2000), noisy(coin, 1.01, 2000)
+    assert rules.naive(control, treatment) == "slower"
+    assert rules.strict(control, treatment) == "same"
+    assert rules.strict(control, [1.04 * value for value in treatment]) == "slower"
+
+
+def test_tango_wants_both_a_sure_difference_and_one_beyond_one_percent() -> None:
+    # Differences of 10 +- 1 on 1000: mean 1.0 %, then 1.1 %; standard errors far below.
+    control = [1000.0] * 20
+    one_percent = [1009.0, 1011.0] * 10
+    assert rules.tango(control, one_percent) == "same"
+    assert rules.tango(control, [value + 1 for value in one_percent]) == "slower"
+    assert rules.tango([value + 1 for value in one_percent], control) == "faster"
+    # Mean 2 %, but 2.6 standard errors of it need 20 / (s / sqrt(20)) >= 2.6: s is 41 here, z is 2.2.
+    wide = [980.0, 1060.0] * 10
+    assert rules.tango(control, wide) == "same"
+
+
+def test_tangos_filter_drops_as_many_at_one_end_as_at_the_other() -> None:
+    control = [1000.0] * 40
+    treatment = [1019.0, 1020.0, 1021.0, 1022.0] * 9 + [1000.0 + far for far in (-9000, 9000, 9001, 20)]
+    assert rules.tango(control, treatment) == "same"
+    # One beyond the lower fence, two beyond the upper: one is dropped at either end, and one stays.
+    ordered = sorted(after - before for before, after in zip(control, treatment, strict=True))
+    assert rules._outliers_an_end(ordered) == 1
+    both = [*treatment[:-2], 1020.0, 1020.0]
+    assert rules.tango(control, both) == "same"
+    assert rules.tango(control, both, filter_outliers=True) == "slower"
+
+
+def test_pairs_without_any_difference_are_the_same() -> None:
+    assert rules.tango([5.0] * 10, [5.0] * 10) == "same"
+    assert rules.benchstat([5.0] * 10, [5.0] * 10) == "same"
+    assert rules.naive([5.0] * 10, [5.0] * 10) == "same"

@@ -1,0 +1,62 @@
+"""The procedures run, on the toy adaptor in real workers; other tools' processes do the work that a worker does."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.peer_tools import inside
+from benchmarks.peer_tools.pairs import Benchstat, BenchstatPairs, Naive, Tango
+from benchmarks.peer_tools.trial import Bench, Tool, Trial
+from frameworks import worker_environment
+from harness.cpus import plan_cpus
+from records import Build, Case
+
+TOY = Path(__file__).resolve().parents[1] / "harness" / "toy_adaptor.py"
+
+
+def case(name: str, operator: str = "work") -> Case:
+    return Case(name, operator, "forward", {}, "float32", "cpu", threshold=0.02, timeout_s=20.0)
+
+
+@pytest.fixture
+def trial(tmp_path: Path) -> Trial:
+    """Three cases: one plain, one that takes ten times its time on the treatment, one that the framework refuses."""
+    bench = Bench(
+        build=Build("toy", "toy", "interpreter", sys.executable, "1.0", "3.11", "digest"),
+        release="toy==1.0",
+        requirements={},
+        adaptor=TOY,
+        environment=worker_environment(),
+        cpus=plan_cpus(1),
+        spec="toy",
+        operators=(),
+        cases=[case("plain"), case("slowed"), case("refused", "refuse")],
+        cache=tmp_path / "cache",
+    )
+    return Trial(bench, seed=1, share=9.0, injected=frozenset({"slowed"}), folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "tool", [Naive(0.4), Tango(0.4), Benchstat(0.4, 10), BenchstatPairs(0.4, 5)], ids=lambda tool: tool.name
+)
+def test_each_procedure_finds_a_tenfold_time_and_tells_a_refused_case(tool: Tool, trial: Trial) -> None:
+    tool.set_up(trial.bench)
+    by_rule = tool.measure(trial)
+    assert by_rule
+    for answers in by_rule.values():
+        assert set(answers) == {"plain", "slowed", "refused"}
+        assert answers["slowed"] == "slower"
+        assert answers["refused"] == "failed"
+
+
+def test_another_tools_process_does_the_injected_work_on_the_treatment_alone(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(inside.JOB, str(trial.write_job()))
+    assert inside.Operation("slowed", "treatment").session.spins > 0
+    for name, side in (("slowed", "control"), ("plain", "treatment"), ("plain", "control")):
+        assert inside.Operation(name, side).session.spins == 0
+    slow, fast = inside.Operation("slowed", "treatment"), inside.Operation("slowed", "control")
+    assert slow.seconds(500) > fast.seconds(500) > 0
+    slow.function()()
