@@ -11,8 +11,12 @@ from dataclasses import dataclass
 
 from benchmarks.peer_tools import rules
 from benchmarks.peer_tools.trial import Answer, Answers, Bench, Trial
-from harness.cpus import controller_on
-from harness.process import CaseLostError, CaseRefusedError, Worker, WorkerLostError
+from harness.blocks import Processes
+from harness.channel import complete
+from harness.cpus import this_thread_on
+from harness.losses import CaseLostError, CaseRefusedError, WorkerLostError
+from harness.process import CaseProcess, Worker
+from harness.supply import Pair
 from records import Case, RunError
 from records.measurement import SIDES, Side
 
@@ -43,12 +47,12 @@ class Naive:
     def measure(self, trial: Trial) -> Mapping[str, Answers]:
         """Two rules on the same calls."""
 
-        def sample(pair: dict[Side, Worker], case: Case, call_ns: float) -> Samples:
+        def sample(processes: Processes, case: Case, call_ns: float) -> Samples:
             calls = max(1, round(NAIVE_BLOCK_NS / call_ns))
             values: Samples = {side: [] for side in SIDES}
             for _ in range(max(1, round(self.seconds * 1e9 / 2 / calls / call_ns))):
                 for side in SIDES:
-                    values[side] += _block(pair[side], case, discard=0, calls=calls, inner=1)
+                    values[side] += _block(processes[side], case, discard=0, calls=calls, inner=1)
             return values
 
         samples = _one_pair(trial, sample)
@@ -77,12 +81,12 @@ class Tango:
     def measure(self, trial: Trial) -> Mapping[str, Answers]:
         """Its rule without and with its outlier filter."""
 
-        def sample(pair: dict[Side, Worker], case: Case, call_ns: float) -> Samples:
+        def sample(processes: Processes, case: Case, call_ns: float) -> Samples:
             inner = max(1, round(TANGO_SAMPLE_NS / call_ns))
             values: Samples = {side: [] for side in SIDES}
             for number in range(max(2, round(self.seconds * 1e9 / 2 / inner / call_ns))):
                 for side in SIDES if number % 2 else SIDES[::-1]:
-                    values[side] += _block(pair[side], case, discard=0, calls=1, inner=inner)
+                    values[side] += _block(processes[side], case, discard=0, calls=1, inner=inner)
             return values
 
         def filtered(control: Sequence[float], treatment: Sequence[float]) -> Answer:
@@ -118,13 +122,12 @@ class Benchstat:
         for side in SIDES:
             with _workers(trial, [side]) as pair:
                 for case in trial.bench.cases:
-                    call_ns = _prepare(trial, pair, case)
-                    if call_ns is None:
-                        continue
-                    inner = max(1, round(self.seconds * 1e9 / 2 / self.runs / call_ns))
-                    for _ in range(self.runs):
-                        samples[case.id][side] += _block(pair[side], case, discard=0, calls=1, inner=inner)
-                    pair[side].end()
+                    with _prepared(trial, pair, case) as (processes, call_ns):
+                        if call_ns is None:
+                            continue
+                        inner = max(1, round(self.seconds * 1e9 / 2 / self.runs / call_ns))
+                        for _ in range(self.runs):
+                            samples[case.id][side] += _block(processes[side], case, discard=0, calls=1, inner=inner)
         return {f"benchstat on {self.runs} runs of one process": _decide(trial, samples, rules.benchstat)}
 
 
@@ -148,9 +151,9 @@ class BenchstatPairs:
     def measure(self, trial: Trial) -> Mapping[str, Answers]:
         """One value a process."""
 
-        def sample(pair: dict[Side, Worker], case: Case, call_ns: float) -> Samples:
+        def sample(processes: Processes, case: Case, call_ns: float) -> Samples:
             inner = max(1, round(self.seconds * 1e9 / 2 / self.runs / call_ns))
-            return {side: _block(pair[side], case, discard=0, calls=1, inner=inner) for side in SIDES}
+            return {side: _block(processes[side], case, discard=0, calls=1, inner=inner) for side in SIDES}
 
         samples: dict[str, Samples] = {case.id: {side: [] for side in SIDES} for case in trial.bench.cases}
         for _ in range(self.runs):
@@ -169,7 +172,7 @@ def _decide(trial: Trial, samples: Mapping[str, Samples], rule: Rule) -> dict[st
     return answers
 
 
-def _one_pair(trial: Trial, sample: Callable[[dict[Side, Worker], Case, float], Samples]) -> dict[str, Samples]:
+def _one_pair(trial: Trial, sample: Callable[[Processes, Case, float], Samples]) -> dict[str, Samples]:
     """Every case once, in one process pair; cases that can't be measured are left out.
 
     Raises:
@@ -178,23 +181,21 @@ def _one_pair(trial: Trial, sample: Callable[[dict[Side, Worker], Case, float], 
     found: dict[str, Samples] = {}
     with _workers(trial, random.Random(trial.seed).sample(SIDES, 2)) as pair:
         for case in trial.bench.cases:
-            call_ns = _prepare(trial, pair, case)
-            if call_ns is not None:
-                found[case.id] = sample(pair, case, call_ns)
-                for worker in pair.values():
-                    worker.end()
+            with _prepared(trial, pair, case) as (processes, call_ns):
+                if call_ns is not None:
+                    found[case.id] = sample(processes, case, call_ns)
     return found
 
 
 @contextmanager
-def _workers(trial: Trial, sides: Sequence[Side]) -> Iterator[dict[Side, Worker]]:
+def _workers(trial: Trial, sides: Sequence[Side]) -> Iterator[Pair]:
     """Started, ready and on the measuring processor.
 
     Raises:
         RunError: one was lost, at any time.
     """
     bench = trial.bench
-    with controller_on(bench.cpus), ExitStack() as stack:
+    with this_thread_on(bench.cpus.control), ExitStack() as stack:
         try:
             pair = {
                 side: stack.enter_context(Worker(side, bench.build, bench.adaptor, bench.environment, bench.cpus.start))
@@ -208,22 +209,22 @@ def _workers(trial: Trial, sides: Sequence[Side]) -> Iterator[dict[Side, Worker]
             raise RunError(f"the {error.failure.side} worker was lost: {error.failure.reason}") from None
 
 
-def _prepare(trial: Trial, pair: Mapping[Side, Worker], case: Case) -> float | None:
-    """Prepare the case in a child of each worker; ns a call, or None if the framework refuses it."""
-    call_ns = []
-    refused = False
+@contextmanager
+def _prepared(trial: Trial, pair: Mapping[Side, Worker], case: Case) -> Iterator[tuple[Processes, float | None]]:
+    """The case in a child of each worker, and ns a call, or None if the framework refuses it; ended after."""
+    processes: Processes = {}
+    call_ns: list[float] = []
     for side, worker in pair.items():
-        worker.begin(fork=True)
+        processes[side] = complete(worker.beginning(fork=True))
         try:
-            call_ns.append(worker.ask(trial.prepare(case.id, side), case.timeout_s)["call_ns"])
+            call_ns.append(processes[side].ask(trial.prepare(case.id, side), case.timeout_s)["call_ns"])
         except CaseRefusedError:
-            refused = True
-    if refused:
-        for worker in pair.values():
-            worker.end()
-    return None if refused else sum(call_ns) / len(call_ns)
+            continue
+    yield processes, sum(call_ns) / len(call_ns) if len(call_ns) == len(pair) else None
+    for process in processes.values():
+        complete(process.ended())
 
 
-def _block(worker: Worker, case: Case, discard: int, calls: int, inner: int) -> list[float]:
+def _block(process: CaseProcess, case: Case, discard: int, calls: int, inner: int) -> list[float]:
     request = {"op": "block", "discard": discard, "calls": calls, "inner": inner}
-    return [float(value) for value in worker.ask(request, case.timeout_s)["ns"]]
+    return [float(value) for value in process.ask(request, case.timeout_s)["ns"]]
