@@ -35,4 +35,5 @@ def _why_open(assessment: Assessment, family: int) -> str:
         return f"{interval} lies beyond the threshold, but not far enough in a run of {family} cases " + (
             f"(q {assessment.q_value:.2g}); {figures.n} rounds"
         )
-    return f"{interval} straddles the threshold; {figures.n} rounds"
+    given_up = ", given up: more would hardly settle it" if assessment.course.given_up else ""
+    return f"{interval} straddles the threshold; {figures.n} rounds{given_up}"

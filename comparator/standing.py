@@ -55,7 +55,7 @@ def _standing(assessment: Assessment, looks: Looks) -> Standing:
         first = looks.screen[0]
         missing = max(0, first - course.n) if course.stage == "screen" else 0
         return Standing("inconclusive", "screen", False, False, first, missing)
-    if assessment.verdict != "inconclusive" or course.exhausted:
+    if assessment.verdict != "inconclusive" or course.exhausted or course.given_up:
         return Standing(assessment.verdict, course.stage, course.suspect, True, None, 0)
     next_look = looks.next_after(course.stage, course.n)
     missing = next_look - course.n if next_look is not None else 0

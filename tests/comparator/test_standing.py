@@ -36,7 +36,8 @@ LOUD = [0.2, -0.2, 0.1, -0.1, 0.0, 0.2, -0.15, 0.0]
         (FAST[:5], FAST[:2], Standing("inconclusive", "own", True, False, 5, 3)),
         (FAST[:5], FAST[:5], Standing("regressed", "own", True, True, None, 0)),
         (FAST[:5], STILL[:5], Standing("unchanged", "own", True, True, None, 0)),
-        (FAST[:5], LOUD[:6], Standing("inconclusive", "own", True, False, 8, 2)),
+        (FAST[:5], [x + 0.1 for x in LOUD[:6]], Standing("inconclusive", "own", True, False, 8, 2)),
+        (FAST[:5], LOUD[:6], Standing("inconclusive", "own", True, True, None, 0)),  # given up at the first look
         (FAST[:5], LOUD, Standing("inconclusive", "own", True, True, None, 0)),
         (LOUD[:5], FAST[:5], Standing("regressed", "own", False, True, None, 0)),
     ],
