@@ -57,6 +57,7 @@ class Calibration:
     coin: random.Random
     watch: Watch
     fixed_threshold: bool
+    tried: set[float] = field(default_factory=set)  # injected shares that got a run
     reports: list[Report] = field(default_factory=list)
     longest_s: float = 0.0
     broken: str | None = None  # why it could not be completed
@@ -161,7 +162,8 @@ def _steps(threshold: float | None) -> list[tuple[float, float]]:
     """The runs of one turn: plain, then slowed."""
     if threshold is None:
         return [(0.0, threshold_for(1.0)), *((share, threshold_for(share)) for share in SHARES)]
-    shares = [share for multiple in MULTIPLES if (share := multiple * threshold) < 1] if threshold else list(SHARES)
+    multiples = [float(f"{multiple * threshold:.6g}") for multiple in MULTIPLES]
+    shares = [share for share in multiples if share < 1] if threshold else SHARES
     if not shares:
         raise UsageError(f"--threshold {threshold:g} leaves no slowdown to inject: give a smaller one")
     return [(0.0, threshold), *((share, threshold) for share in shares)]
@@ -209,6 +211,8 @@ def _run(calibration: Calibration, step: tuple[float, float], budget_s: float) -
     calibration.reports.append(report)
     if report.run["broken"]:
         calibration.broken = str(report.run["stopped"])
+    else:
+        calibration.tried.add(inject)
 
 
 def _outcome(calibration: Calibration, options: argparse.Namespace, seconds: float) -> Outcome:
@@ -224,6 +228,7 @@ def _outcome(calibration: Calibration, options: argparse.Namespace, seconds: flo
         runs=sum(not report.run["broken"] for report in reports),
         seconds=seconds,
         rows=rows,
+        not_run=[share for share, _ in calibration.steps if share not in calibration.tried],
         smallest=smallest_found(rows),
         forecasts=expected,
         facts=facts,

@@ -19,6 +19,7 @@ class Outcome:
     runs: int
     seconds: float
     rows: list[Row]
+    not_run: list[float]  # injected shares that the time was up for
     smallest: Row | None
     forecasts: list[Forecast]
     facts: Facts
@@ -88,6 +89,9 @@ def _remarks(rows: Sequence[Row]) -> list[str]:
 def _found(outcome: Outcome) -> list[str]:
     flags = Rate(sum(row.false_flags.count for row in outcome.rows), sum(row.false_flags.of for row in outcome.rows))
     lines = [f"false flags: {_rate(flags)}"]
+    if outcome.not_run:
+        missing = ", ".join(f"+{_percent(share)}" if share else "the plain run" for share in outcome.not_run)
+        lines.append(f"not measured, as the time was up: {missing}")
     row = outcome.smallest
     if not any(one.found.of for one in outcome.rows):
         lines.append("nothing slowed was measured")

@@ -115,7 +115,7 @@ def _busy_others(facts: Facts) -> Advice | None:
     named = [f"{one.name} (pid {one.pid}) {one.cpus:.2g}" for one in facts.busiest]
     told = f"other processes took {facts.others:.2g} processors' worth of time"
     told += f"; the busiest: {', '.join(named)}" if named else ""
-    mends = ["stop them"]
+    mends = ["stop them" if named else "find them with top -c; they are many or short"]
     away = sorted(set(facts.control) - set(facts.measure))
     if away and facts.busiest:
         moves = "; ".join(f"sudo taskset -acp {_listed(away)} {one.pid}" for one in facts.busiest)
@@ -252,11 +252,11 @@ def _busiest(
     after: Mapping[tuple[int, float], tuple[str, float]],
     seconds: float,
 ) -> tuple[Busy, ...]:
-    """The ``NAMED`` processes that took most, of those that took a tenth of ``OTHERS`` or more."""
+    """The ``NAMED`` processes that took most, of those that took half of ``OTHERS`` or more."""
     if seconds <= 0:
         return ()
     took = [
         Busy(key[0], name, (spent - before.get(key, ("", 0.0))[1]) / seconds) for key, (name, spent) in after.items()
     ]
-    loud = sorted((one for one in took if one.cpus >= OTHERS / 10), key=lambda one: -one.cpus)
+    loud = sorted((one for one in took if one.cpus >= OTHERS / 2), key=lambda one: -one.cpus)
     return tuple(loud[:NAMED])

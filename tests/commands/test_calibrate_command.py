@@ -96,6 +96,7 @@ def test_by_default_one_build_plain_and_slowed_in_five_minutes(machine: Machine,
     assert (document["schema_version"], document["complete"], document["runs"]) == (1, True, 5)
     assert document["smallest"]["share"] == 0.02
     assert [row["share"] for row in document["rows"]] == [0, 0.01, 0.02, 0.05]
+    assert document["not_run"] == []
     assert len(document["forecasts"]) == 3
 
 
@@ -106,6 +107,16 @@ def test_it_ends_with_what_was_found_and_advice(machine: Machine, run: Run) -> N
     assert "--max_rounds 120" in out
     assert out.index("advice:") > out.index("false flags:")
     assert "harness" not in out.splitlines()[0]
+
+
+def test_what_the_time_was_up_for_is_told(machine: Machine, run: Run, home: Path) -> None:
+    machine.takes_s = 200.0
+    out = run("--seed", "1").out
+    (line,) = [line for line in out.splitlines() if line.startswith("not measured, as the time was up: ")]
+    missing = kept(home)["not_run"]
+    assert len(missing) == 2
+    assert len(machine.requests) == 2
+    assert all(("the plain run" if share == 0 else f"+{share * 100:g} %") in line for share in missing)
 
 
 def test_what_was_not_found_is_not_claimed(machine: Machine, run: Run, home: Path) -> None:
@@ -127,7 +138,7 @@ def test_options_go_to_the_runs_and_the_budget_chooses_the_cases(machine: Machin
 def test_a_threshold_is_that_of_all_runs(machine: Machine, run: Run) -> None:
     run("--threshold", "10%")
     assert {case.threshold for one in machine.requests for case in one.cases} == {0.1}
-    assert sorted({one.inject for one in machine.requests}) == [0, pytest.approx(0.15), 0.25, 0.5]
+    assert sorted({one.inject for one in machine.requests}) == [0, 0.15, 0.25, 0.5]
 
 
 @pytest.mark.parametrize("at", ["breaks_at", "fails_at"])

@@ -43,6 +43,7 @@ def test_what_the_host_does_not_tell_gives_no_advice() -> None:
         ({"swapped_pages": 12}, "12 pages", "sudo swapoff -a"),
         ({"virtual": True}, "virtual machine", "machine of your own"),
         ({"others": OTHERS}, "0.05 processors' worth", "isolcpus=3 and start with taskset -c 0,3"),
+        ({"others": OTHERS}, "processors' worth of time", "find them with top"),
         (
             {"others": 0.5, "busiest": (Busy(77, "cc1plus", 0.42),)},
             "cc1plus (pid 77) 0.42",
@@ -128,7 +129,10 @@ def test_the_busiest_are_named_by_what_they_took_meanwhile() -> None:
         (2, 0.0): ("cc", 9.0),
         (2, 8.0): ("came later", 1.0),  # the number of one that ended, given again
         (4, 1.0): ("ld", 3.0),
+        (6, 1.0): ("kthreadd", 0.1),
         (5, 1.0): ("python", 8.0),
     }
     assert _busiest(before, after, 10.0) == (Busy(5, "python", 0.8), Busy(2, "cc", 0.4), Busy(4, "ld", 0.3))
+    few = {(6, 1.0): ("kthreadd", 0.1), (2, 0.0): ("cc", 9.0)}
+    assert _busiest(before, few, 10.0) == (Busy(2, "cc", 0.4),)
     assert _busiest(before, after, 0.0) == ()
