@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from commands.calibrate import calibrate
 from commands.config import QUESTIONS, config_path, default_reports, forget_config, read_config, write_config
 from commands.entry import DONE, log, run_command
 from commands.harness import run_harness
@@ -27,12 +28,17 @@ def run_bench_parser() -> Parser:
     """The parser of run_bench.py's own options."""
     parser = Parser(
         prog="run_bench.py",
-        usage="%(prog)s [-h] [--reset_options] -b SPEC ...",
+        usage="%(prog)s [-h] [--reset_options] [--calibrate] -b SPEC ...",
         description=DESCRIPTION,
         allow_abbrev=False,
     )
     parser.add_argument(
         "--reset_options", action="store_true", help="forget the kept answers; alone, it does nothing else"
+    )
+    parser.add_argument(
+        "--calibrate",
+        action="store_true",
+        help="measure one build against itself, plain and slowed: what can this machine find?",
     )
     return parser
 
@@ -42,8 +48,10 @@ def _run_bench(arguments: Sequence[str] | None) -> int:
     if options.reset_options:
         path = config_path()
         log.info("%s answers in %s", "forgot the" if forget_config(path) else "there were no", path)
-        if not passed_on:
+        if not passed_on and not options.calibrate:
             return DONE
+    if options.calibrate:
+        return calibrate(passed_on)
     if sys.stdin.isatty() and sys.stderr.isatty():
         _ask_for_missing(harness_parser().parse_args(passed_on))
     return run_harness(passed_on)

@@ -26,7 +26,7 @@ class MXNet(Framework):
         """Threads, engine and operator tuning.
 
         The threaded engine is what users run; the naive one is no quieter on the whole, and much louder for softmax
-        (docs/acceptance.md).  Operator tuning measures at import, so that processes of one build would differ in
+        (docs/statistics.md).  Operator tuning measures at import, so that processes of one build would differ in
         what they run: it is off.
         """
         count = str(threads)

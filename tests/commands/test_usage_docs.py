@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from command_line import ROOT
 
+from commands.calibrate import DEFAULT_BUDGET_S, DEFAULT_SPEC, OURS
 from commands.config import QUESTIONS, config_path, default_reports, read_config
 from commands.entry import DONE, INCOMPLETE, REGRESSED, USAGE
 from commands.options import harness_parser
@@ -74,6 +75,9 @@ def test_choices_are_documented() -> None:
 @pytest.mark.parametrize(("command", "line"), EXAMPLES)
 def test_examples_are_good_usage(command: str, line: str) -> None:
     arguments = shlex.split(re.split(r" 2>| \|", line)[0])
+    if command == "run_bench":
+        own, arguments = run_bench_parser().parse_known_args(arguments)
+        arguments = ["-b", DEFAULT_SPEC, *arguments] if own.calibrate else arguments
     parsed = harness_parser().parse_args(arguments)
     cases = expand_cases(load_spec(find_spec(parsed.benchmark_file)))
     assert select_cases(cases, parsed.operators or ["*"])
@@ -109,3 +113,10 @@ def test_the_documented_config_is_a_good_one(tmp_path: Path) -> None:
 
 def test_the_interval_of_plain_progress_is_documented() -> None:
     assert f"every {PLAIN_EVERY_S:g} seconds" in " ".join(TEXT.split())
+
+
+def test_calibration_is_documented_as_it_is() -> None:
+    section = " ".join(TEXT.split("## Calibrate this machine")[1].partition("\n## ")[0].split())
+    assert f"The spec is `{DEFAULT_SPEC}`, and the time {DEFAULT_BUDGET_S:g} s" in section
+    assert {"inject", "user_identifier"} <= set(OURS)
+    assert all(f"`--{name}`" in section for name in OURS if not name.endswith("screen_reporter"))

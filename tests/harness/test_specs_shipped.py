@@ -44,6 +44,14 @@ def test_smoke() -> None:
     assert {case.direction for case in cases} == {"forward", "backward"}
 
 
+def test_calibration() -> None:
+    cases = expand_cases(load_spec(find_spec("calibration")))
+    assert len(cases) == 40
+    assert len({case.operator for case in cases}) >= 25
+    assert {case.direction for case in cases} == {"forward", "backward"}
+    assert {case.threshold for case in cases} == {DEFAULT_THRESHOLD}  # calibration runs set their own
+
+
 @pytest.mark.parametrize(("kind", "text"), EXAMPLES)
 def test_examples_of_the_documentation(tmp_path: Path, kind: str, text: str) -> None:
     path = tmp_path / f"example.{kind}"

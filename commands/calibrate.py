@@ -1,0 +1,254 @@
+"""run_bench.py --calibrate: one build against itself, plain and slowed, and what that says of this machine."""
+
+import argparse
+import contextlib
+import dataclasses
+import io
+import json
+import random
+import secrets
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from commands.calibration_text import Outcome, smallest_found, tell
+from commands.config import config_path, default_reports, read_config
+from commands.entry import DONE, INCOMPLETE, log
+from commands.harness import run_harness
+from commands.options import Parser, harness_parser
+from comparator.calibration import evaluate
+from driver.builds import BuildCache, load_releases, resolve_build
+from frameworks import get_framework
+from harness.advice import Watch, advise
+from harness.cpus import plan_cpus
+from harness.forecast import Forecast, forecast, noises, threshold_for
+from harness.host import host_fingerprint
+from harness.specs import expand_cases, find_spec, load_spec, select_cases
+from records import Report, RunError, UsageError
+from reporters import read_report
+from reporters.atomic import check_folder, write_atomically
+from reporters.document import REPORT_NAME
+from reporters.stream import write_text
+
+DEFAULT_SPEC = "smoke"
+DEFAULT_BUDGET_S = 300.0
+CASE_S = 3.0  # what a case costs in one run, about: only for how many cases a budget gets
+FEWEST_CASES = 4
+SHARES = (0.05, 0.02, 0.01)  # injected, when no threshold is given
+MULTIPLES = (5.0, 2.5, 1.5)  # of a threshold that is given
+MORE_ROUNDS = (1, 2, 4)  # forecast for this many times --max_rounds
+OURS = ("inject", "screen_reporter", "simple_screen_reporter", "user_identifier")  # not for the user to set here
+RESULT_NAME = "calibration.json"
+
+
+@dataclass
+class Calibration:
+    """What is to be run, and what has been. ``arguments`` go to harness.py each time; ``ends`` is when the budget is
+    spent, on the monotonic clock."""
+
+    arguments: list[str]
+    steps: list[tuple[float, float]]  # injected share, threshold
+    folder: Path
+    ends: float
+    coin: random.Random
+    watch: Watch
+    fixed_threshold: bool
+    tried: set[float] = field(default_factory=set)  # injected shares that got a run
+    reports: list[Report] = field(default_factory=list)
+    longest_s: float = 0.0
+    broken: str | None = None  # why it could not be completed
+
+    def left_s(self) -> float:
+        """Of the budget."""
+        return self.ends - time.monotonic()
+
+
+def calibrate(arguments: Sequence[str]) -> int:
+    """Run, tell, keep; returns the exit code. ``arguments`` are those of harness.py, the spec may be left out.
+
+    Raises:
+        OpduelError: with the exit code that it stands for.
+    """
+    options = harness_parser().parse_args(["-b", DEFAULT_SPEC, *arguments])
+    calibration = _planned(options, arguments)
+    began = time.monotonic()
+    _run_all(calibration)
+    if not calibration.reports:
+        raise RunError(f"nothing was measured: {calibration.broken}")
+    outcome = _outcome(calibration, options, time.monotonic() - began)
+    path = calibration.folder / RESULT_NAME
+    content = json.dumps({"schema_version": 1, **dataclasses.asdict(outcome)}, indent=2, allow_nan=False)
+    try:
+        write_atomically(path, content.encode() + b"\n")
+    except OSError as error:
+        raise RunError(f"{path}: cannot be written: {error.strerror}") from None
+    finally:
+        with contextlib.suppress(OSError):
+            write_text(sys.stdout, "\n".join([*tell(outcome), f"kept in {calibration.folder}", ""]))
+    if calibration.broken:
+        log.error("not completed: %s", calibration.broken)
+    return INCOMPLETE if calibration.broken else DONE
+
+
+def _planned(options: argparse.Namespace, arguments: Sequence[str]) -> Calibration:
+    for name in OURS:
+        if getattr(options, name):
+            raise UsageError(f"--{name} is set by --calibrate itself: leave it out")
+    config = read_config(config_path())
+    cases = _cases(options)
+    steps = _steps(options.threshold)
+    budget_s = options.time_budget or DEFAULT_BUDGET_S
+    chosen = evenly(cases, round(max(FEWEST_CASES, budget_s / (CASE_S * len(steps)))))
+    if len(chosen) < len(cases):
+        log.info("%d of %d cases, spread over the spec: what the time budget allows", len(chosen), len(cases))
+    base = Path(options.local_reporter or options.simple_local_reporter or _base(config))
+    folder = base / "calibration" / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+    check_folder(folder, "local_reporter")
+    seed = secrets.randbits(32) if options.seed is None else options.seed
+    watch = Watch(plan_cpus(options.threads))
+    build = _build(options, config)
+    fixed = ["-b", options.benchmark_file, *_without_ours(arguments), "--control", build, "--treatment", build]
+    for case in chosen:
+        fixed += ["--operators", exactly(case)]
+    ends = time.monotonic() + budget_s
+    return Calibration(fixed, steps, folder, ends, random.Random(seed), watch, options.threshold is not None)
+
+
+def _base(config: dict[str, str]) -> str:
+    return config.get("local_reporter", str(default_reports()))
+
+
+def _build(options: argparse.Namespace, config: dict[str, str]) -> str:
+    """The build that is both sides, made if need be; says where it came from when it was not on the command line."""
+    given = {build for build in (options.control, options.treatment) if build is not None}
+    if len(given) > 1:
+        raise UsageError("--calibrate measures one build against itself: give --control or --treatment, not two builds")
+    framework = get_framework(load_spec(find_spec(options.benchmark_file)).framework)
+    if given:
+        build = str(given.pop())
+    else:
+        releases = load_releases(framework)
+        build = config.get("treatment", releases.default_treatment)
+        log.info("%s against itself, from %s", build, config_path() if "treatment" in config else releases.path)
+    resolve_build(build, framework, BuildCache(Path(options.exec_dir)) if options.exec_dir else BuildCache())
+    return build
+
+
+def _cases(options: argparse.Namespace) -> list[str]:
+    cases = expand_cases(load_spec(find_spec(options.benchmark_file)), threshold=options.threshold)
+    if options.operators:
+        cases = select_cases(cases, options.operators)
+    if len(cases) < 2:
+        raise UsageError("--calibrate slows one case of two: give it two cases or more")
+    return [case.id for case in cases]
+
+
+def evenly(cases: Sequence[str], count: int) -> list[str]:
+    """``count`` of the cases, or all, spread over them all."""
+    count = min(count, len(cases))
+    return [cases[place * len(cases) // count] for place in range(count)]
+
+
+def exactly(case: str) -> str:
+    """A pattern for --operators that matches this id alone."""
+    return f"[{case[0]}]{case[1:]}"
+
+
+def _steps(threshold: float | None) -> list[tuple[float, float]]:
+    """The runs of one turn: plain, then slowed."""
+    if threshold is None:
+        return [(0.0, threshold_for(1.0)), *((share, threshold_for(share)) for share in SHARES)]
+    multiples = [float(f"{multiple * threshold:.6g}") for multiple in MULTIPLES]
+    shares = [share for share in multiples if share < 1] if threshold else SHARES
+    if not shares:
+        raise UsageError(f"--threshold {threshold:g} leaves no slowdown to inject: give a smaller one")
+    return [(0.0, threshold), *((share, threshold) for share in shares)]
+
+
+def _without_ours(arguments: Sequence[str]) -> list[str]:
+    """The arguments but for those that pick cases or a folder, which have been heeded."""
+    parser = Parser(add_help=False, allow_abbrev=False)
+    for name in ("--operators", "--local_reporter", "--simple_local_reporter"):
+        parser.add_argument(name, action="append")
+    return parser.parse_known_args(arguments)[1]
+
+
+def _run_all(calibration: Calibration) -> None:
+    """Every step once, in random order, each with its part of the budget; then again while there is time for it."""
+    first = calibration.coin.sample(calibration.steps, len(calibration.steps))
+    for number, step in enumerate(first):
+        if calibration.broken is None and calibration.left_s() > 0:
+            _run(calibration, step, calibration.left_s() / (len(first) - number))
+    while calibration.broken is None:
+        for step in calibration.coin.sample(calibration.steps, len(calibration.steps)):
+            if calibration.broken or calibration.left_s() < calibration.longest_s:
+                return
+            _run(calibration, step, calibration.left_s())
+
+
+def _run(calibration: Calibration, step: tuple[float, float], budget_s: float) -> None:
+    """One run through harness.py's insides. What ends it early, but for wrong usage, is noted."""
+    inject, threshold = step
+    folder = calibration.folder / str(len(calibration.reports) + 1)
+    own = ["--inject", str(inject), "--threshold", str(threshold), "--time_budget", f"{budget_s:.3f}"]
+    own += ["--seed", str(calibration.coin.getrandbits(32)), "--simple_local_reporter", str(folder)]
+    what = f"{inject * 100:+.3g} %" if inject else "nothing"
+    log.info("run %d: %s injected", len(calibration.reports) + 1, what)
+    began = time.monotonic()
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):  # no table for each run
+            run_harness([*calibration.arguments, *own])
+    except RunError as error:
+        calibration.broken = str(error)
+        return
+    report = read_report(folder / REPORT_NAME)
+    calibration.watch.sample()
+    calibration.longest_s = max(calibration.longest_s, time.monotonic() - began)
+    calibration.reports.append(report)
+    if report.run["broken"]:
+        calibration.broken = str(report.run["stopped"])
+    else:
+        calibration.tried.add(inject)
+
+
+def _outcome(calibration: Calibration, options: argparse.Namespace, seconds: float) -> Outcome:
+    """What the runs say. After an interruption nothing is simulated: who pressed Ctrl-C waits for the report."""
+    reports = calibration.reports
+    rows = evaluate(reports)
+    facts = calibration.watch.facts(host_fingerprint())
+    expected = [] if calibration.broken else _forecasts(calibration, options)
+    return Outcome(
+        build=reports[0].control.requested,
+        spec=reports[0].run["spec"],
+        cases=len(reports[0].comparisons),
+        runs=sum(not report.run["broken"] for report in reports),
+        seconds=seconds,
+        rows=rows,
+        not_run=[share for share, _ in calibration.steps if share not in calibration.tried],
+        smallest=smallest_found(rows),
+        forecasts=expected,
+        facts=facts,
+        advice=advise(facts),
+        reports=[str(Path(str(number)) / REPORT_NAME) for number in range(1, len(reports) + 1)],
+        complete=calibration.broken is None,
+    )
+
+
+def _forecasts(calibration: Calibration, options: argparse.Namespace) -> list[Forecast]:
+    """What the same machine would find with the rounds of these runs, and with more."""
+    cases = noises(calibration.reports)
+    if len(cases) < 2:
+        return []
+    log.info("simulating what more time would find")
+    cost = statistics.median(
+        report.run["wall_s"] / max(1, sum(one.rounds for one in report.comparisons)) for report in calibration.reports
+    )
+    threshold = options.threshold if calibration.fixed_threshold else None
+    return [
+        forecast(cases, times * options.max_rounds, options.alpha, cost, calibration.coin, threshold)
+        for times in MORE_ROUNDS
+    ]

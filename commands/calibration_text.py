@@ -1,0 +1,141 @@
+"""What a calibration came to, in words: lines for a person."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from comparator.calibration import CONFIDENCE, Rate, Row
+from harness.advice import Advice, Facts
+from harness.forecast import POWER, Forecast
+from reporters.units import human_duration
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """All of it: what calibration.json holds. ``reports`` are paths from its folder."""
+
+    build: str
+    spec: str
+    cases: int
+    runs: int
+    seconds: float
+    rows: list[Row]
+    not_run: list[float]  # injected shares that the time was up for
+    smallest: Row | None
+    forecasts: list[Forecast]
+    facts: Facts
+    advice: list[Advice]
+    reports: list[str]
+    complete: bool
+
+
+def smallest_found(rows: Sequence[Row]) -> Row | None:
+    """The smallest injected share that was found in ``POWER`` of its cases or more, as every larger one was."""
+    best = None
+    for row in sorted((row for row in rows if row.found.of), key=lambda row: -row.share):
+        if (row.found.share or 0) < POWER:
+            break
+        best = row
+    return best
+
+
+def tell(outcome: Outcome) -> list[str]:
+    """The lines: what was run, the table, what this machine can find, what more time would, and the advice."""
+    head = f"{outcome.build} against itself, {outcome.cases} cases of {outcome.spec}, {outcome.runs} runs"
+    return [
+        f"{head}, {human_duration(outcome.seconds)}" + ("" if outcome.complete else "; not completed"),
+        "",
+        *_table(outcome.rows),
+        "",
+        *_found(outcome),
+        *_more_time(outcome.forecasts),
+        "",
+        *_advice(outcome.advice),
+        "",
+    ]
+
+
+def _table(rows: Sequence[Row]) -> list[str]:
+    found = f"found ({_percent(CONFIDENCE)} interval)"
+    lines = [("injected", "threshold", "runs", found, "false flags", "s a case", "timed")]
+    for row in rows:
+        lines.append(
+            (
+                f"+{_percent(row.share)}" if row.share else "nothing",
+                _percent(row.threshold),
+                str(row.runs),
+                _rate(row.found),
+                f"{row.false_flags.count} of {row.false_flags.of}",
+                f"{row.seconds_a_case:.1f}",
+                f"{row.timed_share:.0%}".replace("%", " %"),
+            )
+        )
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    table = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+    return table + _remarks(rows)
+
+
+def _remarks(rows: Sequence[Row]) -> list[str]:
+    """Whatever is not in the table's columns and did happen."""
+    counts = (
+        (sum(row.missed_as_unchanged.count for row in rows), "slowed cases were called unchanged"),
+        (sum(row.backwards for row in rows), "slowed cases were called improved"),
+        (sum(row.failed for row in rows), "comparisons failed"),
+        (sum(row.unfinished for row in rows), "runs ended with cases still open: a larger --time_budget helps"),
+        (sum(row.held_back for row in rows), "runs were held back: the host was busy"),
+    )
+    return [f"{count} {words}" for count, words in counts if count]
+
+
+def _found(outcome: Outcome) -> list[str]:
+    flags = Rate(sum(row.false_flags.count for row in outcome.rows), sum(row.false_flags.of for row in outcome.rows))
+    lines = [f"false flags: {_rate(flags)}"]
+    if outcome.not_run:
+        missing = ", ".join(f"+{_percent(share)}" if share else "the plain run" for share in outcome.not_run)
+        lines.append(f"not measured, as the time was up: {missing}")
+    row = outcome.smallest
+    if not any(one.found.of for one in outcome.rows):
+        lines.append("nothing slowed was measured")
+    elif row is None:
+        lines.append(f"no injected slowdown was found in {_percent(POWER)} of its cases or more")
+    else:
+        lines.append(
+            f"the smallest regression found in {_percent(POWER)} of its cases or more: +{_percent(row.share)}, "
+            f"with --threshold {_percent(row.threshold).replace(' ', '')}, in {row.seconds_a_case:.1f} s a case"
+        )
+    return lines
+
+
+def _more_time(forecasts: Sequence[Forecast]) -> list[str]:
+    """What other bounds on the rounds would find, in a simulation."""
+    if not forecasts:
+        return []
+    lines = [f"simulated from the pairs seen, found in {_percent(POWER)} of the cases, at best:"]
+    for one in forecasts:
+        if one.share is None or one.threshold is None or one.seconds_a_case is None:
+            lines.append(f"  --max_rounds {one.max_rounds}: none of the changes tried")
+            continue
+        lines.append(
+            f"  --max_rounds {one.max_rounds}: +{_percent(one.share)}, with --threshold "
+            f"{_percent(one.threshold).replace(' ', '')}, in {one.seconds_a_case:.1f} s a case"
+        )
+    return lines
+
+
+def _advice(advice: Sequence[Advice]) -> list[str]:
+    if not advice:
+        return ["advice: none; nothing was seen that could be mended"]
+    lines = ["advice:"]
+    for one in advice:
+        lines += [f"- {one.fact}", f"  {one.mend}"]
+    return lines
+
+
+def _rate(rate: Rate) -> str:
+    if not rate.of:
+        return "-"
+    low, high = rate.interval
+    return f"{rate.count} of {rate.of} ({low:.0%} to {high:.0%})".replace("%", " %")
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.3g} %"

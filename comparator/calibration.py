@@ -1,0 +1,152 @@
+"""What runs of known truth show of the verdicts: how often a change is found, how often one is claimed that isn't."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from scipy import stats
+
+from records import Comparison, Report
+
+FLAGS = ("regressed", "improved")
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Rate:
+    """``count`` of ``of`` comparisons."""
+
+    count: int
+    of: int
+
+    @property
+    def share(self) -> float | None:
+        """The share; None of nothing."""
+        return self.count / self.of if self.of else None
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The exact interval of the share at ``CONFIDENCE`` (Clopper and Pearson 1934, Biometrika 26, 404-413).
+
+        Its ends are quantiles of beta distributions.  It takes the comparisons for independent: cases of one run share
+        a machine and an hour, and the same cases come back from run to run.  Of nothing, it is 0 to 1.
+        """
+        tail = (1 - CONFIDENCE) / 2
+        low = stats.beta.ppf(tail, self.count, self.of - self.count + 1) if self.count else 0.0
+        high = stats.beta.ppf(1 - tail, self.count + 1, self.of - self.count) if self.count < self.of else 1.0
+        return float(low), float(high)
+
+
+def mean_interval(count: int, runs: int) -> tuple[float, float]:
+    """The exact interval, at ``CONFIDENCE``, of the mean number of events a run, ``count`` seen in ``runs`` (> 0).
+
+    The events are taken for a Poisson process; the ends are quantiles of chi-squared distributions (Garwood 1936,
+    Biometrika 28, 437-442).
+    """
+    tail = (1 - CONFIDENCE) / 2
+    low = stats.chi2.ppf(tail, 2 * count) / 2 if count else 0.0
+    return float(low) / runs, float(stats.chi2.ppf(1 - tail, 2 * count + 2)) / 2 / runs
+
+
+@dataclass(frozen=True)
+class Row:
+    """What all runs with one injected share and one threshold came to. Failed cases are counted in ``failed`` alone.
+
+    ``found``: of the cases slowed by more than the threshold, those called regressed; ``missed_as_unchanged``: those of
+    them called unchanged.  ``false_flags``: of all other cases, those called regressed or improved; ``cleared``: those
+    of them called unchanged.  ``backwards``: slowed cases called improved.
+    """
+
+    share: float
+    threshold: float
+    runs: int
+    unfinished: int  # runs that ended before every case was settled
+    held_back: int  # runs whose verdicts were withheld, as the host was busy: their cases are inconclusive
+    found: Rate
+    missed_as_unchanged: Rate
+    backwards: int
+    false_flags: Rate
+    cleared: Rate
+    failed: int
+    seconds_a_case: float  # wall time; the median over runs
+    timed_share: float  # of the wall time, inside timed calls; the median over runs
+
+    @property
+    def false_flags_a_run(self) -> tuple[float, float, float]:
+        """Mean, and its interval's ends."""
+        return (self.false_flags.count / self.runs, *mean_interval(self.false_flags.count, self.runs))
+
+
+def evaluate(reports: Iterable[Report]) -> list[Row]:
+    """A row for each injected share and threshold among the reports, by share, then the largest threshold first.
+
+    Only runs of one build against itself have a known truth; that they are such is the caller's affair.  A run that was
+    broken off tells nothing and is left out, as is one without a comparison.
+    """
+    groups: dict[tuple[float, float], list[tuple[Report, list[Comparison]]]] = defaultdict(list)
+    for report in reports:
+        if report.run["broken"]:
+            continue
+        by_threshold: dict[float, list[Comparison]] = defaultdict(list)
+        for comparison in report.comparisons:
+            by_threshold[comparison.threshold].append(comparison)
+        for threshold, comparisons in by_threshold.items():
+            groups[report.run["inject"] or 0.0, threshold].append((report, comparisons))
+    order = sorted(groups, key=lambda key: (key[0], -key[1]))
+    return [_row(share, threshold, groups[share, threshold]) for share, threshold in order]
+
+
+def _row(share: float, threshold: float, runs: Sequence[tuple[Report, Sequence[Comparison]]]) -> Row:
+    everything = [comparison for _, comparisons in runs for comparison in comparisons]
+    measured = [one for one in everything if one.verdict != "failed"]
+    slowed = [one for one in measured if one.injected and share > threshold]
+    within = [one for one in measured if not (one.injected and share > threshold)]
+    return Row(
+        share=share,
+        threshold=threshold,
+        runs=len(runs),
+        unfinished=sum(not report.run["complete"] for report, _ in runs),
+        held_back=sum(_held_back(report) for report, _ in runs),
+        found=_rate(slowed, "regressed"),
+        missed_as_unchanged=_rate(slowed, "unchanged"),
+        backwards=_rate(slowed, "improved").count,
+        false_flags=_rate(within, *FLAGS),
+        cleared=_rate(within, "unchanged"),
+        failed=len(everything) - len(measured),
+        seconds_a_case=median(report.run["wall_s"] / len(report.comparisons) for report, _ in runs),
+        timed_share=median(report.run["timed_s"] / report.run["wall_s"] for report, _ in runs),
+    )
+
+
+def _rate(comparisons: Sequence[Comparison], *verdicts: str) -> Rate:
+    return Rate(sum(one.verdict in verdicts for one in comparisons), len(comparisons))
+
+
+def _held_back(report: Report) -> bool:
+    trust = report.run.get("trust")
+    return isinstance(trust, Mapping) and trust.get("trusted") is False
+
+
+@dataclass(frozen=True)
+class Leaning:
+    """How often a case's estimate came out above 1 when nothing was injected into it."""
+
+    case: str
+    above: Rate
+    p_value: float  # two-sided, against a fair coin
+
+
+def leanings(reports: Iterable[Report]) -> list[Leaning]:
+    """For each case the direction of its estimates, the most one-sided first; ratios of exactly 1 don't count."""
+    ratios: dict[str, list[float]] = defaultdict(list)
+    for report in reports:
+        for one in report.comparisons:
+            if one.ratio is not None and one.ratio != 1 and math.isfinite(one.ratio) and not one.injected:
+                ratios[one.case].append(one.ratio)
+    rows = []
+    for case, row in ratios.items():
+        above = Rate(sum(ratio > 1 for ratio in row), len(row))
+        rows.append(Leaning(case, above, float(stats.binomtest(above.count, above.of).pvalue)))
+    return sorted(rows, key=lambda leaning: (leaning.p_value, leaning.case))

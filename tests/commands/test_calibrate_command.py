@@ -1,0 +1,219 @@
+"""run_bench.py --calibrate: what it runs within its budget, what it says, what it keeps; measuring is a stand-in."""
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import RELEASE, Outcome, fresh_logging
+from made_reports import build
+
+from commands import calibrate, harness, run_bench
+from commands.calibrate import evenly, exactly
+from commands.calibration_text import smallest_found
+from comparator.calibration import Rate, Row
+from harness.run import RunRequest
+from harness.specs import select_cases
+from records import Case, Comparison, PairSample, Report, RunError
+
+Run = Callable[..., Outcome]
+
+
+class Machine:
+    """Stands in for measuring: finds every slowdown of ``finds`` or more; a run takes ``takes_s`` of a made clock."""
+
+    def __init__(self) -> None:
+        self.requests: list[RunRequest] = []
+        self.finds, self.takes_s, self.now = 0.02, 60.0, 1000.0
+        self.breaks_at = self.fails_at = 0
+        self.more: dict[str, Any] = {}
+
+    def run_ab(self, request: RunRequest, on_progress: object = None) -> Report:
+        self.requests.append(request)
+        self.now += self.takes_s
+        if len(self.requests) == self.fails_at:
+            raise RunError("the worker could not be started")
+        broken = len(self.requests) == self.breaks_at
+        how = {"id": "made", "framework": "mxnet", "inject": request.inject or None, "complete": not broken,
+               "broken": broken, "stopped": "stopped by SIGINT" if broken else None, "wall_s": 60.0, "timed_s": 30.0,
+               **self.more}  # fmt: skip
+        comparisons = [
+            self._compare(case, bool(i % 2 and request.inject), request) for i, case in enumerate(request.cases)
+        ]
+        return Report({**how, **request.labels}, request.control, request.treatment, {}, comparisons)
+
+    def _compare(self, case: Case, injected: bool, request: RunRequest) -> Comparison:
+        found = injected and request.inject >= self.finds
+        samples = tuple(
+            PairSample(case.id, "screen", i, 1000.0 + i, 1001.0 + i % 3, i % 5 / 1e4, 1, 1) for i in range(6)
+        )
+        return Comparison(case.id, case.operator, "forward", "time", "ns", "regressed" if found else "unchanged", 1.01,
+                          None, None, None, case.threshold, None, None, None, 6, "screen", None, injected,
+                          samples=samples)  # fmt: skip
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+    made = Machine()
+    for module in (harness, calibrate):
+        monkeypatch.setattr(module, "resolve_build", lambda requested, *_: build(requested))
+    monkeypatch.setattr(harness, "run_ab", made.run_ab)
+    monkeypatch.setattr(time, "monotonic", lambda: made.now)
+    return made
+
+
+@pytest.fixture
+def run(home: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    def call(*arguments: str) -> Outcome:
+        with fresh_logging():
+            code = run_bench.main(["--calibrate", *arguments])
+        captured = capsys.readouterr()
+        return Outcome(code, captured.out, captured.err)
+
+    return call
+
+
+def kept(home: Path) -> dict[str, Any]:
+    (path,) = home.rglob("calibration.json")
+    document: dict[str, Any] = json.loads(path.read_text())
+    assert all((path.parent / name).exists() for name in document["reports"])
+    return document
+
+
+def test_by_default_one_build_plain_and_slowed_in_five_minutes(machine: Machine, run: Run, home: Path) -> None:
+    outcome = run("--seed", "1")
+    assert outcome.code == 0, outcome.err
+    assert {one.control.requested for one in machine.requests} == {one.treatment.requested for one in machine.requests}
+    assert len({one.control.requested for one in machine.requests}) == 1
+    assert sorted(one.inject for one in machine.requests[:4]) == [0, 0.01, 0.02, 0.05]
+    assert len(machine.requests) == 5  # of 60 s each
+    assert len({one.seed for one in machine.requests}) == 5
+    # Each run may take its part of what is left: the sixty seconds of the earlier ones leave more to the later ones.
+    assert [one.time_budget for one in machine.requests] == [75, 80, 90, 120, 60]
+    document = kept(home)
+    assert (document["schema_version"], document["complete"], document["runs"]) == (1, True, 5)
+    assert document["smallest"]["share"] == 0.02
+    assert [row["share"] for row in document["rows"]] == [0, 0.01, 0.02, 0.05]
+    assert document["not_run"] == []
+    assert len(document["forecasts"]) == 3
+
+
+def test_it_ends_with_what_was_found_and_advice(machine: Machine, run: Run) -> None:
+    out = run("--seed", "1").out
+    assert "the smallest regression found in 80 % of its cases or more: +2 %, with --threshold 0.5%, in 2.7 s" in out
+    assert "false flags: 0 of " in out
+    assert "--max_rounds 120" in out
+    assert out.index("advice:") > out.index("false flags:")
+    assert "harness" not in out.splitlines()[0]
+
+
+def test_what_the_time_was_up_for_is_told(machine: Machine, run: Run, home: Path) -> None:
+    machine.takes_s = 200.0
+    out = run("--seed", "1").out
+    (line,) = [line for line in out.splitlines() if line.startswith("not measured, as the time was up: ")]
+    missing = kept(home)["not_run"]
+    assert len(missing) == 2
+    assert len(machine.requests) == 2
+    assert all(("the plain run" if share == 0 else f"+{share * 100:g} %") in line for share in missing)
+
+
+def test_what_was_not_found_is_not_claimed(machine: Machine, run: Run, home: Path) -> None:
+    machine.finds = 0.5
+    assert "no injected slowdown was found in 80 %" in run().out
+    assert kept(home)["smallest"] is None
+
+
+def test_options_go_to_the_runs_and_the_budget_chooses_the_cases(machine: Machine, run: Run, home: Path) -> None:
+    options = ["-b", "conv", "--operators", "conv2d", "--control", RELEASE, "--max_rounds", "7", "--alpha", "0.1"]
+    assert run(*options, "--time_budget", "72", "--local_reporter", str(home / "mine"), "--threads", "1").code == 0
+    first = machine.requests[0]
+    assert (first.max_rounds, first.alpha, first.control.requested) == (7, 0.1, RELEASE)
+    assert len(first.cases) == 6
+    assert all(case.id.startswith("conv2d") for case in first.cases)
+    assert kept(home / "mine" / "calibration")["cases"] == 6
+
+
+def test_a_threshold_is_that_of_all_runs(machine: Machine, run: Run) -> None:
+    run("--threshold", "10%")
+    assert {case.threshold for one in machine.requests for case in one.cases} == {0.1}
+    assert sorted({one.inject for one in machine.requests}) == [0, 0.15, 0.25, 0.5]
+
+
+@pytest.mark.parametrize("at", ["breaks_at", "fails_at"])
+def test_what_was_measured_before_the_end_is_told(machine: Machine, run: Run, home: Path, at: str) -> None:
+    setattr(machine, at, 3)
+    outcome = run()
+    assert outcome.code == 3
+    assert len(machine.requests) == 3
+    assert "not completed" in outcome.err
+    document = kept(home)
+    assert (document["complete"], document["forecasts"], document["runs"]) == (False, [], 2)
+    assert sum(row["runs"] for row in document["rows"]) == 2
+
+
+def test_ctrl_c_in_the_first_run_claims_nothing(machine: Machine, run: Run, home: Path) -> None:
+    machine.breaks_at = 1
+    outcome = run()
+    assert (outcome.code, kept(home)["rows"]) == (3, [])
+    assert "no injected slowdown was" not in outcome.out
+
+
+def test_nothing_measured_is_an_error(machine: Machine, run: Run, home: Path) -> None:
+    machine.fails_at = 1
+    outcome = run()
+    assert (outcome.code, outcome.out) == (3, "")
+    assert "nothing was measured: the worker could not be started" in outcome.err
+    assert not list(home.rglob("calibration.json"))
+
+
+def test_runs_held_back_are_told(machine: Machine, run: Run) -> None:
+    machine.more = {"trust": {"trusted": False, "reasons": ["busy"]}}
+    assert "runs were held back" in run().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--inject", "5%"], "--inject is set by --calibrate itself"),
+        (["--screen_reporter"], "--screen_reporter is set by"),
+        (["--control", "a", "--treatment", "b"], "one build against itself"),
+        (["--operators", "dot"], "two cases or more"),
+        (["--operators", "nothing like it"], "no case matches"),
+        (["--threshold", "70%"], "give a smaller one"),
+        (["-b", "no-such-spec"], "neither a file nor a spec"),
+        (["--frobnicate"], "--frobnicate"),
+    ],
+)
+def test_wrong_usage_is_one_line(machine: Machine, run: Run, arguments: list[str], words: str) -> None:
+    outcome = run(*arguments)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert words in outcome.err.splitlines()[-1]
+    assert not machine.requests
+
+
+def test_cases_are_spread_evenly_and_named_exactly() -> None:
+    names = [f"c{i}" for i in range(10)]
+    assert evenly(names, 4) == ["c0", "c2", "c5", "c7"]
+    assert evenly(names, 99) == names
+    cases = [Case(name, "op", "forward", {}, "", "", 0.02, 1.0) for name in ("dot/forward", "batch_dot/forward")]
+    assert [case.id for case in select_cases(cases, [exactly("dot/forward")])] == ["dot/forward"]
+
+
+def row(share: float, count: int, of: int = 10) -> Row:
+    return Row(share, 0.02, 1, 0, 0, Rate(count, of), Rate(0, of), 0, Rate(0, of), Rate(0, of), 0, 1.0, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("rows", "share"),
+    [
+        ([row(0.1, 10), row(0.05, 8), row(0.02, 7)], 0.05),
+        ([row(0.1, 7), row(0.05, 10)], None),  # luck, when the larger one is missed
+        ([row(0.1, 10), row(0, 0, of=0)], 0.1),
+        ([], None),
+    ],
+)
+def test_the_smallest_share_found(rows: list[Row], share: float | None) -> None:
+    found = smallest_found(rows)
+    assert (found and found.share) == share
