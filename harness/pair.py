@@ -7,13 +7,17 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
 from harness.blocks import CaseRequest, Pair, measure_blocks, plan_blocks, summarise, time_left
 from harness.cpus import CpuPlan
+from harness.frequency import current_mhz
 from harness.process import CaseLostError, CaseRefusedError, Worker, WorkerLostError
 from records import Build, Failure, PairSample, Stage
 from records.measurement import SIDES, Side
 
+# Who may take part in a round; the twin is a second process of the control's build, for the sentinels.
+Role = Literal["control", "treatment", "twin"]
 PADDING_BYTES = 4096  # the environment's size shifts the stack (Mytkowicz et al., ASPLOS 2009): vary it
 
 
@@ -41,6 +45,8 @@ class RoundResult:
     lost: dict[str, Failure] = field(default_factory=dict)
     lost_worker: Failure | None = None
     unmeasured: list[CaseRequest] = field(default_factory=list)
+    sentinels: "RoundResult | None" = None  # what control and twin brought home, in a round that has sentinels
+    mhz: list[float] = field(default_factory=list)  # of the measuring processors after each case, where the host tells
     timed_s: float = 0.0
     start_s: float = 0.0  # until both sides were ready
     wall_s: float = 0.0
@@ -52,6 +58,9 @@ class Round:
 
     With ``fork``, each case is measured in a child of either side's process, forked after the import: a process of
     its own for the price of a few milliseconds. Without, the round may hold one case only.
+
+    ``sentinels`` are measured on control and twin exactly as the others are on control and treatment, at random
+    places among them. A round of sentinels alone starts no treatment.
     """
 
     requests: Sequence[CaseRequest]
@@ -59,9 +68,10 @@ class Round:
     number: int
     fork: bool = True
     deadline: float = math.inf  # of the monotonic clock: no further case is begun after it
+    sentinels: Sequence[CaseRequest] = ()
 
     def __post_init__(self) -> None:
-        if not self.fork and len(self.requests) > 1:
+        if not self.fork and len(self.requests) + len(self.sentinels) > 1:
             raise ValueError("several cases would share one process")
 
 
@@ -74,32 +84,66 @@ def run_round(bench: Bench, plan: Round, coin: random.Random, result: RoundResul
     result.unmeasured = coin.sample(list(plan.requests), len(plan.requests))
     with ExitStack() as stack:
         try:
-            pair = _start_pair(bench, stack, coin)
+            workers = _start_workers(bench, stack, coin, _roles(plan))
             result.start_s = time.monotonic() - began
-            while result.unmeasured and time.monotonic() < plan.deadline:
-                _measure_case(pair, result.unmeasured.pop(0), plan, coin, result)
+            _measure_all(bench, workers, plan, coin, result)
         except WorkerLostError as error:
             if not _out_of_time(error, plan):
                 result.lost_worker = error.failure
     result.wall_s = time.monotonic() - began
 
 
-def _start_pair(bench: Bench, stack: ExitStack, coin: random.Random) -> Pair:
-    """Start both sides, in random order and each with a random environment size; wait until both are ready.
+def _roles(plan: Round) -> tuple[Role, ...]:
+    if not plan.sentinels:
+        return SIDES
+    return ("control", "treatment", "twin") if plan.requests else ("control", "twin")
+
+
+def _start_workers(
+    bench: Bench, stack: ExitStack, coin: random.Random, roles: Sequence[Role] = SIDES
+) -> dict[Role, Worker]:
+    """Start a worker for each role, in random order and each with a random environment size; wait until all are ready.
 
     Raises:
-        WorkerLostError: a side didn't start.
+        WorkerLostError: one didn't start.
     """
-    pair: Pair = {}
-    for side in coin.sample(SIDES, 2):
+    workers: dict[Role, Worker] = {}
+    for role in coin.sample(roles, len(roles)):
+        side: Side = "control" if role == "twin" else role
         environment = {**bench.environment, "OPDUEL_PADDING": "x" * coin.randrange(PADDING_BYTES)}
         worker = Worker(side, bench.builds[side], bench.adaptor, environment, bench.cpus.start)
-        pair[side] = stack.enter_context(worker)
-    for side in coin.sample(SIDES, 2):
-        pair[side].wait_ready()
-    for side in coin.sample(SIDES, 2):  # every timed call runs there, on either side
-        pair[side].pin(bench.cpus.measure)
-    return pair
+        workers[role] = stack.enter_context(worker)
+    for role in coin.sample(roles, len(roles)):
+        workers[role].wait_ready()
+    for role in coin.sample(roles, len(roles)):  # every timed call runs there, whoever makes it
+        workers[role].pin(bench.cpus.measure)
+    return workers
+
+
+def _measure_all(
+    bench: Bench, workers: Mapping[Role, Worker], plan: Round, coin: random.Random, result: RoundResult
+) -> None:
+    """Measure ``result.unmeasured`` in order, and each sentinel after a random number of them.
+
+    Raises:
+        WorkerLostError: a worker was lost, and with it the round.
+    """
+    pair: Pair = {side: workers[side] for side in SIDES if side in workers}
+    sentinels = [(coin.randint(0, len(plan.requests)), request) for request in plan.sentinels]
+    result.sentinels = RoundResult() if sentinels else None
+    done = 0
+    while time.monotonic() < plan.deadline:
+        due = next((one for one in sentinels if one[0] <= done), None)
+        if result.sentinels and due:
+            sentinels.remove(due)
+            twins: Pair = {"control": workers["control"], "treatment": workers["twin"]}
+            _measure_case(twins, due[1], plan, coin, result.sentinels)
+        elif result.unmeasured:
+            done += 1
+            _measure_case(pair, result.unmeasured.pop(0), plan, coin, result)
+        else:
+            break
+        result.mhz += current_mhz(bench.cpus.measure)
 
 
 def _measure_case(pair: Pair, request: CaseRequest, plan: Round, coin: random.Random, result: RoundResult) -> None:
