@@ -24,6 +24,7 @@ from reporters.folder import FolderReporter
 from reporters.local import LocalReporter
 from reporters.screen import ScreenReporter
 from reporters.stream import write_text
+from reporters.summary import distrust_line
 
 FROM_OUTSIDE = ("killed", "out-of-memory")  # failures that the machine may have to answer for
 
@@ -40,6 +41,7 @@ def run_harness(arguments: Sequence[str] | None) -> int:
         OpduelError: with the exit code that it stands for.
     """
     options = harness_parser().parse_args(arguments)
+    verify_after = _verify_after(options)
     config = read_config(config_path())
     reporters = _reporters(options, config)
     spec_path = find_spec(options.benchmark_file)
@@ -54,7 +56,7 @@ def run_harness(arguments: Sequence[str] | None) -> int:
         "spec_path": str(spec_path),
         "threshold": options.threshold,
         "user_identifier": options.user_identifier,
-        "run_type": options.run_type,
+        "run_type": options.run_type or ("verify" if options.verify else "benchmark"),
         "command": ["harness.py", *(sys.argv[1:] if arguments is None else arguments)],
     }
     request = RunRequest(
@@ -69,15 +71,34 @@ def run_harness(arguments: Sequence[str] | None) -> int:
         time_budget=options.time_budget,
         inject=options.inject,
         labels=labels,
+        sentinels=options.sentinels,
+        hold=options.busy_host == "hold",
+        verify_after=verify_after,
     )
     log.info("%d cases of %s, %s against %s", len(cases), spec_path.name, control.requested, treatment.requested)
     with ProgressDisplay(len(cases), sys.stderr) as display:
         report = run_ab(request, display.show)
     if report.run["broken"]:
         log.warning("not completed: %s; what was measured is in the report", report.run["stopped"])
+    if line := distrust_line(report):
+        log.warning("%s", line)
     with patience():
         _tell(reporters, report)
     return exit_code(report)
+
+
+def _verify_after(options: argparse.Namespace) -> float | None:
+    """Seconds between measuring and verifying; None without ``--verify``."""
+    if not options.verify:
+        if options.verify_after is not None:
+            raise UsageError("--verify_after: says when to verify; add --verify, or leave it out")
+        return None
+    after: float = options.verify_after or 0.0
+    if options.time_budget is not None and after >= options.time_budget:
+        raise UsageError(
+            f"--verify_after {after:g}: the time budget of {options.time_budget:g} s covers the wait: make it larger"
+        )
+    return after
 
 
 def _framework(options: argparse.Namespace, spec: Spec) -> Framework:
@@ -161,4 +182,5 @@ def exit_code(report: Report) -> int:
         return INCOMPLETE
     if report.count("regressed") or any(map(_broken_by_treatment, report.comparisons)):
         return REGRESSED
-    return INCOMPLETE if all(one.failure for one in report.comparisons) else DONE
+    held = any(one.held_back for one in report.comparisons)
+    return INCOMPLETE if held or all(one.failure for one in report.comparisons) else DONE

@@ -23,7 +23,7 @@ def harness_parser() -> argparse.ArgumentParser:
         prog="harness.py",
         description="Measure two builds of a framework against each other on the cases of a spec.",
         epilog="Exit codes: 0 done, no regression; 1 a regression, or a case that fails on the treatment alone; "
-        "2 wrong usage or input; 3 not completed.",
+        "2 wrong usage or input; 3 not completed, or verdicts held back because the run can't be trusted.",
         allow_abbrev=False,
     )
     what = parser.add_argument_group("what is measured")
@@ -71,14 +71,34 @@ def harness_parser() -> argparse.ArgumentParser:
         metavar="SHARE",
         help="test the tester: slow the treatment of every second case by this share, by real work",
     )
+    trust = parser.add_argument_group("how far it is trusted")
+    trust.add_argument(
+        "--sentinels",
+        type=count,
+        metavar="N",
+        help="cases that are also measured on the control against itself; 0 for none (default: 1 in 10, 1 to 4)",
+    )
+    trust.add_argument(
+        "--busy_host",
+        choices=("hold", "report"),
+        default="hold",
+        help="when sentinels or the host say that the run can't be trusted: hold verdicts back, or only say so "
+        "(default: hold)",
+    )
+    trust.add_argument("--verify", action="store_true", help="measure flagged cases again; only what holds twice stays")
+    trust.add_argument(
+        "--verify_after",
+        type=pause,
+        metavar="SECONDS",
+        help="wait so long before (default: 0); for --verify",
+    )
     add_reporter_options(parser)
     record = parser.add_argument_group("kept with the report")
     record.add_argument("--user_identifier", metavar="TEXT", help="any text by which to find the report again")
     record.add_argument(
         "--run_type",
         choices=("benchmark", "verify", "regress"),
-        default="benchmark",
-        help="why this run is made (default: benchmark)",
+        help="why this run is made (default: benchmark; with --verify, verify)",
     )
     return parser
 
@@ -106,6 +126,19 @@ def seconds(text: str) -> float:
     if value <= 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not above 0: give seconds")
     return value
+
+
+def pause(text: str) -> float:
+    """A number from 0 up."""
+    value = _number(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is below 0: give seconds")
+    return value
+
+
+def count(text: str) -> int:
+    """An integer from 0 up."""
+    return _integer(text, 0)
 
 
 def positive(text: str) -> int:

@@ -56,7 +56,8 @@ class ProgressDisplay:
         """Tell of the latest round."""
         text = describe(progress)
         with contextlib.suppress(OSError):
-            self._bar.update(self._task, description=text, completed=progress.cases - progress.open_cases)
+            done = progress.cases - progress.open_cases
+            self._bar.update(self._task, description=text, completed=done, total=progress.cases)
             if not self._live and self._clock() - self._told >= PLAIN_EVERY_S:
                 self._told = self._clock()
                 write_text(self._stream, f"{text}, {minutes(progress.elapsed_s)} gone\n")
@@ -64,8 +65,9 @@ class ProgressDisplay:
 
 def describe(progress: Progress) -> str:
     """Rounds, cases still open, and how long until more is known; short enough for 80 columns with bar and clock."""
+    phase = "verify" if progress.verifying else "round"
     return (
-        f"round {progress.rounds}, {progress.open_cases} of {progress.cases} cases open, "
+        f"{phase} {progress.rounds}, {progress.open_cases} of {progress.cases} cases open, "
         f"next look in {minutes(progress.left_s)}"
     )
 

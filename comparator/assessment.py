@@ -34,11 +34,13 @@ def assess(
     looks: Looks,
     alpha: float,
     closing: bool,
+    priors: Mapping[str, Prior] | None = None,
 ) -> list[Assessment]:
     """Weighs all ``cases`` by their ``samples`` (keyed by case id, in the order of measuring).
 
     The family of the false-discovery correction is all cases, from the start: one that failed, or that no look
-    at its own samples has tested, counts with p = 1.
+    at its own samples has tested, counts with p = 1. ``priors`` (by metric) stand for those that would be fitted to
+    these samples: a verification's cases are too few, and were chosen.
 
     Raises:
         ValueError: alpha outside (0, 1), a threshold below 0, a metric that is not known, cases of one id, samples
@@ -46,7 +48,8 @@ def assess(
     """
     _check(cases, samples, failures, alpha)
     values = {case.id: split(samples.get(case.id, ())) for case in cases}
-    priors = _priors(cases, values, looks)
+    if priors is None:
+        priors = _priors(cases, values, looks)
     ready = all(case.id in failures or _screened(values[case.id], looks) for case in cases)
     courses = [follow(case, values[case.id], priors[case.metric], looks, alpha, closing) for case in cases]
     q_values = benjamini_hochberg(
@@ -56,6 +59,15 @@ def assess(
         Assessment(case, course, q, _verdict(case, course, q, case.id in failures, alpha), ready)
         for case, course, q in zip(cases, courses, q_values, strict=True)
     ]
+
+
+def fit_priors(cases: Sequence[Case], samples: Mapping[str, Sequence[PairSample]], looks: Looks) -> dict[str, Prior]:
+    """The prior of each metric in a run, as ``assess`` fits it.
+
+    Raises:
+        ValueError: a value that is not finite and positive.
+    """
+    return _priors(cases, {case.id: split(samples.get(case.id, ())) for case in cases}, looks)
 
 
 def _priors(cases: Sequence[Case], values: Mapping[str, Mapping[Stage, Values]], looks: Looks) -> dict[str, Prior]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from comparator.assessment import Assessment, assess
 from comparator.looks import Looks
+from comparator.moderation import Prior
 from records import Case, Failure, PairSample, Stage, Verdict
 
 
@@ -33,6 +34,7 @@ def standing(
     failures: Mapping[str, Failure],
     looks: Looks,
     alpha: float = 0.05,
+    priors: Mapping[str, Prior] | None = None,
 ) -> dict[str, Standing]:
     """The standing of each case, by id, after any number of rounds.
 
@@ -43,7 +45,7 @@ def standing(
     Raises:
         ValueError: as ``assess``.
     """
-    assessments = assess(cases, samples, failures, looks, alpha, closing=False)
+    assessments = assess(cases, samples, failures, looks, alpha, closing=False, priors=priors)
     return {assessment.case.id: _standing(assessment, looks) for assessment in assessments}
 
 

@@ -7,6 +7,7 @@ from comparator.assessment import Assessment, assess
 from comparator.equivalence import as_ratio
 from comparator.looks import Looks
 from comparator.mde import minimal_detectable_change
+from comparator.moderation import Prior
 from comparator.notes import explain
 from records import METRICS, Case, Comparison, Failure, PairSample
 
@@ -18,6 +19,7 @@ def judge(
     looks: Looks,
     alpha: float = 0.05,
     injected: frozenset[str] = frozenset(),
+    priors: Mapping[str, Prior] | None = None,
 ) -> list[Comparison]:
     """The comparison of each case, in the order of ``cases``, when no more samples will come.
 
@@ -28,7 +30,7 @@ def judge(
     Raises:
         ValueError: as ``assess``.
     """
-    assessments = assess(cases, samples, failures, looks, alpha, closing=True)
+    assessments = assess(cases, samples, failures, looks, alpha, closing=True, priors=priors)
     comparisons = []
     for assessment in assessments:
         case = assessment.case

@@ -72,17 +72,21 @@ class Channel:
             self.passed = (read_end, write_end, self._printed.fileno())  # what the other side gets
             self._ours = kept.pop_all()
         self._buffer = b""
+        self._closed = False
 
     def close(self) -> None:
         """Close our ends. Idempotent."""
+        self._closed = True
         self._ours.close()
 
     def send(self, message: Mapping[str, Any]) -> None:
         """Send a message.
 
         Raises:
-            ClosedError: the other end is closed.
+            ClosedError: the other end is closed, or ours.
         """
+        if self._closed:
+            raise ClosedError
         try:
             os.write(self._requests, json.dumps(message).encode() + b"\n")
         except BrokenPipeError:
@@ -92,11 +96,13 @@ class Channel:
         """The next message; None when none came in time.
 
         Raises:
-            ClosedError: the other end is closed.
+            ClosedError: the other end is closed, or ours.
             ValueError: a line that is no JSON: its writer died in the middle.
         """
         deadline = time.monotonic() + timeout_s
         while b"\n" not in self._buffer:
+            if self._closed:
+                raise ClosedError
             if select.select([self._answers], [], [], 0)[0]:
                 chunk = os.read(self._answers, 1 << 16)
                 if not chunk:
@@ -111,6 +117,8 @@ class Channel:
 
     def forget_words(self) -> None:
         """Forget what was printed so far."""
+        if self._closed:
+            return
         self._printed.truncate(0)
 
     def last_words(self) -> str:

@@ -52,6 +52,7 @@ class HostSample:
     pressure_avg10: dict[str, float]  # resource -> share of the last 10 s in which some task waited for it
     pressure_total_s: dict[str, float]  # resource -> the same in seconds since boot
     cpu_s: dict[str, float] | None  # /proc/stat's kinds of time, seconds over all CPUs since boot
+    allowed_s: dict[str, float] | None  # the same over the CPUs that this process may use
     own_cpu_s: float  # CPU time of this process and its descendants, seconds
     available_memory: int | None  # bytes
     oom_kills: int | None  # since boot
@@ -80,6 +81,7 @@ class HostMonitor:
     interval_s: float = 0.5
     clock: Callable[[], float] = time.monotonic
     own_cpu: Callable[[], float] = own_cpu_seconds
+    allowed: frozenset[int] = field(default_factory=lambda: frozenset(os.sched_getaffinity(0)))
     _samples: list[HostSample] = field(default_factory=list, init=False)
     _begin: int | None = field(default=None, init=False)
 
@@ -107,6 +109,7 @@ class HostMonitor:
             pressure_avg10={name: average for name, (average, _) in pressures.items()},
             pressure_total_s={name: total for name, (_, total) in pressures.items()},
             cpu_s=_cpu_seconds(self.proc),
+            allowed_s=_cpu_seconds(self.proc, self.allowed),
             own_cpu_s=self.own_cpu(),
             available_memory=_available_memory(self.proc),
             oom_kills=_number_after(_text(self.proc / "vmstat"), "oom_kill"),
@@ -126,6 +129,8 @@ def _summed(samples: Sequence[HostSample]) -> dict[str, Any] | None:
         **{f"{name}_pressure": _pressure_spread(samples, name) for name in PRESSURES},
         "steal": _interval_spread(samples, _steal_share),
         "other_cpu": _interval_spread(samples, _other_share),
+        "neighbours": _interval_spread(samples, _neighbours),
+        "stolen": _interval_spread(samples, _stolen),
         "available_memory": _spread([sample.available_memory for sample in samples]),
         "oom_kills": None if kills[0] is None or kills[1] is None else kills[1] - kills[0],
     }
@@ -171,6 +176,21 @@ def _other_share(start: HostSample, end: HostSample) -> float | None:
         return None
     busy = _grown(start.cpu_s, end.cpu_s, _BUSY_FIELDS)
     return _share(busy - (end.own_cpu_s - start.own_cpu_s), _grown(start.cpu_s, end.cpu_s, _STAT_FIELDS))
+
+
+def _neighbours(start: HostSample, end: HostSample) -> float | None:
+    """How many of the allowed CPUs others kept busy: we ourselves run nowhere else."""
+    if start.allowed_s is None or end.allowed_s is None or end.time_s <= start.time_s:
+        return None
+    busy = _grown(start.allowed_s, end.allowed_s, _BUSY_FIELDS)
+    return max(0.0, busy - (end.own_cpu_s - start.own_cpu_s)) / (end.time_s - start.time_s)
+
+
+def _stolen(start: HostSample, end: HostSample) -> float | None:
+    """How many of the allowed CPUs the hypervisor withheld."""
+    if start.allowed_s is None or end.allowed_s is None or end.time_s <= start.time_s:
+        return None
+    return max(0.0, _grown(start.allowed_s, end.allowed_s, ("steal",))) / (end.time_s - start.time_s)
 
 
 def _grown(start: dict[str, float], end: dict[str, float], kinds: Sequence[str]) -> float:
@@ -239,13 +259,18 @@ def _pressure(proc: Path, resource: str) -> tuple[float, float] | None:
     return None
 
 
-def _cpu_seconds(proc: Path) -> dict[str, float] | None:
+def _cpu_seconds(proc: Path, cpus: frozenset[int] | None = None) -> dict[str, float] | None:
+    """Seconds since boot by kind, over all CPUs or over these; None unless the host tells of every one of them."""
+    wanted = {"cpu"} if cpus is None else {f"cpu{number}" for number in cpus}
+    second = os.sysconf("SC_CLK_TCK")
+    total = dict.fromkeys(_STAT_FIELDS, 0.0)
     for line in _text(proc / "stat").splitlines():
         name, *ticks = line.split() or [""]
-        if name == "cpu" and len(ticks) >= len(_STAT_FIELDS) and all(tick.isdigit() for tick in ticks):
-            second = os.sysconf("SC_CLK_TCK")
-            return {kind: int(tick) / second for kind, tick in zip(_STAT_FIELDS, ticks, strict=False)}
-    return None
+        if name in wanted and len(ticks) >= len(_STAT_FIELDS) and all(tick.isdigit() for tick in ticks):
+            wanted.remove(name)
+            for kind, tick in zip(_STAT_FIELDS, ticks, strict=False):
+                total[kind] += int(tick) / second
+    return None if wanted else total
 
 
 def _available_memory(proc: Path) -> int | None:

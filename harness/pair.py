@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from harness.blocks import CaseRequest, ForkValue, measure_blocks, pair_sample, plan_blocks, settle, summarise
 from harness.cpus import this_thread_on
+from harness.frequency import current_mhz
 from harness.losses import CaseLostError, CaseRefusedError, WorkerLostError
 from harness.preparation import Preparation
 from harness.supply import Pair, PairSupply
@@ -40,6 +41,8 @@ class RoundResult:
     lost: dict[str, Failure] = field(default_factory=dict)
     lost_worker: Failure | None = None
     unmeasured: list[CaseRequest] = field(default_factory=list)
+    sentinels: "RoundResult | None" = None  # what control and twin brought home, in a round that has sentinels
+    mhz: list[float] = field(default_factory=list)  # of the measuring processors after each case, where the host tells
     start_s: float = 0.0
     prepare_s: float = 0.0
     block_s: float = 0.0
@@ -53,6 +56,10 @@ class Round:
 
     With ``fork``, each case is measured in children of either side's process, forked after the import: a process of
     its own for the price of a few milliseconds. Without, the round may hold one case only.
+
+    ``sentinels`` are measured exactly as the others, at random places among them, but on two processes of the
+    control's build: this round's and that of the round before, so that the first round measures none. A round of
+    sentinels alone starts two.
     """
 
     requests: Sequence[CaseRequest]
@@ -60,9 +67,10 @@ class Round:
     number: int
     fork: bool = True
     deadline: float = math.inf  # of the monotonic clock: no further case is begun after it
+    sentinels: Sequence[CaseRequest] = ()
 
     def __post_init__(self) -> None:
-        if not self.fork and len(self.requests) > 1:
+        if not self.fork and len(self.requests) + len(self.sentinels) > 1:
             raise ValueError("several cases would share one process")
 
     @property
@@ -70,7 +78,7 @@ class Round:
         """How often each case is measured by the pair: more often the fewer they are."""
         if not self.fork:
             return 1
-        return max(1, min(MOST_FORKS, round(math.sqrt(FORKS_OF_ONE_CASE / len(self.requests)))))
+        return max(1, min(MOST_FORKS, round(math.sqrt(FORKS_OF_ONE_CASE / (len(self.requests) + len(self.sentinels))))))
 
 
 def run_round(supply: PairSupply, plan: Round, coin: random.Random, result: RoundResult) -> None:
@@ -85,6 +93,39 @@ def run_round(supply: PairSupply, plan: Round, coin: random.Random, result: Roun
         running.close()
 
 
+@dataclass
+class _Share:
+    """The ordinary cases of a round, or its sentinels: who measures them, and what came of it."""
+
+    pair: Pair
+    requests: Sequence[CaseRequest]
+    result: RoundResult
+    values: dict[str, list[ForkValue]] = field(default_factory=lambda: defaultdict(list))
+
+    def has_failed(self, case_id: str) -> bool:
+        return case_id in self.result.refused or case_id in self.result.lost
+
+    def put_together(self, plan: Round) -> None:
+        """Samples from the forks that were measured."""
+        for request in self.requests:
+            case = request.case
+            if self.has_failed(case.id):
+                continue
+            if values := self.values.get(case.id):
+                self.result.samples.append(pair_sample(case, plan.stage, plan.number, values))
+            else:
+                self.result.unmeasured.append(request)
+
+
+@dataclass(frozen=True)
+class _Task:
+    """One fork of one case."""
+
+    share: _Share
+    request: CaseRequest
+    preparation: Preparation
+
+
 class _Running:
     """A round in progress."""
 
@@ -94,81 +135,94 @@ class _Running:
         self._coin = coin
         self._result = result
         self._began = time.monotonic()
-        self._queue = coin.sample(list(plan.requests) * plan.forks, len(plan.requests) * plan.forks)
-        self._start = supply.take()
-        self._values: dict[str, list[ForkValue]] = defaultdict(list)
+        result.sentinels = RoundResult() if plan.sentinels else None
+        self._start = supply.take(twins=not plan.requests)
+        self._shares = [_Share({}, plan.requests, result)]
+        if result.sentinels:
+            self._shares.append(_Share({}, plan.sentinels, result.sentinels))
+        tasks = [(share, request) for share in self._shares for request in share.requests] * plan.forks
+        self._queue = coin.sample(tasks, len(tasks))
 
     def run(self) -> None:
         try:
             pair = self._start.finish()
             self._result.start_s = time.monotonic() - self._began
-            self._measure_all(pair)
+            self._shares[0].pair = pair
+            self._shares[-1].pair = self._twins(pair) if self._plan.sentinels else pair
+            self._measure_all()
         except WorkerLostError as error:
             if not self._out_of_time(error):
                 self._result.lost_worker = error.failure
 
     def close(self) -> None:
-        """End the pair, and put what its forks brought home together."""
+        """End the pair, but for the control's process, which becomes the veteran; put what was measured together."""
+        if self._plan.fork and self._result.lost_worker is None:
+            self._supply.retire(self._start.release("control"))
         self._start.close()
-        plan, result = self._plan, self._result
-        for request in plan.requests:
-            case = request.case
-            if case.id in result.refused or case.id in result.lost:
-                continue
-            if values := self._values.get(case.id):
-                result.samples.append(pair_sample(case, plan.stage, plan.number, values))
-            else:
-                result.unmeasured.append(request)
-        result.wall_s = time.monotonic() - self._began
+        for share in self._shares:
+            share.put_together(self._plan)
+        self._result.wall_s = time.monotonic() - self._began
 
-    def _measure_all(self, pair: Pair) -> None:
+    def _twins(self, pair: Pair) -> Pair:
+        """The pair that measures the sentinels: this round's control and the one before, in random order."""
+        if not self._plan.requests:
+            return pair
+        if self._supply.veteran is None:
+            return {}
+        processes = self._coin.sample([pair["control"], self._supply.veteran], 2)
+        return dict(zip(SIDES, processes, strict=True))
+
+    def _measure_all(self) -> None:
         """
         Raises:
             WorkerLostError: a worker was lost, and with it the pair.
         """
-        present = self._prepare_next(pair)
+        present = self._prepare_next()
         while present:
-            following = self._prepare_next(pair) if self._supply.bench.cpus.can_overlap else None
+            following = self._prepare_next() if self._supply.bench.cpus.can_overlap else None
             self._measure(present, following)
-            present = following if following else self._prepare_next(pair)
+            self._result.mhz += current_mhz(self._supply.bench.cpus.measure)
+            present = following if following else self._prepare_next()
 
-    def _prepare_next(self, pair: Pair) -> Preparation | None:
+    def _prepare_next(self) -> _Task | None:
         """The next case on its way; None when none is left, or no time."""
         while self._queue and time.monotonic() < self._plan.deadline:
-            request = self._queue.pop(0)
-            if request.case.id not in self._result.refused and request.case.id not in self._result.lost:
-                return Preparation(pair, request, self._plan.fork, self._plan.deadline, self._coin)
+            share, request = self._queue.pop(0)
+            able = share.pair and not any(worker.closed for worker in share.pair.values())
+            if able and not share.has_failed(request.case.id):
+                preparation = Preparation(share.pair, request, self._plan.fork, self._plan.deadline, self._coin)
+                return _Task(share, request, preparation)
         return None
 
-    def _measure(self, present: Preparation, following: Preparation | None) -> None:
+    def _measure(self, present: _Task, following: _Task | None) -> None:
         """Measure one fork of a case and note what came of it; meanwhile get on with the following.
 
         Raises:
             WorkerLostError: a worker was lost, and with it the pair.
         """
-        case = present.request.case
+        case, result = present.request.case, present.share.result
         try:
             self._measure_fork(present, following)
         except CaseRefusedError as error:
-            self._result.refused[case.id] = error.failure
+            result.refused[case.id] = error.failure
         except (CaseLostError, WorkerLostError) as error:
             if not self._out_of_time(error):
-                self._result.lost[case.id] = error.failure
-            if isinstance(error, WorkerLostError):
+                result.lost[case.id] = error.failure
+            if isinstance(error, WorkerLostError) and any(one.closed for one in self._shares[0].pair.values()):
                 raise
-        present.end(self._coin)
+        present.preparation.end(self._coin)
 
-    def _measure_fork(self, present: Preparation, following: Preparation | None) -> None:
+    def _measure_fork(self, present: _Task, following: _Task | None) -> None:
         began = time.monotonic()
-        call_ns = present.finish()
+        call_ns = present.preparation.finish()
         ready = time.monotonic()
         self._result.prepare_s += ready - began
         cpus, deadline = self._supply.bench.cpus, self._plan.deadline
-        processes, case = present.processes, present.request.case
+        processes, case = present.preparation.processes, present.request.case
 
         def between() -> None:
             if following:
-                following.advance()
+                following.preparation.advance()
             self._supply.advance()
 
         for side in SIDES:  # every timed call runs there, on either side
@@ -178,7 +232,7 @@ class _Running:
             blocks = measure_blocks(processes, case, sizes, self._coin, deadline, between)
         for side in SIDES:  # ending is work, too
             processes[side].pin(cpus.prepare)
-        self._values[case.id].append(summarise(blocks, sizes))
+        present.share.values[case.id].append(summarise(blocks, sizes))
         self._result.block_s += time.monotonic() - ready
         self._result.timed_s += 1e-9 * sizes.inner * sum(sum(map(sum, blocks[side])) for side in SIDES)
 

@@ -50,6 +50,7 @@ class Worker:
                 raise WorkerLostError(Failure(side, "start", reason)) from None
             self._ours = ours.pop_all()
         self._closed = False
+        self._failure: Failure | None = None
         self._cases: list[CaseProcess | None] = [None] * SLOTS
         self.pin(cpus)
 
@@ -78,6 +79,11 @@ class Worker:
     def pid(self) -> int:
         """The process id."""
         return self._process.pid
+
+    @property
+    def closed(self) -> bool:
+        """Whether it has been ended, or lost."""
+        return self._closed
 
     def readying(self, timeout_s: float = START_TIMEOUT_S) -> Steps[dict[str, Any]]:
         """Wait until the framework is imported; returns its versions.
@@ -147,7 +153,9 @@ class Worker:
         self._ours.close()
 
     def how_it_died(self) -> Failure:
-        """The failure of a worker whose pipes are closed."""
+        """The failure of a worker whose pipes are closed; of one that was lost before, what was said then."""
+        if self._failure:
+            return self._failure
         words = "\n".join(filter(None, [self.last_words(), *(channel.last_words() for channel in self._slots)]))
         try:
             return cause_of_death(self.side, self._process.wait(DYING_S), words, self._oom_kills)
@@ -160,6 +168,7 @@ class Worker:
 
     def lost(self, failure: Failure) -> WorkerLostError:
         """Close it for this reason; the error to raise."""
+        self._failure = failure
         self.close()
         return WorkerLostError(failure)
 

@@ -2,18 +2,23 @@
 
 import dataclasses
 import secrets
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from comparator import judge, plan_looks
+from comparator import SentinelCheck, check_sentinels, fit_priors, hold_back, plan_looks
 from frameworks import Framework, worker_environment
-from harness.cpus import plan_cpus, this_thread_on
+from harness.cpus import CpuPlan, plan_cpus, this_thread_on
 from harness.host import HostMonitor, host_fingerprint
+from harness.judging import judged
 from harness.schedule import Findings, Order, Progress, Schedule
+from harness.sentinels import usual_count
 from harness.supply import Bench
-from records import Build, Case, Comparison, Report, RunError
+from harness.trust import Frequency, distrust, sentinel_reasons
+from harness.verification import Verifier, first_order
+from records import Build, Case, Report, RunError
 from records.measurement import Side
 
 
@@ -22,7 +27,9 @@ class RunRequest:
     """What to measure, on what, and within which bounds.
 
     ``alpha``: the false discovery rate of the run. ``inject``: a share, 0 for none. ``time_budget``: seconds.
-    ``labels``: further keys of the report's ``run`` (spec, platform, command...).
+    ``labels``: further keys of the report's ``run`` (spec, platform, command...). ``sentinels``: how many; None for
+    the usual count. ``hold``: whether a run that can't be trusted holds its verdicts back. ``verify_after``: measure
+    flagged cases again, so many seconds later; None for not at all.
     """
 
     framework: Framework
@@ -36,6 +43,9 @@ class RunRequest:
     time_budget: float | None
     inject: float
     labels: Mapping[str, Any]
+    sentinels: int | None = None
+    hold: bool = True
+    verify_after: float | None = None
 
 
 def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda _: None) -> Report:
@@ -52,17 +62,8 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     environment = {**worker_environment(), **request.framework.environment(request.threads)}
     builds: dict[Side, Build] = {"control": request.control, "treatment": request.treatment}
     bench = Bench(builds, request.framework.adaptor, environment, cpus)
-    looks = plan_looks(request.max_rounds)
-    order = Order(
-        request.cases,
-        looks,
-        request.alpha,
-        request.seed,
-        request.time_budget,
-        request.inject,
-        can_fork=lambda case: request.framework.can_fork(request.threads, case.context),
-    )
-    monitor = HostMonitor()
+    order = _order(request)
+    monitor = HostMonitor(allowed=cpus.measure | cpus.control)
     monitor.begin()
 
     def tell(progress: Progress) -> None:
@@ -71,12 +72,19 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
 
     fingerprint = host_fingerprint()
     started = datetime.now(UTC)
+    verifier = Verifier(bench, order, time.monotonic(), request.verify_after or 0.0, on_progress)
     with this_thread_on(cpus.control):
-        findings = Schedule(bench, order, tell).run()
-    monitor.sample()
-    if findings.broken and not any(findings.samples.values()):
-        raise RunError(f"nothing was measured: {findings.stopped}")
-    comparisons = _judge(request, findings, order)
+        findings = Schedule(bench, order if request.verify_after is None else first_order(order), tell).run()
+        monitor.sample()
+        if findings.broken and not any(findings.samples.values()):
+            raise RunError(f"nothing was measured: {findings.stopped}")
+        comparisons = judged(order, findings)
+        if request.verify_after is not None:
+            comparisons = verifier.verify(findings, comparisons)
+    noise = {**monitor.summary(), "verifying": verifier.host}
+    trust = _trust(request, order, findings, noise, cpus)
+    if request.hold and not trust["trusted"]:
+        comparisons = hold_back(comparisons)
     run = {
         "id": f"{started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}",
         "started": started.isoformat(timespec="seconds"),
@@ -89,22 +97,58 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
         "max_rounds": request.max_rounds,
         "time_budget": request.time_budget,
         "inject": request.inject or None,
-        "looks": dataclasses.asdict(looks),
+        "verify_after": request.verify_after,
+        "sentinels": order.sentinels,
+        "looks": dataclasses.asdict(order.looks),
         "environment": environment,
         "cpus": {"measure": sorted(cpus.measure), "start": sorted(cpus.start)},
         **_summary(findings),
+        "trust": trust,
     }
-    host = {**fingerprint, **monitor.summary()}
-    return Report(run, request.control, request.treatment, host, comparisons)
+    return Report(run, request.control, request.treatment, {**fingerprint, **noise}, comparisons)
 
 
-def _judge(request: RunRequest, findings: Findings, order: Order) -> list[Comparison]:
-    """The verdicts, also for who presses Ctrl-C meanwhile: judging takes a moment, measuring took minutes."""
-    try:
-        return judge(request.cases, findings.samples, findings.failures, order.looks, request.alpha, order.injected)
-    except KeyboardInterrupt as error:
-        findings.stopped, findings.broken = str(error) or "interrupted", True
-        return _judge(request, findings, order)
+def _order(request: RunRequest) -> Order:
+    return Order(
+        request.cases,
+        plan_looks(request.max_rounds),
+        request.alpha,
+        request.seed,
+        request.time_budget,
+        request.inject,
+        can_fork=lambda case: request.framework.can_fork(request.threads, case.context),
+        sentinels=usual_count(len(request.cases)) if request.sentinels is None else request.sentinels,
+    )
+
+
+def _trust(
+    request: RunRequest, order: Order, findings: Findings, noise: Mapping[str, Any], cpus: CpuPlan
+) -> dict[str, Any]:
+    """Whether the run can be trusted, and all that this was judged by."""
+    spare = max(0, len(cpus.measure | cpus.control) - request.threads - 1)  # one for controller and starting workers
+    frequency = Frequency.of(findings.mhz)
+    checks = _checks(order, findings)
+    reasons = [
+        *distrust(noise["during"], spare, frequency),
+        *(f"{reason}, while verifying" for reason in distrust(noise["verifying"], spare, None)),
+        *sentinel_reasons(checks),
+    ]
+    return {
+        "trusted": not reasons,
+        "hold": request.hold,
+        "reasons": reasons,
+        "frequency_mhz": frequency and dataclasses.asdict(frequency),
+        "sentinels": [
+            {**dataclasses.asdict(check), "samples": list(map(dataclasses.asdict, findings.sentinels[check.case]))}
+            for check in checks
+        ],
+    }
+
+
+def _checks(order: Order, findings: Findings) -> list[SentinelCheck]:
+    """What the sentinels say: those that were measured at all."""
+    cases = [case for case in order.sentinel_cases if case.id in findings.sentinels]
+    return check_sentinels(cases, findings.sentinels, fit_priors(order.cases, findings.samples, order.looks))
 
 
 def _summary(findings: Findings) -> dict[str, Any]:

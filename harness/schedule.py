@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from comparator import Looks, Standing, standing
+from comparator import Looks, Prior, Standing, standing
 from harness.blocks import CaseRequest
 from harness.pair import Round, RoundResult, run_round
+from harness.sentinels import Turns, draw_sentinels
 from harness.supply import Bench, PairSupply
 from records import Case, Failure, Incident, PairSample, RunError, Stage
 from records.measurement import STAGES
@@ -18,11 +19,27 @@ FAILED_STARTS = 3  # in a row
 
 
 @dataclass(frozen=True)
+class Earlier:
+    """What a verification takes over from the run that it verifies.
+
+    ``samples`` (of the screen) made its cases suspects, and ``priors`` are the run's, by metric; ``injected`` and
+    ``sentinels`` are those of that run; ``rounds`` counts its process pairs.
+    """
+
+    samples: Mapping[str, Sequence[PairSample]]
+    priors: Mapping[str, Prior]
+    injected: frozenset[str]
+    sentinels: tuple[Case, ...]
+    rounds: int
+
+
+@dataclass(frozen=True)
 class Order:
     """What a run is asked to do.
 
     ``time_budget`` is in seconds of wall time (None: no bound); ``inject`` is the share by which the treatment side
-    of every second case is slowed (0: none); ``can_fork`` says of a case whether it can be measured in a fork.
+    of every second case is slowed (0: none); ``can_fork`` says of a case whether it can be measured in a fork;
+    ``sentinels`` counts them; ``earlier`` is set for a verification.
     """
 
     cases: Sequence[Case]
@@ -32,6 +49,8 @@ class Order:
     time_budget: float | None = None
     inject: float = 0.0
     can_fork: Callable[[Case], bool] = lambda case: True
+    sentinels: int = 0
+    earlier: Earlier | None = None
 
     @property
     def injected(self) -> frozenset[str]:
@@ -39,18 +58,28 @@ class Order:
 
         Which one is drawn from the seed: forward and backward cases often take turns in a spec.
         """
+        if self.earlier is not None:
+            return self.earlier.injected
         coin = random.Random(f"inject {self.seed}")
         pairs = zip(self.cases[::2], self.cases[1::2], strict=False)
         return frozenset(coin.choice(pair).id for pair in pairs) if self.inject else frozenset()
 
+    @property
+    def sentinel_cases(self) -> tuple[Case, ...]:
+        """The cases that are measured on the control alone, too."""
+        if self.earlier is not None:
+            return self.earlier.sentinels
+        return draw_sentinels(self.cases, self.sentinels, self.seed)
+
 
 @dataclass(frozen=True)
 class Batch:
-    """Cases in one stage that one process pair can measure."""
+    """Cases in one stage that one process pair can measure, and the sentinels that go with them (or alone)."""
 
     cases: Sequence[Case]
     stage: Stage
     fork: bool
+    sentinels: Sequence[Case] = ()
 
 
 @dataclass(frozen=True)
@@ -62,6 +91,7 @@ class Progress:
     cases: int
     elapsed_s: float
     left_s: float  # to the next look of the open cases, or to the end of the budget if that comes first
+    verifying: bool = False
 
 
 @dataclass
@@ -70,6 +100,8 @@ class Findings:
     or its looks are spent."""
 
     samples: dict[str, list[PairSample]] = field(default_factory=dict)
+    sentinels: dict[str, list[PairSample]] = field(default_factory=dict)  # control against control
+    mhz: list[float] = field(default_factory=list)
     failures: dict[str, Failure] = field(default_factory=dict)
     incidents: list[Incident] = field(default_factory=list)
     rounds: int = 0
@@ -78,6 +110,10 @@ class Findings:
     spent_s: dict[str, float] = field(default_factory=dict)  # by what the measuring processor's time went into
     stopped: str | None = None
     broken: bool = False  # stopped by something other than the budget: the run could not be completed
+
+    def stop(self, error: BaseException) -> None:
+        """Note that this ended the run early."""
+        self.stopped, self.broken = str(error) or "interrupted", True
 
 
 class _OutOfTime(Exception):
@@ -88,11 +124,12 @@ class Schedule:
     """Runs rounds until every case is settled, or the time is up."""
 
     def __init__(self, bench: Bench, order: Order, on_progress: Callable[[Progress], None] = lambda _: None) -> None:
-        self.findings = Findings(samples={case.id: [] for case in order.cases})
+        self.findings = _fresh_findings(order)
+        self._turns = Turns(order.sentinel_cases, len(order.cases))
         self._order = order
         self._on_progress = on_progress
-        self._coin = random.Random(order.seed)
-        self._supply = PairSupply(bench, random.Random(f"pairs {order.seed}"))
+        self._coin = random.Random(order.seed if order.earlier is None else f"verify {order.seed}")
+        self._supply = PairSupply(bench, random.Random(f"pairs {self._coin.random()}"))
         self._began = time.monotonic()
         self._lost: Counter[str] = Counter()  # processes that each case has cost
         self._failed_starts = 0
@@ -111,20 +148,17 @@ class Schedule:
         except _OutOfTime:
             self.findings.stopped = f"the time budget of {self._order.time_budget:g} s was spent"
         except (KeyboardInterrupt, RunError) as error:
-            self._break(str(error) or "interrupted")
+            self.findings.stop(error)
         except Exception as error:  # a fault of ours, or of the machine, must not cost what was measured
-            self._break(f"{type(error).__name__}: {' '.join(str(error).split())}")
+            self.findings.stop(RuntimeError(f"{type(error).__name__}: {' '.join(str(error).split())}"))
         self.findings.wall_s = self._elapsed()
         return self.findings
-
-    def _break(self, reason: str) -> None:
-        self.findings.stopped = reason
-        self.findings.broken = True
 
     def standings(self) -> Mapping[str, Standing]:
         """Where every case stands."""
         order, findings = self._order, self.findings
-        return standing(order.cases, findings.samples, findings.failures, order.looks, order.alpha)
+        priors = order.earlier.priors if order.earlier else None
+        return standing(order.cases, findings.samples, findings.failures, order.looks, order.alpha, priors)
 
     def _next_wave(self) -> list[Batch]:
         """One round for every open case, in as few process pairs as can be."""
@@ -136,23 +170,27 @@ class Schedule:
             ]
             forked = [case for case in wanting if self._order.can_fork(case)]
             if forked:
-                batches.append(Batch(forked, stage, fork=True))
-            batches += [Batch([case], stage, fork=False) for case in wanting if case not in forked]
+                batches.append(Batch(forked, stage, True, self._turns.within(forked, stage)))
+            for case in wanting:
+                if case not in forked:
+                    batches.append(Batch([case], stage, fork=False))
+                    batches += [Batch([], stage, False, [sentinel]) for sentinel in self._turns.alone(stage)]
         self._coin.shuffle(batches)
         return batches
 
     def _run_batch(self, batch: Batch) -> None:
         """Run a batch, in as many process pairs as lost workers make necessary."""
         requests = [self._request(case) for case in batch.cases]
-        while requests:
+        sentinels = [CaseRequest(case, self._order.seed) for case in batch.sentinels]
+        while requests or sentinels:
             self._check_time()
             result = RoundResult()
-            plan = Round(requests, batch.stage, self.findings.rounds, batch.fork, self._deadline())
+            plan = Round(requests, batch.stage, self.findings.rounds, batch.fork, self._deadline(), sentinels)
             try:
                 run_round(self._supply, plan, self._coin, result)
             finally:
                 self._absorb(result, plan)
-            requests = result.unmeasured if result.lost_worker else []
+            requests, sentinels = result.unmeasured if result.lost_worker else [], []
 
     def _request(self, case: Case) -> CaseRequest:
         inject = self._order.inject if case.id in self._order.injected else 0.0
@@ -169,10 +207,12 @@ class Schedule:
             findings.samples[sample.case_id].append(sample)
         for case_id, failure in result.lost.items():
             self._absorb_loss(case_id, failure, plan.number)
+        told = [*result.lost.values(), *self._absorb_sentinels(result.sentinels, plan.number)]
+        findings.mhz += result.mhz
         if result.samples:
             self._start_s = result.start_s
             self._case_s = result.wall_s / len(result.samples)
-        if result.lost_worker and result.lost_worker not in result.lost.values():
+        if result.lost_worker and result.lost_worker not in told:
             findings.incidents.append(Incident(plan.number, None, result.lost_worker, "a fresh pair was started"))
         started = result.lost_worker is None or len(result.unmeasured) < len(plan.requests)
         self._failed_starts = 0 if started else self._failed_starts + 1
@@ -188,6 +228,19 @@ class Schedule:
         else:
             consequence = "the round's sample is missing; the case goes on in the next round"
         findings.incidents.append(Incident(number, case_id, failure, consequence))
+
+    def _absorb_sentinels(self, result: RoundResult | None, number: int) -> list[Failure]:
+        """Keep the sentinels' samples; one that can't be measured is dropped, and told if it cost a process."""
+        if result is None:
+            return []
+        for sample in result.samples:
+            self.findings.sentinels.setdefault(sample.case_id, []).append(sample)
+        for case_id in (*result.refused, *result.lost):
+            self._turns.drop(case_id)
+        for case_id, failure in result.lost.items():
+            consequence = "it was being measured as a sentinel, and is one no more"
+            self.findings.incidents.append(Incident(number, case_id, failure, consequence))
+        return list(result.lost.values())
 
     def _give_up(self, failure: Failure) -> None:
         words = failure.last_words.splitlines()
@@ -214,7 +267,16 @@ class Schedule:
         if self._order.time_budget is not None:
             left_s = min(left_s, max(0.0, self._order.time_budget - self._elapsed()))
         open_cases = sum(not one.settled for one in standings)
-        self._on_progress(Progress(self.findings.rounds, open_cases, len(self._order.cases), self._elapsed(), left_s))
+        cases, again = len(self._order.cases), self._order.earlier is not None
+        self._on_progress(Progress(self.findings.rounds, open_cases, cases, self._elapsed(), left_s, again))
+
+
+def _fresh_findings(order: Order) -> Findings:
+    """Nothing yet; for a verification, what made its cases suspects."""
+    if order.earlier is None:
+        return Findings(samples={case.id: [] for case in order.cases})
+    screens = {case.id: list(order.earlier.samples[case.id]) for case in order.cases}
+    return Findings(samples=screens, rounds=order.earlier.rounds)
 
 
 def _spending(result: RoundResult) -> dict[str, float]:

@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,14 +30,15 @@ class Bench:
 class PairStart:
     """A pair that is being started: sides in random order, each with a random environment size.
 
-    In the background one side starts after the other; ``finish`` lets both go on at once, on all processors.
+    In the background one side starts after the other; ``finish`` lets both go on at once, on all processors. Of
+    ``twins``, both are of the control's build.
     """
 
-    def __init__(self, bench: Bench, coin: random.Random) -> None:
+    def __init__(self, bench: Bench, coin: random.Random, twins: bool = False) -> None:
         self._bench = bench
+        self._twins = twins
         self._paddings = {side: coin.randrange(PADDING_BYTES) for side in coin.sample(SIDES, 2)}  # in starting order
         self._pair: Pair = {}
-        self._workers = ExitStack()
         self._steps = self._starting()
         self._over = False
         self._error: WorkerLostError | None = None
@@ -74,8 +74,13 @@ class PairStart:
         return self._pair
 
     def close(self) -> None:
-        """End both sides."""
-        self._workers.close()
+        """End both sides, but for those that were released."""
+        for worker in self._pair.values():
+            worker.close()
+
+    def release(self, side: Side) -> Worker | None:
+        """A side that is not to be ended with the pair; None if it has never started."""
+        return self._pair.pop(side, None)
 
     def _starting(self) -> Steps[None]:
         for side in self._paddings:
@@ -87,31 +92,45 @@ class PairStart:
             return
         bench = self._bench
         environment = {**bench.environment, "OPDUEL_PADDING": "x" * self._paddings[side]}
-        worker = Worker(side, bench.builds[side], bench.adaptor, environment, bench.cpus.prepare)
-        self._pair[side] = self._workers.enter_context(worker)
+        build: Side = "control" if self._twins else side
+        self._pair[side] = Worker(build, bench.builds[build], bench.adaptor, environment, bench.cpus.prepare)
 
 
 class PairSupply:
-    """Hands out fresh pairs. Use as a context manager: leaving it ends what is being started."""
+    """Hands out fresh pairs. Use as a context manager: leaving it ends what is being started.
+
+    ``veteran`` is the control's process of the round before, kept alive: beside the present one, it is a second
+    process of the same build that costs no import (for the sentinels). None in the first round.
+    """
 
     def __init__(self, bench: Bench, coin: random.Random) -> None:
         self.bench = bench
         self._coin = coin
         self._coming: PairStart | None = None
+        self.veteran: Worker | None = None
 
     def __enter__(self) -> "PairSupply":
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.retire(None)
         if self._coming:
             self._coming.close()
             self._coming = None
 
-    def take(self) -> PairStart:
+    def take(self, twins: bool = False) -> PairStart:
         """The next pair; ``finish`` it before use, ``close`` it after."""
+        if twins:
+            return PairStart(self.bench, self._coin, twins=True)
         start = self._coming or PairStart(self.bench, self._coin)
         self._coming = None
         return start
+
+    def retire(self, successor: Worker | None) -> None:
+        """End the veteran; ``successor`` takes its place."""
+        if self.veteran:
+            self.veteran.close()
+        self.veteran = successor
 
     def advance(self) -> None:
         """Get the next pair on its way, or further, without waiting: where that disturbs no measurement."""

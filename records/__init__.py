@@ -7,7 +7,7 @@ from records.build import Build
 from records.case import METRICS, Case, Direction, Metric
 from records.errors import OpduelError, RunError, UsageError
 from records.measurement import Failure, Incident, PairSample, Stage
-from records.report import SCHEMA_VERSION, Comparison, Report, Verdict
+from records.report import SCHEMA_VERSION, Comparison, Report, Verdict, Verification
 
 __all__ = [
     "METRICS",
@@ -26,4 +26,5 @@ __all__ = [
     "Stage",
     "UsageError",
     "Verdict",
+    "Verification",
 ]

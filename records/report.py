@@ -14,6 +14,29 @@ Verdict = Literal["regressed", "improved", "unchanged", "inconclusive", "failed"
 
 
 @dataclass(frozen=True)
+class Verification:
+    """The second measurement of a case that was flagged: fresh samples alone, in a family of the flagged cases.
+
+    ``first`` is the verdict that was to be confirmed; ``verdict`` is the second one, None when the case was not
+    measured again.  The figures are as in ``Comparison``.
+    """
+
+    first: Verdict
+    verdict: Verdict | None = None
+    ratio: float | None = None
+    ci: tuple[float, float] | None = None
+    p_value: float | None = None
+    q_value: float | None = None
+    mde: float | None = None
+    control: float | None = None
+    treatment: float | None = None
+    rounds: int = 0
+    failure: Failure | None = None
+    note: str = ""
+    samples: Sequence[PairSample] = field(default_factory=tuple)
+
+
+@dataclass(frozen=True)
 class Comparison:
     """What the run says of one case.
 
@@ -21,6 +44,9 @@ class Comparison:
     repeated looking).  ``p_value`` is against "the change is within the threshold", before the false-discovery
     correction over the run; ``q_value`` after it.  ``mde`` is the smallest change, as a share, that these data
     would have shown with 80 % power.  What could not be computed is None.
+
+    ``verification`` is set for a case that was flagged in a run with a verification, and ``held_back`` is the verdict
+    that the case would have if the run could be trusted; both None otherwise.
     """
 
     case: str
@@ -42,6 +68,8 @@ class Comparison:
     failure: Failure | None
     injected: bool
     note: str = ""
+    held_back: Verdict | None = None
+    verification: Verification | None = None
     samples: Sequence[PairSample] = field(default_factory=tuple)
 
 

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from pydantic import TypeAdapter, ValidationError
 
-from records import SCHEMA_VERSION, Report, UsageError
+from records import SCHEMA_VERSION, Comparison, Report, UsageError
 from reporters.atomic import write_atomically
 
 REPORT_NAME = "report.json"
@@ -42,8 +42,9 @@ def to_bytes(report: Report) -> bytes:
     """The document in UTF-8, ending in a newline. An interval is two numbers, or else null as a whole."""
     document = strict(report.to_json())
     for comparison in document["comparisons"]:
-        if None in (comparison["ci"] or ()):
-            comparison["ci"] = None
+        for figures in (comparison, comparison["verification"] or {}):
+            if None in (figures.get("ci") or ()):
+                figures["ci"] = None
     text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1)
     return text.encode("utf-8") + b"\n"
 
@@ -72,8 +73,14 @@ def read_report(path: Path) -> Report:
         report = _ADAPTER.validate_json(content, strict=True)
     except ValidationError as error:
         raise UsageError(f"{path}: {_first_problem(error)}: mend that field, or report the run again") from None
-    comparisons = tuple(replace(one, samples=tuple(one.samples)) for one in report.comparisons)
-    return replace(report, comparisons=comparisons)
+    return replace(report, comparisons=tuple(map(_in_tuples, report.comparisons)))
+
+
+def _in_tuples(one: Comparison) -> Comparison:
+    again = one.verification
+    if again is not None:
+        again = replace(again, samples=tuple(again.samples))
+    return replace(one, samples=tuple(one.samples), verification=again)
 
 
 def _parse(path: Path, content: bytes) -> dict[str, Any]:

@@ -70,7 +70,16 @@ def _figures(one: Comparison) -> list[str]:
     ]
 
 
+def _confirmation(one: Comparison) -> str:
+    """What the second measurement of a case that stays flagged found; where it wasn't confirmed, the note says it."""
+    again = one.verification
+    if again is None or again.verdict != one.verdict:
+        return ""
+    return f"confirmed: {human_change(again.ratio)} {human_interval(again.ci)} in {again.rounds} rounds"
+
+
 def _remarks(one: Comparison, width: int) -> list[str]:
     """What is to be said of a case, folded to ``width``."""
-    remark = "; ".join(part for part in ("injected" if one.injected else "", printable(one.note)) if part)
+    parts = ("injected" if one.injected else "", printable(one.note), _confirmation(one))
+    remark = "; ".join(part for part in parts if part)
     return fold(shorten(remark, _REMARK_LINES * (width - 1)), width) if remark else []

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from records import Build, Failure, Report
 from reporters.screen_table import STYLES
-from reporters.summary import WORST_FIRST, injection, injection_line, worst_first
+from reporters.summary import WORST_FIRST, distrust_line, injection, injection_line, worst_first
 from reporters.text import fold, last_line, printable, shorten
 from reporters.units import human_duration, human_share, human_size
 
@@ -27,6 +27,12 @@ def header_lines(report: Report, width: int) -> list[Text]:
         ("busy host", _disturbance(report.host)),
     ]
     return [Text(f"{label:<11}").append(shorten(printable(words), width - 11)) for label, words in lines if words]
+
+
+def distrust_lines(report: Report, width: int) -> list[Text]:
+    """That the run can't be trusted, and why, if so."""
+    line = distrust_line(report)
+    return list(_folded(printable(line[:1].upper() + line[1:]), width, "bold yellow")) if line else []
 
 
 def footer_lines(report: Report, hidden: int, width: int) -> list[Text]:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self, TextIO
 from records import Comparison, Report
 from reporters.base import Reporter
 from reporters.stream import write_text
-from reporters.summary import injection, injection_line
+from reporters.summary import distrust_line, injection, injection_line
 from reporters.text import escaped
 
 COLUMNS: dict[str, Callable[[Comparison], Any]] = {
@@ -34,6 +34,9 @@ COLUMNS: dict[str, Callable[[Comparison], Any]] = {
     "failure_kind": lambda one: one.failure and one.failure.kind,
     "failure_reason": lambda one: one.failure and one.failure.reason,
     "note": lambda one: one.note,
+    "held_back": lambda one: one.held_back,
+    "verified": lambda one: one.verification and one.verification.verdict,
+    "verified_ratio": lambda one: one.verification and one.verification.ratio,
 }
 
 
@@ -62,6 +65,8 @@ def tab_separated(report: Report) -> Iterator[str]:
     yield "#" + "\t".join(COLUMNS)
     for comparison in report.comparisons:
         yield "\t".join(_field(value(comparison)) for value in COLUMNS.values())
+    if line := distrust_line(report):
+        yield f"# {escaped(line)}"
     if report.run.get("complete") is False:
         yield f"# not complete: {escaped(str(report.run.get('stopped') or 'stopped early'))}"
     outcome = injection(report)

@@ -1,7 +1,7 @@
 """What a whole run comes to: cases worst first, and what became of an injected slowdown."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from records import Comparison, Report, Verdict
@@ -20,6 +20,17 @@ def effect_size(comparison: Comparison) -> float:
 def worst_first(comparisons: Iterable[Comparison]) -> list[Comparison]:
     """Sorted by verdict (``WORST_FIRST``), then the largest change first, then by case."""
     return sorted(comparisons, key=lambda one: (WORST_FIRST.index(one.verdict), -effect_size(one), one.case))
+
+
+def distrust_line(report: Report) -> str:
+    """Why the run can't be trusted, what that did to its verdicts, and the mend; empty for a run that can."""
+    trust = report.run.get("trust")
+    reasons = trust.get("reasons") if isinstance(trust, Mapping) else None
+    if not reasons:
+        return ""
+    held = sum(one.held_back is not None for one in report.comparisons)
+    done = f"{held} verdict{'' if held == 1 else 's'} held back" if held else "no verdict was held back"
+    return f"can't be trusted: {'; '.join(map(str, reasons))}; {done}; measure again when the machine is quiet"
 
 
 @dataclass(frozen=True)

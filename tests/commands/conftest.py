@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_line import HARNESS, SAME_BUILD, Outcome, fresh_logging, run_process, write_spec
+from command_line import ANYWAY, HARNESS, SAME_BUILD, Outcome, fresh_logging, run_process, write_spec
 
 from commands import harness
 
@@ -39,5 +39,5 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Outcome, Path]:
     """
     folder = tmp_path_factory.mktemp("finished")
     environment = {"XDG_CONFIG_HOME": str(folder / "config"), "XDG_STATE_HOME": str(folder / "state")}
-    options = ["-b", write_spec(folder), *SAME_BUILD, "--max_rounds", "2", "--threshold", "50%"]
+    options = ["-b", write_spec(folder), *SAME_BUILD, *ANYWAY, "--max_rounds", "2", "--threshold", "50%"]
     return run_process([sys.executable, HARNESS, *options], environment), folder

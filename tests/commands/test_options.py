@@ -65,6 +65,9 @@ def test_good_values(option: str, text: str, value: float | str) -> None:
         *(("--timeout", text) for text in ("0", "-1", "nan", "inf", "")),
         *(("--max_rounds", text) for text in ("1", "0", "-2", "2.5", "many", "")),
         *(("--threads", text) for text in ("0", "-1", "1.5", "all", "")),
+        *(("--sentinels", text) for text in ("-1", "1.5", "few", "")),
+        *(("--verify_after", text) for text in ("-1", "nan", "inf", "1h", "")),
+        ("--busy_host", "ignore"),
         ("--run_type", "test"),
     ],
 )
@@ -106,6 +109,11 @@ def test_defaults() -> None:
         (["-b", "smoke", "--control", "/no/such/build"], ["/no/such/build"]),
         (["-b", "smoke", "--control", os.devnull], [os.devnull]),
         (["-b", "smoke", "--local_reporter", ""], ["--local_reporter"]),
+        (["-b", "smoke", "--verify_after", "5"], ["--verify_after", "add --verify"]),
+        (
+            ["-b", "smoke", "--verify", "--verify_after", "60", "--time_budget", "60"],
+            ["--verify_after 60", "budget of 60 s"],
+        ),
     ],
 )
 def test_wrong_usage_is_one_line_and_exit_2(run: Run, arguments: list[str], words: list[str]) -> None:

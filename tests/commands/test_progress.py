@@ -24,6 +24,11 @@ class Clock:
         return self.now
 
 
+def test_a_second_measurement_says_so_and_has_its_own_count() -> None:
+    progress = Progress(rounds=12, open_cases=2, cases=3, elapsed_s=1.0, left_s=5.0, verifying=True)
+    assert describe(progress) == "verify 12, 2 of 3 cases open, next look in 0:05"
+
+
 def test_elsewhere_a_line_at_intervals() -> None:
     stream = io.StringIO()
     clock = Clock()

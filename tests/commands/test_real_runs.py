@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import HARNESS, ROOT, SAME_BUILD, Outcome, only_report, run_process, write_spec
+from command_line import ANYWAY, HARNESS, ROOT, SAME_BUILD, Outcome, only_report, run_process, write_spec
 
 from reporters import read_report
 from reporters.simple_screen import COLUMNS
@@ -54,6 +54,8 @@ def test_the_report_has_exactly_the_documented_keys(finished: Finished) -> None:
     assert list(document["run"]["looks"]) == documented("looks")
     assert list(document["run"]["cpus"]) == ["measure", "start"]
     assert list(document["control"]) == list(document["treatment"]) == documented("control and treatment")
+    assert list(document["run"]["trust"]) == documented("trust")
+    assert [list(one) for one in document["run"]["trust"]["sentinels"]] == [documented("trust: sentinels")]
     assert list(document["host"]) == documented("host")
     for comparison in document["comparisons"]:
         assert list(comparison) == documented("comparisons")
@@ -74,7 +76,7 @@ def test_the_report_tells_how_the_run_went(finished: Finished) -> None:
 def test_a_regression_ends_in_1_and_the_injection_is_accounted_for(finished: Finished, home: Path) -> None:
     options = ["--inject", "95%", "--threshold", "20%", "--seed", "5", "--screen_reporter"]
     reporter = ["--simple_local_reporter", str(home / "reports")]
-    outcome = run_process([sys.executable, HARNESS, "-b", write_spec(home), *SAME_BUILD, *options, *reporter])
+    outcome = run_process([sys.executable, HARNESS, "-b", write_spec(home), *SAME_BUILD, *ANYWAY, *options, *reporter])
     assert outcome.code == 1, outcome.out + outcome.err
     document = only_report(home / "reports")
     assert sorted(one["injected"] for one in document["comparisons"]) == [False, True]
@@ -85,7 +87,7 @@ def test_a_regression_ends_in_1_and_the_injection_is_accounted_for(finished: Fin
 
 def test_a_spent_budget_says_so_and_is_no_failure(finished: Finished, home: Path) -> None:
     options = ["--time_budget", "0.01", "--simple_local_reporter", str(home), "--simple_screen_reporter"]
-    outcome = run_process([sys.executable, HARNESS, "-b", write_spec(home), *SAME_BUILD, *options])
+    outcome = run_process([sys.executable, HARNESS, "-b", write_spec(home), *SAME_BUILD, *ANYWAY, *options])
     run = only_report(home)["run"]
     assert (run["complete"], run["broken"], run["time_budget"]) == (False, False, 0.01)
     assert "time budget" in run["stopped"]
@@ -99,7 +101,7 @@ def test_what_only_the_treatment_lacks_ends_in_1(finished: Finished, home: Path)
         {"operator": "np.exp", "identifier": "new", "inputs": {"x": [8, 8]}},
     ]
     spec = write_spec(home, {"framework": "mxnet", "tests": tests})
-    builds = ["--control", "mxnet==1.9.1", "--treatment", "mxnet==1.5.1.post0"]
+    builds = ["--control", "mxnet==1.9.1", "--treatment", "mxnet==1.5.1.post0", *ANYWAY]
     options = ["--max_rounds", "2", "--threshold", "99%", "--simple_local_reporter", str(home)]
     outcome = run_process([sys.executable, HARNESS, "-b", spec, *builds, *options])
     both, new = only_report(home)["comparisons"]

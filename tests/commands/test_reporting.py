@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from command_line import SAME_BUILD, Outcome, only_report
 from made_reports import build, comparison, run_ab_giving
 
 from commands import harness
+from harness.run import RunRequest
 from records import Comparison
 from reporters import simple_screen
 from reporters.simple_local import SimpleLocalReporter
@@ -53,6 +55,71 @@ def test_exit_codes(
     outcome = run(*MINIMAL)
     assert outcome.code == code
     assert ("not completed: stopped by SIGTERM" in outcome.err) == broken
+
+
+HELD = replace(comparison("inconclusive", number=3), held_back="regressed")
+
+
+@pytest.mark.parametrize(
+    ("comparisons", "broken", "code"),
+    [
+        ([HELD], False, 3),
+        ([UNCHANGED, HELD], False, 3),
+        ([comparison("inconclusive")], False, 0),  # nothing was there to be held back
+        ([HELD, comparison("failed", "treatment", number=1)], False, 1),  # noise makes nothing crash
+        ([HELD, comparison("failed", "control", number=1)], False, 3),
+        ([HELD, comparison("failed", "treatment", number=1)], True, 3),
+    ],
+)
+def test_verdicts_held_back_end_in_3_unless_the_treatment_fails(
+    run: Run, monkeypatch: pytest.MonkeyPatch, comparisons: list[Comparison], broken: bool, code: int
+) -> None:
+    trust = {"trusted": False, "hold": True, "reasons": ["the host was busy"], "sentinels": []}
+    monkeypatch.setattr(harness, "run_ab", run_ab_giving(*comparisons, broken=broken, trust=trust))
+    outcome = run(*MINIMAL)
+    assert outcome.code == code
+    (line,) = [line for line in outcome.err.splitlines() if "can't be trusted" in line]
+    assert "the host was busy" in line
+    assert line.endswith("measure again when the machine is quiet")
+
+
+def test_a_run_to_be_trusted_says_nothing_of_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    trust = {"trusted": True, "hold": True, "reasons": [], "sentinels": []}
+    monkeypatch.setattr(harness, "run_ab", run_ab_giving(UNCHANGED, trust=trust))
+    assert "can't be trusted" not in run(*MINIMAL).err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentinels", "hold", "verify_after", "run_type"),
+    [
+        ([], None, True, None, "benchmark"),
+        (["--sentinels", "0", "--busy_host", "report"], 0, False, None, "benchmark"),
+        (["--verify"], None, True, 0.0, "verify"),
+        (["--verify", "--verify_after", "60", "--busy_host", "hold"], None, True, 60.0, "verify"),
+        (["--verify", "--verify_after", "0", "--run_type", "regress", "--sentinels", "3"], 3, True, 0.0, "regress"),
+    ],
+)
+def test_what_is_said_of_trust_reaches_the_run(
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    sentinels: int | None,
+    hold: bool,
+    verify_after: float | None,
+    run_type: str,
+) -> None:
+    asked: list[RunRequest] = []
+    giving = run_ab_giving(UNCHANGED)
+
+    def run_ab(request: RunRequest, on_progress: object = None) -> Any:
+        asked.append(request)
+        return giving(request)
+
+    monkeypatch.setattr(harness, "run_ab", run_ab)
+    assert run(*MINIMAL, *arguments).code == 0
+    (request,) = asked
+    assert (request.sentinels, request.hold, request.verify_after) == (sentinels, hold, verify_after)
+    assert request.labels["run_type"] == run_type
 
 
 def test_a_spent_budget_is_no_failure(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

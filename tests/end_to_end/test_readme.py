@@ -41,9 +41,11 @@ def test_command_runs_and_leaves_its_report(command: str, tmp_path: Path) -> Non
         text=True,
         check=False,
     )
-    assert finished.returncode in (0, 1), finished.stderr
+    assert finished.returncode in (0, 1, 3), finished.stderr
     (report,) = tmp_path.rglob("report.json")
     document = json.loads(report.read_text(encoding="utf-8"))
+    held_back = any(comparison["held_back"] for comparison in document["comparisons"])
+    assert (finished.returncode == 3) == held_back, "on a busy machine, and for no other reason"
     assert str(report) in finished.stderr + finished.stdout
     assert all(comparison["rounds"] for comparison in document["comparisons"])
 

@@ -31,17 +31,22 @@ def _made_up(folder: Path, **changes: float) -> None:
         "user": 0,
         "idle": 0,
         "steal": 0,
+        "user0": 0,
+        "idle0": 0,
+        "steal0": 0,
         "available": 8,
         **changes,
     }
-    ticks = [int(state[kind] * HERTZ) if kind else 0 for kind in ("user", "", "", "idle", "", "", "", "steal", "", "")]
+    kinds = ("user", "", "", "idle", "", "", "", "steal", "", "")
+    ticks = [str(int(state[kind] * HERTZ) if kind else 0) for kind in kinds]
+    first = [str(int(state[f"{kind}0"] * HERTZ) if kind else 0) for kind in kinds]
     _write(
         folder,
         {
             "loadavg": f"{state['load']} 0.22 0.18 1/200 4242\n",
             "pressure/cpu": f"some avg10={state['cpu_avg10']:.2f} avg60=0.17 total={state['cpu_total'] * 1e6:.0f}\n"
             "full avg10=0.00 avg60=0.00 avg300=0.00 total=0\n",
-            "stat": "cpu  " + " ".join(map(str, ticks)) + "\ncpu0 1 2 3 4 5 6 7 8 9 10\nintr 5\n",
+            "stat": f"cpu  {' '.join(ticks)}\ncpu0 {' '.join(first)}\ncpu1 1 2 3 4 5 6 7 8 9 10\nintr 5\n",
             "meminfo": f"MemTotal: 16 kB\nMemFree: 1 kB\nMemAvailable:    {state['available']} kB\n",
             "vmstat": f"nr_free_pages 7\noom_kill {state.get('oom_kill', 0)}\n",
         },
@@ -55,7 +60,8 @@ class Run:
         self.proc = proc
         self.now = 0.0
         self.own = 0.0
-        self.monitor = HostMonitor(proc, interval_s=1.0, clock=lambda: self.now, own_cpu=lambda: self.own)
+        clock, own = (lambda: self.now), (lambda: self.own)
+        self.monitor = HostMonitor(proc, interval_s=1.0, clock=clock, own_cpu=own, allowed=frozenset({0}))
 
     def at(self, now: float, own: float = 0.0, **changes: float) -> None:
         """Move the host on."""
@@ -129,7 +135,11 @@ def test_a_host_that_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     ],
 )
 def test_garbage_is_unknown(tmp_path: Path, name: str, text: str) -> None:
-    measures = {"loadavg": {"load"}, "pressure/cpu": {"cpu_pressure"}, "stat": {"steal", "other_cpu"}}
+    measures = {
+        "loadavg": {"load"},
+        "pressure/cpu": {"cpu_pressure"},
+        "stat": {"steal", "other_cpu", "neighbours", "stolen"},
+    }
     measures |= {"meminfo": {"available_memory"}, "vmstat": {"oom_kills"}}
     run = Run(tmp_path)
     for now in (0, 10):
@@ -142,14 +152,16 @@ def test_garbage_is_unknown(tmp_path: Path, name: str, text: str) -> None:
 
 def test_a_run_is_summed_up(tmp_path: Path) -> None:
     run = Run(tmp_path)
-    run.at(100, load=0.25, cpu_avg10=12.5, cpu_total=5, user=50, idle=500, steal=1, available=1000)
+    run.at(100, load=0.25, cpu_avg10=12.5, cpu_total=5, user=50, idle=500, steal=1, available=1000)  # cpu0: 0 s of each
     run.monitor.sample()
     run.monitor.begin()
-    # 10 s on two CPUs: 12 s busy, of which 10 are ours; 7 idle; 1 stolen; 1 s of waiting.
-    run.at(110, own=10, load=1.5, cpu_total=6, user=62, idle=507, steal=2, available=400, oom_kill=1)
+    # 10 s on two CPUs: 12 s busy, 8 of them on the first, where our 7 are; 7 idle; 1 stolen; 1 s of waiting.
+    run.at(110, own=7, load=1.5, cpu_total=6, user=62, idle=507, steal=2, available=400, oom_kill=1, user0=8, steal0=1)
     run.monitor.sample()
-    # 30 s more: 30 busy, of which 30 ours; 30 idle; none stolen; 15 s of waiting.
-    run.at(140, own=40, load=1.0, cpu_total=21, user=92, idle=537, steal=2, available=600, oom_kill=3)
+    # 30 s more: 30 busy, of which 20 are ours, and 23 on the first; 30 idle; none stolen; 15 s of waiting.
+    run.at(
+        140, own=27, load=1.0, cpu_total=21, user=92, idle=537, steal=2, available=600, oom_kill=3, user0=31, steal0=1
+    )
     run.monitor.sample()
     summary = run.monitor.summary()
     before, during = summary["before"], summary["during"]
@@ -160,10 +172,22 @@ def test_a_run_is_summed_up(tmp_path: Path) -> None:
     assert during["load"] == pytest.approx({"min": 0.25, "max": 1.5, "mean": 2.75 / 3})
     assert during["cpu_pressure"] == pytest.approx({"min": 0.1, "max": 0.5, "mean": 16 / 40})
     assert during["steal"] == pytest.approx({"min": 0, "max": 1 / 20, "mean": 1 / 80})
-    assert during["other_cpu"] == pytest.approx({"min": 0, "max": 2 / 20, "mean": 2 / 80})
+    assert during["other_cpu"] == pytest.approx({"min": 10 / 60, "max": 5 / 20, "mean": 15 / 80})
+    assert during["neighbours"] == pytest.approx({"min": 0.1, "max": 0.1, "mean": 4 / 40})
+    assert during["stolen"] == pytest.approx({"min": 0, "max": 0.1, "mean": 1 / 40})
     assert during["available_memory"] == pytest.approx({"min": 400 * 1024, "max": 1000 * 1024, "mean": 2000 * 1024 / 3})
     assert during["memory_pressure"] is None
     assert json.loads(json.dumps(summary, allow_nan=False)) == summary
+
+
+def test_a_host_that_does_not_tell_of_an_allowed_cpu_tells_of_no_neighbours(tmp_path: Path) -> None:
+    _made_up(tmp_path)
+    monitor = HostMonitor(tmp_path, interval_s=0, allowed=frozenset({1, 2}))
+    monitor.begin()
+    monitor.sample()
+    during = monitor.summary()["during"]
+    assert (during["neighbours"], during["stolen"]) == (None, None)
+    assert during["samples"] == 2
 
 
 def test_before_can_have_several_samples(tmp_path: Path) -> None:
@@ -194,9 +218,10 @@ def test_shares_stay_between_0_and_1(tmp_path: Path) -> None:
     run = Run(tmp_path)
     run.at(0)
     run.monitor.begin()
-    run.at(1, own=5, cpu_total=1.5, user=2)  # clocks that disagree a little
+    run.at(1, own=5, cpu_total=1.5, user=2, user0=2)  # clocks that disagree a little
     run.monitor.sample()
     during = run.monitor.summary()["during"]
+    assert during["neighbours"]["min"] == 0
     assert during["cpu_pressure"]["max"] == 1
     assert during["other_cpu"]["min"] == 0
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from toy_bench import ADAPTOR, toy_build, toy_case
 
-import harness.run
+import harness.judging
 from frameworks import Framework
 from harness.run import RunRequest, run_ab
 from records import Case, RunError
@@ -70,7 +70,7 @@ def test_when_nothing_was_measured_there_is_no_report() -> None:
 
 
 def test_ctrl_c_while_judging_costs_no_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = harness.run.judge
+    original = harness.judging.judge
     calls: list[int] = []
 
     def judge(*arguments: Any) -> Any:
@@ -79,7 +79,7 @@ def test_ctrl_c_while_judging_costs_no_report(monkeypatch: pytest.MonkeyPatch) -
             raise KeyboardInterrupt("stopped by SIGINT")
         return original(*arguments)
 
-    monkeypatch.setattr(harness.run, "judge", judge)
+    monkeypatch.setattr(harness.judging, "judge", judge)
     report = run_ab(request(toy_case("a")))
     assert report.comparisons[0].rounds >= 1
     assert (report.run["broken"], report.run["stopped"]) == (True, "stopped by SIGINT")

@@ -16,6 +16,27 @@ INCIDENT = {
 }
 
 
+def trust(*reasons: str) -> dict[str, Any]:
+    """What a run says of its trustworthiness; it can be trusted if there are no reasons against it."""
+    sentinel = {
+        "case": "steady",
+        "ratio": 1.002,
+        "ci": [0.99, 1.01],
+        "p_value": 1.0,
+        "threshold": 0.02,
+        "rounds": 5,
+        "flagged": False,
+        "samples": [],
+    }
+    return {
+        "trusted": not reasons,
+        "hold": True,
+        "reasons": list(reasons),
+        "frequency_mhz": None,
+        "sentinels": [sentinel],
+    }
+
+
 def run(**changes: Any) -> dict[str, Any]:
     """A run's mapping with every key that docs/report.md lists."""
     return {
@@ -36,6 +57,8 @@ def run(**changes: Any) -> dict[str, Any]:
         "max_rounds": 30,
         "time_budget": 300.0,
         "inject": None,
+        "verify_after": None,
+        "sentinels": 1,
         "looks": {"screen": [5, 8, 12, 19, 30], "own": [5, 8, 12, 19, 30], "suspect_level": 0.01},
         "environment": {"OMP_NUM_THREADS": "1"},
         "cpus": {"measure": [1], "start": [0, 1]},
@@ -46,6 +69,7 @@ def run(**changes: Any) -> dict[str, Any]:
         "wall_s": 230.5,
         "timed_s": 101.25,
         "incidents": [],
+        "trust": trust(),
         **changes,
     }
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 import report_samples as samples
 
+from comparator import SentinelCheck
 from harness.host import HostMonitor, host_fingerprint
-from records import SCHEMA_VERSION, Build, Comparison, Failure, Incident, PairSample, Report
+from records import SCHEMA_VERSION, Build, Comparison, Failure, Incident, PairSample, Report, Verification
 from reporters import REPORTERS
 from reporters.simple_screen import COLUMNS
 
@@ -27,6 +28,7 @@ def documented(heading: str) -> list[str]:
     [
         ("control and treatment", Build),
         ("comparisons", Comparison),
+        ("verification", Verification),
         ("samples", PairSample),
         ("failure", Failure),
         ("incidents", Incident),
@@ -46,12 +48,19 @@ def test_the_run_is_documented() -> None:
     assert documented("run") == list(samples.run())
 
 
+def test_trust_is_documented() -> None:
+    trust = samples.run()["trust"]
+    assert documented("trust") == list(trust)
+    checked = [field.name for field in fields(SentinelCheck)]
+    assert documented("trust: sentinels") == [*checked, "samples"] == list(trust["sentinels"][0])
+
+
 def test_the_host_is_documented() -> None:
     monitor = HostMonitor(interval_s=0)
     monitor.sample()
     monitor.begin()
     summary = monitor.summary()
-    assert documented("host") == [*host_fingerprint(), *summary]
+    assert documented("host") == [*host_fingerprint(), *summary, "verifying"]
     assert documented("before and during") == list(summary["during"])
 
 

@@ -14,7 +14,7 @@ import report_samples as samples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from records import Build, Comparison, Failure, Incident, PairSample, Report, UsageError, Verdict
+from records import Build, Comparison, Failure, Incident, PairSample, Report, UsageError, Verdict, Verification
 from reporters import document
 from reporters.document import read_report, strict, to_bytes, write_report
 
@@ -40,6 +40,17 @@ builds = st.builds(
     created=st.none() | texts,
     duration_s=st.none() | numbers,
 )
+verifications = st.builds(
+    Verification,
+    first=st.sampled_from(["regressed", "improved"]),
+    verdict=st.none() | st.sampled_from(get_args(Verdict)),
+    ratio=st.none() | numbers,
+    ci=st.none() | st.tuples(numbers, numbers),
+    rounds=counts,
+    failure=st.none() | failures,
+    note=texts,
+    samples=st.lists(pair_samples, max_size=2).map(tuple),
+)
 comparisons = st.builds(
     Comparison,
     *[texts] * 5,
@@ -57,6 +68,8 @@ comparisons = st.builds(
     failure=st.none() | failures,
     injected=st.booleans(),
     note=texts,
+    held_back=st.none() | st.sampled_from(["regressed", "improved", "unchanged"]),
+    verification=st.none() | verifications,
     samples=st.lists(pair_samples, max_size=2).map(tuple),
 )
 reports = st.builds(
@@ -92,6 +105,23 @@ def test_not_finite_numbers_are_null(tmp_path: Path) -> None:
     back = read_report(path)
     assert (back.comparisons[0].ratio, back.comparisons[0].p_value) == (None, None)
     assert back.run["extra"] == [None, {"deep": None}]
+
+
+def test_a_second_measurements_interval_without_an_end_can_be_read_back(tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    again = Verification("regressed", "regressed", 1.1, (0.9, math.inf))
+    write_report(path, samples.report([samples.comparison("open", verification=again)]))
+    (back,) = read_report(path).comparisons
+    assert back.verification == replace(again, ci=None)
+
+
+def test_reports_from_before_there_was_a_second_measurement_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    document = json.loads(to_bytes(samples.report()))
+    for comparison in document["comparisons"]:
+        del comparison["verification"], comparison["held_back"]
+    path.write_text(json.dumps(document), encoding="utf-8")
+    assert read_report(path) == replace(samples.report(), run=read_report(path).run)
 
 
 def test_an_interval_without_an_end_can_be_read_back(tmp_path: Path) -> None:

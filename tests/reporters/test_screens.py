@@ -4,13 +4,14 @@ import io
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import report_samples as samples
 from rich.cells import cell_len
 
-from records import Comparison, Failure
+from records import Comparison, Failure, Verification
 from reporters.screen import ScreenReporter, render, wants_colour
 from reporters.simple_screen import COLUMNS, SimpleScreenReporter, tab_separated
 
@@ -61,6 +62,52 @@ def _positions(text: str, words: Sequence[str]) -> list[int]:
 
 def test_the_whole_screen() -> None:
     assert render(samples.report()) == WHOLE_SCREEN
+
+
+DISTRUSTED = {"trust": samples.trust("other processes kept 0.52 of opduel's processors busy")}
+
+
+def test_a_run_that_cant_be_trusted_says_so_above_the_table() -> None:
+    held = samples.comparison(
+        "slower", "inconclusive", 1.05, held_back="regressed", note="held back: would be regressed"
+    )
+    text = render(samples.report([held, samples.comparison("odd", "inconclusive")], **DISTRUSTED))
+    assert text.index("host ") < text.index("Can't be trusted: other processes kept 0.52") < text.index("case ")
+    said = " ".join(text.split())
+    assert "busy; 1 verdict held back; measure again when the machine is quiet" in said
+    assert "held back: would be regressed" in said
+    assert all(cell_len(line) <= 80 for line in text.splitlines())
+
+
+def test_without_a_verdict_to_hold_back_it_says_that() -> None:
+    assert "no verdict was held back" in " ".join(render(samples.report(**DISTRUSTED)).split())
+
+
+def test_old_reports_that_know_of_no_trust_say_nothing() -> None:
+    old = samples.run()
+    del old["trust"]
+    report = replace(samples.report(), run=old)
+    assert "trusted" not in render(report) + "".join(tab_separated(report))
+
+
+def test_lines_say_that_a_run_cant_be_trusted_before_other_remarks() -> None:
+    lines = list(tab_separated(samples.report(complete=False, stopped="out of time", **DISTRUSTED)))
+    assert lines[-2].startswith("# can't be trusted: other processes kept 0.52")
+    assert lines[-1] == "# not complete: out of time"
+
+
+def test_a_confirmed_case_shows_its_second_measurement() -> None:
+    again = Verification("regressed", "regressed", 1.06, (1.04, 1.08), rounds=8)
+    case = samples.comparison("slower", "regressed", 1.05, verification=again)
+    assert "  confirmed: +6.0 % [+4.0, +8.0] in 8 rounds\n" in render(samples.report([case]))
+    row = dict(zip(COLUMNS, list(tab_separated(samples.report([case])))[1].split("\t"), strict=True))
+    assert (row["verified"], row["verified_ratio"], row["held_back"]) == ("regressed", "1.06", "")
+
+
+def test_what_was_not_confirmed_is_left_to_the_note() -> None:
+    again = Verification("regressed", "unchanged", 1.0, (0.99, 1.01), rounds=8)
+    case = samples.comparison("slower", "inconclusive", 1.05, verification=again, note="not confirmed: so and so")
+    assert "  not confirmed: so and so\n" in render(samples.report([case]))
 
 
 def test_the_worst_comes_first_by_size() -> None:

@@ -1,0 +1,60 @@
+"""Sentinels: a few cases that each run measures on two processes of the same build, where no difference can be."""
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+
+from records import Case, Stage
+
+EVERY = 10  # one sentinel for so many cases
+MOST = 4  # more would be no better a witness: they share the machine and the moment
+
+
+def usual_count(cases: int) -> int:
+    """How many sentinels a run of so many cases has, unless told: one in ten, 1 to 4."""
+    return max(1, min(MOST, cases // EVERY))
+
+
+def draw_sentinels(cases: Sequence[Case], count: int, seed: int) -> tuple[Case, ...]:
+    """``count`` of the cases (all, if there are fewer), drawn from the seed: a fixed set, so that each gets samples."""
+    return tuple(random.Random(f"sentinels {seed}").sample(list(cases), min(count, len(cases))))
+
+
+class Turns:
+    """Whose turn it is: shares a run's sentinels out over its rounds.
+
+    A round on the screen has as large a share of the sentinels as it has of the cases, at least one; of the suspects'
+    rounds every second has one. So their cost stays a share of the run's, however long it becomes.
+    """
+
+    def __init__(self, sentinels: Sequence[Case], cases: int) -> None:
+        self._sentinels = list(sentinels)
+        self._cases = cases
+        self._measured: Counter[str] = Counter()
+        self._own_rounds = 0
+        self._due_alone = 0.0
+
+    def drop(self, case_id: str) -> None:
+        """A sentinel that can't be measured is measured no more."""
+        self._sentinels = [case for case in self._sentinels if case.id != case_id]
+
+    def within(self, cases: Sequence[Case], stage: Stage) -> list[Case]:
+        """The sentinels that a round of ``cases``, each measured in a fork, takes along."""
+        able = [case for case in self._sentinels if case.metric in {one.metric for one in cases}]
+        if stage == "own":
+            self._own_rounds += 1
+            return self._next(able, self._own_rounds % 2)
+        return self._next(able, max(1, round(len(self._sentinels) * len(cases) / self._cases)))
+
+    def alone(self, stage: Stage) -> list[Case]:
+        """The sentinel that is due a round of its own after a case had one; mostly none is."""
+        self._due_alone += min(1.0, len(self._sentinels) / self._cases) * (1 if stage == "screen" else 0.5)
+        due = int(self._due_alone)
+        self._due_alone -= due
+        return self._next(self._sentinels, due)
+
+    def _next(self, able: Sequence[Case], count: int) -> list[Case]:
+        """Those that have been measured least."""
+        chosen = sorted(able, key=lambda case: self._measured[case.id])[:count]
+        self._measured.update(case.id for case in chosen)
+        return chosen

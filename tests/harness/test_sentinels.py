@@ -1,0 +1,197 @@
+"""Sentinels: whose turn it is, and how they are measured on real worker processes."""
+
+import os
+import random
+import signal
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from toy_bench import toy_bench, toy_case
+
+from comparator import Looks
+from harness.blocks import CaseRequest
+from harness.pair import Round, RoundResult, run_round
+from harness.process import CaseProcess, Worker
+from harness.schedule import Findings, Order, Schedule
+from harness.sentinels import Turns, draw_sentinels, usual_count
+from harness.supply import PairSupply
+from records import Case
+
+LOOKS = Looks(screen=(3, 5), own=(4, 6))
+CASES = [toy_case(f"c{number}") for number in range(40)]
+
+
+def run(*cases: Case, **order: Any) -> Findings:
+    environment = order.pop("environment", {})
+    one = Order(cases, LOOKS, alpha=0.05, seed=order.pop("seed", 1), **order)
+    return Schedule(toy_bench(**environment), one).run()
+
+
+@pytest.mark.parametrize(("cases", "count"), [(1, 1), (19, 1), (20, 2), (40, 4), (1000, 4)])
+def test_one_in_ten_but_few(cases: int, count: int) -> None:
+    assert usual_count(cases) == count
+
+
+def test_they_are_drawn_from_the_seed() -> None:
+    drawn = {seed: draw_sentinels(CASES, 4, seed) for seed in range(20)}
+    assert drawn[3] == draw_sentinels(CASES, 4, 3)
+    assert all(len({case.id for case in one}) == 4 for one in drawn.values())
+    assert len({case.id for one in drawn.values() for case in one}) > 20
+    assert draw_sentinels(CASES[:2], 4, 1) in ((CASES[0], CASES[1]), (CASES[1], CASES[0]))
+    assert draw_sentinels(CASES, 0, 1) == ()
+
+
+def test_on_the_screen_a_round_has_as_large_a_share_of_them_as_of_the_cases() -> None:
+    turns = Turns(CASES[:4], 40)
+    assert len(turns.within(CASES, "screen")) == 4
+    assert len(turns.within(CASES[:20], "screen")) == 2
+    assert [len(turns.within(CASES[:3], "screen")) for _ in range(5)] == [1] * 5
+
+
+def test_of_the_suspects_rounds_every_second_has_one_and_they_take_turns() -> None:
+    turns = Turns(CASES[:4], 40)
+    taken = [turns.within(CASES[:9], "own") for _ in range(16)]
+    assert [len(one) for one in taken] == [1, 0] * 8
+    assert Counter(case.id for one in taken for case in one) == dict.fromkeys(("c0", "c1", "c2", "c3"), 2)
+
+
+def test_what_is_dropped_has_no_more_turns() -> None:
+    turns = Turns(CASES[:2], 2)
+    turns.drop("c1")
+    assert [case.id for case in turns.within(CASES[:2], "screen")] == ["c0"]
+    turns.drop("c0")
+    assert turns.within(CASES[:2], "screen") == turns.alone("screen") == []
+
+
+@pytest.mark.parametrize(("sentinels", "cases", "per_hundred"), [(4, 40, 10), (1, 1, 100), (2, 1, 100), (0, 5, 0)])
+def test_rounds_of_their_own_are_a_share_of_all(sentinels: int, cases: int, per_hundred: int) -> None:
+    turns = Turns(CASES[:sentinels], cases)
+    assert abs(sum(len(turns.alone("screen")) for _ in range(100)) - per_hundred) <= 1
+    assert abs(sum(len(turns.alone("own")) for _ in range(100)) - per_hundred / 2) <= 1
+
+
+@pytest.mark.parametrize("fork", [True, False])
+def test_their_samples_are_kept_apart_and_compare_the_control_with_itself(fork: bool) -> None:
+    """The treatment is far slower; the sentinels know nothing of it, nor of an injection."""
+    slow = toy_case("slow", slower=3)
+    findings = run(slow, sentinels=1, inject=0.9, can_fork=lambda case: fork)
+    assert set(findings.samples) == set(findings.sentinels) == {"slow"}
+    assert len(findings.sentinels["slow"]) >= LOOKS.screen[0]
+    middle = sorted(sample.log_ratio for sample in findings.sentinels["slow"])
+    assert abs(middle[len(middle) // 2]) < 0.4 < min(sample.log_ratio for sample in findings.samples["slow"])
+    assert findings.rounds == len(findings.samples["slow"]) + (0 if fork else len(findings.sentinels["slow"]))
+
+
+@pytest.mark.parametrize("fork", [True, False])
+@pytest.mark.parametrize("operator", ["abort", "refuse"])
+def test_one_that_fails_is_dropped_and_costs_the_run_nothing(operator: str, fork: bool) -> None:
+    bad = toy_case("bad", operator)
+    good = [replace(toy_case(name), threshold=0.5) for name in "ab"]
+    findings = run(good[0], bad, good[1], sentinels=3, can_fork=lambda case: fork)
+    assert set(findings.sentinels) == {"a", "b"}
+    assert set(findings.failures) == {"bad"}
+    assert findings.stopped is None
+    told = [incident for incident in findings.incidents if "sentinel" in incident.consequence]
+    assert [incident.case_id for incident in told] == (["bad"] if operator == "abort" else [])
+    assert all(incident.case_id for incident in findings.incidents), "nothing is told twice"
+    assert all(len(findings.samples[name]) >= LOOKS.screen[0] for name in "ab")
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, str]]:
+    """Who was started, and asked to prepare what: (side, worker's process id, what)."""
+    log: list[tuple[str, int, str]] = []
+    start, asking = Worker.__init__, CaseProcess.asking
+
+    def logged_start(self: Worker, side: Any, *arguments: Any) -> None:
+        start(self, side, *arguments)
+        log.append((side, self.pid, "start"))
+
+    def logged_asking(self: CaseProcess, request: Any, timeout_s: float) -> Any:
+        if request["op"] == "prepare":
+            log.append((self._worker.side, self._worker.pid, f"{request['case']['id']} {request['slow']}"))
+        return asking(self, request, timeout_s)
+
+    monkeypatch.setattr(Worker, "__init__", logged_start)
+    monkeypatch.setattr(CaseProcess, "asking", logged_asking)
+    return log
+
+
+ALONE = replace(toy_bench(), cpus=replace(toy_bench().cpus, start=toy_bench().cpus.measure))  # nothing is started ahead
+
+
+def rounds(seed: int, count: int, cases: int, sentinels: int = 1) -> list[RoundResult]:
+    """So many rounds in a row."""
+    requests = [CaseRequest(toy_case(f"c{number}"), 1, inject=0.1) for number in range(cases)]
+    watch = [CaseRequest(toy_case(f"s{number}"), 1) for number in range(sentinels)]
+    coin, results = random.Random(seed), []
+    with PairSupply(ALONE, coin) as supply:
+        for number in range(count):
+            results.append(RoundResult())
+            run_round(supply, Round(requests, "screen", number, sentinels=watch), coin, results[-1])
+    return results
+
+
+def test_places_and_sides_are_drawn_from_the_seed(log: list[tuple[str, int, str]]) -> None:
+    places, firsts = set(), set()
+    for seed in range(8):
+        log.clear()
+        rounds(seed, 2, 30)
+        second = log[[what for _, _, what in log].index("start", 2) :]
+        asked = [what.split()[0] for _, _, what in second if what != "start"][::2]
+        assert Counter(asked) == {"s0": 1, **{f"c{number}": 1 for number in range(30)}}
+        places.add(asked.index("s0"))
+        veteran = next(pid for side, pid, what in log if what == "start" and side == "control")
+        firsts.add(next(pid for _, pid, what in second if what == "s0 False") == veteran)
+    assert len(places) >= 3
+    assert firsts == {True, False}
+
+
+def test_both_processes_of_a_sentinel_are_of_the_control(log: list[tuple[str, int, str]]) -> None:
+    first, second = rounds(1, 2, 1)
+    controls = [pid for side, pid, what in log if what == "start" and side == "control"]
+    assert len(controls) == 2
+    assert {pid for _, pid, what in log if what.startswith("s0")} == set(controls)
+    assert {side for side, _, what in log if what.startswith("c0")} == {"control", "treatment"}
+    assert first.sentinels is not None
+    assert second.sentinels is not None
+    assert first.sentinels.samples == [], "there is no second process of the control yet"
+    assert [sample.case_id for sample in second.sentinels.samples] == ["s0"]
+    assert [sample.case_id for sample in second.samples] == ["c0"]
+
+
+def test_sentinels_cost_no_process(log: list[tuple[str, int, str]]) -> None:
+    rounds(1, 3, 2)
+    assert sorted(side for side, _, what in log if what == "start") == ["control"] * 3 + ["treatment"] * 3
+
+
+def test_a_round_of_sentinels_alone_starts_no_treatment(log: list[tuple[str, int, str]]) -> None:
+    (result,) = rounds(1, 1, 0, 2)
+    assert [side for side, _, what in log if what == "start"] == ["control", "control"]
+    assert result.sentinels is not None
+    assert {sample.case_id for sample in result.sentinels.samples} == {"s0", "s1"}
+
+
+def test_a_veteran_that_dies_costs_the_round_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    requests, watch = [CaseRequest(toy_case("c"), 1)], [CaseRequest(toy_case("s"), 1)]
+    coin, results = random.Random(1), [RoundResult(), RoundResult(), RoundResult()]
+    with PairSupply(ALONE, coin) as supply:
+        for number, result in enumerate(results):
+            if number == 1:
+                assert supply.veteran is not None
+                os.kill(supply.veteran.pid, signal.SIGKILL)
+            run_round(supply, Round(requests, "screen", number, sentinels=watch), coin, result)
+    assert [len(result.samples) for result in results] == [1, 1, 1]
+    assert [result.lost_worker for result in results] == [None, None, None]
+    assert results[1].sentinels is not None
+    assert results[1].sentinels.lost["s"].kind == "killed"
+    assert results[2].sentinels is not None
+    assert len(results[2].sentinels.samples) == 1
+
+
+def test_without_a_fork_no_sentinel_shares_a_process() -> None:
+    request = CaseRequest(toy_case("a"), 1)
+    with pytest.raises(ValueError, match="share one process"):
+        Round([request], "screen", 0, fork=False, sentinels=[request])

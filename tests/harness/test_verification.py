@@ -1,0 +1,170 @@
+"""Flagged cases measured again: what stays flagged, what doesn't, and what both measurements leave behind."""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_run import request
+from toy_bench import toy_bench, toy_case
+
+from comparator import judge, plan_looks
+from harness.run import run_ab
+from harness.schedule import Findings, Order, Progress, Schedule
+from harness.verification import FIRST_SHARE, Verifier, first_order
+from records import Case, Comparison, Report
+
+LOOKS = plan_looks(5)
+
+
+def slow(**inputs: Any) -> Case:
+    return replace(toy_case("slow", slower=3, **inputs), threshold=0.3)
+
+
+def same(name: str = "same") -> Case:
+    return replace(toy_case(name), threshold=0.5)
+
+
+def verified(*cases: Case, on_progress: Callable[[Progress], None] = lambda _: None, **changes: Any) -> Report:
+    """A run that verifies, on a host of which nothing is asked."""
+    asked = replace(request(*cases, max_rounds=5), **{"hold": False, "verify_after": 0.0, **changes})
+    return run_ab(asked, on_progress)
+
+
+def test_what_holds_twice_is_reported_with_both_measurements() -> None:
+    told: list[Progress] = []
+    report = verified(slow(), same(), on_progress=told.append)
+    case, other = report.comparisons
+    again = case.verification
+    assert (case.verdict, other.verdict) == ("regressed", "unchanged")
+    assert other.verification is None
+    assert again is not None
+    assert (again.first, again.verdict) == ("regressed", "regressed")
+    assert again.ratio is not None
+    assert 2 < again.ratio < 4
+    assert again.rounds == len(again.samples) >= LOOKS.own[0]
+    assert {sample.stage for sample in again.samples} == {"own"}
+    assert min(sample.round for sample in again.samples) > max(sample.round for sample in case.samples)
+    assert report.run["rounds"] == 1 + max(sample.round for sample in again.samples)
+    assert {progress.cases for progress in told if progress.verifying} == {1}
+    assert [progress.elapsed_s for progress in told] == sorted(progress.elapsed_s for progress in told)
+    assert told[-1].open_cases == 0
+    assert report.run["complete"] is True
+    assert report.run["wall_s"] >= told[-1].elapsed_s
+
+
+def test_what_vanishes_is_not_reported(tmp_path: Path) -> None:
+    neighbour = tmp_path / "neighbour"
+    neighbour.touch()
+
+    def leaves(progress: Progress) -> None:
+        if progress.verifying:
+            neighbour.unlink(missing_ok=True)
+
+    report = verified(slow(slower_while=str(neighbour)), same(), on_progress=leaves, verify_after=0.01)
+    case, _ = report.comparisons
+    assert case.verification is not None
+    assert case.verification.first == "regressed"
+    assert case.verification.verdict not in (None, "regressed", "improved")
+    assert case.verdict == "inconclusive"
+    assert case.note.startswith("regressed +")
+    assert "not confirmed" in case.note
+    assert case.ratio is not None
+    assert case.ratio > 2, "the first measurement's figures are kept"
+
+
+def test_an_injection_goes_on() -> None:
+    report = verified(*(replace(toy_case(name), threshold=0.2) for name in "ab"), inject=0.9)
+    (injected,) = [one for one in report.comparisons if one.injected]
+    assert injected.verdict == "regressed"
+    assert injected.verification is not None
+    assert (injected.verification.ratio or 0) > 1.4
+    assert all(one.verification is None for one in report.comparisons if not one.injected)
+
+
+def test_sentinels_ride_along() -> None:
+    report = verified(slow())
+    (sentinel,) = report.run["trust"]["sentinels"]
+    rounds = [sample["round"] for sample in sentinel["samples"]]
+    last = max(sample.round for sample in report.comparisons[0].samples)
+    assert min(rounds) <= last < max(rounds)
+    assert sorted(set(rounds)) == rounds
+    assert sentinel["rounds"] == len(rounds)
+
+
+def test_nothing_flagged_nothing_measured_again() -> None:
+    report = verified(same())
+    assert report.host["verifying"] is None
+    assert report.comparisons[0].verification is None
+    assert report.run["verify_after"] == 0.0
+
+
+def test_who_interrupts_the_wait_gets_what_was_measured() -> None:
+    def interrupt(progress: Progress) -> None:
+        if progress.verifying:
+            raise KeyboardInterrupt("stopped by SIGINT")
+
+    report = verified(slow(), same(), on_progress=interrupt, verify_after=60.0)
+    case, other = report.comparisons
+    assert (report.run["broken"], report.run["stopped"]) == (True, "stopped by SIGINT")
+    assert (case.verdict, other.verdict) == ("inconclusive", "unchanged")
+    assert case.note.endswith("not confirmed: not measured again: the run ended before")
+    assert case.verification is not None
+    assert case.verification.verdict is None
+
+
+def test_an_interrupt_while_verifying_keeps_what_it_found() -> None:
+    def interrupt(progress: Progress) -> None:
+        if progress.verifying and progress.open_cases and not interrupted:
+            interrupted.append(progress)
+            raise KeyboardInterrupt("stopped by SIGTERM")
+
+    interrupted: list[Progress] = []
+    report = verified(slow(), on_progress=interrupt)
+    (case,) = report.comparisons
+    assert report.run["stopped"] == "stopped by SIGTERM"
+    assert case.verdict == "inconclusive"
+    assert case.verification is not None
+    assert case.verification.rounds == 1
+    assert "suspect on the screen, but only 1 of at least 5 rounds of its own" in case.note
+
+
+def first_measurement(*cases: Case) -> tuple[Order, Findings, list[Comparison]]:
+    order = Order(cases, LOOKS, alpha=0.05, seed=1)
+    findings = Schedule(toy_bench(), order).run()
+    return order, findings, judge(cases, findings.samples, findings.failures, LOOKS)
+
+
+def test_the_first_measurement_leaves_time_for_the_second() -> None:
+    order = Order([same()], LOOKS, alpha=0.05, seed=1)
+    assert first_order(order) == order
+    assert first_order(replace(order, time_budget=100.0)).time_budget == pytest.approx(100 * FIRST_SHARE)
+
+
+def test_a_spent_budget_leaves_suspects_unconfirmed() -> None:
+    order, findings, comparisons = first_measurement(slow())
+    assert comparisons[0].verdict == "regressed"
+    verifier = Verifier(toy_bench(), replace(order, time_budget=5.0), time.monotonic() - 10, 0.0, lambda _: None)
+    (case,) = verifier.verify(findings, comparisons)
+    assert case.verdict == "inconclusive"
+    assert findings.stopped == "the time budget of 5 s was spent while verifying"
+    assert not findings.broken
+
+
+def test_a_first_measurement_out_of_time_says_whose_share_that_was() -> None:
+    order, findings, comparisons = first_measurement(same())
+    findings.stopped = "the time budget of 70 s was spent"
+    verifier = Verifier(toy_bench(), replace(order, time_budget=100.0), time.monotonic(), 0.0, lambda _: None)
+    assert verifier.verify(findings, comparisons) == comparisons
+    assert findings.stopped == "the first measurement's share, 70% of the time budget of 100 s, was spent"
+
+
+def test_a_case_that_crashes_the_second_time_is_not_confirmed(tmp_path: Path) -> None:
+    order, findings, comparisons = first_measurement(slow())
+    crashing = replace(order, cases=[replace(order.cases[0], operator="abort")])
+    (case,) = Verifier(toy_bench(), crashing, time.monotonic(), 0.0, lambda _: None).verify(findings, comparisons)
+    assert case.verdict == "inconclusive"
+    assert "measured again it failed (killed by SIGABRT)" in case.note
+    assert len(findings.incidents) == 2
