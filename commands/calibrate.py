@@ -36,7 +36,7 @@ from reporters.stream import write_text
 
 DEFAULT_SPEC = "smoke"
 DEFAULT_BUDGET_S = 300.0
-CASE_S = 3.0  # what a case costs in one run, about: only for how many cases a budget gets
+CASE_S = 6.0  # what a case costs in one run, about, if it is slowed: for how many cases a budget gets
 FEWEST_CASES = 4
 SHARES = (0.05, 0.02, 0.01)  # injected, when no threshold is given
 MULTIPLES = (5.0, 2.5, 1.5)  # of a threshold that is given
