@@ -19,7 +19,7 @@ from scipy import stats
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from comparator import Looks, judge, plan_looks, standing
+from comparator import FLAGGED, Looks, confirm, fit_priors, judge, plan_looks, standing
 from records import Case, Comparison, PairSample, Stage
 
 
@@ -91,6 +91,24 @@ def run(simulation: Simulation, looks: Looks, alpha: float) -> list[Comparison]:
                 simulation.measure(case_id, s.stage)
 
 
+def verified(simulation: Simulation, first: list[Comparison], looks: Looks, alpha: float) -> list[Comparison]:
+    """The run with its flagged cases measured again, as ``harness.verification`` does."""
+    flagged = [case for case, one in zip(simulation.cases, first, strict=True) if one.verdict in FLAGGED]
+    priors = fit_priors(simulation.cases, simulation.samples, looks)
+    for case in flagged:
+        simulation.samples[case.id] = [one for one in simulation.samples[case.id] if one.stage == "screen"]
+    samples = {case.id: simulation.samples[case.id] for case in flagged}
+    while True:
+        standings = standing(flagged, samples, {}, looks, alpha, priors)
+        wanted = {case_id: s for case_id, s in standings.items() if not s.settled}
+        if not wanted:
+            again = judge(flagged, samples, {}, looks, alpha, priors=priors)
+            return confirm(first, {one.case: one for one in again})
+        for case_id, s in wanted.items():
+            for _ in range(s.missing):
+                simulation.measure(case_id, s.stage)
+
+
 def rows(results: Sequence[list[Comparison]], scenario: Scenario) -> Iterator[tuple[str, int, int]]:
     """(what, how often, out of how many) for one scenario's runs."""
     bound = math.log1p(scenario.threshold)
@@ -149,6 +167,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--max_rounds", type=int, default=30, help="of a case in each stage (default %(default)s)")
     parser.add_argument("--noise", type=float, default=Noise.typical, help="sd of a process (default %(default)s)")
     parser.add_argument("--strays", type=float, default=Noise.stray_share, help="share of stray processes")
+    parser.add_argument("--verify", action="store_true", help="measure flagged cases again, and count what holds twice")
     parser.add_argument("--screen", type=_counts, help="looks on the screen, as 6,9,14 (default: planned)")
     parser.add_argument("--own", type=_counts, help="looks at a case's own samples (default: planned)")
     parser.add_argument("--suspect_level", type=float, default=Looks.suspect_level, help="(default %(default)s)")
@@ -168,7 +187,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"looks: screen {looks.screen}, own {looks.own}; {noise}; {options.runs} runs of {options.cases} cases")
     for scenario in scenarios(options.cases):
         rng = np.random.default_rng(options.seed)
-        results = [run(Simulation(scenario, noise, rng), looks, options.alpha) for _ in range(options.runs)]
+        results = []
+        for _ in range(options.runs):
+            simulation = Simulation(scenario, noise, rng)
+            first = run(simulation, looks, options.alpha)
+            results.append(verified(simulation, first, looks, options.alpha) if options.verify else first)
         print(f"\n{scenario.name}: rounds a case: {mean_rounds(results, 'screen'):.1f} shared", end="")
         print(f" + {mean_rounds(results, 'own'):.1f} own")
         for what, count, total in rows(results, scenario):
