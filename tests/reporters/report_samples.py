@@ -68,6 +68,7 @@ def run(**changes: Any) -> dict[str, Any]:
         "rounds": 12,
         "wall_s": 230.5,
         "timed_s": 101.25,
+        "spent_s": {"timed calls": 30.5, "waiting for a pair": 4.0},
         "incidents": [],
         "trust": trust(),
         **changes,
