@@ -214,7 +214,7 @@ class _Running:
 
     def _measure_fork(self, present: _Task, following: _Task | None) -> None:
         began = time.monotonic()
-        call_ns = present.preparation.finish()
+        call_ns = present.preparation.finish(self._supply.bench.cpus)
         ready = time.monotonic()
         self._result.prepare_s += ready - began
         cpus, deadline = self._supply.bench.cpus, self._plan.deadline

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from harness.blocks import CaseRequest, Processes, time_left
 from harness.channel import Steps, complete
+from harness.cpus import CpuPlan
 from harness.losses import CaseLostError, CaseRefusedError, WorkerLostError
 from harness.process import CaseProcess
 from harness.supply import Pair
@@ -38,8 +39,8 @@ class Preparation:
         except (CaseRefusedError, CaseLostError, WorkerLostError) as error:
             self._error = error
 
-    def finish(self) -> dict[Side, float]:
-        """Wait until both sides are ready; nanoseconds a call of each.
+    def finish(self, cpus: CpuPlan) -> dict[Side, float]:
+        """Wait until both sides are ready, on all processors meanwhile; nanoseconds a call of each.
 
         Raises:
             CaseRefusedError, CaseLostError: with the side, or "both".
@@ -48,8 +49,16 @@ class Preparation:
         if self._error is not None:
             raise self._error
         if self._call_ns is None:
+            self._pin(cpus.start)
             self._call_ns = complete(self._steps)
+            self._pin(cpus.prepare)
         return self._call_ns
+
+    def _pin(self, cpus: frozenset[int]) -> None:
+        for worker in self._pair.values():  # what it forks meanwhile, too
+            worker.pin(cpus)
+        for process in self.processes.values():
+            process.pin(cpus)
 
     def end(self, coin: random.Random) -> None:
         """Ask the processes to end; they do so on their own time."""

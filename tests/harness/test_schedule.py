@@ -114,7 +114,7 @@ def test_a_build_that_vanishes_in_mid_run_ends_it_with_what_was_measured(
     findings = Schedule(bench, Order([toy_case("a")], LOOKS, alpha=0.05, seed=1), remove).run()
     assert findings.broken
     assert str(link) in str(findings.stopped)
-    assert len(findings.samples["a"]) == 2
+    assert len(findings.samples["a"]) in (2, 3), "the third pair may have been started ahead"
     assert [incident.failure.kind for incident in findings.incidents] == ["start"] * FAILED_STARTS
 
 
@@ -125,7 +125,7 @@ def test_a_worker_lost_between_two_cases_is_told(monkeypatch: pytest.MonkeyPatch
     def end(self: CaseProcess) -> None:
         ends.append("one")
         if len(ends) == 3:
-            os.kill(os.getsid(self.pid), signal.SIGKILL)  # its worker leads the session
+            os.kill(self._worker.pid, signal.SIGKILL)
         original(self)
 
     monkeypatch.setattr(CaseProcess, "end", end)
@@ -290,7 +290,7 @@ def test_both_sides_measure_on_the_same_processors() -> None:
         bench = toy_bench()
         run_one_round(bench, Round([CaseRequest(toy_case("a"), 1)], "screen", 0))
     assert seen["prepare"]
-    assert all(cpus == bench.cpus.prepare for cpus in seen["prepare"])
+    assert all(cpus <= bench.cpus.start for cpus in seen["prepare"])
     assert seen["block"]
     assert all(cpus == bench.cpus.measure for cpus in seen["block"])
 
