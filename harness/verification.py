@@ -105,6 +105,8 @@ class Verifier:
         findings.incidents += second.incidents
         findings.rounds = second.rounds
         findings.timed_s += second.timed_s
+        for name, seconds in second.spent_s.items():
+            findings.spent_s[name] = findings.spent_s.get(name, 0.0) + seconds
         findings.wall_s = time.monotonic() - self.began
         if second.broken:
             findings.stopped, findings.broken = second.stopped, True

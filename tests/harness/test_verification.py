@@ -10,6 +10,7 @@ import pytest
 from test_run import request
 from toy_bench import toy_bench, toy_case
 
+import harness.pair
 from comparator import judge, plan_looks
 from harness.run import run_ab
 from harness.schedule import Findings, Order, Progress, Schedule
@@ -17,6 +18,12 @@ from harness.verification import FIRST_SHARE, Verifier, first_order
 from records import Case, Comparison, Report
 
 LOOKS = plan_looks(5)
+
+
+@pytest.fixture(autouse=True)
+def one_fork(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is tested here doesn't hang on how often a pair measures a case, and this is quicker."""
+    monkeypatch.setattr(harness.pair, "MOST_FORKS", 1)
 
 
 def slow(**inputs: Any) -> Case:
@@ -53,6 +60,7 @@ def test_what_holds_twice_is_reported_with_both_measurements() -> None:
     assert told[-1].open_cases == 0
     assert report.run["complete"] is True
     assert report.run["wall_s"] >= told[-1].elapsed_s
+    assert report.run["spent_s"]["timed calls"] == pytest.approx(report.run["timed_s"])
 
 
 def test_what_vanishes_is_not_reported(tmp_path: Path) -> None:
