@@ -26,6 +26,7 @@ def timed_run(options: argparse.Namespace, seed: int, folder: Path) -> tuple[flo
     """Seconds from command to exit, and the report."""
     command = [sys.executable, str(ROOT / "harness.py"), "-b", options.spec, "--seed", str(seed), *options.more]
     command += ["--control", options.build, "--treatment", options.build, "--simple_local_reporter", str(folder)]
+    command += ["--busy_host", "report"]
     began = time.monotonic()
     finished = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
     seconds = time.monotonic() - began
