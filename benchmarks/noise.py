@@ -56,7 +56,7 @@ def main() -> None:
             added = dict(pair.split("=", 1) for pair in setting.split(","))
             result = RoundResult()
             with PairSupply(replace(bench, environment={**environment, **added}), coin) as supply:
-                run_round(supply, Round(requests, "screen", number), coin, result)
+                run_round(supply, Round(requests, number), coin, result)
             for sample in result.samples:
                 ratios[setting][sample.case_id].append(sample.log_ratio)
     for setting in settings:

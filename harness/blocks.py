@@ -65,6 +65,7 @@ class CaseRequest:
     case: Case
     seed: int
     inject: float = 0.0  # share by which the treatment side is slowed
+    stage: Stage = "screen"
 
     def message(self, side: Side) -> dict[str, Any]:
         """The worker's "prepare" request."""
@@ -170,11 +171,11 @@ def summarise(blocks: dict[Side, list[list[float]]], plan: BlockPlan) -> ForkVal
     )
 
 
-def pair_sample(case: Case, stage: Stage, round_number: int, forks: Sequence[ForkValue]) -> PairSample:
+def pair_sample(request: CaseRequest, round_number: int, forks: Sequence[ForkValue]) -> PairSample:
     """One sample of a process pair from its forks: means over the middle half of them."""
     return PairSample(
-        case_id=case.id,
-        stage=stage,
+        case_id=request.case.id,
+        stage=request.stage,
         round=round_number,
         control=math.exp(middle_mean([math.log(one.control) for one in forks])),
         treatment=math.exp(middle_mean([math.log(one.treatment) for one in forks])),

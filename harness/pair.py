@@ -16,7 +16,7 @@ from harness.frequency import current_mhz
 from harness.losses import CaseLostError, CaseRefusedError, WorkerLostError
 from harness.preparation import Preparation
 from harness.supply import Pair, PairSupply
-from records import Failure, PairSample, Stage
+from records import Failure, PairSample
 from records.measurement import SIDES
 
 MOST_FORKS = 6
@@ -52,7 +52,7 @@ class RoundResult:
 
 @dataclass(frozen=True)
 class Round:
-    """One process pair to run: its cases, the stage that they are in, its number in the run, and when to stop.
+    """One process pair to run: its cases, its number in the run, and when to stop.
 
     With ``fork``, each case is measured in children of either side's process, forked after the import: a process of
     its own for the price of a few milliseconds. Without, the round may hold one case only.
@@ -63,7 +63,6 @@ class Round:
     """
 
     requests: Sequence[CaseRequest]
-    stage: Stage
     number: int
     fork: bool = True
     deadline: float = math.inf  # of the monotonic clock: no further case is begun after it
@@ -112,7 +111,7 @@ class _Share:
             if self.has_failed(case.id):
                 continue
             if values := self.values.get(case.id):
-                self.result.samples.append(pair_sample(case, plan.stage, plan.number, values))
+                self.result.samples.append(pair_sample(request, plan.number, values))
             else:
                 self.result.unmeasured.append(request)
 

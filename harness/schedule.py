@@ -12,7 +12,6 @@ from harness.pair import Round, RoundResult, run_round
 from harness.sentinels import Turns, draw_sentinels
 from harness.supply import Bench, PairSupply
 from records import Case, Failure, Incident, PairSample, RunError, Stage
-from records.measurement import STAGES
 
 LOST_FOR_GOOD = 2  # processes that a case may cost before it has failed: once may be someone else's doing
 FAILED_STARTS = 3  # in a row
@@ -74,12 +73,11 @@ class Order:
 
 @dataclass(frozen=True)
 class Batch:
-    """Cases in one stage that one process pair can measure, and the sentinels that go with them (or alone)."""
+    """Cases that one process pair can measure, and the sentinels that go with them (or alone)."""
 
-    cases: Sequence[Case]
-    stage: Stage
+    requests: Sequence[CaseRequest]
     fork: bool
-    sentinels: Sequence[Case] = ()
+    sentinels: Sequence[CaseRequest] = ()
 
 
 @dataclass(frozen=True)
@@ -163,38 +161,38 @@ class Schedule:
     def _next_wave(self) -> list[Batch]:
         """One round for every open case, in as few process pairs as can be."""
         standings = self.standings()
-        batches: list[Batch] = []
-        for stage in STAGES:
-            wanting = [
-                case for case in self._order.cases if standings[case.id].missing and standings[case.id].stage == stage
-            ]
-            forked = [case for case in wanting if self._order.can_fork(case)]
-            if forked:
-                batches.append(Batch(forked, stage, True, self._turns.within(forked, stage)))
-            for case in wanting:
-                if case not in forked:
-                    batches.append(Batch([case], stage, fork=False))
-                    batches += [Batch([], stage, False, [sentinel]) for sentinel in self._turns.alone(stage)]
+        wanting = [
+            self._request(case, standings[case.id].stage) for case in self._order.cases if standings[case.id].missing
+        ]
+        forked = [request for request in wanting if self._order.can_fork(request.case)]
+        batches = [Batch(forked, True, self._watch(self._turns.within(forked)))] if forked else []
+        for request in wanting:
+            if request not in forked:
+                batches.append(Batch([request], fork=False))
+                batches += [Batch([], False, self._watch([case])) for case in self._turns.alone(request.stage)]
         self._coin.shuffle(batches)
         return batches
 
     def _run_batch(self, batch: Batch) -> None:
         """Run a batch, in as many process pairs as lost workers make necessary."""
-        requests = [self._request(case) for case in batch.cases]
-        sentinels = [CaseRequest(case, self._order.seed) for case in batch.sentinels]
+        requests, sentinels = batch.requests, batch.sentinels
         while requests or sentinels:
             self._check_time()
             result = RoundResult()
-            plan = Round(requests, batch.stage, self.findings.rounds, batch.fork, self._deadline(), sentinels)
+            plan = Round(requests, self.findings.rounds, batch.fork, self._deadline(), sentinels)
             try:
                 run_round(self._supply, plan, self._coin, result)
             finally:
                 self._absorb(result, plan)
             requests, sentinels = result.unmeasured if result.lost_worker else [], []
 
-    def _request(self, case: Case) -> CaseRequest:
+    def _request(self, case: Case, stage: Stage) -> CaseRequest:
         inject = self._order.inject if case.id in self._order.injected else 0.0
-        return CaseRequest(case, self._order.seed, inject)
+        return CaseRequest(case, self._order.seed, inject, stage)
+
+    def _watch(self, sentinels: Sequence[Case]) -> list[CaseRequest]:
+        """Sentinels are never slowed."""
+        return [CaseRequest(case, self._order.seed) for case in sentinels]
 
     def _absorb(self, result: RoundResult, plan: Round) -> None:
         findings = self.findings

@@ -4,6 +4,7 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 
+from harness.blocks import CaseRequest
 from records import Case, Stage
 
 EVERY = 10  # one sentinel for so many cases
@@ -23,8 +24,8 @@ def draw_sentinels(cases: Sequence[Case], count: int, seed: int) -> tuple[Case, 
 class Turns:
     """Whose turn it is: shares a run's sentinels out over its rounds.
 
-    A round on the screen has as large a share of the sentinels as it has of the cases, at least one; of the suspects'
-    rounds every second has one. So their cost stays a share of the run's, however long it becomes.
+    A round has as large a share of the sentinels as it has of the cases on the screen, at least one; of the rounds of
+    suspects alone every second has one. So their cost stays a share of the run's, however long it becomes.
     """
 
     def __init__(self, sentinels: Sequence[Case], cases: int) -> None:
@@ -38,13 +39,14 @@ class Turns:
         """A sentinel that can't be measured is measured no more."""
         self._sentinels = [case for case in self._sentinels if case.id != case_id]
 
-    def within(self, cases: Sequence[Case], stage: Stage) -> list[Case]:
-        """The sentinels that a round of ``cases``, each measured in a fork, takes along."""
-        able = [case for case in self._sentinels if case.metric in {one.metric for one in cases}]
-        if stage == "own":
+    def within(self, requests: Sequence[CaseRequest]) -> list[Case]:
+        """The sentinels that a round of these, each measured in a fork, takes along."""
+        able = [case for case in self._sentinels if case.metric in {one.case.metric for one in requests}]
+        screened = sum(request.stage == "screen" for request in requests)
+        if not screened:
             self._own_rounds += 1
             return self._next(able, self._own_rounds % 2)
-        return self._next(able, max(1, round(len(self._sentinels) * len(cases) / self._cases)))
+        return self._next(able, max(1, round(len(self._sentinels) * screened / self._cases)))
 
     def alone(self, stage: Stage) -> list[Case]:
         """The sentinel that is due a round of its own after a case had one; mostly none is."""

@@ -135,6 +135,6 @@ def test_shipped_specs_run_on_both_releases(name: str, mxnet_1_8: Build, mxnet_1
     result = RoundResult()
     coin = random.Random(1)
     with PairSupply(bench, coin) as supply:
-        run_round(supply, Round([CaseRequest(one, 1) for one in cases], "screen", 0), coin, result)
+        run_round(supply, Round([CaseRequest(one, 1) for one in cases], 0), coin, result)
     assert (result.refused, result.lost, result.lost_worker) == ({}, {}, None)
     assert {sample.case_id for sample in result.samples} == {one.id for one in cases}

@@ -261,7 +261,7 @@ def test_every_asymmetry_is_drawn_from_the_seed(monkeypatch: pytest.MonkeyPatch)
     def one_round(seed: int) -> list[Any]:
         log.clear()
         requests = [CaseRequest(toy_case(name), 1) for name in "abcd"]
-        run_one_round(toy_bench(), Round(requests, "screen", 0), seed)
+        run_one_round(toy_bench(), Round(requests, 0), seed)
         return [entry for entry in log if entry[0] != "block"]
 
     logs = {seed: one_round(seed) for seed in range(6)}
@@ -288,7 +288,7 @@ def test_both_sides_measure_on_the_same_processors() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(CaseProcess, "asking", watched)
         bench = toy_bench()
-        run_one_round(bench, Round([CaseRequest(toy_case("a"), 1)], "screen", 0))
+        run_one_round(bench, Round([CaseRequest(toy_case("a"), 1)], 0))
     assert seen["prepare"]
     assert all(cpus <= bench.cpus.start for cpus in seen["prepare"])
     assert seen["block"]
@@ -301,7 +301,7 @@ def affinities(pid: int) -> list[set[int]]:
 
 def test_a_deadline_stops_a_round_between_cases() -> None:
     requests = [CaseRequest(toy_case(name), 1) for name in "abc"]
-    result = run_one_round(toy_bench(), Round(requests, "screen", 0, deadline=0.0))
+    result = run_one_round(toy_bench(), Round(requests, 0, deadline=0.0))
     assert not result.samples
     assert {request.case.id for request in result.unmeasured} == {"a", "b", "c"}
     assert (result.lost, result.lost_worker) == ({}, None)
@@ -309,7 +309,7 @@ def test_a_deadline_stops_a_round_between_cases() -> None:
 
 def test_cases_that_cannot_fork_never_share_a_process() -> None:
     with pytest.raises(ValueError, match="share one process"):
-        Round([CaseRequest(toy_case(name), 1) for name in "ab"], "screen", 0, fork=False)
+        Round([CaseRequest(toy_case(name), 1) for name in "ab"], 0, fork=False)
     cases = [replace(toy_case(name), threshold=0.5) for name in "ab"]
     findings, found = run(*cases, can_fork=lambda case: case.id == "a")
     assert [found[name].verdict for name in "ab"] == ["unchanged"] * 2

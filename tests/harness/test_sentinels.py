@@ -4,6 +4,7 @@ import os
 import random
 import signal
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +18,7 @@ from harness.process import CaseProcess, Worker
 from harness.schedule import Findings, Order, Schedule
 from harness.sentinels import Turns, draw_sentinels, usual_count
 from harness.supply import PairSupply
-from records import Case
+from records import Case, Stage
 
 LOOKS = Looks(screen=(3, 5), own=(4, 6))
 CASES = [toy_case(f"c{number}") for number in range(40)]
@@ -27,6 +28,10 @@ def run(*cases: Case, **order: Any) -> Findings:
     environment = order.pop("environment", {})
     one = Order(cases, LOOKS, alpha=0.05, seed=order.pop("seed", 1), **order)
     return Schedule(toy_bench(**environment), one).run()
+
+
+def asked(cases: Sequence[Case], stage: Stage) -> list[CaseRequest]:
+    return [CaseRequest(case, 1, stage=stage) for case in cases]
 
 
 @pytest.mark.parametrize(("cases", "count"), [(1, 1), (19, 1), (20, 2), (40, 4), (1000, 4)])
@@ -45,14 +50,14 @@ def test_they_are_drawn_from_the_seed() -> None:
 
 def test_on_the_screen_a_round_has_as_large_a_share_of_them_as_of_the_cases() -> None:
     turns = Turns(CASES[:4], 40)
-    assert len(turns.within(CASES, "screen")) == 4
-    assert len(turns.within(CASES[:20], "screen")) == 2
-    assert [len(turns.within(CASES[:3], "screen")) for _ in range(5)] == [1] * 5
+    assert len(turns.within(asked(CASES, "screen"))) == 4
+    assert len(turns.within(asked(CASES[:20], "screen"))) == 2
+    assert [len(turns.within(asked(CASES[:3], "screen"))) for _ in range(5)] == [1] * 5
 
 
-def test_of_the_suspects_rounds_every_second_has_one_and_they_take_turns() -> None:
+def test_of_the_rounds_of_suspects_alone_every_second_has_one_and_they_take_turns() -> None:
     turns = Turns(CASES[:4], 40)
-    taken = [turns.within(CASES[:9], "own") for _ in range(16)]
+    taken = [turns.within(asked(CASES[:9], "own")) for _ in range(16)]
     assert [len(one) for one in taken] == [1, 0] * 8
     assert Counter(case.id for one in taken for case in one) == dict.fromkeys(("c0", "c1", "c2", "c3"), 2)
 
@@ -60,9 +65,9 @@ def test_of_the_suspects_rounds_every_second_has_one_and_they_take_turns() -> No
 def test_what_is_dropped_has_no_more_turns() -> None:
     turns = Turns(CASES[:2], 2)
     turns.drop("c1")
-    assert [case.id for case in turns.within(CASES[:2], "screen")] == ["c0"]
+    assert [case.id for case in turns.within(asked(CASES[:2], "screen"))] == ["c0"]
     turns.drop("c0")
-    assert turns.within(CASES[:2], "screen") == turns.alone("screen") == []
+    assert turns.within(asked(CASES[:2], "screen")) == turns.alone("screen") == []
 
 
 @pytest.mark.parametrize(("sentinels", "cases", "per_hundred"), [(4, 40, 10), (1, 1, 100), (2, 1, 100), (0, 5, 0)])
@@ -130,7 +135,7 @@ def rounds(seed: int, count: int, cases: int, sentinels: int = 1) -> list[RoundR
     with PairSupply(ALONE, coin) as supply:
         for number in range(count):
             results.append(RoundResult())
-            run_round(supply, Round(requests, "screen", number, sentinels=watch), coin, results[-1])
+            run_round(supply, Round(requests, number, sentinels=watch), coin, results[-1])
     return results
 
 
@@ -182,7 +187,7 @@ def test_a_veteran_that_dies_costs_the_round_nothing(monkeypatch: pytest.MonkeyP
             if number == 1:
                 assert supply.veteran is not None
                 os.kill(supply.veteran.pid, signal.SIGKILL)
-            run_round(supply, Round(requests, "screen", number, sentinels=watch), coin, result)
+            run_round(supply, Round(requests, number, sentinels=watch), coin, result)
     assert [len(result.samples) for result in results] == [1, 1, 1]
     assert [result.lost_worker for result in results] == [None, None, None]
     assert results[1].sentinels is not None
@@ -194,4 +199,4 @@ def test_a_veteran_that_dies_costs_the_round_nothing(monkeypatch: pytest.MonkeyP
 def test_without_a_fork_no_sentinel_shares_a_process() -> None:
     request = CaseRequest(toy_case("a"), 1)
     with pytest.raises(ValueError, match="share one process"):
-        Round([request], "screen", 0, fork=False, sentinels=[request])
+        Round([request], 0, fork=False, sentinels=[request])
