@@ -1,9 +1,11 @@
-"""Waiting for something that happens soon, without asserting when."""
+"""What the tests of the harness share: waiting without asserting when, and short rounds."""
 
 import time
 from collections.abc import Callable
 
 import pytest
+
+import harness.pair
 
 
 @pytest.fixture
@@ -19,3 +21,10 @@ def wait_until() -> Callable[[Callable[[], bool]], bool]:
         return False
 
     return wait
+
+
+@pytest.fixture(autouse=True)
+def one_fork(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Few tests hang on how often a pair measures a case, and all others are quicker with once."""
+    if "many_forks" not in request.keywords:
+        monkeypatch.setattr(harness.pair, "MOST_FORKS", 1)

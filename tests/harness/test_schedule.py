@@ -258,10 +258,13 @@ def test_every_asymmetry_is_drawn_from_the_seed(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(Worker, "__init__", logged_start)
     monkeypatch.setattr(CaseProcess, "asking", logged_asking)
 
+    bench = toy_bench()
+    bench = replace(bench, cpus=replace(bench.cpus, start=bench.cpus.measure))  # nothing is started or prepared ahead
+
     def one_round(seed: int) -> list[Any]:
         log.clear()
         requests = [CaseRequest(toy_case(name), 1) for name in "abcd"]
-        run_one_round(toy_bench(), Round(requests, 0), seed)
+        run_one_round(bench, Round(requests, 0), seed)
         return [entry for entry in log if entry[0] != "block"]
 
     logs = {seed: one_round(seed) for seed in range(6)}
@@ -274,6 +277,30 @@ def test_every_asymmetry_is_drawn_from_the_seed(monkeypatch: pytest.MonkeyPatch)
     assert len(orders) > 1
     prepared_first = [entry[1] for entries in logs.values() for entry in entries if entry[0] == "prepare"][::2]
     assert set(prepared_first) == {"control", "treatment"}
+
+
+@pytest.mark.many_forks
+@pytest.mark.parametrize(("cases", "forks"), [(1, 6), (4, 3), (9, 2), (22, 1), (400, 1)])
+def test_the_fewer_cases_a_pair_has_the_more_often_it_measures_each(cases: int, forks: int) -> None:
+    requests = [CaseRequest(toy_case(f"{number}"), 1) for number in range(cases)]
+    assert Round(requests, 0).forks == forks
+    assert Round(requests[:1], 0, fork=False).forks == 1
+
+
+@pytest.mark.many_forks
+def test_a_lone_case_is_measured_in_many_forks_and_gives_one_sample() -> None:
+    pids: set[int] = set()
+    original = CaseProcess.asking
+
+    def watched(self: CaseProcess, request: Any, timeout_s: float) -> Any:
+        pids.add(self.pid)
+        return (yield from original(self, request, timeout_s))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CaseProcess, "asking", watched)
+        (sample,) = run_one_round(toy_bench(), Round([CaseRequest(toy_case("a"), 1)], 0)).samples
+    assert sample.forks == 6
+    assert len(pids) == 2 * 6
 
 
 def test_both_sides_measure_on_the_same_processors() -> None:

@@ -104,7 +104,6 @@ class FakeMonitorWhileVerifying(FakeMonitor):
 
 @pytest.fixture(autouse=True)
 def quiet_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(harness.pair, "MOST_FORKS", 1)  # what is tested here doesn't hang on it, and this is quicker
     monkeypatch.setattr(harness.run, "HostMonitor", FakeMonitor)
     monkeypatch.setattr(harness.verification, "HostMonitor", FakeMonitorWhileVerifying)
 

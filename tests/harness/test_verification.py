@@ -10,7 +10,6 @@ import pytest
 from test_run import request
 from toy_bench import toy_bench, toy_case
 
-import harness.pair
 from comparator import judge, plan_looks
 from harness.run import run_ab
 from harness.schedule import Findings, Order, Progress, Schedule
@@ -18,12 +17,6 @@ from harness.verification import FIRST_SHARE, Verifier, first_order
 from records import Case, Comparison, Report
 
 LOOKS = plan_looks(5)
-
-
-@pytest.fixture(autouse=True)
-def one_fork(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is tested here doesn't hang on how often a pair measures a case, and this is quicker."""
-    monkeypatch.setattr(harness.pair, "MOST_FORKS", 1)
 
 
 def slow(**inputs: Any) -> Case:
