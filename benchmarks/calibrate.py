@@ -192,7 +192,13 @@ def parser() -> Parser:
     made.add_argument("--build", default="mxnet==1.9.1", help="on both sides (default %(default)s)")
     made.add_argument("--spec", default="calibration", help="name of a spec (default %(default)s)")
     made.add_argument("--runs", type=positive, default=10, help="of each row (default %(default)s)")
-    made.add_argument("--plan", type=plan_row, nargs="+", metavar="SHARE:THRESHOLD", help=f"default {' '.join(PLAN)}")
+    made.add_argument(
+        "--plan",
+        type=plan_row,
+        nargs="+",
+        metavar="SHARE:THRESHOLD",
+        help=f"default {' '.join(PLAN)}".replace("%", "%%"),
+    )
     made.add_argument("--folder", type=Path, default=Path("reports/calibration"), help="default %(default)s")
     made.add_argument("--seed", type=seed, default=1, help="of the order and of all runs (default %(default)s)")
     made.add_argument("--table", action="store_true", help="run nothing; the table is of what is there")

@@ -176,3 +176,10 @@ def test_the_figure_is_the_same_bytes_every_time(tmp_path: Path) -> None:
     assert b"<dc:date>" not in first
     draw([dataclasses.replace(row, found=Rate(0, 0)) for row in rows], tmp_path / "plain.svg")
     assert (tmp_path / "plain.svg").read_bytes() != first
+
+
+def test_help_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        calibrate.main(["--help"])
+    assert ended.value.code == 0
+    assert "5%:2%" in capsys.readouterr().out
