@@ -19,7 +19,7 @@ from commands.calibration_text import Outcome, smallest_found, tell
 from commands.config import config_path, default_reports, read_config
 from commands.entry import DONE, INCOMPLETE, log
 from commands.harness import run_harness
-from commands.options import Parser, harness_parser
+from commands.options import Parser, by_metric, harness_parser
 from comparator.calibration import evaluate
 from driver.builds import BuildCache, load_releases, resolve_build
 from frameworks import get_framework
@@ -41,7 +41,13 @@ FEWEST_CASES = 4
 SHARES = (0.05, 0.02, 0.01)  # injected, when no threshold is given
 MULTIPLES = (5.0, 2.5, 1.5)  # of a threshold that is given
 MORE_ROUNDS = (1, 2, 4)  # forecast for this many times --max_rounds
-OURS = ("inject", "screen_reporter", "simple_screen_reporter", "user_identifier")  # not for the user to set here
+OURS = (
+    "inject",
+    "metric",
+    "screen_reporter",
+    "simple_screen_reporter",
+    "user_identifier",
+)  # not for the user to set here
 RESULT_NAME = "calibration.json"
 
 
@@ -100,7 +106,8 @@ def _planned(options: argparse.Namespace, arguments: Sequence[str]) -> Calibrati
             raise UsageError(f"--{name} is set by --calibrate itself: leave it out")
     config = read_config(config_path())
     cases = _cases(options)
-    steps = _steps(options.threshold)
+    threshold = _threshold(options)
+    steps = _steps(threshold)
     budget_s = options.time_budget or DEFAULT_BUDGET_S
     chosen = evenly(cases, round(max(FEWEST_CASES, budget_s / (CASE_S * len(steps)))))
     if len(chosen) < len(cases):
@@ -111,11 +118,21 @@ def _planned(options: argparse.Namespace, arguments: Sequence[str]) -> Calibrati
     seed = secrets.randbits(32) if options.seed is None else options.seed
     watch = Watch(plan_cpus(options.threads))
     build = _build(options, config)
-    fixed = ["-b", options.benchmark_file, *_without_ours(arguments), "--control", build, "--treatment", build]
+    fixed = [
+        "-b",
+        options.benchmark_file,
+        *_without_ours(arguments),
+        "--control",
+        build,
+        "--treatment",
+        build,
+        "--metric",
+        "time",
+    ]
     for case in chosen:
         fixed += ["--operators", exactly(case)]
     ends = time.monotonic() + budget_s
-    return Calibration(fixed, steps, folder, ends, random.Random(seed), watch, options.threshold is not None)
+    return Calibration(fixed, steps, folder, ends, random.Random(seed), watch, threshold is not None)
 
 
 def _base(config: dict[str, str]) -> str:
@@ -138,8 +155,13 @@ def _build(options: argparse.Namespace, config: dict[str, str]) -> str:
     return build
 
 
+def _threshold(options: argparse.Namespace) -> float | None:
+    """That of time, which is all that is calibrated: counts of instructions have next to no noise."""
+    return by_metric(options).get("time")
+
+
 def _cases(options: argparse.Namespace) -> list[str]:
-    cases = expand_cases(load_spec(find_spec(options.benchmark_file)), threshold=options.threshold)
+    cases = expand_cases(load_spec(find_spec(options.benchmark_file)), thresholds=by_metric(options), metrics=["time"])
     if options.operators:
         cases = select_cases(cases, options.operators)
     if len(cases) < 2:
@@ -247,7 +269,7 @@ def _forecasts(calibration: Calibration, options: argparse.Namespace) -> list[Fo
     cost = statistics.median(
         report.run["wall_s"] / max(1, sum(one.rounds for one in report.comparisons)) for report in calibration.reports
     )
-    threshold = options.threshold if calibration.fixed_threshold else None
+    threshold = _threshold(options) if calibration.fixed_threshold else None
     return [
         forecast(cases, times * options.max_rounds, options.alpha, cost, calibration.coin, threshold)
         for times in MORE_ROUNDS

@@ -5,20 +5,22 @@ import contextlib
 import dataclasses
 import secrets
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
 from commands.config import config_path, default_reports, read_config
 from commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience, run_command
-from commands.options import harness_parser
+from commands.options import asked_metrics, by_metric, harness_parser
 from commands.progress import ProgressDisplay
 from driver.builds import BuildCache, load_releases, resolve_build
 from frameworks import Framework, get_framework
 from harness.cpus import plan_cpus
+from harness.instructions import require_counting
 from harness.run import RunRequest, run_ab
 from harness.specs import Spec, expand_cases, find_spec, load_spec, select_cases
-from records import Build, Case, Comparison, Report, RunError, UsageError
+from records import DEFAULT_METRIC, Build, Case, Comparison, Report, RunError, UsageError
 from reporters import Reporter, Told, chosen_reporters, report_all
 from reporters.folder import FolderReporter
 from reporters.local import LocalReporter
@@ -48,13 +50,14 @@ def run_harness(arguments: Sequence[str] | None) -> int:
     spec = load_spec(spec_path)
     framework = _framework(options, spec)
     cases = _cases(options, spec)
-    plan_cpus(options.threads)  # said before builds are made, not after
+    plan_cpus(options.threads)  # these two are said before builds are made, not after
+    require_counting(framework, cases)
     control, treatment = _builds(options, config, framework)
     labels = {
         "platform": options.platform,
         "spec": spec_path.stem,
         "spec_path": str(spec_path),
-        "threshold": options.threshold,
+        "threshold": by_metric(options).get(DEFAULT_METRIC),
         "user_identifier": options.user_identifier,
         "run_type": options.run_type or ("verify" if options.verify else "benchmark"),
         "command": ["harness.py", *(sys.argv[1:] if arguments is None else arguments)],
@@ -108,12 +111,12 @@ def _framework(options: argparse.Namespace, spec: Spec) -> Framework:
 
 
 def _cases(options: argparse.Namespace, spec: Spec) -> list[Case]:
-    cases = expand_cases(spec, threshold=options.threshold)
+    cases = expand_cases(spec, thresholds=by_metric(options), metrics=asked_metrics(options))
     if options.operators:
         cases = select_cases(cases, options.operators)
     if options.timeout is not None:
         cases = [dataclasses.replace(case, timeout_s=options.timeout) for case in cases]
-    if options.inject and len(cases) < 2:
+    if options.inject and max(Counter(case.metric for case in cases).values()) < 2:
         raise UsageError("--inject slows one case of two: give it two cases or more")
     return cases
 

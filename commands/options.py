@@ -4,7 +4,7 @@ import argparse
 import math
 
 from comparator import DEFAULT_MAX_ROUNDS
-from records import UsageError
+from records import METRICS, UsageError
 from reporters import add_reporter_options
 
 DEFAULT_ALPHA = 0.05
@@ -37,12 +37,24 @@ def harness_parser() -> argparse.ArgumentParser:
     what.add_argument("--control", metavar="BUILD", help="a release (PACKAGE==VERSION), an environment or a python")
     what.add_argument("--treatment", metavar="BUILD", help="likewise: the build that is suspected")
     what.add_argument("--operators", metavar="PATTERN", action="append", help="only cases whose id matches; repeatable")
+    what.add_argument(
+        "--metric",
+        type=metrics,
+        action="append",
+        metavar="METRICS",
+        help="time, instructions (under valgrind), or both: time,instructions; whatever the spec says; repeatable",
+    )
     what.add_argument("--framework", metavar="NAME", help="must be the spec's own; for checking")
     what.add_argument("-p", "--platform", default="host", metavar="NAME", help="kept with the report (default: host)")
     what.add_argument("--exec_dir", metavar="DIR", help="the build cache (default: in the user's cache folder)")
     how = parser.add_argument_group("how it is decided")
     how.add_argument(
-        "--threshold", type=share, metavar="SHARE", help="smallest change that matters, where the spec has none (2%%)"
+        "--threshold",
+        type=threshold,
+        action="append",
+        metavar="SHARE",
+        help="smallest change that matters, where the spec has none (time: 2%%, instructions: 0.5%%); for one metric "
+        "alone METRIC=SHARE; repeatable",
     )
     how.add_argument(
         "--alpha",
@@ -110,6 +122,38 @@ def share(text: str) -> float:
     if not 0 <= value < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a share from 0 up and below 1: write 2% or 0.02")
     return value
+
+
+def threshold(text: str) -> dict[str, float]:
+    """``2%`` -> the share for every metric; ``instructions=0.5%`` -> for one."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        return dict.fromkeys(METRICS, share(text))
+    if name not in METRICS:
+        raise argparse.ArgumentTypeError(f"{text!r} names no metric: write one of {', '.join(METRICS)} before the =")
+    try:
+        return {name: share(value)}
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(f"{text!r}: {error}") from None
+
+
+def metrics(text: str) -> list[str]:
+    """``time,instructions`` -> the names, each once."""
+    names = list(dict.fromkeys(text.split(",")))
+    for name in names:
+        if name not in METRICS:
+            raise argparse.ArgumentTypeError(f"{text!r} holds {name!r}: use one or more of {', '.join(METRICS)}")
+    return names
+
+
+def by_metric(options: argparse.Namespace) -> dict[str, float]:
+    """The thresholds that were given, metric -> share; of two for one metric, the later one."""
+    return {metric: value for one in options.threshold or [] for metric, value in one.items()}
+
+
+def asked_metrics(options: argparse.Namespace) -> list[str]:
+    """The metrics that were asked for, each once."""
+    return list(dict.fromkeys(name for one in options.metric or [] for name in one))
 
 
 def probability(text: str) -> float:

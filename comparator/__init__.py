@@ -10,6 +10,7 @@ from comparator.confirmation import FLAGGED, confirm
 from comparator.holding import hold_back
 from comparator.looks import DEFAULT_MAX_ROUNDS, Looks, plan_looks
 from comparator.moderation import Prior
+from comparator.readings import read_together
 from comparator.sentinels import SENTINEL_ALPHA, SentinelCheck, check_sentinels
 from comparator.standing import Standing, standing
 from comparator.verdicts import judge
@@ -28,5 +29,6 @@ __all__ = [
     "hold_back",
     "judge",
     "plan_looks",
+    "read_together",
     "standing",
 ]

@@ -16,8 +16,8 @@ from records import METRICS, Case, Failure, PairSample, Stage, Verdict
 class Assessment:
     """A case within its run: its own course, the run's correction and the verdict so far.
 
-    ``ready`` is False until every case of the run has failed or come to its first look on the screen: before,
-    the prior may still change, so that no verdict is final.
+    ``ready`` is False until every case of the run's and of the same metric has failed or come to its first look on the
+    screen: before, the prior may still change, so that no verdict is final.
     """
 
     case: Case
@@ -50,13 +50,16 @@ def assess(
     values = {case.id: split(samples.get(case.id, ())) for case in cases}
     if priors is None:
         priors = _priors(cases, values, looks)
-    ready = all(case.id in failures or _screened(values[case.id], looks) for case in cases)
-    courses = [follow(case, values[case.id], priors[case.metric], looks, alpha, closing) for case in cases]
+    waiting = {case.metric for case in cases if case.id not in failures and not _screened(case, values, looks)}
+    courses = [
+        follow(case, values[case.id], priors[case.metric], looks.of_metric(case.metric), alpha, closing)
+        for case in cases
+    ]
     q_values = benjamini_hochberg(
         [1.0 if case.id in failures else course.p_value for case, course in zip(cases, courses, strict=True)]
     )
     return [
-        Assessment(case, course, q, _verdict(case, course, q, case.id in failures, alpha), ready)
+        Assessment(case, course, q, _verdict(case, course, q, case.id in failures, alpha), case.metric not in waiting)
         for case, course, q in zip(cases, courses, q_values, strict=True)
     ]
 
@@ -75,20 +78,20 @@ def _priors(cases: Sequence[Case], values: Mapping[str, Mapping[Stage, Values]],
 
     Later samples leave it as it is, and a case that fails after that look stays in it.
     """
-    first = looks.screen[0]
     priors = {}
     for metric in {case.metric for case in cases}:
+        first = looks.of_metric(metric).screen[0]
         locations = [
             trimmed_location(values[case.id]["screen"].log_ratios[:first])
             for case in cases
-            if case.metric == metric and _screened(values[case.id], looks)
+            if case.metric == metric and _screened(case, values, looks)
         ]
         priors[metric] = fit_prior(locations) if locations else NO_PRIOR
     return priors
 
 
-def _screened(values: Mapping[Stage, Values], looks: Looks) -> bool:
-    return len(values["screen"]) >= looks.screen[0]
+def _screened(case: Case, values: Mapping[str, Mapping[Stage, Values]], looks: Looks) -> bool:
+    return len(values[case.id]["screen"]) >= looks.of_metric(case.metric).screen[0]
 
 
 def _verdict(case: Case, course: Course, q_value: float, failed: bool, alpha: float) -> Verdict:

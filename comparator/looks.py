@@ -1,8 +1,8 @@
 """When a case may be looked at, fixed before there are data, and what the looking costs."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from records import Stage
@@ -10,6 +10,9 @@ from records import Stage
 DEFAULT_MAX_ROUNDS = 30
 GROWTH = 1.6
 FIRST_LOOK = 5
+# Counts hardly vary from process to process, and a process that counts costs much: few are looked at.
+FIRST_LOOK_AT_COUNTS = 3
+MAX_ROUNDS_OF_COUNTS = 5
 
 
 @dataclass(frozen=True)
@@ -20,7 +23,7 @@ class Looks:
     which only large changes need, and most on the last, where the small ones are found.  A case is a suspect when
     its two-sided p value against "no change at all" is below ``suspect_level`` at a look on the screen; no error
     rate hangs on that level, for suspects are decided on fresh samples: a higher one finds little more and spends
-    processes on many cases that have not changed.
+    processes on many cases that have not changed.  ``by_metric`` has the schedules of metrics with one of their own.
 
     Raises:
         ValueError: a schedule that is empty, does not increase, or has a look at fewer than 2 samples.
@@ -29,11 +32,16 @@ class Looks:
     screen: tuple[int, ...]
     own: tuple[int, ...]
     suspect_level: float = 0.01
+    by_metric: Mapping[str, "Looks"] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for counts in (self.screen, self.own):
             if not counts or counts[0] < 2 or any(b <= a for a, b in pairwise(counts)):
                 raise ValueError(f"looks must increase from 2 samples or more, not {counts}")
+
+    def of_metric(self, metric: str) -> "Looks":
+        """The schedule of the cases that are measured by ``metric``."""
+        return self.by_metric.get(metric, self)
 
     def of(self, stage: Stage) -> tuple[int, ...]:
         """The schedule of a stage."""
@@ -72,14 +80,16 @@ def plan_looks(max_rounds: int = DEFAULT_MAX_ROUNDS) -> Looks:
     """The schedule for at most ``max_rounds`` samples of a case in each stage: both end there.
 
     Each look comes at about 1.6 times the samples of the one before: closer ones cost more error than
-    they save rounds.
+    they save rounds.  Instruction counts are looked at after 3 and 5 samples, or fewer if ``max_rounds`` is below.
 
     Raises:
         ValueError: fewer than 2 rounds, from which nothing could be decided.
     """
     if max_rounds < 2:
         raise ValueError(f"a verdict needs at least 2 rounds, not {max_rounds}")
-    return Looks(_geometric(FIRST_LOOK, max_rounds), _geometric(FIRST_LOOK, max_rounds))
+    counts = _geometric(FIRST_LOOK_AT_COUNTS, min(max_rounds, MAX_ROUNDS_OF_COUNTS))
+    times = _geometric(FIRST_LOOK, max_rounds)
+    return Looks(times, times, by_metric={"instructions": Looks(counts, counts)})
 
 
 def _geometric(first: int, last: int) -> tuple[int, ...]:

@@ -39,14 +39,16 @@ def standing(
     """The standing of each case, by id, after any number of rounds.
 
     Every look takes exactly the first n_k samples of its stage, in the order given, so that asking more or less
-    often changes nothing.  Until every case has failed or reached the first look on the screen, nothing is settled
-    and nobody a suspect, failed cases apart.
+    often changes nothing.  Until every case of a metric has failed or reached the first look on the screen, none of
+    them is settled or a suspect, failed cases apart.
 
     Raises:
         ValueError: as ``assess``.
     """
     assessments = assess(cases, samples, failures, looks, alpha, closing=False, priors=priors)
-    return {assessment.case.id: _standing(assessment, looks) for assessment in assessments}
+    return {
+        assessment.case.id: _standing(assessment, looks.of_metric(assessment.case.metric)) for assessment in assessments
+    }
 
 
 def _standing(assessment: Assessment, looks: Looks) -> Standing:

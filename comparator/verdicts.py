@@ -35,8 +35,9 @@ def judge(
     for assessment in assessments:
         case = assessment.case
         bare = _bare(assessment, samples.get(case.id, ()), failures.get(case.id), case.id in injected)
-        bare = replace(bare, note=explain(assessment, looks, len(cases)))
-        comparisons.append(bare if bare.failure else _with_figures(bare, assessment, looks, alpha / len(cases)))
+        own_looks = looks.of_metric(case.metric)
+        bare = replace(bare, note=explain(assessment, own_looks, len(cases)))
+        comparisons.append(bare if bare.failure else _with_figures(bare, assessment, own_looks, alpha / len(cases)))
     return comparisons
 
 

@@ -14,6 +14,9 @@ class Framework(ABC):
     import_name: str  # what the build's interpreter imports; it must have __version__
     namespaces: Mapping[str, Sequence[str]]  # where operators live: modules, and those directly within them
     not_operators: Sequence[str]  # functions in those namespaces that read or write files instead of computing
+    # Functions whose instructions are counted, those that they call included, as callgrind's --toggle-collect takes
+    # them.  None of them may run within another, or within itself.  None: instructions can't be counted.
+    counted_functions: Sequence[str] = ()
 
     @property
     @abstractmethod
@@ -27,6 +30,10 @@ class Framework(ABC):
     @abstractmethod
     def can_fork(self, threads: int, context: str) -> bool:
         """Whether an operator behaves in a child forked after the import as in the importing process itself."""
+
+    def counting_environment(self) -> Mapping[str, str]:
+        """What counting needs beyond ``environment(1)``: all work done by the thread that calls."""
+        return {}
 
     @property
     def specifications(self) -> Path:

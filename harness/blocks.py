@@ -67,20 +67,23 @@ class CaseRequest:
     inject: float = 0.0  # share by which the treatment side is slowed
     stage: Stage = "screen"
 
-    def message(self, side: Side) -> dict[str, Any]:
-        """The worker's "prepare" request."""
+    def description(self) -> dict[str, Any]:
+        """What the adaptor needs to know of the case."""
         case = self.case
-        description = {
-            "id": case.id,
+        return {
+            "id": case.time_id,  # inputs are drawn from it: alike for every metric
             "operator": case.operator,
             "direction": case.direction,
             "inputs": case.inputs,
             "dtype": case.dtype,
             "context": case.context,
         }
+
+    def message(self, side: Side) -> dict[str, Any]:
+        """The worker's "prepare" request."""
         # Both sides calibrate the injected work, so that both have made the same calls; only one is slowed by it.
         slow = side == "treatment"
-        return {"op": "prepare", "case": description, "seed": self.seed, "inject": self.inject, "slow": slow}
+        return {"op": "prepare", "case": self.description(), "seed": self.seed, "inject": self.inject, "slow": slow}
 
 
 def settle(
@@ -132,9 +135,9 @@ def measure_blocks(
     return blocks
 
 
-def time_left(case: Case, deadline: float) -> float:
-    """Seconds that one request of the case may take: its own timeout, or less when the run ends before."""
-    return max(0.001, min(case.timeout_s, deadline - time.monotonic()))
+def time_left(case: Case, deadline: float, slowdown: float = 1) -> float:
+    """Seconds that one request may take: ``slowdown`` times the case's timeout, or less when the run ends before."""
+    return max(0.001, min(slowdown * case.timeout_s, deadline - time.monotonic()))
 
 
 def lower_decile(values: Sequence[float]) -> float:

@@ -79,11 +79,11 @@ class Preparation:
             except (CaseRefusedError, CaseLostError) as error:
                 errors[side] = error
         if errors:
-            raise _together(errors)
+            raise together(errors)
         return call_ns
 
 
-def _together(errors: dict[Side, CaseRefusedError | CaseLostError]) -> CaseRefusedError | CaseLostError:
+def together(errors: dict[Side, CaseRefusedError | CaseLostError]) -> CaseRefusedError | CaseLostError:
     """One error for what went wrong on one side, or on both; a loss is worse than a refusal."""
     worst = next((error for error in errors.values() if isinstance(error, CaseLostError)), next(iter(errors.values())))
     if len(errors) < len(SIDES):

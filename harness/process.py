@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +30,20 @@ SLOTS = 2  # one case is measured while another is prepared
 class Worker:
     """A worker process of one side. Use as a context manager: leaving it ends the process."""
 
-    def __init__(self, side: Side, build: Build, adaptor: Path, environment: Mapping[str, str], cpus: frozenset[int]):
+    def __init__(
+        self,
+        side: Side,
+        build: Build,
+        adaptor: Path,
+        environment: Mapping[str, str],
+        cpus: frozenset[int],
+        script: Path = WORKER,
+        prefix: Sequence[str] = (),
+    ):
         """Start it, without waiting for it to be ready.
 
-        ``environment`` is the whole environment that it gets; ``cpus`` those that it may use.
+        ``environment`` is the whole environment that it gets; ``cpus`` those that it may use; ``prefix`` a command,
+        and its options, to run the interpreter under.
 
         Raises:
             WorkerLostError: it could not even be started.
@@ -44,9 +54,10 @@ class Worker:
             try:
                 self._channel = _opened(ours, ends)
                 self._slots = [_opened(ours, ends) for _ in range(SLOTS)]
-                self._start(build, adaptor, environment)
+                self._start([*prefix, build.interpreter, str(script)], build, adaptor, environment)
             except OSError as error:
-                reason = f"could not be started ({error.strerror or error}): {build.interpreter}"
+                program = prefix[0] if prefix else build.interpreter
+                reason = f"could not be started ({error.strerror or error}): {program}"
                 raise WorkerLostError(Failure(side, "start", reason)) from None
             self._ours = ours.pop_all()
         self._closed = False
@@ -54,12 +65,12 @@ class Worker:
         self._cases: list[CaseProcess | None] = [None] * SLOTS
         self.pin(cpus)
 
-    def _start(self, build: Build, adaptor: Path, environment: Mapping[str, str]) -> None:
+    def _start(self, command: Sequence[str], build: Build, adaptor: Path, environment: Mapping[str, str]) -> None:
         channels = [self._channel, *self._slots]
         texts = [",".join(map(str, channel.passed)) for channel in channels]
         options = ["--control", texts[0], *(word for text in texts[1:] for word in ("--slot", text))]
         self._process = subprocess.Popen(
-            [build.interpreter, str(WORKER), "--adaptor", str(adaptor), *options],
+            [*command, "--adaptor", str(adaptor), *options],
             stdin=subprocess.DEVNULL,
             stdout=self._channel.passed[2],
             stderr=subprocess.STDOUT,

@@ -8,17 +8,18 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from comparator import SentinelCheck, check_sentinels, fit_priors, hold_back, plan_looks
+from comparator import SentinelCheck, check_sentinels, fit_priors, hold_back, plan_looks, read_together
 from frameworks import Framework, worker_environment
 from harness.cpus import CpuPlan, plan_cpus, this_thread_on
 from harness.host import HostMonitor, host_fingerprint
+from harness.instructions import plan_counting, threads_of
 from harness.judging import judged
 from harness.schedule import Findings, Order, Progress, Schedule
 from harness.sentinels import usual_count
 from harness.supply import Bench
 from harness.trust import Frequency, distrust, sentinel_reasons
 from harness.verification import Verifier, first_order
-from records import Build, Case, Report, RunError
+from records import DEFAULT_METRIC, Build, Case, Report, RunError
 from records.measurement import Side
 
 
@@ -61,7 +62,9 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     cpus = plan_cpus(request.threads)
     environment = {**worker_environment(), **request.framework.environment(request.threads)}
     builds: dict[Side, Build] = {"control": request.control, "treatment": request.treatment}
-    bench = Bench(builds, request.framework.adaptor, environment, cpus)
+    counts = any(case.metric == "instructions" for case in request.cases)
+    counting = plan_counting(request.framework) if counts else None
+    bench = Bench(builds, request.framework.adaptor, environment, cpus, counting)
     order = _order(request)
     monitor = HostMonitor(allowed=cpus.measure | cpus.control)
     monitor.begin()
@@ -85,6 +88,7 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     trust = _trust(request, order, findings, noise, cpus)
     if request.hold and not trust["trusted"]:
         comparisons = hold_back(comparisons)
+    comparisons = read_together(comparisons)
     run = {
         "id": f"{started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}",
         "started": started.isoformat(timespec="seconds"),
@@ -101,6 +105,7 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
         "sentinels": order.sentinels,
         "looks": dataclasses.asdict(order.looks),
         "environment": environment,
+        "counting": dataclasses.asdict(counting) if counting else None,
         "cpus": {"measure": sorted(cpus.measure), "start": sorted(cpus.start)},
         **_summary(findings),
         "trust": trust,
@@ -109,6 +114,7 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
 
 
 def _order(request: RunRequest) -> Order:
+    timed = [case.metric == DEFAULT_METRIC for case in request.cases]
     return Order(
         request.cases,
         plan_looks(request.max_rounds),
@@ -116,8 +122,8 @@ def _order(request: RunRequest) -> Order:
         request.seed,
         request.time_budget,
         request.inject,
-        can_fork=lambda case: request.framework.can_fork(request.threads, case.context),
-        sentinels=usual_count(len(request.cases)) if request.sentinels is None else request.sentinels,
+        can_fork=lambda case: request.framework.can_fork(threads_of(case, request.threads), case.context),
+        sentinels=usual_count(sum(timed)) if request.sentinels is None else request.sentinels,
     )
 
 
@@ -128,11 +134,13 @@ def _trust(
     spare = max(0, len(cpus.measure | cpus.control) - request.threads - 1)  # one for controller and starting workers
     frequency = Frequency.of(findings.mhz)
     checks = _checks(order, findings)
+    timed = any(case.metric == DEFAULT_METRIC for case in request.cases)  # nothing disturbs counts
     reasons = [
         *distrust(noise["during"], spare, frequency),
         *(f"{reason}, while verifying" for reason in distrust(noise["verifying"], spare, None)),
         *sentinel_reasons(checks),
     ]
+    reasons = reasons if timed else []
     return {
         "trusted": not reasons,
         "hold": request.hold,

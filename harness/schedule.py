@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 
 from comparator import Looks, Prior, Standing, standing
 from harness.blocks import CaseRequest
+from harness.instructions import run_counting_round
 from harness.pair import Round, RoundResult, run_round
 from harness.sentinels import Turns, draw_sentinels
 from harness.supply import Bench, PairSupply
-from records import Case, Failure, Incident, PairSample, RunError, Stage
+from records import DEFAULT_METRIC, METRICS, Case, Failure, Incident, PairSample, RunError, Stage
 
 LOST_FOR_GOOD = 2  # processes that a case may cost before it has failed: once may be someone else's doing
 FAILED_STARTS = 3  # in a row
+ROUNDS = {"time": run_round, "instructions": run_counting_round}  # metric -> what a process pair does for it
 
 
 @dataclass(frozen=True)
@@ -55,13 +57,17 @@ class Order:
     def injected(self) -> frozenset[str]:
         """The ids of the cases that are slowed on purpose: of the first two one, of the next two one, and so on.
 
-        Which one is drawn from the seed: forward and backward cases often take turns in a spec.
+        Which one is drawn from the seed: forward and backward cases often take turns in a spec.  Each metric's cases
+        are drawn alike, so that cases which differ in the metric alone are slowed together.
         """
         if self.earlier is not None:
             return self.earlier.injected
-        coin = random.Random(f"inject {self.seed}")
-        pairs = zip(self.cases[::2], self.cases[1::2], strict=False)
-        return frozenset(coin.choice(pair).id for pair in pairs) if self.inject else frozenset()
+        chosen: set[str] = set()
+        for metric in METRICS if self.inject else ():
+            coin = random.Random(f"inject {self.seed}")
+            cases = [case for case in self.cases if case.metric == metric]
+            chosen |= {coin.choice(pair).id for pair in zip(cases[::2], cases[1::2], strict=False)}
+        return frozenset(chosen)
 
     @property
     def sentinel_cases(self) -> tuple[Case, ...]:
@@ -73,11 +79,16 @@ class Order:
 
 @dataclass(frozen=True)
 class Batch:
-    """Cases that one process pair can measure, and the sentinels that go with them (or alone)."""
+    """Cases of one metric that one process pair can measure, and the sentinels that go with them (or alone)."""
 
     requests: Sequence[CaseRequest]
     fork: bool
     sentinels: Sequence[CaseRequest] = ()
+
+    @property
+    def metric(self) -> str:
+        """What is measured."""
+        return self.requests[0].case.metric if self.requests else DEFAULT_METRIC
 
 
 @dataclass(frozen=True)
@@ -131,8 +142,8 @@ class Schedule:
         self._began = time.monotonic()
         self._lost: Counter[str] = Counter()  # processes that each case has cost
         self._failed_starts = 0
-        self._start_s = 0.0  # what starting a pair took lately
-        self._case_s = 0.0  # what a case took lately, its share of the pair's start included
+        self._start_s = dict.fromkeys(METRICS, 0.0)  # what starting a pair took lately
+        self._case_s = dict.fromkeys(METRICS, 0.0)  # what a case took lately, its share of the pair's start included
 
     def run(self) -> Findings:
         """Run to the end, and whatever ends it early (an interrupt, workers that won't start): all that was measured
@@ -140,9 +151,9 @@ class Schedule:
         try:
             with self._supply:
                 while batches := self._next_wave():
-                    for batch in batches:
-                        self._run_batch(batch)
-                        self._tell()
+                    fits = [self._run_in_time(batch) for batch in batches]
+                    if not any(fits):
+                        raise _OutOfTime
         except _OutOfTime:
             self.findings.stopped = f"the time budget of {self._order.time_budget:g} s was spent"
         except (KeyboardInterrupt, RunError) as error:
@@ -164,26 +175,39 @@ class Schedule:
         wanting = [
             self._request(case, standings[case.id].stage) for case in self._order.cases if standings[case.id].missing
         ]
-        forked = [request for request in wanting if self._order.can_fork(request.case)]
-        batches = [Batch(forked, True, self._watch(self._turns.within(forked)))] if forked else []
-        for request in wanting:
-            if request not in forked:
-                batches.append(Batch([request], fork=False))
-                batches += [Batch([], False, self._watch([case])) for case in self._turns.alone(request.stage)]
+        batches: list[Batch] = []
+        for metric in METRICS:
+            of_metric = [request for request in wanting if request.case.metric == metric]
+            forked = [request for request in of_metric if self._order.can_fork(request.case)]
+            if forked:
+                batches.append(Batch(forked, True, self._watch(self._turns.within(forked))))
+            for request in of_metric:
+                if request not in forked:
+                    batches.append(Batch([request], fork=False))
+                    batches += [Batch([], False, self._watch([case])) for case in self._turns.alone(request.stage)]
         self._coin.shuffle(batches)
         return batches
+
+    def _run_in_time(self, batch: Batch) -> bool:
+        """Run a batch and say so, unless there is no time for it: there may still be some for another metric's."""
+        try:
+            self._run_batch(batch)
+        except _OutOfTime:
+            return False
+        self._tell()
+        return True
 
     def _run_batch(self, batch: Batch) -> None:
         """Run a batch, in as many process pairs as lost workers make necessary."""
         requests, sentinels = batch.requests, batch.sentinels
         while requests or sentinels:
-            self._check_time()
+            self._check_time(batch.metric)
             result = RoundResult()
             plan = Round(requests, self.findings.rounds, batch.fork, self._deadline(), sentinels)
             try:
-                run_round(self._supply, plan, self._coin, result)
+                ROUNDS[batch.metric](self._supply, plan, self._coin, result)
             finally:
-                self._absorb(result, plan)
+                self._absorb(result, plan, batch.metric)
             requests, sentinels = result.unmeasured if result.lost_worker else [], []
 
     def _request(self, case: Case, stage: Stage) -> CaseRequest:
@@ -194,7 +218,7 @@ class Schedule:
         """Sentinels are never slowed."""
         return [CaseRequest(case, self._order.seed) for case in sentinels]
 
-    def _absorb(self, result: RoundResult, plan: Round) -> None:
+    def _absorb(self, result: RoundResult, plan: Round, metric: str) -> None:
         findings = self.findings
         findings.rounds += 1
         findings.timed_s += result.timed_s
@@ -208,8 +232,8 @@ class Schedule:
         told = [*result.lost.values(), *self._absorb_sentinels(result.sentinels, plan.number)]
         findings.mhz += result.mhz
         if result.samples:
-            self._start_s = result.start_s
-            self._case_s = result.wall_s / len(result.samples)
+            self._start_s[metric] = result.start_s
+            self._case_s[metric] = result.wall_s / len(result.samples)
         if result.lost_worker and result.lost_worker not in told:
             findings.incidents.append(Incident(plan.number, None, result.lost_worker, "a fresh pair was started"))
         started = result.lost_worker is None or len(result.unmeasured) < len(plan.requests)
@@ -254,17 +278,18 @@ class Schedule:
         budget = self._order.time_budget
         return float("inf") if budget is None else self._began + budget
 
-    def _check_time(self) -> None:
+    def _check_time(self, metric: str) -> None:
         """No pair is started that would come too late to measure anything; the first one is started in any case."""
-        if self.findings.rounds and time.monotonic() + self._start_s + self._case_s >= self._deadline():
+        needed_s = self._start_s[metric] + self._case_s[metric]
+        if self.findings.rounds and time.monotonic() + needed_s >= self._deadline():
             raise _OutOfTime
 
     def _tell(self) -> None:
-        standings = self.standings().values()
-        left_s = sum(one.missing for one in standings) * self._case_s
+        standings = self.standings()
+        left_s = sum(standings[case.id].missing * self._case_s[case.metric] for case in self._order.cases)
         if self._order.time_budget is not None:
             left_s = min(left_s, max(0.0, self._order.time_budget - self._elapsed()))
-        open_cases = sum(not one.settled for one in standings)
+        open_cases = sum(not one.settled for one in standings.values())
         cases, again = len(self._order.cases), self._order.earlier is not None
         self._on_progress(Progress(self.findings.rounds, open_cases, cases, self._elapsed(), left_s, again))
 

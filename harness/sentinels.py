@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from harness.blocks import CaseRequest
-from records import Case, Stage
+from records import DEFAULT_METRIC, Case, Stage
 
 EVERY = 10  # one sentinel for so many cases
 MOST = 4  # more would be no better a witness: they share the machine and the moment
@@ -17,8 +17,12 @@ def usual_count(cases: int) -> int:
 
 
 def draw_sentinels(cases: Sequence[Case], count: int, seed: int) -> tuple[Case, ...]:
-    """``count`` of the cases (all, if there are fewer), drawn from the seed: a fixed set, so that each gets samples."""
-    return tuple(random.Random(f"sentinels {seed}").sample(list(cases), min(count, len(cases))))
+    """``count`` of the cases (all, if there are fewer), drawn from the seed: a fixed set, so that each gets samples.
+
+    Only cases measured by time: counts of instructions don't mind what the host does.
+    """
+    timed = [case for case in cases if case.metric == DEFAULT_METRIC]
+    return tuple(random.Random(f"sentinels {seed}").sample(timed, min(count, len(timed))))
 
 
 class Turns:

@@ -1,7 +1,7 @@
 """Process pairs, started ahead: while one pair measures, the next imports the framework on another processor."""
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,15 @@ Pair = dict[Side, Worker]
 
 
 @dataclass(frozen=True)
+class Counting:
+    """How instructions are counted: valgrind's path, the functions to count in, and the whole environment."""
+
+    valgrind: str
+    functions: Sequence[str]
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class Bench:
     """What stays the same for every process pair of a run."""
 
@@ -25,6 +34,7 @@ class Bench:
     adaptor: Path
     environment: Mapping[str, str]
     cpus: CpuPlan
+    counting: Counting | None = None  # None: no instructions are counted in this run
 
 
 class PairStart:

@@ -4,12 +4,13 @@
 """
 
 from records.build import Build
-from records.case import METRICS, Case, Direction, Metric
+from records.case import DEFAULT_METRIC, METRICS, Case, Direction, Metric, case_id_for
 from records.errors import OpduelError, RunError, UsageError
 from records.measurement import Failure, Incident, PairSample, Stage
 from records.report import SCHEMA_VERSION, Comparison, Report, Verdict, Verification
 
 __all__ = [
+    "DEFAULT_METRIC",
     "METRICS",
     "SCHEMA_VERSION",
     "Build",
@@ -27,4 +28,5 @@ __all__ = [
     "UsageError",
     "Verdict",
     "Verification",
+    "case_id_for",
 ]

@@ -9,14 +9,24 @@ Direction = Literal["forward", "backward", "both"]
 
 @dataclass(frozen=True)
 class Metric:
-    """What a number means: its unit and which way is better."""
+    """What a number means: its unit, which way is better, and the share from which on a change matters by default."""
 
     name: str
     unit: str
     lower_is_better: bool
+    threshold: float = 0.02
 
 
-METRICS: Mapping[str, Metric] = {"time": Metric("time", "ns", lower_is_better=True)}
+DEFAULT_METRIC = "time"
+METRICS: Mapping[str, Metric] = {
+    "time": Metric("time", "ns", lower_is_better=True),
+    "instructions": Metric("instructions", "instructions", lower_is_better=True, threshold=0.005),
+}
+
+
+def case_id_for(metric: str, time_id: str) -> str:
+    """The id of the case that measures by ``metric`` what the case ``time_id`` measures by time."""
+    return time_id if metric == DEFAULT_METRIC else f"{time_id}/{metric}"
 
 
 @dataclass(frozen=True)
@@ -35,4 +45,9 @@ class Case:
     context: str
     threshold: float
     timeout_s: float
-    metric: str = "time"
+    metric: str = DEFAULT_METRIC
+
+    @property
+    def time_id(self) -> str:
+        """The id of the case that measures the same by time: this one's own if it does."""
+        return self.id if self.metric == DEFAULT_METRIC else self.id.removesuffix(f"/{self.metric}")

@@ -4,13 +4,17 @@ import math
 
 ABSENT = "-"
 _TIMES = ((1.0, "ns"), (1e3, "us"), (1e6, "ms"))
+_COUNTS = ((1e3, ""), (1e6, "k "), (1e9, "M "), (float("inf"), "G "))  # up to a size below the first, its prefix
 _SIZES = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 def human_value(value: float | None, unit: str) -> str:
-    """``value`` to three digits; nanoseconds in ns, us, ms or s, any other unit as it is."""
+    """``value`` to three digits; nanoseconds in ns, us, ms or s, instructions in k, M or G, any other unit as it is."""
     if value is None or not math.isfinite(value):
         return ABSENT
+    if unit == "instructions":
+        size, prefix = next((size, prefix) for size, prefix in _COUNTS if abs(value) < 0.9995 * size)
+        return f"{_three_digits(value / min(size / 1e3, 1e9))} {prefix}instr"
     if unit != "ns":
         return f"{value:.3g} {unit}"
     for scale, name in _TIMES:

@@ -2,25 +2,26 @@
 
 import fnmatch
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from harness.specs.model import CaseSettings, Inputs, Settings, Spec, Test
 from harness.specs.values import Tensor
-from records import Case, Direction, UsageError
+from records import DEFAULT_METRIC, METRICS, Case, Direction, UsageError, case_id_for
 
 DEFAULT_DTYPE = "float32"
 DEFAULT_CONTEXT = "cpu"
-DEFAULT_METRIC = "time"
-DEFAULT_THRESHOLD = 0.02
 DEFAULT_TIMEOUT_S = 60.0
 MAX_NAME = 200  # with placeholders filled in: file systems end at 255
 
 
-def expand_cases(spec: Spec, *, threshold: float | None = None) -> list[Case]:
-    """All cases of a spec, in the file's order.
+def expand_cases(
+    spec: Spec, *, thresholds: Mapping[str, float] | None = None, metrics: Sequence[str] = ()
+) -> list[Case]:
+    """All cases of a spec, in the file's order; those that differ in nothing but the metric stand together.
 
-    ``threshold`` (a share) is the command line's: it holds where the spec doesn't say one.
+    ``thresholds`` (metric -> share) are the command line's: they hold where the spec doesn't say one.  ``metrics``, if
+    there are any, are measured of every case in place of what the spec says.
 
     Raises:
         UsageError: two cases have one id, or an identifier asks for a shape where there is none.
@@ -31,7 +32,7 @@ def expand_cases(spec: Spec, *, threshold: float | None = None) -> list[Case]:
         several = isinstance(test.inputs, list)
         for index, inputs in enumerate(test.inputs if isinstance(test.inputs, list) else [test.inputs]):
             origin = f"tests[{number}].inputs" + (f"[{index}]" if several else "")
-            for case in _cases_of(spec.defaults, test, inputs, index, origin, threshold):
+            for case in _cases_of(spec.defaults, test, inputs, index, origin, thresholds or {}, metrics):
                 if case.id in cases:
                     raise _not_unique(case.id, origins[case.id], origin)
                 cases[case.id] = case
@@ -56,15 +57,20 @@ def select_cases(cases: Sequence[Case], patterns: Sequence[str]) -> list[Case]:
 
 
 def _cases_of(
-    defaults: Settings, test: Test, inputs: Inputs, index: int, origin: str, threshold: float | None
+    defaults: Settings,
+    test: Test,
+    inputs: Inputs,
+    index: int,
+    origin: str,
+    thresholds: Mapping[str, float],
+    asked: Sequence[str],
 ) -> Iterator[Case]:
-    """The cases of one input: one for each direction."""
+    """The cases of one input: one for each direction and metric."""
     own = inputs.case or CaseSettings()
     levels = (own, test, defaults)
     dtype = _nearest(levels, "dtype") or DEFAULT_DTYPE
     context = _nearest(levels, "context") or DEFAULT_CONTEXT
-    metric = _nearest(levels, "metric") or DEFAULT_METRIC
-    fallback = DEFAULT_THRESHOLD if threshold is None else threshold
+    metrics = asked or _nearest(levels, "metric") or [DEFAULT_METRIC]
     share, timeout = _nearest(levels, "threshold"), _nearest(levels, "timeout")
     template = own.identifier or test.identifier or test.operator.rpartition(".")[2].lower().lstrip("_") + "_{ID}"
     for direction in _directions(levels):
@@ -77,20 +83,21 @@ def _cases_of(
         }
         if "{SHAPE}" in template:
             fields["SHAPE"] = _first_shape(inputs, origin)
-        case_id = _case_id(template, fields, metric)
-        if len(case_id.partition("/")[0]) > MAX_NAME:
+        time_id = _case_id(template, fields)
+        if len(time_id.partition("/")[0]) > MAX_NAME:
             raise UsageError(f"{origin} gets a name of more than {MAX_NAME} characters: use a shorter identifier")
-        yield Case(
-            id=case_id,
-            operator=test.operator,
-            direction=direction,
-            inputs=_plain(inputs),
-            dtype=dtype,
-            context=context,
-            threshold=fallback if share is None else share,
-            timeout_s=DEFAULT_TIMEOUT_S if timeout is None else timeout,
-            metric=metric,
-        )
+        for metric in metrics:
+            yield Case(
+                id=case_id_for(metric, time_id),
+                operator=test.operator,
+                direction=direction,
+                inputs=_plain(inputs),
+                dtype=dtype,
+                context=context,
+                threshold=thresholds.get(metric, METRICS[metric].threshold) if share is None else share,
+                timeout_s=DEFAULT_TIMEOUT_S if timeout is None else timeout,
+                metric=metric,
+            )
 
 
 def _nearest(levels: Sequence[Settings], field: str) -> Any:
@@ -107,15 +114,13 @@ def _directions(levels: Sequence[Settings]) -> tuple[Direction, ...]:
     return ("forward",)
 
 
-def _case_id(template: str, fields: dict[str, str], metric: str) -> str:
-    """``identifier[/dtype][/context][/metric]/direction``: what is usual, or in the identifier, is left out."""
+def _case_id(template: str, fields: dict[str, str]) -> str:
+    """``identifier[/dtype][/context]/direction``: what is usual, or in the identifier, is left out."""
     parts = [re.sub(r"\{([A-Z]+)\}", lambda found: fields[found[1]], template)]
     if fields["DTYPE"] != DEFAULT_DTYPE and "{DTYPE}" not in template:
         parts.append(fields["DTYPE"])
     if fields["CONTEXT"] != DEFAULT_CONTEXT and "{CONTEXT}" not in template:
         parts.append(fields["CONTEXT"])
-    if metric != DEFAULT_METRIC:
-        parts.append(metric)
     return "/".join([*parts, fields["DIRECTION"]])
 
 

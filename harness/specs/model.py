@@ -3,7 +3,16 @@
 import re
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag, WithJsonSchema, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    WithJsonSchema,
+    model_validator,
+)
 
 from frameworks import framework_names, get_framework
 from harness.specs.fields import (
@@ -32,10 +41,15 @@ def _known_framework(name: str) -> str:
     return name
 
 
-def _known_metric(name: str) -> str:
-    if name not in METRICS:
-        raise ValueError(f"is {show(name)}: use one of {', '.join(METRICS)}")
-    return name
+def _metrics(value: Any) -> Any:
+    """One metric, or a list of several, each once."""
+    names = value if isinstance(value, list) else [value]
+    for name in names:
+        if not isinstance(name, str) or name not in METRICS:
+            raise ValueError(f"is {show(name)}: use one of {', '.join(METRICS)}, or a list of several")
+    if not names or len(set(names)) < len(names):
+        raise ValueError(f"is {show(value)}: name each metric once")
+    return names
 
 
 def _unique(directions: list[str]) -> list[str]:
@@ -47,7 +61,14 @@ def _unique(directions: list[str]) -> list[str]:
 Framework = Annotated[
     str, AfterValidator(_known_framework), WithJsonSchema({"type": "string", "enum": framework_names()})
 ]
-MetricName = Annotated[str, AfterValidator(_known_metric), WithJsonSchema({"type": "string", "enum": list(METRICS)})]
+_METRIC_SCHEMA = {"type": "string", "enum": list(METRICS)}
+MetricNames = Annotated[
+    list[str],
+    BeforeValidator(_metrics),
+    WithJsonSchema(
+        {"anyOf": [_METRIC_SCHEMA, {"type": "array", "items": _METRIC_SCHEMA, "minItems": 1, "uniqueItems": True}]}
+    ),
+]
 Directions = Annotated[
     list[Direction], Field(min_length=1, json_schema_extra={"uniqueItems": True}), AfterValidator(_unique)
 ]
@@ -60,7 +81,9 @@ class Settings(StrictModel):
 
     dtype: Dtype | None = Field(default=None, description="Of tensors that say none. Default: float32.")
     context: Context | None = Field(default=None, description="Where to run. Default: cpu.")
-    metric: MetricName | None = Field(default=None, description="What to measure. Default: time.")
+    metric: MetricNames | None = Field(
+        default=None, description="What to measure, one or a list: time, instructions. Default: time."
+    )
     run_backward: bool | None = Field(
         default=None, description="true: two cases, forward and backward. Default: false, forward only."
     )

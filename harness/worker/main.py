@@ -181,12 +181,12 @@ class Channel:
             left = left[os.write(self.write_fd, left) :]
 
 
-def serve_case(adaptor, channel):
+def serve_case(adaptor, channel, make_session):
     """Answer what is asked of one case, until it ends."""
     for stream in (1, 2):
         os.dup2(channel.output_fd, stream)
     channel.send({"pid": os.getpid()})
-    session = Session(adaptor)
+    session = make_session(adaptor)
     while True:
         requests = channel.receive()
         if requests is None:
@@ -205,8 +205,9 @@ def serve_case(adaptor, channel):
 class Children:
     """The forked children by slot, and the bell that rings when one of them has ended."""
 
-    def __init__(self, slots):
+    def __init__(self, slots, make_session):
         self.slots = slots
+        self.make_session = make_session
         self.slot_of = {}
         self.bell, rope = os.pipe()
         for end in (self.bell, rope):
@@ -222,7 +223,7 @@ class Children:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             die_with_parent()
-            serve_case(adaptor, self.slots[slot])
+            serve_case(adaptor, self.slots[slot], self.make_session)
             os._exit(0)
         self.slot_of[pid] = slot
 
@@ -241,9 +242,9 @@ class Children:
                 self.slots[slot].send({"ended": code})
 
 
-def serve(adaptor, channel, slots):
+def serve(adaptor, channel, slots, make_session):
     """Begin cases and tell how they ended, until the controller closes its end."""
-    children = Children(slots)
+    children = Children(slots, make_session)
     channel.send({"ready": adaptor.versions()})
     while True:
         ready = select.select([channel.read_fd, children.bell], [], [])[0]
@@ -259,7 +260,7 @@ def serve(adaptor, channel, slots):
                 children.begin(request["slot"], adaptor)
             else:
                 slot = slots[request["slot"]]
-                serve_case(adaptor, slot)
+                serve_case(adaptor, slot, make_session)
                 slot.send({"ended": 0})
 
 
@@ -268,7 +269,7 @@ def descriptors(text):
     return Channel(*map(int, text.split(",")))
 
 
-def main():
+def main(make_session=Session):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--adaptor", required=True)
     parser.add_argument("--control", type=descriptors, required=True)
@@ -281,7 +282,7 @@ def main():
     if hasattr(gc, "freeze"):
         gc.freeze()  # what the import left is no garbage: later collections skip it
     gc.disable()
-    serve(adaptor, options.control, options.slot)
+    serve(adaptor, options.control, options.slot, make_session)
     os._exit(0)  # frameworks may hang or crash in their exit handlers; all is said
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from command_line import HARNESS, Outcome, run_process
 
-from commands.options import harness_parser
+from commands.options import asked_metrics, by_metric, harness_parser
 from records import UsageError
 
 Run = Callable[..., Outcome]
@@ -23,13 +23,11 @@ def parsed(option: str, text: str) -> Any:
 @pytest.mark.parametrize(
     ("option", "text", "value"),
     [
-        ("--threshold", "2%", 0.02),
-        ("--threshold", "2 %", 0.02),
-        ("--threshold", "0.02", 0.02),
-        ("--threshold", "0.5%", 0.005),
-        ("--threshold", "5e-3", 0.005),
-        ("--threshold", "0", 0.0),
-        ("--threshold", "99.9%", 0.999),
+        ("--inject", "2%", 0.02),
+        ("--inject", "2 %", 0.02),
+        ("--inject", "0.5%", 0.005),
+        ("--inject", "5e-3", 0.005),
+        ("--inject", "99.9%", 0.999),
         ("--inject", "10%", 0.1),
         ("--inject", "0.05", 0.05),
         ("--inject", "0", 0.0),
@@ -50,6 +48,28 @@ def test_good_values(option: str, text: str, value: float | str) -> None:
     assert type(found) is type(value)
 
 
+def test_thresholds_are_for_every_metric_or_for_one() -> None:
+    def thresholds(*texts: str) -> dict[str, float]:
+        parsed = harness_parser().parse_args(["-b", "x", *(f"--threshold={text}" for text in texts)])
+        return by_metric(parsed)
+
+    assert thresholds() == {}
+    assert thresholds("2 %") == {"time": 0.02, "instructions": 0.02}
+    assert thresholds("instructions=1%") == {"instructions": 0.01}
+    assert thresholds("0.05", "instructions=0.5%") == {"time": 0.05, "instructions": 0.005}
+    assert thresholds("instructions=0.5%", "5%") == {"time": 0.05, "instructions": 0.05}
+
+
+def test_metrics_come_once_each_in_the_order_given() -> None:
+    def metrics(*texts: str) -> list[str]:
+        return asked_metrics(harness_parser().parse_args(["-b", "x", *(f"--metric={text}" for text in texts)]))
+
+    assert metrics() == []
+    assert metrics("instructions") == ["instructions"]
+    assert metrics("instructions,time,instructions") == ["instructions", "time"]
+    assert metrics("time", "instructions,time") == ["time", "instructions"]
+
+
 @pytest.mark.parametrize(
     ("option", "text"),
     [
@@ -58,6 +78,8 @@ def test_good_values(option: str, text: str, value: float | str) -> None:
             for text in ("2", "1", "100%", "200%", "-1", "-1%", "nan", "nan%", "inf", "", "%", "x")
         ),
         *(("--threshold", text) for text in ("2%%", "%2", "2%x", "0,02")),
+        *(("--threshold", text) for text in ("mood=2%", "time=2", "instructions=", "=2%")),
+        *(("--metric", text) for text in ("memory", "", "time,", "time;instructions", "Time")),
         *(("--inject", text) for text in ("1", "5", "-0.1", "nan", "")),
         *(("--alpha", text) for text in ("0", "1", "-0.1", "1.5", "nan", "5%", "")),
         *(("--seed", text) for text in ("-1", "4294967296", "1.5", "x", "")),
@@ -160,5 +182,5 @@ def test_threads_are_checked_before_builds_are_made(run: Run, home: Path) -> Non
 
 def test_shares_are_never_out_of_range() -> None:
     for text in ("1e-400", "1e-5%", "0.9999999"):
-        assert 0 <= parsed("--threshold", text) < 1
-        assert math.isfinite(parsed("--threshold", text))
+        assert 0 <= parsed("--inject", text) < 1
+        assert math.isfinite(parsed("--inject", text))

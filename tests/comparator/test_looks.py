@@ -13,7 +13,15 @@ from comparator.looks import p_over_looks
     [(2, (2,)), (5, (5,)), (6, (6,)), (8, (5, 8)), (15, (5, 9, 15)), (30, (5, 8, 12, 19, 30))],
 )
 def test_plans(max_rounds: int, looks: tuple[int, ...]) -> None:
-    assert plan_looks(max_rounds) == Looks(looks, looks)
+    plan = plan_looks(max_rounds)
+    assert (plan.screen, plan.own) == (looks, looks)
+    assert plan.of_metric("time") is plan
+
+
+@pytest.mark.parametrize(("max_rounds", "looks"), [(2, (2,)), (3, (3,)), (4, (3, 4)), (5, (3, 5)), (30, (3, 5))])
+def test_counts_are_looked_at_sooner_and_less_often(max_rounds: int, looks: tuple[int, ...]) -> None:
+    plan = plan_looks(max_rounds).of_metric("instructions")
+    assert (plan.screen, plan.own) == (looks, looks)
 
 
 @given(st.integers(2, 2000))

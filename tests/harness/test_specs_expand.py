@@ -19,10 +19,11 @@ from harness.specs.values import Init
 from records import Case, UsageError
 
 
-def cases_of(*tests: dict[str, Any], threshold: float | None = None, **defaults: Any) -> list[Case]:
-    return expand_cases(
-        validate({"framework": "mxnet", "defaults": defaults, "tests": list(tests)}), threshold=threshold
-    )
+def cases_of(
+    *tests: dict[str, Any], thresholds: dict[str, float] | None = None, metrics: tuple[str, ...] = (), **defaults: Any
+) -> list[Case]:
+    spec = validate({"framework": "mxnet", "defaults": defaults, "tests": list(tests)})
+    return expand_cases(spec, thresholds=thresholds, metrics=metrics)
 
 
 def ids_of(*tests: dict[str, Any], **defaults: Any) -> list[str]:
@@ -97,10 +98,30 @@ def test_directions_are_settled_at_the_nearest_level_that_says_either() -> None:
 
 def test_the_command_lines_threshold_holds_where_the_spec_says_none() -> None:
     said = {**EXP, "identifier": "said", "threshold": "5%"}
-    assert [case.threshold for case in cases_of(EXP, said, threshold=0.1)] == [0.1, 0.05]
-    assert [case.threshold for case in cases_of(EXP, said, threshold=0.0)] == [0.0, 0.05]
+    assert [case.threshold for case in cases_of(EXP, said, thresholds={"time": 0.1})] == [0.1, 0.05]
+    assert [case.threshold for case in cases_of(EXP, said, thresholds={"time": 0.0})] == [0.0, 0.05]
     assert [case.threshold for case in cases_of(EXP, said)] == [0.02, 0.05]
-    assert [case.threshold for case in cases_of(EXP, threshold=0.1)] == [0.1]
+    assert [case.threshold for case in cases_of(EXP, thresholds={"time": 0.1})] == [0.1]
+
+
+def test_a_case_for_each_metric() -> None:
+    both = {"metric": ["time", "instructions"], "run_backward": True}
+    want = ["exp_0/forward", "exp_0/forward/instructions", "exp_0/backward", "exp_0/backward/instructions"]
+    assert ids_of({**EXP, **both}) == want
+    assert ids_of(EXP, **both) == want
+    assert ids_of({**EXP, **both, "metric": "time"}) == want[::2]
+    cases = cases_of({**EXP, **both})
+    assert [case.threshold for case in cases] == [0.02, 0.005] * 2
+    assert [case.time_id for case in cases] == [want[0], want[0], want[2], want[2]]
+    limits = {"instructions": 0.01}
+    assert [case.threshold for case in cases_of({**EXP, **both}, thresholds=limits)] == [0.02, 0.01] * 2
+    assert [case.threshold for case in cases_of({**EXP, **both, "threshold": 0.03})] == [0.03] * 4
+
+
+def test_the_command_lines_metrics_hold_whatever_the_spec_says() -> None:
+    said = {**EXP, "metric": ["time", "instructions"]}
+    assert [case.id for case in cases_of(said, metrics=("instructions",))] == ["exp_0/forward/instructions"]
+    assert [case.metric for case in cases_of(EXP, metrics=("instructions", "time"))] == ["instructions", "time"]
 
 
 @pytest.mark.parametrize(("text", "share"), [("2%", 0.02), ("0%", 0.0), ("0.5%", 0.005), ("99.9%", 0.999), (0, 0.0)])
@@ -182,7 +203,7 @@ levels = st.builds(
         optional={
             "dtype": st.sampled_from(DTYPES),
             "context": st.from_regex(re.compile(CONTEXT_PATTERN.removesuffix("$") + r"\Z", re.ASCII)),
-            "metric": st.just("time"),
+            "metric": st.sampled_from(["time", "instructions", ["instructions"], ["time", "instructions"]]),
             "threshold": thresholds,
             "timeout": st.floats(0.001, 86400) | st.integers(1, 86400),
         },
@@ -249,7 +270,7 @@ def test_json_and_yaml_give_the_same_cases(tmp_path_factory: pytest.TempPathFact
     assert len(found[0]) >= len(flat)
     assert all(case.inputs in written for case in found[0])
     for case in found[0]:
-        assert re.fullmatch(r"[A-Za-z0-9_.+=,@-]+(/[a-z0-9]+)*/(forward|backward|both)", case.id)
+        assert re.fullmatch(r"[A-Za-z0-9_.+=,@-]+(/[a-z0-9]+)*/(forward|backward|both)(/instructions)?", case.id)
         assert 0 <= case.threshold < 1
         assert case.timeout_s > 0
 

@@ -8,10 +8,11 @@ import jsonschema
 import pytest
 
 from harness.specs import expand_cases, find_spec, list_specs, load_spec
-from harness.specs.expand import DEFAULT_THRESHOLD, DEFAULT_TIMEOUT_S
+from harness.specs.expand import DEFAULT_TIMEOUT_S
 from harness.specs.fields import DTYPES, PLACEHOLDERS
 from harness.specs.model import Settings, Spec, Test
 from harness.specs.schema import SCHEMA_FILE
+from records import METRICS
 
 DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "specs.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```(json|yaml)\n(.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL)
@@ -49,7 +50,7 @@ def test_calibration() -> None:
     assert len(cases) == 40
     assert len({case.operator for case in cases}) >= 25
     assert {case.direction for case in cases} == {"forward", "backward"}
-    assert {case.threshold for case in cases} == {DEFAULT_THRESHOLD}  # calibration runs set their own
+    assert {case.threshold for case in cases} == {METRICS["time"].threshold}  # calibration runs set their own
 
 
 @pytest.mark.parametrize(("kind", "text"), EXAMPLES)
@@ -73,5 +74,6 @@ def test_the_documentation_names_everything_there_is() -> None:
         assert f"`{{{name}}}`" in DOCUMENT
     for dtype in DTYPES:
         assert f"`{dtype}`" in DOCUMENT
-    assert f"else {DEFAULT_THRESHOLD:.0%}".replace("%", " %") in DOCUMENT
+    defaults = ", ".join(f"{100 * metric.threshold:.3g} % of {name}" for name, metric in METRICS.items())
+    assert f"the command line's, else {defaults}" in DOCUMENT
     assert f"`{DEFAULT_TIMEOUT_S:.0f}`" in DOCUMENT

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+import zlib
 
 LEFT_BEHIND = []
 
@@ -65,6 +66,9 @@ def make_call(case, seed):
             time.sleep(0.002)
 
         return refuse_later
+    if name == "checksum":
+        data = bytes(int(inputs["bytes"] * (inputs.get("slower", 1) if side == "treatment" else 1)))
+        return lambda: zlib.crc32(data)
     turns = inputs.get("turns", 2000)
     if side == "treatment" and os.path.exists(inputs.get("slower_while", __file__)):
         turns = int(turns * inputs.get("slower", 1))

@@ -1,0 +1,281 @@
+"""One round of instruction counting: a fresh process pair under valgrind's callgrind, both sides at once.
+
+Counts don't mind what else the machine does, so that the sides need not take turns; docs/instructions.md has the rest.
+"""
+
+import math
+import platform
+import random
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
+
+from frameworks import Framework, worker_environment
+from harness.blocks import CaseRequest, Processes, time_left
+from harness.channel import Steps, complete
+from harness.losses import CaseLostError, CaseRefusedError, WorkerLostError
+from harness.pair import Round, RoundResult
+from harness.preparation import together
+from harness.process import WORKER, Worker
+from harness.supply import PADDING_BYTES, Bench, Counting, Pair, PairSupply
+from records import Case, Failure, PairSample, UsageError
+from records.measurement import SIDES, Side
+
+T = TypeVar("T")
+
+SCRIPT = WORKER.with_name("counting.py")
+MACHINES = ("x86_64", "AMD64")
+START_TIMEOUT_S = 900.0  # an import takes some ten times as long as without valgrind
+SLOWDOWN = 20  # a request may take this many times what it may take without valgrind
+CASE_INSTRUCTIONS = 20_000_000  # large calls are counted fewer times, to stay near this many a side ...
+FEWEST_CALLS, MOST_CALLS = 2, 50  # ... within these bounds
+# glibc's malloc then keeps what is freed in lists of one size each, where finding a block takes the same number of
+# instructions whatever was freed before: without it counts of one build differ by up to 0.3 % (docs/instructions.md).
+ALLOCATOR = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=65535"}
+NOTHING = "executes nothing in the functions that are counted"
+DISCARD = 0.5  # calls before those that are counted, as a share of them: pools and caches settle
+
+
+@dataclass(frozen=True)
+class CountPlan:
+    """How many calls of a case are counted on each side, and how many come before. ``scale`` is the number of calls
+    by which the count is divided: fewer than ``calls`` on a side that an injection makes to do more."""
+
+    discard: int
+    calls: dict[Side, int]
+    scale: int
+
+
+def require_counting(framework: Framework, cases: Sequence[Case]) -> None:
+    """See that the instructions of those ``cases`` that ask for it can be counted on this machine.
+
+    Raises:
+        UsageError: they can't; the text says why and the mend.
+    """
+    counted = [case for case in cases if case.metric == "instructions"]
+    if not counted:
+        return
+    if not framework.counted_functions:
+        raise UsageError(
+            f"--metric instructions: {framework.name} doesn't say which functions to count in; leave it out"
+        )
+    if shutil.which("valgrind") is None:
+        raise UsageError(
+            "--metric instructions needs valgrind, which is not on the PATH: install it (Debian, Ubuntu: "
+            "apt install valgrind; Fedora: dnf install valgrind), or measure time alone"
+        )
+    if platform.machine() not in MACHINES:
+        raise UsageError(
+            f"--metric instructions works on x86-64 alone, not on {platform.machine()}: measure time alone"
+        )
+    for case in counted:
+        if not framework.can_fork(1, case.context):
+            raise UsageError(
+                f"{case.id}: the instructions of {case.context} can't be counted: choose others with --operators, or "
+                "measure time alone"
+            )
+
+
+def threads_of(case: Case, threads: int) -> int:
+    """Compute threads of a worker that measures ``case`` in a run of ``threads``: counting is done with one."""
+    return 1 if case.metric == "instructions" else threads
+
+
+def plan_counting(framework: Framework) -> Counting:
+    """How a run counts; ``require_counting`` has found valgrind."""
+    of_framework = {**framework.environment(1), **framework.counting_environment()}
+    environment = {**worker_environment(), **ALLOCATOR, **of_framework}
+    return Counting(shutil.which("valgrind") or "valgrind", tuple(framework.counted_functions), environment)
+
+
+def callgrind(counting: Counting, paths: Path) -> list[str]:
+    """The command that runs an interpreter so that ``counting.functions`` are counted in, once a worker says so.
+
+    ``paths`` is the beginning of the paths of what callgrind writes; the process's id and a number follow.
+    """
+    return [
+        counting.valgrind,
+        "--tool=callgrind",
+        "--quiet",
+        "--vgdb=no",
+        "--instr-atstart=no",
+        "--collect-atstart=no",
+        *(f"--toggle-collect={function}" for function in counting.functions),
+        f"--callgrind-out-file={paths}.%p",
+    ]
+
+
+def run_counting_round(supply: PairSupply, plan: Round, coin: random.Random, result: RoundResult) -> None:
+    """Count the round's cases, in random order, in one fresh process pair, and fill ``result`` as it goes.
+
+    The pair is none of ``supply``'s, and the round has no sentinels.
+    Never raises for what a worker does; when it is interrupted, what was counted is in ``result``.
+
+    Raises:
+        ValueError: the bench doesn't say how to count.
+    """
+    bench = supply.bench
+    if bench.counting is None:
+        raise ValueError("this bench counts no instructions")
+    began = time.monotonic()
+    result.unmeasured = coin.sample(list(plan.requests), len(plan.requests))
+    with ExitStack() as stack:
+        paths = Path(stack.enter_context(TemporaryDirectory(prefix="opduel-counts-")))
+        try:
+            pair = _start_pair(bench, bench.counting, paths, stack, coin)
+            result.start_s = time.monotonic() - began
+            while result.unmeasured and time.monotonic() < plan.deadline:
+                _count_case(pair, result.unmeasured.pop(0), plan, result)
+        except WorkerLostError as error:
+            if not _out_of_time(error, plan):
+                result.lost_worker = error.failure
+    result.wall_s = time.monotonic() - began
+
+
+def _start_pair(bench: Bench, counting: Counting, folder: Path, stack: ExitStack, coin: random.Random) -> Pair:
+    """Start both sides, each with a random environment size, on all processors; wait until both are ready.
+
+    Raises:
+        WorkerLostError: a side didn't start.
+    """
+    pair: Pair = {}
+    for side in coin.sample(SIDES, 2):
+        paths = folder / side[0]  # of one length: what a process's heap looks like depends on it
+        environment = {
+            **counting.environment,
+            "OPDUEL_COUNTS": str(paths),
+            "OPDUEL_PADDING": "x" * coin.randrange(PADDING_BYTES),
+        }
+        worker = Worker(
+            side,
+            bench.builds[side],
+            bench.adaptor,
+            environment,
+            bench.cpus.start,
+            script=SCRIPT,
+            prefix=callgrind(counting, paths),
+        )
+        pair[side] = stack.enter_context(worker)
+    _at_once({side: pair[side].readying(START_TIMEOUT_S) for side in SIDES})
+    return pair
+
+
+def _at_once(steps: Mapping[Side, Steps[T]]) -> dict[Side, T]:
+    """What both sides' steps return; while one is waited for, the other's worker works.
+
+    Raises:
+        CaseRefusedError, CaseLostError: with the side, or "both".
+        WorkerLostError: a worker was lost.
+    """
+    found: dict[Side, T] = {}
+    errors: dict[Side, CaseRefusedError | CaseLostError] = {}
+    for side in SIDES:  # their first step sends the request
+        try:
+            next(steps[side])
+        except StopIteration as end:
+            found[side] = end.value
+        except (CaseRefusedError, CaseLostError) as error:
+            errors[side] = error
+    for side in [side for side in SIDES if side not in found and side not in errors]:
+        try:
+            found[side] = complete(steps[side])
+        except (CaseRefusedError, CaseLostError) as error:
+            errors[side] = error
+    if errors:
+        raise together(errors)
+    return found
+
+
+def _count_case(pair: Pair, request: CaseRequest, plan: Round, result: RoundResult) -> None:
+    """Count one case and note what came of it.
+
+    Raises:
+        WorkerLostError: a worker was lost, and with it the pair.
+    """
+    case = request.case
+    processes: Processes = {}
+    try:
+        for side in SIDES:
+            processes[side] = complete(pair[side].beginning(fork=True))
+        first = _ask_both(processes, dict.fromkeys(SIDES, _preparation(request)), case, plan)
+        counts = plan_counts(first, request.inject)
+        messages = {side: {"op": "count", "discard": counts.discard, "calls": counts.calls[side]} for side in SIDES}
+        totals = _ask_both(processes, messages, case, plan)
+    except CaseRefusedError as error:
+        result.refused[case.id] = error.failure
+    except (CaseLostError, WorkerLostError) as error:
+        if _out_of_time(error, plan):
+            result.unmeasured.append(request)
+        else:
+            result.lost[case.id] = error.failure
+        if isinstance(error, WorkerLostError):
+            raise
+    else:
+        result.samples.append(_sample(totals, counts, request, plan))
+    for process in processes.values():
+        process.end()
+
+
+def _out_of_time(error: CaseLostError | WorkerLostError, plan: Round) -> bool:
+    """Whether it was the run's time that was up, and not the case's."""
+    return error.failure.kind == "timeout" and time.monotonic() >= plan.deadline
+
+
+def _preparation(request: CaseRequest) -> dict[str, Any]:
+    """The worker's "prepare" request."""
+    return {"op": "prepare", "case": request.description(), "seed": request.seed}
+
+
+def _ask_both(
+    processes: Processes, messages: Mapping[Side, Mapping[str, Any]], case: Case, plan: Round
+) -> dict[Side, int]:
+    """Both sides' counts, all above 0.
+
+    Raises:
+        CaseRefusedError, CaseLostError: with the side, or "both".
+        WorkerLostError: a worker was lost.
+    """
+    timeout_s = time_left(case, plan.deadline, SLOWDOWN)
+    answers = _at_once({side: processes[side].asking(messages[side], timeout_s) for side in SIDES})
+    counts = {side: int(answers[side]["count"]) for side in SIDES}
+    nothing = {side: CaseRefusedError(Failure(side, "error", NOTHING)) for side in SIDES if counts[side] == 0}
+    if nothing:
+        raise together(dict(nothing))
+    return counts
+
+
+def plan_counts(first: Mapping[Side, int], inject: float) -> CountPlan:
+    """How often to call, from both sides' instructions of one call: the same number of times.
+
+    ``inject`` (a share) is injected as calls: of so many that the share of them is a call or more, or nearly a whole
+    number of calls, the treatment makes that share more.
+    """
+    calls = max(FEWEST_CALLS, min(MOST_CALLS, math.ceil(CASE_INSTRUCTIONS / max(first.values()))))
+    if inject:
+        calls = next(n for n in range(max(calls, math.ceil(0.5 / inject)), 1 << 30) if _divides(n, inject))
+    extra = round(inject * calls)
+    return CountPlan(math.ceil(DISCARD * calls), {"control": calls, "treatment": calls + extra}, calls)
+
+
+def _divides(calls: int, share: float) -> bool:
+    """Whether ``share`` of so many calls is a whole number of them, to 1 %."""
+    return abs(round(share * calls) - share * calls) <= 0.01 * share * calls
+
+
+def _sample(totals: Mapping[Side, int], counts: CountPlan, request: CaseRequest, plan: Round) -> PairSample:
+    control, treatment = (totals[side] / counts.scale for side in SIDES)
+    return PairSample(
+        case_id=request.case.id,
+        stage=request.stage,
+        round=plan.number,
+        control=control,
+        treatment=treatment,
+        log_ratio=math.log(treatment / control),
+        blocks=1,
+        calls=counts.scale,
+    )

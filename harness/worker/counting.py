@@ -1,0 +1,138 @@
+"""The worker that counts instructions: runs inside a build's interpreter, under valgrind's callgrind.
+
+Standard library and Python 3.6 syntax only, as main.py, whose protocol it speaks.  callgrind was told which functions
+to count in; it starts with its instrumentation off, so that importing the framework takes seconds and not a minute,
+and is switched on here, in the child that a case has to itself.  What was counted since the last time is in the file
+that callgrind writes when it is asked to.
+
+Requests and answers in place of main.py's "prepare" and "block":
+    {"op": "prepare", "case": {...}, "seed": int}         -> {"count": instructions of one call}
+    {"op": "count", "discard": int, "calls": int}         -> {"count": instructions of all these calls}
+"""
+
+import contextlib
+import ctypes
+import gc
+import importlib.util
+import mmap
+import os
+import platform
+import sys
+
+M_MMAP_THRESHOLD = -3  # malloc.h
+LARGEST_IN_LISTS = 1032  # bytes: the largest block that glibc's per-thread lists take, on 64 bits
+
+FIRST_CALLS = 3  # lazy set-up, before the first count
+PREFIX = "OPDUEL_COUNTS"  # environment variable: the beginning of the paths that callgrind writes to
+
+# valgrind.h: "is this process running on valgrind?"; callgrind.h: 'C' and 'T' in the upper bytes, then a number.
+RUNNING_ON_VALGRIND = 0x1001
+CALLGRIND = ord("C") << 24 | ord("T") << 16
+DUMP_STATS = CALLGRIND + 0
+START_INSTRUMENTATION = CALLGRIND + 4
+
+# A client request (valgrind.h, __SPECIAL_INSTRUCTION_PREAMBLE, amd64) as a function of its argument block and of the
+# value to return without valgrind: mov rax,rdi; mov rdx,rsi; rol rdi,3; rol rdi,13; rol rdi,61; rol rdi,51;
+# xchg rbx,rbx; mov rax,rdx; ret.  On a real processor the rotations add up to nothing.
+MACHINES = ("x86_64", "AMD64")
+REQUEST_CODE = bytes.fromhex("4889f8 4889f2 48c1c703 48c1c70d 48c1c73d 48c1c733 4887db 4889d0 c3".replace(" ", ""))
+
+
+class Valgrind:
+    """Talks to the valgrind that this process runs on.
+
+    Raises RuntimeError when there is none.
+    """
+
+    def __init__(self):
+        if platform.machine() not in MACHINES:
+            raise RuntimeError("instructions are counted on x86-64 alone, not on " + platform.machine())
+        self.code = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+        self.code.write(REQUEST_CODE)
+        address = ctypes.addressof(ctypes.c_char.from_buffer(self.code))
+        self.function = ctypes.CFUNCTYPE(ctypes.c_ulonglong, ctypes.c_void_p, ctypes.c_ulonglong)(address)
+        if not self.request(RUNNING_ON_VALGRIND):
+            raise RuntimeError("not running on valgrind: is the interpreter a script that starts another?")
+        self.dumps = 0
+
+    def request(self, number):
+        """Make a request that takes no arguments; returns its answer."""
+        block = (ctypes.c_ulonglong * 6)(number)
+        return self.function(ctypes.addressof(block), 0)
+
+    def start(self):
+        """Switch the instrumentation on: from here on calls are counted, and slow."""
+        self.request(START_INSTRUMENTATION)
+
+    def count(self):
+        """The instructions counted since the last time."""
+        self.request(DUMP_STATS)
+        self.dumps += 1
+        path = "{}.{}.{}".format(os.environ[PREFIX], os.getpid(), self.dumps)
+        with open(path, "rb") as dump:
+            total = total_of(dump)
+        os.unlink(path)
+        return total
+
+
+def total_of(lines):
+    """The number in the last line ``totals: N`` of a callgrind file.
+
+    Raises ValueError where there is none.
+    """
+    totals = [line for line in lines if line.startswith(b"totals:")]
+    if not totals:
+        raise ValueError("callgrind wrote no totals")
+    return int(totals[-1].split()[1])
+
+
+def load_main():
+    """main.py, which lies beside this file."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "main.py")
+    spec = importlib.util.spec_from_file_location("opduel_main", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def level_allocator():
+    """Have glibc's malloc map each block that is too large for its lists of one size each.
+
+    The way to a block of those bins depends on what was freed before and on what lies beside it, so that processes of
+    one build would differ; this way is always the same.  Another C library's allocator stays as it is.
+    """
+    with contextlib.suppress(AttributeError):
+        ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, LARGEST_IN_LISTS + 1)
+
+
+class CountingSession:
+    """The case in preparation, and how to count its instructions."""
+
+    def __init__(self, adaptor):
+        self.adaptor = adaptor
+        self.valgrind = Valgrind()
+        self.call = None
+
+    def prepare(self, case, seed):
+        self.call = None
+        gc.collect()
+        level_allocator()
+        self.call = self.adaptor.make_call(case, seed)
+        for _ in range(FIRST_CALLS):
+            self.call()
+        self.valgrind.start()
+        return {"count": self.count(1, 1)["count"]}
+
+    def count(self, discard, calls):
+        for _ in range(discard):
+            self.call()
+        self.valgrind.count()
+        for _ in range(calls):
+            self.call()
+        return {"count": self.valgrind.count()}
+
+
+if __name__ == "__main__":
+    Valgrind()  # better now than after the import
+    load_main().main(CountingSession)
+    sys.exit(0)

@@ -1,0 +1,62 @@
+"""Instructions of real MXNet operators under valgrind."""
+
+import math
+import platform
+import random
+import shutil
+from typing import Any
+
+import pytest
+
+from frameworks import get_framework, worker_environment
+from harness.blocks import CaseRequest
+from harness.cpus import plan_cpus
+from harness.instructions import plan_counting, run_counting_round
+from harness.pair import Round, RoundResult
+from harness.supply import Bench, PairSupply
+from records import Build, Case
+
+pytestmark = [
+    pytest.mark.mxnet,
+    pytest.mark.skipif(
+        shutil.which("valgrind") is None or platform.machine() != "x86_64",
+        reason="instructions are counted by valgrind, on x86-64",
+    ),
+]
+MXNET = get_framework("mxnet")
+
+
+def counted(name: str, operator: str, direction: Any, **inputs: Any) -> Case:
+    return Case(f"{name}/instructions", operator, direction, inputs, "float32", "cpu", 0.005, 60.0, "instructions")
+
+
+def test_counts_of_one_build_agree_and_grow_with_the_work(mxnet_1_9: Build) -> None:
+    """One pair for all of it: most of its time goes into starting.
+
+    The bound on what one build may differ by is that of the documentation, 0.1 %.
+    """
+    cases = {
+        "small": counted("small", "nd.exp", "forward", data=[64, 64]),
+        "large": counted("large", "nd.exp", "forward", data=[64, 256]),
+        "gradient": counted("gradient", "nd.sum", "backward", data=[64, 64], axis=1),
+        "step": counted("step", "nd.sum", "both", data=[64, 64], axis=1),
+        "injected": counted("injected", "nd.exp", "forward", data=[64, 64]),
+    }
+    bench = Bench(
+        {"control": mxnet_1_9, "treatment": mxnet_1_9},
+        MXNET.adaptor,
+        {**worker_environment(), **MXNET.environment(1)},
+        plan_cpus(1),
+        plan_counting(MXNET),
+    )
+    requests = [CaseRequest(case, 1, 0.02 if name == "injected" else 0.0) for name, case in cases.items()]
+    result, coin = RoundResult(), random.Random(1)
+    run_counting_round(PairSupply(bench, coin), Round(requests, 0), coin, result)
+    assert (result.lost, result.lost_worker, result.unmeasured) == ({}, None, [])
+    found = {sample.case_id.partition("/")[0]: sample for sample in result.samples}
+    for name in ("small", "large", "gradient", "step"):
+        assert abs(found[name].log_ratio) < 0.001
+    assert found["injected"].log_ratio == pytest.approx(math.log(1.02), abs=0.001)
+    assert 3 * 64 * 64 < found["small"].control < found["large"].control
+    assert found["large"].control < 4 * found["small"].control, "what a call costs besides is in it"
+    assert 0 < found["gradient"].control < found["step"].control

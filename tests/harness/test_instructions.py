@@ -1,0 +1,292 @@
+"""Counting instructions: what both sides are asked, what is made of their answers, and real counts under valgrind."""
+
+import importlib.util
+import io
+import math
+import os
+import platform
+import random
+import shutil
+import stat
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_run import Toy
+from toy_bench import toy_bench, toy_case
+
+import harness.instructions
+from comparator import judge, plan_looks
+from frameworks import worker_environment
+from harness.blocks import CaseRequest
+from harness.instructions import (
+    CASE_INSTRUCTIONS,
+    FEWEST_CALLS,
+    MOST_CALLS,
+    SCRIPT,
+    callgrind,
+    plan_counting,
+    plan_counts,
+    require_counting,
+    run_counting_round,
+)
+from harness.pair import Round, RoundResult
+from harness.schedule import Order, Schedule
+from harness.supply import Bench, Counting, PairSupply
+from records import Case, UsageError
+
+HERE = Path(__file__).resolve().parent
+VALGRIND = shutil.which("valgrind")
+real_counts = pytest.mark.skipif(
+    VALGRIND is None or platform.machine() != "x86_64", reason="instructions are counted by valgrind, on x86-64"
+)
+
+
+def counted(name: str, operator: str = "work", **inputs: Any) -> Case:
+    made = replace(toy_case(f"{name}/instructions", operator, **inputs), metric="instructions", threshold=0.005)
+    assert made.time_id == name
+    return made
+
+
+def with_counting(functions: tuple[str, ...] = (), valgrind: str = "", **environment: str) -> Bench:
+    """The toy's bench, its workers under ``valgrind`` or, without, beside the stand-in of toy_counting.py."""
+    variables = {**worker_environment(), "PYTHONPATH": str(HERE), "TOY_COUNTING": str(SCRIPT), **environment}
+    return replace(toy_bench(**environment), counting=Counting(valgrind, functions, variables))
+
+
+@pytest.fixture
+def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No valgrind: the worker counts turns."""
+    monkeypatch.setattr(harness.instructions, "callgrind", lambda counting, paths: [])
+    monkeypatch.setattr(harness.instructions, "SCRIPT", HERE / "toy_counting.py")
+
+
+def one_round(bench: Bench, *cases: Case, inject: float = 0.0) -> RoundResult:
+    result = RoundResult()
+    requests = [CaseRequest(case, 1, inject) for case in cases]
+    coin = random.Random(1)
+    run_counting_round(PairSupply(bench, coin), Round(requests, 7), coin, result)
+    return result
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_a_sample_is_the_count_a_call_on_either_side() -> None:
+    result = one_round(with_counting(), counted("a", turns=2000, slower=1.5))
+    (sample,) = result.samples
+    assert (sample.control, sample.treatment) == (2000, 3000)
+    assert sample.log_ratio == pytest.approx(math.log(1.5))
+    assert (sample.case_id, sample.round, sample.stage, sample.calls) == ("a/instructions", 7, "screen", MOST_CALLS)
+    assert (result.refused, result.lost, result.lost_worker, result.unmeasured) == ({}, {}, None, [])
+    assert result.timed_s == 0, "nothing was timed"
+    assert 0 < result.start_s < result.wall_s
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_an_injection_makes_that_share_of_calls_more() -> None:
+    (sample,) = one_round(with_counting(), counted("a"), inject=0.01).samples
+    assert (sample.control, sample.treatment, sample.calls) == (2000, 2020, 100)
+
+
+@pytest.mark.usefixtures("stand_in")
+@pytest.mark.parametrize(
+    ("operator", "kind"),
+    [("refuse", "error"), ("missing", "missing"), ("abort", "crash"), ("kill", "killed"), ("hang", "timeout")],
+)
+def test_a_case_that_fails_costs_no_other(operator: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(harness.instructions, "SLOWDOWN", 1)
+    bad = replace(counted("bad", operator, only_on="treatment"), timeout_s=2.0)
+    result = one_round(with_counting(), counted("a"), bad, counted("b"))
+    assert {sample.case_id for sample in result.samples} == {"a/instructions", "b/instructions"}
+    failure = {**result.refused, **result.lost}["bad/instructions"]
+    assert (failure.side, failure.kind) == ("treatment", kind)
+    assert result.lost_worker is None
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_what_fails_on_both_sides_is_told_so() -> None:
+    failure = one_round(with_counting(), counted("bad", "refuse")).refused["bad/instructions"]
+    assert (failure.side, failure.reason) == ("both", "ValueError: Shapes (2,) and (3,)")
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_a_call_in_which_nothing_is_counted_is_refused() -> None:
+    failure = one_round(with_counting(TOY_COUNTS="nothing"), counted("a")).refused["a/instructions"]
+    assert (failure.side, failure.kind) == ("both", "error")
+    assert "executes nothing in the functions that are counted" in failure.reason
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_a_run_measures_by_both_metrics_and_finds_one_percent() -> None:
+    cases = [replace(toy_case("a"), threshold=0.5), counted("a", slower=1.01), counted("b")]
+    looks = plan_looks(5)
+    findings = Schedule(with_counting(), Order(cases, looks, 0.05, 1)).run()
+    comparisons = {one.case: one for one in judge(cases, findings.samples, findings.failures, looks)}
+    assert comparisons["a/instructions"].verdict == "regressed"
+    assert comparisons["a/instructions"].ratio == pytest.approx(1.01)
+    assert comparisons["a/instructions"].rounds == 6, "three on the screen, three of its own"
+    assert (comparisons["b/instructions"].verdict, comparisons["b/instructions"].rounds) == ("unchanged", 3)
+    assert comparisons["a"].rounds == 5
+    assert findings.stopped is None
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_what_does_not_fit_into_the_budget_leaves_the_rest_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    cases = [replace(toy_case("a"), threshold=1e-6), counted("a")]
+    schedule = Schedule(with_counting(), Order(cases, plan_looks(30), 0.05, 1, time_budget=8.0))
+    schedule._start_s["instructions"] = 1000.0  # as if a pair that counts took that long to start
+    schedule.findings.rounds = 1
+    findings = schedule.run()
+    assert findings.samples["a/instructions"] == []
+    assert len(findings.samples["a"]) >= 5
+    assert findings.stopped == "the time budget of 8 s was spent"
+
+
+def test_twins_are_injected_together() -> None:
+    cases = [case for name in "abcdef" for case in (toy_case(name), counted(name))]
+    for seed in range(5):
+        injected = Order(cases, plan_looks(5), 0.05, seed, inject=0.1).injected
+        times = {name for name in injected if not name.endswith("/instructions")}
+        assert len(times) == 3
+        assert injected == times | {f"{name}/instructions" for name in times}
+
+
+@pytest.mark.parametrize(
+    ("first", "calls"),
+    [
+        ({"control": 10, "treatment": 1}, MOST_CALLS),
+        ({"control": CASE_INSTRUCTIONS // 10, "treatment": 1}, 10),
+        ({"control": 1, "treatment": CASE_INSTRUCTIONS // 10}, 10),
+        ({"control": 100 * CASE_INSTRUCTIONS, "treatment": 1}, FEWEST_CALLS),
+    ],
+)
+def test_both_sides_make_as_many_calls(first: Mapping[Any, int], calls: int) -> None:
+    plan = plan_counts(first, 0.0)
+    assert plan.calls == {"control": calls, "treatment": calls}
+    assert plan.scale == calls
+    assert plan.discard >= 1
+
+
+@pytest.mark.parametrize("inject", [0.001, 0.005, 0.01, 0.03, 0.1, 0.333, 0.5, 0.99])
+@pytest.mark.parametrize("first", [1000, 1_000_000, 10**10])
+def test_an_injection_is_as_large_as_it_says(inject: float, first: int) -> None:
+    plan = plan_counts({"control": first, "treatment": first}, inject)
+    assert plan.calls["treatment"] / plan.scale == pytest.approx(1 + inject, abs=0.011 * inject)
+    assert plan.calls["control"] == plan.scale
+
+
+def test_counting_asks_for_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Countable(Toy):
+        counted_functions = ("work*",)
+
+    class OnProcessors(Countable):
+        def can_fork(self, threads: int, context: str) -> bool:
+            return context == "cpu"
+
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    require_counting(Toy(), [toy_case("a")])
+    with pytest.raises(UsageError, match=r"needs valgrind.*apt install valgrind"):
+        require_counting(Countable(), [toy_case("a"), counted("a")])
+    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
+    require_counting(Countable(), [counted("a")])
+    with pytest.raises(UsageError, match="which functions to count in"):
+        require_counting(Toy(), [counted("a")])
+    with pytest.raises(UsageError, match=r"a/instructions: the instructions of gpu can't be counted.*--operators"):
+        require_counting(OnProcessors(), [replace(counted("a"), context="gpu")])
+    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
+    with pytest.raises(UsageError, match="x86-64 alone, not on aarch64"):
+        require_counting(Countable(), [counted("a")])
+
+
+def test_counting_has_one_thread_and_the_frameworks_own_environment() -> None:
+    class Countable(Toy):
+        counted_functions = ("work*", "more*")
+
+        def counting_environment(self) -> Mapping[str, str]:
+            return {"TOY_ENGINE": "plain"}
+
+    counting = plan_counting(Countable())
+    assert counting.environment["TOY_THREADS"] == "1"
+    assert counting.environment["TOY_ENGINE"] == "plain"
+    assert counting.environment["PYTHONHASHSEED"] == "0"
+    command = callgrind(counting, Path("/tmp/x"))
+    assert [word for word in command if "toggle" in word] == ["--toggle-collect=work*", "--toggle-collect=more*"]
+    assert command[-1] == "--callgrind-out-file=/tmp/x.%p"
+
+
+def fake_valgrind(folder: Path, body: str) -> str:
+    path = folder / "valgrind"
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "words"),
+    [
+        ("echo cannot run on this processor >&2; exit 3", "crash", "cannot run on this processor"),
+        ('while [ "${1#--}" != "$1" ]; do shift; done; exec "$@"', "crash", "not running on valgrind"),
+    ],
+)
+def test_a_valgrind_that_does_not_work_is_told(tmp_path: Path, body: str, kind: str, words: str) -> None:
+    result = one_round(with_counting(("work*",), fake_valgrind(tmp_path, body)), counted("a"))
+    assert result.lost_worker is not None
+    assert result.lost_worker.kind == kind
+    assert words in result.lost_worker.last_words
+    assert [request.case.id for request in result.unmeasured] == ["a/instructions"]
+
+
+def test_a_valgrind_that_has_gone_is_told(tmp_path: Path) -> None:
+    result = one_round(with_counting(("work*",), str(tmp_path / "valgrind")), counted("a"))
+    assert result.lost_worker is not None
+    assert result.lost_worker.kind == "start"
+    assert str(tmp_path / "valgrind") in result.lost_worker.reason
+
+
+def counting_module() -> Any:
+    spec = importlib.util.spec_from_file_location("counting", SCRIPT)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_totals_are_read_from_what_callgrind_writes() -> None:
+    total_of = counting_module().total_of
+    assert total_of(io.BytesIO(b"# callgrind format\nsummary: 1\n\nfn=(1) totals\n0 9\ntotals: 7087562\n")) == 7087562
+    with pytest.raises(ValueError, match="no totals"):
+        total_of(io.BytesIO(b"# callgrind format\n"))
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="machine code of x86-64")
+def test_without_valgrind_a_request_does_nothing() -> None:
+    with pytest.raises(RuntimeError, match="not running on valgrind"):
+        counting_module().Valgrind()
+
+
+@real_counts
+def test_real_counts_repeat_and_grow_with_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """zlib's crc32 runs in a library of its own, under a name that valgrind sees."""
+    assert VALGRIND
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    bench = with_counting(("crc32_z",), VALGRIND)
+    same, more = counted("same", "checksum", bytes=40_000), counted("more", "checksum", bytes=40_000, slower=1.01)
+    samples = {sample.case_id: sample for sample in one_round(bench, same, more).samples}
+    assert samples["same/instructions"].control > 10_000
+    assert abs(samples["same/instructions"].log_ratio) < 0.001
+    assert samples["more/instructions"].log_ratio == pytest.approx(math.log(1.01), rel=0.2)
+    nothing = one_round(bench, counted("none", "work")).refused["none/instructions"]
+    assert "executes nothing" in nothing.reason
+    assert os.listdir(tmp_path) == [], "what callgrind wrote is gone"
+
+
+@real_counts
+def test_a_crash_under_valgrind_is_told_as_one() -> None:
+    assert VALGRIND
+    result = one_round(with_counting(("crc32_z",), VALGRIND), counted("bad", "abort"))
+    failure = result.lost["bad/instructions"]
+    assert (failure.side, failure.kind) == ("both", "crash")
+    assert "SIGABRT" in failure.reason
