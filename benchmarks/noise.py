@@ -1,20 +1,29 @@
 #!/usr/bin/env python3
-"""How far fresh process pairs of one build differ, case by case: the noise that a verdict has to see through.
+"""How far fresh process pairs of one build differ, and what a case costs, under several settings side by side.
 
     .venv/bin/python benchmarks/noise.py --rounds 12 --setting A=1 --setting MXNET_ENGINE_TYPE=NaiveEngine
+    .venv/bin/python benchmarks/noise.py --setting harness.blocks.LOW=0.1 --setting harness.blocks.LOW=0.25
+    .venv/bin/python benchmarks/noise.py --setting ahead=yes --setting ahead=no
 
-For each --setting (environment variables, NAME=VALUE[,NAME=VALUE], added on both sides; all settings in each round):
-the standard deviation of the log ratio over the pairs (from the median absolute deviation), and its extremes.
+A setting is NAME=VALUE[,NAME=VALUE]: an environment variable on both sides, a number in one of the harness's modules,
+or whether the next case and pair are got ready while others are measured. All settings are used in each round, in
+random order.  For each: the standard deviation of a case's log ratio over the pairs (from the median absolute
+deviation), its extremes, and wall time and timed share of a case in a round.
 """
 
 import argparse
+import importlib
 import math
 import random
 import statistics
 import sys
 from collections import defaultdict
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -22,7 +31,7 @@ sys.path.insert(0, str(ROOT))
 from driver.builds import BuildCache, resolve_build  # noqa: E402
 from frameworks import get_framework, worker_environment  # noqa: E402
 from harness.blocks import CaseRequest  # noqa: E402
-from harness.cpus import plan_cpus  # noqa: E402
+from harness.cpus import plan_cpus, this_thread_on  # noqa: E402
 from harness.pair import Round, RoundResult, run_round  # noqa: E402
 from harness.specs import expand_cases, find_spec, load_spec  # noqa: E402
 from harness.supply import Bench, PairSupply  # noqa: E402
@@ -32,6 +41,49 @@ def spread(values: list[float]) -> float:
     """The median absolute deviation, scaled to a normal distribution's standard deviation."""
     middle = statistics.median(values)
     return 1.4826 * statistics.median(abs(value - middle) for value in values)
+
+
+@contextmanager
+def applied(setting: str, bench: Bench) -> Iterator[Bench]:
+    """The bench under a setting; numbers in modules are put back."""
+    before: list[tuple[ModuleType, str, Any]] = []
+    added: dict[str, str] = {}
+    for name, value in (pair.split("=", 1) for pair in setting.split(",")):
+        if name == "ahead":
+            start = bench.cpus.start if value == "yes" else bench.cpus.measure
+            bench = replace(bench, cpus=replace(bench.cpus, start=start))
+        elif "." in name:
+            module, constant = importlib.import_module(name.rpartition(".")[0]), name.rpartition(".")[2]
+            before.append((module, constant, getattr(module, constant)))
+            setattr(module, constant, type(before[-1][2])(float(value)))
+        else:
+            added[name] = value
+    try:
+        yield replace(bench, environment={**bench.environment, **added})
+    finally:
+        for module, constant, value in before:
+            setattr(module, constant, value)
+
+
+@dataclass
+class Seen:
+    """What one setting has given so far."""
+
+    ratios: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    wall_s: list[float] = field(default_factory=list)
+    timed_s: list[float] = field(default_factory=list)
+
+
+def tell(setting: str, seen: Seen, cases: int) -> None:
+    """One setting's table."""
+    typical = math.exp(statistics.fmean(math.log(max(spread(row), 1e-5)) for row in seen.ratios.values()))
+    wall, timed = statistics.median(seen.wall_s), statistics.median(seen.timed_s)
+    print(
+        f"{setting}: geometric mean of the spreads {100 * typical:.2f} %; "
+        f"{1000 * wall / cases:.0f} ms a case and round, {timed / wall:.0%} of it timed"
+    )
+    for case, row in seen.ratios.items():
+        print(f"  {case:28} {100 * spread(row):6.2f} %  from {100 * min(row):+6.1f} % to {100 * max(row):+6.1f} %")
 
 
 def main() -> None:
@@ -49,22 +101,24 @@ def main() -> None:
     bench = Bench({"control": build, "treatment": build}, framework.adaptor, environment, plan_cpus(1))
     requests = [CaseRequest(case, 1) for case in expand_cases(spec)]
     coin = random.Random(1)
-    ratios: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    settings = options.setting or ["A=1"]
-    for number in range(options.rounds):
-        for setting in coin.sample(settings, len(settings)):
-            added = dict(pair.split("=", 1) for pair in setting.split(","))
-            result = RoundResult()
-            with PairSupply(replace(bench, environment={**environment, **added}), coin) as supply:
-                run_round(supply, Round(requests, number), coin, result)
-            for sample in result.samples:
-                ratios[setting][sample.case_id].append(sample.log_ratio)
+    settings = options.setting or ["ahead=yes"]
+    seen = {setting: Seen() for setting in settings}
+    with this_thread_on(bench.cpus.control), ExitStack() as stack:
+        supplies = {}
+        for setting in settings:
+            with applied(setting, bench) as changed:
+                supplies[setting] = stack.enter_context(PairSupply(changed, coin))
+        for number in range(options.rounds):
+            for setting in coin.sample(settings, len(settings)):
+                result = RoundResult()
+                with applied(setting, bench):
+                    run_round(supplies[setting], Round(requests, number), coin, result)
+                for sample in result.samples:
+                    seen[setting].ratios[sample.case_id].append(sample.log_ratio)
+                seen[setting].wall_s.append(result.wall_s)
+                seen[setting].timed_s.append(result.timed_s)
     for setting in settings:
-        rows = ratios[setting]
-        typical = math.exp(statistics.fmean(math.log(max(spread(row), 1e-5)) for row in rows.values()))
-        print(f"{setting}: geometric mean of the spreads {100 * typical:.2f} %")
-        for case, row in rows.items():
-            print(f"  {case:28} {100 * spread(row):6.2f} %  from {100 * min(row):+6.1f} % to {100 * max(row):+6.1f} %")
+        tell(setting, seen[setting], len(requests))
 
 
 if __name__ == "__main__":
