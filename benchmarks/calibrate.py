@@ -14,7 +14,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -82,7 +82,15 @@ def kept(step: Step, options: argparse.Namespace) -> Report | None:
     report = read_report(path)
     if {report.control.requested, report.treatment.requested} != {options.build} or report.run["spec"] != options.spec:
         raise UsageError(f"--folder {options.folder}: {step.name} is of another build or spec: give another folder")
-    return None if report.run["broken"] else report
+    if report.run["broken"]:
+        return None
+    return as_if_trusted(report) if options.anyway else report
+
+
+def as_if_trusted(report: Report) -> Report:
+    """The report with the verdicts that it held back: what the statistics say when the host was busy."""
+    told = [replace(one, verdict=one.held_back) if one.held_back else one for one in report.comparisons]
+    return replace(report, comparisons=told)
 
 
 def measure(step: Step, options: argparse.Namespace) -> Report | None:
@@ -202,6 +210,7 @@ def parser() -> Parser:
     made.add_argument("--folder", type=Path, default=Path("reports/calibration"), help="default %(default)s")
     made.add_argument("--seed", type=seed, default=1, help="of the order and of all runs (default %(default)s)")
     made.add_argument("--table", action="store_true", help="run nothing; the table is of what is there")
+    made.add_argument("--anyway", action="store_true", help="count verdicts that were held back as what they would be")
     made.add_argument("--svg", type=Path, metavar="FILE", help="draw the rates (needs matplotlib)")
     made.add_argument("further", nargs="*", metavar="-- OPTION", help="options of harness.py")
     return made

@@ -183,3 +183,10 @@ def test_help_is_told(capsys: pytest.CaptureFixture[str]) -> None:
         calibrate.main(["--help"])
     assert ended.value.code == 0
     assert "5%:2%" in capsys.readouterr().out
+
+
+def test_anyway_counts_what_was_held_back() -> None:
+    told = report(0.05, 0.02)
+    held = [dataclasses.replace(one, verdict="inconclusive", held_back=one.verdict) for one in told.comparisons[:1]]
+    trusted = calibrate.as_if_trusted(dataclasses.replace(told, comparisons=[*held, told.comparisons[1]]))
+    assert [one.verdict for one in trusted.comparisons] == [one.verdict for one in told.comparisons]
