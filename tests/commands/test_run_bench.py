@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import RELEASE, RUN_BENCH, SAME_BUILD, OnTerminal, Outcome, only_report, run_process, write_spec
+from command_line import ANYWAY, RELEASE, RUN_BENCH, SAME_BUILD, OnTerminal, Outcome, only_report, run_process, write_spec
 
 from commands import run_bench
 from commands.config import config_path, read_config, write_config
@@ -154,7 +154,7 @@ def test_help_is_its_own_and_points_to_that_of_harness(home: Path) -> None:
 
 @pytest.mark.mxnet
 def test_from_the_first_question_to_a_report(environment: dict[str, str], home: Path) -> None:
-    arguments = ["-b", write_spec(home), "--max_rounds", "2", "--threshold", "50%", "--operators", "exp_0"]
+    arguments = ["-b", write_spec(home), *ANYWAY, "--max_rounds", "2", "--threshold", "50%", "--operators", "exp_0"]
     with OnTerminal(RUN_BENCH, arguments, environment) as terminal:
         outcome = answer(terminal, SAME_BUILD[1], RELEASE, str(home / "reports"))
     assert outcome.code == 0, outcome.err
