@@ -5,7 +5,17 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import ANYWAY, RELEASE, RUN_BENCH, SAME_BUILD, OnTerminal, Outcome, only_report, run_process, write_spec
+from command_line import (
+    ANYWAY,
+    RELEASE,
+    RUN_BENCH,
+    SAME_BUILD,
+    OnTerminal,
+    Outcome,
+    only_report,
+    run_process,
+    write_spec,
+)
 
 from commands import run_bench
 from commands.config import config_path, read_config, write_config
