@@ -143,10 +143,10 @@ def test_places_and_sides_are_drawn_from_the_seed(log: list[tuple[str, int, str]
     places, firsts = set(), set()
     for seed in range(8):
         log.clear()
-        rounds(seed, 2, 30)
+        rounds(seed, 2, 5)
         second = log[[what for _, _, what in log].index("start", 2) :]
         asked = [what.split()[0] for _, _, what in second if what != "start"][::2]
-        assert Counter(asked) == {"s0": 1, **{f"c{number}": 1 for number in range(30)}}
+        assert Counter(asked) == {"s0": 1, **{f"c{number}": 1 for number in range(5)}}
         places.add(asked.index("s0"))
         veteran = next(pid for side, pid, what in log if what == "start" and side == "control")
         firsts.add(next(pid for _, pid, what in second if what == "s0 False") == veteran)
