@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from records.commit import Commit
+
 
 @dataclass(frozen=True)
 class Build:
@@ -14,7 +16,7 @@ class Build:
 
     framework: str
     requested: str  # as the user wrote it: "mxnet==1.9.1", a path...
-    strategy: str  # "release", "environment" or "interpreter"
+    strategy: str  # "release", "overlay", "source", "environment" or "interpreter"
     interpreter: str  # absolute path
     version: str  # the framework's own version string
     python: str  # the interpreter's version, "3.11.7"
@@ -24,3 +26,4 @@ class Build:
     directory: str | None = None  # in the build cache; None for a build that the user brought
     created: str | None = None  # ISO 8601, UTC
     duration_s: float | None = None  # seconds that making it took
+    commit: Commit | None = None  # that it was made from; None for a release, or a build that the user brought

@@ -17,3 +17,7 @@ class RunError(OpduelError):
     """The run could not be completed, though it was asked for rightly. Exit code 3."""
 
     exit_code = 3
+
+
+class NoSpaceError(RunError):
+    """A disk has too little free: nobody's fault who asked, and over as soon as somebody frees some."""

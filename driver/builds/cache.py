@@ -15,9 +15,10 @@ from types import FrameType
 
 import platformdirs
 
+from driver.builds.commit_recipe import CommitRecipe
 from driver.builds.manifest import Manifest, UnusableBuild, read_manifest
 from driver.builds.releases import Recipe
-from records import Build, RunError
+from records import Build, NoSpaceError, RunError
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +28,7 @@ _LOCK = ".lock-"
 # Makes the build in a directory that exists, and describes it.  Whatever process it starts must inherit the file
 # descriptor, through which the lock is held: a build whose maker was killed is swept only when all have ended.
 Maker = Callable[[Path, int], Manifest]
+AnyRecipe = Recipe | CommitRecipe
 
 
 class BuildCache:
@@ -41,11 +43,16 @@ class BuildCache:
         chosen = directory or platformdirs.user_cache_path("opduel") / "builds"
         self.directory = chosen.expanduser().absolute()
 
-    def place(self, framework: str, recipe: Recipe) -> Path:
+    def place(self, framework: str, recipe: AnyRecipe) -> Path:
         """Where that build is, or would be."""
         return self.directory / framework / sysconfig.get_platform() / recipe.key
 
-    def find(self, framework: str, recipe: Recipe) -> Build | None:
+    def places(self, framework: str) -> list[Path]:
+        """Where builds of the framework lie, in the order of their names; not all need be whole."""
+        folder = self.directory / framework / sysconfig.get_platform()
+        return sorted(path for path in folder.glob("[!.]*") if path.is_dir())
+
+    def find(self, framework: str, recipe: AnyRecipe) -> Build | None:
         """The build if it is there and whole; reads a few files, starts no process, takes no lock."""
         place = self.place(framework, recipe)
         try:
@@ -53,7 +60,7 @@ class BuildCache:
         except UnusableBuild:
             return None
 
-    def find_or_make(self, framework: str, recipe: Recipe, make: Maker) -> Build:
+    def find_or_make(self, framework: str, recipe: AnyRecipe, make: Maker) -> Build:
         """The build, made now if it isn't there.
 
         Whatever ends the making (an error, Ctrl-C, SIGTERM) leaves nothing behind; what a killed process left is
@@ -72,10 +79,10 @@ class BuildCache:
                 _sweep(place)
                 return self.find(framework, recipe) or _make_in_place(place, recipe, make, lock)
         except OSError as error:
-            raise RunError(_describe(self.directory, error)) from error
+            raise _explained(self.directory, error) from error
 
 
-def _make_in_place(place: Path, recipe: Recipe, make: Maker, lock: int) -> Build:
+def _make_in_place(place: Path, recipe: AnyRecipe, make: Maker, lock: int) -> Build:
     """Make the build aside and rename it into place; the lock is held."""
     aside = place.with_name(_MAKING + place.name)
     _discard_unusable(place, recipe, aside)
@@ -102,7 +109,7 @@ def _rename(aside: Path, place: Path) -> None:
         shutil.rmtree(aside)
 
 
-def _discard_unusable(place: Path, recipe: Recipe, aside: Path) -> None:
+def _discard_unusable(place: Path, recipe: AnyRecipe, aside: Path) -> None:
     """Remove what is in the build's place but is no build, and say so."""
     if not os.path.lexists(place):
         return
@@ -178,8 +185,11 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _describe(directory: Path, error: OSError) -> str:
+def _explained(directory: Path, error: OSError) -> RunError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"build cache {directory}: the disk is full: free some space, or give another folder with --exec_dir"
+        return NoSpaceError(
+            f"build cache {directory}: the disk is full: free some space, or give another folder with --exec_dir"
+        )
     where = f"{error.filename}: " if error.filename else ""
-    return f"build cache {directory}: {where}{error.strerror}: mend it, or give another folder with --exec_dir"
+    mend = "mend it, or give another folder with --exec_dir"
+    return RunError(f"build cache {directory}: {where}{error.strerror}: {mend}")

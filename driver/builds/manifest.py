@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from driver.builds.commit_recipe import CommitRecipe
 from driver.builds.releases import Recipe
 from records import Build
 
@@ -14,6 +15,19 @@ FILE_NAME = "manifest.json"
 
 class UnusableBuild(Exception):
     """What is in the build's place is not a complete build; the text says why."""
+
+
+class NativePart(BaseModel):
+    """Of a commit's build: the native library in it, and where that came from."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    commit: str  # that the build was made for; others with equal sources share it
+    sources: str  # identity of the native sources
+    package: str  # the Python package's folder, relative to the build's
+    files: list[str]  # that the library brought, relative to the package
+    toolchain: list[str]  # "cmake version 3.25.1"...; empty for a library taken from a release
+    flags: list[str]  # further arguments of CMake
 
 
 class Manifest(BaseModel):
@@ -33,7 +47,8 @@ class Manifest(BaseModel):
     environment: dict[str, str]
     created: str
     duration_s: float
-    recipe: Recipe
+    recipe: Recipe | CommitRecipe
+    native: NativePart | None = None
     libraries: dict[str, int]  # the framework's native libraries -> size in bytes
     uv: str
     log: str  # what uv said
@@ -61,8 +76,8 @@ class Manifest(BaseModel):
         )
 
 
-def read_manifest(directory: Path, recipe: Recipe) -> Manifest:
-    """The manifest in ``directory``, checked against ``recipe`` and the files; starts no process.
+def read_manifest(directory: Path, recipe: Recipe | CommitRecipe | None = None) -> Manifest:
+    """The manifest in ``directory``, checked against ``recipe`` (if given) and the files; starts no process.
 
     Raises:
         UnusableBuild: it is missing or damaged, belongs to another recipe, or what it promises isn't there.
@@ -75,7 +90,7 @@ def read_manifest(directory: Path, recipe: Recipe) -> Manifest:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"])
         raise UnusableBuild(f"its manifest is damaged ({f'{field}: ' if field else ''}{first['msg']})") from None
-    if manifest.recipe != recipe:
+    if recipe is not None and manifest.recipe != recipe:
         raise UnusableBuild("its manifest belongs to another recipe")
     _check_files(directory, manifest)
     return manifest

@@ -10,14 +10,14 @@ from pathlib import Path
 from driver.builds import uv
 from driver.builds.cache import BuildCache
 from driver.builds.interpreters import find_interpreter
+from driver.builds.making import INTERPRETER, checked_facts, own_libraries, sha256_of
 from driver.builds.manifest import Manifest
-from driver.builds.probe import Facts, ProbeError, probe
+from driver.builds.probe import Facts
 from driver.builds.releases import Recipe
 from frameworks import Framework
-from records import Build, RunError
+from records import Build
 
 STRATEGY = "release"
-_INTERPRETER = Path("bin") / "python"
 
 
 def release_build(requested: str, recipe: Recipe, framework: Framework, cache: BuildCache) -> Build:
@@ -35,15 +35,16 @@ def release_build(requested: str, recipe: Recipe, framework: Framework, cache: B
 
 def _make(directory: Path, lock: int, recipe: Recipe, framework: Framework) -> Manifest:
     started = time.monotonic()
-    interpreter = directory / _INTERPRETER
+    interpreter = directory / INTERPRETER
     said = uv.make_environment(directory, find_interpreter(recipe.python), (lock,))
-    said += uv.install(recipe, interpreter, (lock,))
-    facts = _check(interpreter, lock, recipe, framework)
+    said += uv.install(recipe.request, recipe.requirements, interpreter, (lock,))
+    packages = {recipe.package: recipe.version, **recipe.pins}
+    facts = checked_facts(interpreter, lock, recipe.request, packages, framework)
     return Manifest(
         framework=framework.name,
         requested=recipe.request,
         strategy=STRATEGY,
-        interpreter=str(_INTERPRETER),
+        interpreter=str(INTERPRETER),
         version=facts.version,
         python=facts.python,
         digest=_digest(facts),
@@ -52,48 +53,19 @@ def _make(directory: Path, lock: int, recipe: Recipe, framework: Framework) -> M
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         duration_s=round(time.monotonic() - started, 3),
         recipe=recipe,
-        libraries=_own_libraries(facts, directory),
+        libraries=own_libraries(facts, directory),
         uv=uv.version(),
         log=said,
     )
 
 
-def _check(interpreter: Path, lock: int, recipe: Recipe, framework: Framework) -> Facts:
-    """Import the framework in what was made, and see that it is what was asked for."""
-    try:
-        facts = probe(interpreter, framework, (lock,))
-    except ProbeError as error:
-        raise RunError(
-            f"{recipe.request} was made but does not import: {error}: mend what it names, or ask for another release"
-        ) from None
-    differing = [
-        f"{name} {facts.packages.get(name)} instead of {version}"
-        for name, version in {recipe.package: recipe.version, **recipe.pins}.items()
-        if facts.packages.get(name) != version
-    ]
-    if differing:
-        raise RunError(f"{recipe.request} was made with {', '.join(differing)}: check uv's settings")
-    return facts
-
-
 def _digest(facts: Facts) -> str:
     """Equal for equal content, wherever and whenever it was made."""
+    own = [name for name in facts.libraries if not Path(name).is_absolute()]
     content = {
         "version": facts.version,
         "python": facts.python,
         "packages": dict(facts.packages),
-        "libraries": {name: _hash(facts.location / name) for name in facts.libraries if not Path(name).is_absolute()},
+        "libraries": {name: sha256_of(facts.location / name) for name in own},
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def _own_libraries(facts: Facts, directory: Path) -> dict[str, int]:
-    """The native libraries that lie in the environment, relative to it -> size in bytes."""
-    root = directory.resolve()
-    absolute = {facts.location.resolve() / name: size for name, size in facts.libraries.items()}
-    return {str(path.relative_to(root)): size for path, size in absolute.items() if path.is_relative_to(root)}
-
-
-def _hash(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

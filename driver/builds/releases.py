@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import Field, StringConstraints
 
+from driver.builds.data_file import Strict, read_data
 from frameworks import Framework
 from records import UsageError
 
@@ -19,12 +19,6 @@ FILE_NAME = "releases.yaml"
 _Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
 _Version = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9.!+]+$")]
 _Python = Annotated[str, StringConstraints(pattern=r"^3\.[0-9]+$")]
-_MENDS = {
-    "string_type": "put it in quotes",
-    "missing": "add the field",
-    "extra_forbidden": "remove it or correct its spelling",
-    "string_pattern_mismatch": "correct its form",
-}
 
 
 @dataclass(frozen=True)
@@ -54,12 +48,21 @@ class Recipe:
 
 
 @dataclass(frozen=True)
+class Environment:
+    """A Python, and the exact version of every package in it but the framework's own."""
+
+    python: str
+    pins: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class Releases:
     """What can be asked for, and the builds that are used when nothing is."""
 
     default_control: str
     default_treatment: str
     recipes: Mapping[str, Recipe]  # by request: "package==version"
+    environments: Mapping[str, Environment]  # by name
     path: Path
 
     @property
@@ -83,21 +86,17 @@ class Releases:
         raise UsageError(f"package {package!r} is not known: use one of {', '.join(self.recipes)}")
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class _Defaults(_Strict):
+class _Defaults(Strict):
     control: str
     treatment: str
 
 
-class _Environment(_Strict):
+class _Environment(Strict):
     python: _Python
     pins: dict[_Name, _Version]
 
 
-class _File(_Strict):
+class _File(Strict):
     defaults: _Defaults
     environments: dict[str, _Environment] = Field(min_length=1)
     packages: dict[_Name, dict[str, list[_Version]]] = Field(min_length=1)
@@ -110,29 +109,13 @@ def load_releases(framework: Framework) -> Releases:
         UsageError: it is missing, isn't YAML or says something impossible; names the file, the field and the mend.
     """
     path = framework.specifications / FILE_NAME
-    try:
-        data = _File.model_validate(_read(path))
-    except ValidationError as error:
-        raise UsageError(_describe(path, error)) from None
+    data = read_data(path, _File, "this framework's releases are listed there")
     recipes = _recipes(path, data)
     for side, request in (("control", data.defaults.control), ("treatment", data.defaults.treatment)):
         if request not in recipes:
             raise UsageError(f"{path}: defaults.{side}: {request!r} is not listed under packages: name one that is")
-    return Releases(data.defaults.control, data.defaults.treatment, recipes, path)
-
-
-def _read(path: Path) -> Any:
-    try:
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}: this framework's releases are listed there; restore it") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"{path}: is not UTF-8 text: save it as UTF-8") from None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"line {mark.line + 1}: " if mark else ""
-        problem = getattr(error, "problem", None) or "not readable"
-        raise UsageError(f"{path}: {where}not YAML ({problem}): correct it") from None
+    environments = {name: Environment(one.python, one.pins) for name, one in data.environments.items()}
+    return Releases(data.defaults.control, data.defaults.treatment, recipes, environments, path)
 
 
 def _recipes(path: Path, data: _File) -> dict[str, Recipe]:
@@ -150,10 +133,3 @@ def _recipes(path: Path, data: _File) -> dict[str, Recipe]:
                     raise UsageError(f"{field}: {version} is listed twice: remove one")
                 recipes[recipe.request] = recipe
     return recipes
-
-
-def _describe(path: Path, error: ValidationError) -> str:
-    first = error.errors()[0]
-    field = ".".join(str(part) for part in first["loc"]) or "the whole file"
-    mend = _MENDS.get(first["type"], "correct it")
-    return f"{path}: {field}: {first['msg'][:1].lower()}{first['msg'][1:]}: {mend}"

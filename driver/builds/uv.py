@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from driver.builds.process import Outcome, run
-from driver.builds.releases import Recipe
 from records import RunError
 
 _SETTINGS = {"UV_PYTHON_DOWNLOADS": "never", "UV_NO_PROGRESS": "1", "NO_COLOR": "1"}
@@ -51,16 +50,16 @@ def make_environment(directory: Path, interpreter: Path, inherit: Sequence[int] 
     return outcome.stderr
 
 
-def install(recipe: Recipe, interpreter: Path, inherit: Sequence[int] = ()) -> str:
-    """Install the recipe's wheels, all of them and no others, into the interpreter's environment; what uv said.
+def install(request: str, requirements: Sequence[str], interpreter: Path, inherit: Sequence[int] = ()) -> str:
+    """Install these wheels, all of them and no others, into the interpreter's environment; returns what uv said.
 
     Raises:
         RunError: it could not be done; tells an unreachable index, a missing version and a missing wheel apart.
     """
-    command = ["pip", "install", "--no-deps", "--no-build", "--python", str(interpreter), *recipe.requirements]
+    command = ["pip", "install", "--no-deps", "--no-build", "--python", str(interpreter), *requirements]
     outcome = _uv(command, inherit)
     if not outcome.ok:
-        raise RunError(f"{recipe.request} could not be installed: {explain(outcome)}")
+        raise RunError(f"{request} could not be installed: {explain(outcome)}")
     return outcome.stderr
 
 

@@ -1,0 +1,269 @@
+"""From a commit to its build: chooses the strategy, and makes what is missing."""
+
+import logging
+import shutil
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol
+
+from driver.builds.cache import BuildCache
+from driver.builds.commit_build import commit_build, named_after
+from driver.builds.commit_recipe import CommitRecipe
+from driver.builds.compiler import Compiler, Limits, require_space
+from driver.builds.library import (
+    Library,
+    cached_library,
+    library_of_release,
+    native_sources,
+    release_library_id,
+    source_library_id,
+)
+from driver.builds.release import release_build
+from driver.builds.releases import Environment, Recipe, load_releases
+from driver.builds.repository_data import RepositoryData, load_platform, load_repository_data
+from frameworks import Framework
+from records import Build, Commit, OpduelError, RunError, UsageError
+
+STRATEGIES = ("auto", "release", "overlay", "source")
+
+log = logging.getLogger(__name__)
+
+
+class Sources(Protocol):
+    """What of a repository decides builds; ``driver.git`` has the real one."""
+
+    def commit(self, commit_id: str) -> Commit:
+        """Raises UsageError if it isn't there."""
+
+    def entries(self, commit: Commit) -> dict[str, str]:
+        """The top level: name -> mode, type and hash."""
+
+    def tree(self, commit: Commit, path: str) -> str:
+        """The hash of a folder; raises UsageError if it isn't there."""
+
+    def files(self, commit: Commit, path: str) -> Collection[str]:
+        """All files below a folder, relative to it."""
+
+    def export(self, commit: Commit, path: str, destination: Path) -> None:
+        """Put these files into ``destination``."""
+
+    def checkout(self, commit: Commit, folder: Path, patterns: Sequence[str], submodules: Sequence[str]) -> None:
+        """Bring the work tree ``folder`` to the commit, touching only what differs."""
+
+
+@dataclass(frozen=True)
+class BuildSettings:
+    """How commits are built: by which strategy, for which platform, with which further arguments of CMake."""
+
+    limits: Limits
+    strategy: str = "auto"
+    platform: str = "host"
+    flags: Sequence[str] = field(default_factory=tuple)
+
+
+@dataclass(frozen=True)
+class _Release:
+    """A release whose commit the repository has."""
+
+    recipe: Recipe
+    commit: Commit
+    sources: str
+
+
+class CommitBuilder:
+    """Builds commits of one repository. ``work`` keeps what compiles leave, and their logs.
+
+    All commits of one comparison are built by one strategy, so that the sides differ by their commits alone.
+    """
+
+    def __init__(
+        self, framework: Framework, sources: Sources, cache: BuildCache, settings: BuildSettings, work: Path
+    ) -> None:
+        self._framework = framework
+        self._repository = sources
+        self._cache = cache
+        self._settings = settings
+        self._work = work
+        self._data: RepositoryData = load_repository_data(framework)
+        self._releases = load_releases(framework)
+
+    def strategy(self, commits: Sequence[Commit]) -> str:
+        """By which strategy all of these can be built: "release", "overlay" or "source".
+
+        "auto" takes the first that serves: wheels for releases, then wheels with the commits' own code, then compiling.
+
+        Raises:
+            UsageError: the one that was asked for does not serve; names the commit.
+        """
+        asked = self._settings.strategy
+        if asked == "source":
+            return asked
+        first_not = {
+            "release": next((one for one in commits if self._release_of(one) is None), None),
+            "overlay": next((one for one in commits if self._donor(one) is None), None),
+        }
+        if asked == "auto":
+            return next((name for name, commit in first_not.items() if commit is None), "source")
+        if asked == "overlay" and all(self._overlay_library(one) for one in commits):
+            return asked
+        culprit = first_not[asked]
+        if culprit is None:
+            return asked
+        raise UsageError(f"--build {asked}: {culprit.short} ({culprit.subject}) {self._why_not(asked)}")
+
+    def build(self, commit: Commit, strategy: str, processors: frozenset[int] | None = None) -> Build:
+        """The commit's build, from the cache or made now; a compile runs on these processors (None: all).
+
+        Raises:
+            RunError: it can't be built; says why, and for a compile where the log is.
+        """
+        if strategy == "release":
+            release = self._release_of(commit)
+            assert release is not None, "strategy() said so"
+            build = release_build(release.recipe.request, release.recipe, self._framework, self._cache)
+            return named_after(commit, build)
+        recipe, library = self._plan(commit, strategy, processors)
+        try:
+            return commit_build(
+                commit,
+                recipe,
+                strategy,
+                self._framework,
+                self._cache,
+                lambda folder: self._repository.export(commit, self._data.package, folder),
+                library,
+            )
+        finally:
+            shutil.rmtree(self._library_folder(commit), ignore_errors=True)
+
+    def stop(self) -> None:
+        """End a compile that another thread is at, and let none begin."""
+        if "_compiler" in self.__dict__:
+            self._compiler.stop()
+
+    def is_cached(self, commit: Commit, strategy: str) -> bool:
+        """Whether the build is there, or needs no compiler."""
+        if strategy != "source":
+            return True
+        library_id = self._source_library_id(commit)
+        return cached_library(self._cache, self._framework.name, library_id) is not None
+
+    def describe(self, commit: Commit, strategy: str) -> str:
+        """What building it would mean, in words."""
+        if strategy == "release":
+            release = self._release_of(commit)
+            return f"release {release.recipe.request}" if release else "no release"
+        if strategy == "overlay":
+            donor = self._donor(commit)
+            return f"its Python code over the library of {donor.recipe.request if donor else 'a cached build'}"
+        return "its Python code over a cached library" if self.is_cached(commit, strategy) else "compiled from source"
+
+    def _plan(
+        self, commit: Commit, strategy: str, processors: frozenset[int] | None
+    ) -> tuple[CommitRecipe, Callable[[], Library]]:
+        code = self._repository.tree(commit, self._data.package)
+        donor = self._donor(commit) if strategy == "overlay" else None
+        if donor is not None:
+            recipe = CommitRecipe(code, release_library_id(donor.recipe), donor.recipe.python, donor.recipe.pins)
+            return recipe, lambda: self._library_of(donor)
+        environment: Environment = self._releases.environments[self._data.environment]
+        library_id = self._source_library_id(commit)
+        recipe = CommitRecipe(code, library_id, environment.python, environment.pins)
+        return recipe, lambda: self._source_library(commit, library_id, strategy, processors)
+
+    def _source_library(
+        self, commit: Commit, library_id: str, strategy: str, processors: frozenset[int] | None
+    ) -> Library:
+        found = cached_library(self._cache, self._framework.name, library_id)
+        if found:
+            return found
+        if strategy == "overlay":
+            raise RunError(f"{commit.short}: the library that it was to be laid over is gone: use --build source")
+        return self._compile(commit, library_id, processors)
+
+    def _compile(self, commit: Commit, library_id: str, processors: frozenset[int] | None) -> Library:
+        limits = self._settings.limits
+        if processors is not None:
+            limits = Limits(limits.time_s, limits.free_bytes, max(1, min(limits.jobs, len(processors))), processors)
+        self._work.mkdir(parents=True, exist_ok=True)
+        require_space(self._work, limits.free_bytes)
+        destination = self._library_folder(commit)
+        log_path = self._work / "logs" / f"{commit.short}-{time.strftime('%Y%m%dT%H%M%S')}.log"
+        log.info("compiling %s (%s); log: %s", commit.short, commit.subject, log_path)
+        began = time.monotonic()
+        self._compiler.compile(commit, destination, log_path, limits)
+        log.info("compiled %s in %.0f s", commit.short, time.monotonic() - began)
+        files = {str(path.relative_to(destination)): path for path in destination.rglob("*") if path.is_file()}
+        compiler = self._compiler
+        return Library(library_id, self._sources_of(commit), files, compiler.toolchain, compiler.flags)
+
+    def _library_folder(self, commit: Commit) -> Path:
+        """Where a compile leaves the commit's library; the build takes it from there."""
+        return self._work / "libraries" / commit.short
+
+    @cached_property
+    def _compiler(self) -> Compiler:
+        platform = load_platform(self._framework, self._settings.platform)
+        data = self._data
+
+        def checkout(commit: Commit, folder: Path) -> None:
+            self._repository.checkout(commit, folder, data.checkout, platform.submodules)
+
+        return Compiler(self._work / platform.name, platform, self._settings.flags, checkout)
+
+    def _source_library_id(self, commit: Commit) -> str:
+        compiler = self._compiler
+        script = compiler.platform.script.read_bytes()
+        return source_library_id(
+            self._sources_of(commit), compiler.platform.name, script, compiler.toolchain, compiler.flags
+        )
+
+    def _overlay_library(self, commit: Commit) -> bool:
+        """Whether a compiled library for the commit's native sources is in the cache."""
+        try:
+            library_id = self._source_library_id(commit)
+        except OpduelError:  # no build script, no compiler: then there is none of its making either
+            return False
+        return cached_library(self._cache, self._framework.name, library_id) is not None
+
+    def _library_of(self, release: _Release) -> Library:
+        build = release_build(release.recipe.request, release.recipe, self._framework, self._cache)
+        found = list(Path(str(build.directory)).glob(f"lib/python*/site-packages/{self._framework.import_name}"))
+        if len(found) != 1:
+            raise RunError(
+                f"{release.recipe.request} holds {len(found)} packages {self._framework.import_name}: not one"
+            )
+        tracked = self._repository.files(release.commit, self._data.package)
+        return library_of_release(release.recipe, found[0], frozenset(tracked), release.sources)
+
+    def _release_of(self, commit: Commit) -> _Release | None:
+        """The release that was made from this very commit."""
+        return next((one for one in self._known_releases if one.commit.id == commit.id), None)
+
+    def _donor(self, commit: Commit) -> _Release | None:
+        """A release with the commit's native sources."""
+        sources = self._sources_of(commit)
+        return next((one for one in self._known_releases if one.sources == sources), None)
+
+    @cached_property
+    def _known_releases(self) -> list[_Release]:
+        found = []
+        for request, commit_id in self._data.releases.items():
+            try:
+                commit = self._repository.commit(commit_id)
+            except UsageError:
+                continue  # a clone that doesn't reach back so far
+            found.append(_Release(self._releases.recipes[request], commit, self._sources_of(commit)))
+        return found
+
+    def _sources_of(self, commit: Commit) -> str:
+        return native_sources(self._repository.entries(commit), self._data.not_native)
+
+    def _why_not(self, strategy: str) -> str:
+        known = ", ".join(one.recipe.request for one in self._known_releases) or "none"
+        if strategy == "release":
+            return f"is no release's commit (in this repository: {known}): use --build auto"
+        return f"has native sources of its own, unlike every release ({known}) and cached build: use --build source"

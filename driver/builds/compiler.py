@@ -1,0 +1,244 @@
+"""Compiling a native library: the platform's build script on a work tree, bounded in time and space, its log kept."""
+
+import fcntl
+import logging
+import os
+import re
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+import psutil
+
+from driver.builds.process import clean_environment, run
+from driver.builds.repository_data import Platform
+from records import Commit, NoSpaceError, RunError
+
+LAST_LINES = 15
+_PAUSE_S = 0.2
+_SPACE_EVERY_S = 5.0
+
+log = logging.getLogger(__name__)
+
+# Brings a folder to a commit: (commit, folder).
+Checkout = Callable[[Commit, Path], None]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a compile may take: seconds, free bytes that must stay, jobs at a time, and processors (None: all)."""
+
+    time_s: float
+    free_bytes: int
+    jobs: int
+    processors: frozenset[int] | None = None
+
+
+class Compiler:
+    """Compiles in ``folder``, which it keeps: a work tree, and one build folder for each set of flags.
+
+    What is kept makes the next compile short; it is never what a build is made of.
+    """
+
+    def __init__(self, folder: Path, platform: Platform, flags: Sequence[str], checkout: Checkout) -> None:
+        self.platform = platform
+        self.flags = tuple(flags)
+        self._folder = folder
+        self._checkout = checkout
+        self._toolchain: tuple[str, ...] | None = None
+        self._turn = threading.Lock()  # of this process; ``_Sole`` is for what others left
+        self._leader: int | None = None
+        self._stopped = False
+
+    def stop(self) -> None:
+        """End a compile that another thread is at, and let none begin."""
+        self._stopped = True
+        if self._leader is not None:
+            _kill_group(self._leader)
+
+    @property
+    def toolchain(self) -> tuple[str, ...]:
+        """What each tool says of its version.
+
+        Raises:
+            RunError: one is not installed.
+        """
+        if self._toolchain is None:
+            self._toolchain = tuple(_version(tool) for tool in self.platform.tools)
+        return self._toolchain
+
+    def compile(self, commit: Commit, destination: Path, log_path: Path, limits: Limits) -> None:
+        """Leave the commit's library in ``destination``.
+
+        A compile that fails in a build folder that others have used is tried once more in a fresh one.
+
+        Raises:
+            RunError: it failed, or took more time or space than it may; with the log's path and last lines.
+        """
+        if shutil.which("ccache") is None:
+            log.warning("ccache is not installed: every commit is compiled from the start")
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with self._turn, _Sole(self._folder) as sole:
+            source, build = self._folder / "source", self._folder / f"build-{_short(self.flags)}"
+            self._checkout(commit, source)
+            kept = build.exists()
+            try:
+                self._attempt(source, build, destination, log_path, limits, sole)
+            except _ScriptFailedError:
+                if not kept:
+                    raise
+                log.warning("%s: compiling failed in a kept build folder; once more in a fresh one", commit.short)
+                shutil.rmtree(build)
+                self._attempt(source, build, destination, log_path, limits, sole)
+
+    def _attempt(
+        self, source: Path, build: Path, destination: Path, log_path: Path, limits: Limits, sole: "_Sole"
+    ) -> None:
+        shutil.rmtree(destination, ignore_errors=True)
+        destination.mkdir(parents=True)
+        build.mkdir(exist_ok=True)
+        log_path.parent.mkdir(parents=True, exist_ok=True)
+        command = ["nice", "-n", "10", "sh", str(self.platform.script), str(source), str(destination), *self.flags]
+        with log_path.open("wb") as stream:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=stream,
+                stderr=subprocess.STDOUT,
+                env=clean_environment(self._environment(build, limits)),
+                start_new_session=True,
+                pass_fds=(sole.descriptor,),
+            )
+        try:
+            self._leader = process.pid
+            if limits.processors:
+                with suppress(OSError):  # it may have ended already
+                    os.sched_setaffinity(process.pid, limits.processors)
+            sole.note(process.pid)
+            code = _watch(process, build, log_path, limits)
+        except BaseException:
+            _kill_group(process.pid)
+            process.wait()
+            raise
+        finally:
+            self._leader = None
+        if self._stopped:
+            raise RunError("compiling was stopped")
+        if code != 0:
+            how = f"exit code {code}" if code > 0 else f"signal {-code}"
+            raise _ScriptFailedError(f"{self.platform.script} ended with {how}; {_tail(log_path)}")
+        if not any(destination.iterdir()):
+            raise _ScriptFailedError(f"{self.platform.script} left nothing in its destination; {_tail(log_path)}")
+
+    def _environment(self, build: Path, limits: Limits) -> dict[str, str]:
+        """What the script gets. Paths below our folder are cached by ccache as relative ones, wherever that is."""
+        found = {"BUILD_DIR": str(build), "JOBS": str(limits.jobs)}
+        if shutil.which("ccache"):
+            found |= {"CCACHE_BASEDIR": str(self._folder), "CCACHE_NOHASHDIR": "1"}
+            found |= {f"CMAKE_{language}_COMPILER_LAUNCHER": "ccache" for language in ("C", "CXX", "CUDA")}
+        return found
+
+
+class _ScriptFailedError(RunError):
+    """The build script failed by its own account: perhaps because of what an earlier compile left."""
+
+
+class _Sole:
+    """Only one compile at a time in a folder; one that outlived its killed driver is ended first.
+
+    Every process of a compile holds the lock. The folder belongs to one driver's work directory.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._lock = folder / ".lock"
+        self._note = folder / ".compiling"
+        self.descriptor = -1
+
+    def __enter__(self) -> "_Sole":
+        self.descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._end_orphan()
+            fcntl.flock(self.descriptor, fcntl.LOCK_EX)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._note.unlink(missing_ok=True)
+        os.close(self.descriptor)
+
+    def note(self, leader: int) -> None:
+        """Write down who leads the compile's processes, and since when: numbers of processes are used again."""
+        with suppress(psutil.NoSuchProcess):
+            self._note.write_text(f"{leader} {psutil.Process(leader).create_time()}")
+
+    def _end_orphan(self) -> None:
+        with suppress(OSError, ValueError, psutil.NoSuchProcess):
+            leader, since = self._note.read_text().split()
+            if abs(psutil.Process(int(leader)).create_time() - float(since)) < 1:
+                log.warning("ending the compile that a killed driver left behind")
+                _kill_group(int(leader))
+
+
+def _watch(process: subprocess.Popen[bytes], build: Path, log_path: Path, limits: Limits) -> int:
+    """Wait for the end of the script; returns its exit code.
+
+    Raises:
+        RunError: the time or the space was used up.
+    """
+    began = time.monotonic()
+    look_at_space = began
+    while True:
+        try:
+            return process.wait(_PAUSE_S)
+        except subprocess.TimeoutExpired:
+            now = time.monotonic()
+        if now - began > limits.time_s:
+            raise RunError(f"compiling took longer than {limits.time_s:g} s (--build_timeout); {_tail(log_path)}")
+        if now >= look_at_space:
+            look_at_space = now + _SPACE_EVERY_S
+            require_space(build, limits.free_bytes)
+
+
+def require_space(folder: Path, free_bytes: int) -> None:
+    """See that the disk has as much free as must stay.
+
+    Raises:
+        NoSpaceError: it has less.
+    """
+    free = shutil.disk_usage(folder).free
+    if free < free_bytes:
+        raise NoSpaceError(
+            f"{folder}: {free / 2**30:.1f} GiB free, less than the {free_bytes / 2**30:.1f} that must stay: free some "
+            f"space, or lower --min_free"
+        )
+
+
+def _tail(log_path: Path) -> str:
+    """The log's path and its last lines, in one line."""
+    text = log_path.read_bytes()[-20_000:].decode(errors="replace")
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return f"log: {log_path}; its last lines: {' | '.join(lines[-LAST_LINES:])}"
+
+
+def _kill_group(leader: int) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(leader, signal.SIGKILL)
+
+
+def _version(tool: str) -> str:
+    if shutil.which(tool) is None:
+        raise RunError(f"{tool} is not installed, and compiling needs it: install it, or use --build overlay")
+    lines = run([tool, "--version"], timeout=60).stdout.splitlines()
+    return f"{tool}: {next((line.strip() for line in lines if re.search(r'[0-9][.][0-9]', line)), 'unknown')}"
+
+
+def _short(flags: Sequence[str]) -> str:
+    return sha256("\0".join(flags).encode()).hexdigest()[:10]

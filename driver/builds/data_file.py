@@ -1,0 +1,58 @@
+"""Reading a framework's data files: YAML, checked against a model, with errors that name file, field and mend."""
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from records import UsageError
+
+_MENDS = {
+    "string_type": "put it in quotes",
+    "missing": "add the field",
+    "extra_forbidden": "remove it or correct its spelling",
+    "string_pattern_mismatch": "correct its form",
+}
+
+
+class Strict(BaseModel):
+    """A part of a data file: no fields but its own, no conversions."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+_Model = TypeVar("_Model", bound=Strict)
+
+
+def read_data(path: Path, model: type[_Model], purpose: str) -> _Model:
+    """The file's content; ``purpose`` says what the file is for, to whoever must restore it.
+
+    Raises:
+        UsageError: it is missing, isn't YAML or does not fit the model.
+    """
+    try:
+        return model.model_validate(_read(path, purpose))
+    except ValidationError as error:
+        raise UsageError(_describe(path, error)) from None
+
+
+def _read(path: Path, purpose: str) -> Any:
+    try:
+        return yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}: {purpose}; restore it") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path}: is not UTF-8 text: save it as UTF-8") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"line {mark.line + 1}: " if mark else ""
+        problem = getattr(error, "problem", None) or "not readable"
+        raise UsageError(f"{path}: {where}not YAML ({problem}): correct it") from None
+
+
+def _describe(path: Path, error: ValidationError) -> str:
+    first = error.errors()[0]
+    field = ".".join(str(part) for part in first["loc"]) or "the whole file"
+    mend = _MENDS.get(first["type"], "correct it")
+    return f"{path}: {field}: {first['msg'][:1].lower()}{first['msg'][1:]}: {mend}"

@@ -1,0 +1,87 @@
+"""The data files of a framework's repository: where commits come from, and what of them decides a build."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from driver.builds.data_file import Strict, read_data
+from driver.builds.releases import load_releases
+from frameworks import Framework
+from records import UsageError
+
+FILE_NAME = "repository.yaml"
+PLATFORM_FILE = "platform.yaml"
+BUILD_SCRIPT = "build.sh"
+
+_CommitId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
+
+
+class RepositoryData(Strict):
+    """What ``repository.yaml`` says; the file itself has the words for it."""
+
+    remote: str
+    package: str
+    not_native: list[str] = Field(min_length=1)
+    checkout: list[str] = Field(default_factory=list)
+    environment: str
+    releases: dict[str, _CommitId] = Field(default_factory=dict)
+
+
+class _PlatformFile(Strict):
+    submodules: list[str] = Field(default_factory=list)
+    tools: list[str] = Field(min_length=1)
+
+
+@dataclass(frozen=True)
+class Platform:
+    """How native libraries are compiled for one kind of machine: the script, and what it needs."""
+
+    name: str
+    script: Path
+    submodules: Sequence[str]
+    tools: Sequence[str]
+
+
+def load_repository_data(framework: Framework) -> RepositoryData:
+    """Read and check the framework's ``repository.yaml``.
+
+    Raises:
+        UsageError: it is missing or says something impossible; names the file, the field and the mend.
+    """
+    path = framework.specifications / FILE_NAME
+    data = read_data(path, RepositoryData, "where this framework's commits come from is said there")
+    releases = load_releases(framework)
+    for request in data.releases:
+        if request not in releases.recipes:
+            raise UsageError(
+                f"{path}: releases.{request}: is not listed in {releases.path}: remove it, or list it there"
+            )
+    if data.environment not in releases.environments:
+        known = ", ".join(releases.environments)
+        raise UsageError(
+            f"{path}: environment: there is no {data.environment!r} in {releases.path}: use one of {known}"
+        )
+    return data
+
+
+def load_platform(framework: Framework, name: str) -> Platform:
+    """The platform's build script and data.
+
+    Raises:
+        UsageError: there is no such platform (those that there are, are named), or its data are bad.
+    """
+    folder = framework.specifications / name
+    script = folder / BUILD_SCRIPT
+    if not script.is_file():
+        known = ", ".join(platform_names(framework)) or "none"
+        raise UsageError(f"--platform {name}: no {BUILD_SCRIPT} in {folder}: write it, or use one of: {known}")
+    data = read_data(folder / PLATFORM_FILE, _PlatformFile, "what the build script needs is said there")
+    return Platform(name, script, data.submodules, data.tools)
+
+
+def platform_names(framework: Framework) -> list[str]:
+    """The platforms that have a build script, sorted."""
+    return sorted(path.parent.name for path in framework.specifications.glob(f"*/{BUILD_SCRIPT}"))

@@ -1,0 +1,102 @@
+"""AI-PEP's --info: control and treatment described in one JSON document, written by the driver and read by the harness.
+
+https://github.com/facebookarchive/FAI-PEP: {"treatment": {"commit", "commit_time", "program", "programs":
+{"program": {"location"}}}, "control": {the same}, "regression_commits": [{"commit", "commit_time"}]}.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from records import Build, Commit, UsageError
+
+
+class _Program(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+    location: str
+
+
+class _Side(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+    commit: str | None = None
+    commit_time: int = 0
+    program: str | None = None
+    programs: dict[str, _Program] = Field(default_factory=dict)
+    author: str = ""
+    subject: str = ""
+
+
+class _Document(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+    treatment: _Side
+    control: _Side
+
+
+@dataclass(frozen=True)
+class Described:
+    """One side: where its interpreter or environment is, and the commit that it was made from."""
+
+    location: str
+    commit: Commit | None
+
+
+def info_document(control: Build, treatment: Build, regression_commits: Sequence[Commit] = ()) -> dict[str, Any]:
+    """Both builds, and the commits that a regression was traced to, as plain JSON data."""
+    return {
+        "treatment": _side(treatment),
+        "control": _side(control),
+        "regression_commits": [{"commit": one.id, "commit_time": one.time} for one in regression_commits],
+    }
+
+
+def _side(build: Build) -> dict[str, Any]:
+    commit = build.commit
+    return {
+        "commit": commit.id if commit else build.requested,
+        "commit_time": commit.time if commit else 0,
+        "author": commit.author if commit else "",
+        "subject": commit.subject if commit else "",
+        "program": build.interpreter,
+        "programs": {"program": {"location": build.interpreter}},
+    }
+
+
+def read_info(text: str) -> dict[str, Described]:
+    """``control`` and ``treatment`` of a document: the JSON text itself, or the path of a file that holds it.
+
+    Raises:
+        UsageError: it is neither, or a side has no program.
+    """
+    where = "--info"
+    if not text.lstrip().startswith("{"):
+        where = f"--info {text}"
+        try:
+            text = Path(text).expanduser().read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "is not UTF-8 text"
+            raise UsageError(f"{where}: {reason}: give JSON, or the path of a file that holds it") from None
+    try:
+        document = _Document.model_validate(json.loads(text))
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"]) or "the whole"
+        raise UsageError(f"{where}: {field}: {first['msg']}: correct it") from None
+    except ValueError as error:
+        raise UsageError(f"{where}: not JSON ({error}): correct it") from None
+    return {
+        "control": _described(where, "control", document.control),
+        "treatment": _described(where, "treatment", document.treatment),
+    }
+
+
+def _described(where: str, name: str, side: _Side) -> Described:
+    program = side.programs.get("program")
+    location = program.location if program else side.program
+    if not location:
+        raise UsageError(f"{where}: {name}.programs.program.location: is missing: name an interpreter or environment")
+    commit = Commit(side.commit, side.commit_time, side.author, side.subject) if side.commit else None
+    return Described(location, commit)

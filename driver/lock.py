@@ -1,0 +1,40 @@
+"""One driver at a time in a work directory."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from records import RunError
+
+_NAME = "driver.lock"
+
+
+@contextmanager
+def sole_driver(work: Path) -> Iterator[None]:
+    """Hold the lock of the work directory ``work``, which is made if it isn't there.
+
+    The lock ends with this process, however that ends; the file stays.
+
+    Raises:
+        RunError: another driver holds it, or the directory can't be written.
+    """
+    try:
+        work.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(work / _NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise RunError(f"{work}: {error.strerror}: mend it, or give another folder with --work_dir") from None
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(descriptor, 100, 0).decode(errors="replace").strip() or "unknown"
+            raise RunError(
+                f"{work}: another driver (process {holder}) works there: wait for its end, or give another --work_dir"
+            ) from None
+        os.truncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)

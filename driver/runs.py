@@ -1,0 +1,114 @@
+"""Runs that are made once: journalled round by round, reported exactly once, and never lost."""
+
+import hashlib
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from driver.journal import Journal, Rounds
+from records import Build, Report
+
+WHOM = "reporters"
+TRIES = 3  # of a measurement that could not be trusted
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class RunOrder:
+    """One run to make. ``cases``: ids, None for all of the spec; ``log``: where its rounds are kept."""
+
+    control: Build
+    treatment: Build
+    cases: Sequence[str] | None
+    run_type: str
+    seed: int
+    log: Rounds
+
+
+class Harness(Protocol):
+    """What measures, and what tells: the rooms that the driver does not know."""
+
+    def measure(self, order: RunOrder) -> Report:
+        """Make the run, from its kept rounds on."""
+
+    def dump(self, report: Report) -> str:
+        """The report as a text."""
+
+    def parse(self, text: str) -> Report:
+        """The report that ``dump`` wrote."""
+
+    def tell(self, report: Report) -> None:
+        """Tell every reporter; those on disk take a report that they have already, without a second copy."""
+
+
+class Runs:
+    """Makes runs by name: one that was finished is answered from the journal."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        harness: Harness,
+        retry_after_s: float,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """``retry_after_s``: the pause before a run that could not be trusted is made again."""
+        self._journal = journal
+        self._harness = harness
+        self._retry_after_s = retry_after_s
+        self._sleep = sleep
+
+    def make(
+        self, name: str, run_type: str, control: Build, treatment: Build, cases: Sequence[str] | None = None
+    ) -> Report:
+        """The run's report. One whose verdicts were held back is made again, ``TRIES`` times in all.
+
+        Raises:
+            KeyboardInterrupt: a signal ended it; what was measured is kept, and the same run goes on from there.
+            RunError: nothing could be measured, or a report could not be written.
+        """
+        for attempt in range(1, TRIES + 1):
+            one = name if attempt == 1 else f"{name}/try-{attempt}"
+            report = self._finished(one)
+            if report is None:
+                if attempt > 1:
+                    log.warning("the run can't be trusted; once more in %g s", self._retry_after_s)
+                    self._sleep(self._retry_after_s)
+                rounds = self._journal.rounds_of(one)
+                order = RunOrder(control, treatment, cases, run_type, _seed(one), rounds)
+                report = self._harness.measure(order)
+                if report.run.get("interrupted"):
+                    raise KeyboardInterrupt(str(report.run["stopped"]))
+                self._journal.finish_run(one, self._harness.dump(report))
+            self.tell_all()
+            if not any(comparison.held_back for comparison in report.comparisons):
+                break
+        return report
+
+    def is_finished(self, name: str) -> bool:
+        """Whether the run needs no measuring."""
+        return self._journal.report(name) is not None
+
+    def forget(self, prefix: str) -> None:
+        """Let all finished and begun runs go whose names begin so: they will be made again."""
+        for run in self._journal.runs(prefix):
+            self._journal.forget_run(run)
+
+    def tell_all(self) -> None:
+        """Tell of every finished run that was not told yet, in the order in which they were finished."""
+        for name in self._journal.untold(WHOM):
+            report = self._finished(name)
+            if report is not None:
+                self._harness.tell(report)
+            self._journal.mark_told(name, WHOM)
+
+    def _finished(self, name: str) -> Report | None:
+        text = self._journal.report(name)
+        return None if text is None else self._harness.parse(text)
+
+
+def _seed(name: str) -> int:
+    """Of 32 bits: the same for a run that is resumed, another for every run."""
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big")

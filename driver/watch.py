@@ -1,0 +1,317 @@
+"""The loop: fetch, choose commits, investigate each, once or for ever; nothing that goes wrong ends it."""
+
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from driver.builds.commit_builder import CommitBuilder
+from driver.descriptor import info_document
+from driver.flow import Investigation, Outcome, guilty_document
+from driver.git.choice import control_of, pending
+from driver.git.repository import RemoteGone, Repository
+from driver.journal import Journal
+from driver.points import CommitPoint, UnbuildableError
+from driver.runs import Runs
+from records import Commit, NoSpaceError, OpduelError, Report, RunError, UsageError, Verdict
+
+CLOCK_JUMP_S = 60.0
+_POLL_S = 1.0
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class WatchSettings:
+    """Which commits are measured, against what, and what follows.
+
+    ``sought``: the verdicts that are verified and bisected; none for a benchmark alone. ``interval_s``: None for one
+    pass. ``ahead``: processors on which the next commit is built while one is measured; none for not at all.
+    ``identity`` stands for all else that a run depends on.
+    """
+
+    work: Path
+    branch: str | None = None
+    commit: str | None = None
+    base: str | None = None
+    exact_base: bool = False
+    step: int = 1
+    interval_s: float | None = None
+    commit_file: Path | None = None
+    status_file: Path | None = None
+    sought: Sequence[Verdict] = ()
+    ahead: frozenset[int] = frozenset()
+    identity: str = ""
+    again: bool = False
+
+
+@dataclass
+class Tally:
+    """What a pass came to."""
+
+    outcomes: list[tuple[Commit, Outcome]] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+
+
+class Listener(Protocol):
+    """Who hears of what the loop finds, besides the reporters."""
+
+    def begins(self, control: Commit, treatment: Commit, why: str, strategy: str) -> None:
+        """A line is about to be measured."""
+
+    def found(self, outcome: Outcome, document: Path | None) -> None:
+        """It was; ``document`` names the culprits."""
+
+
+class Watch:
+    """Investigates the commits of one repository."""
+
+    def __init__(
+        self,
+        repository: Repository,
+        builder: CommitBuilder,
+        runs: Runs,
+        journal: Journal,
+        settings: WatchSettings,
+        listener: Listener,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._repository = repository
+        self._builder = builder
+        self._runs = runs
+        self._journal = journal
+        self._settings = settings
+        self._listener = listener
+        self._sleep = sleep
+        self._offset = time.time() - time.monotonic()
+
+    def once(self) -> Tally:
+        """One pass over the commits that are due.
+
+        Raises:
+            UsageError: the commits asked for are not there.
+            KeyboardInterrupt: a signal; what was measured is kept.
+        """
+        tally = Tally()
+        self._notice_the_clock()
+        self._runs.tell_all()
+        self._fetch(tally)
+        queue = self.due()
+        for position, commit in enumerate(queue):
+            if self.is_told_to_stop():
+                log.info("%s says 0: stopping before %s", self._settings.status_file, commit.short)
+                break
+            with self._building_ahead(queue[position + 1 : position + 2]):
+                self._attempt(commit, tally)
+        return tally
+
+    def for_ever(self, after_pass: Callable[[Tally], None]) -> Tally:
+        """Pass after pass, with at least the interval from one's beginning to the next, until told to stop."""
+        total = Tally()
+        while not self.is_told_to_stop():
+            began = time.monotonic()
+            try:
+                tally = self.once()
+            except OpduelError as error:
+                self._record("pass failed", str(error))
+                tally = Tally(failures=[str(error)])
+            after_pass(tally)
+            total.outcomes += tally.outcomes
+            total.failures = tally.failures
+            self._wait(began + (self._settings.interval_s or 0.0))
+        log.info("%s says 0: stopped", self._settings.status_file)
+        return total
+
+    def due(self) -> list[Commit]:
+        """The commits to measure in this pass, oldest first; those that failed before and are due again at the end."""
+        settings, repository = self._settings, self._repository
+        tip = repository.resolve(settings.branch or repository.default_branch())
+        start = None
+        if settings.commit is not None:
+            start = repository.resolve(settings.commit)
+            if settings.interval_s is None or not repository.is_ancestor(start, tip):
+                tip, start = start, None
+        chosen = pending(repository, tip, self._last(), start, settings.step)
+        if chosen.note:
+            self._record("history", chosen.note)
+        new = [one for one in chosen.commits if self._journal.is_due(one.id) or settings.interval_s is None]
+        return new + self._to_retry(new)
+
+    def plan(self, treatment: Commit) -> tuple[Commit, str, list[Commit], str]:
+        """For a treatment: its control, why that one, the commits of the line (control first), and the strategy."""
+        settings = self._settings
+        base = None if settings.base is None else self._repository.resolve(settings.base)
+        choice = control_of(self._repository, treatment, base, settings.exact_base)
+        line = [choice.commit, treatment]
+        if settings.sought:
+            line = [choice.commit, *self._repository.chain(choice.commit, treatment)]
+        return choice.commit, choice.why, line, self._builder.strategy(line)
+
+    def is_told_to_stop(self) -> bool:
+        """Whether the status file says 0."""
+        path = self._settings.status_file
+        try:
+            return path is not None and path.read_text(encoding="utf-8").strip() == "0"
+        except (OSError, UnicodeDecodeError):
+            return False
+
+    def _attempt(self, commit: Commit, tally: Tally) -> None:
+        """Investigate a commit; whatever is the matter with it stops no other."""
+        try:
+            outcome = self._investigate(commit)
+        except (UsageError, NoSpaceError) as error:
+            if self._settings.interval_s is None:
+                raise
+            self._fail(commit, error, tally)
+        except RunError as error:
+            self._fail(commit, error, tally)
+        else:
+            tally.outcomes.append((commit, outcome))
+            self._journal.clear_trouble(commit.id)
+            if outcome.benchmark.run.get("broken"):
+                self._fail(commit, RunError(f"not completed: {outcome.benchmark.run['stopped']}"), tally)
+        self._finish(commit)
+
+    def _fail(self, commit: Commit, error: OpduelError, tally: Tally) -> None:
+        tally.failures.append(str(error))
+        trouble = self._journal.record_trouble(commit.id, str(error))
+        kind = "unbuildable" if isinstance(error, UnbuildableError) else "failed"
+        when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(trouble.retry_at))
+        self._record(kind, f"{error}; to be tried again after {when} UTC")
+
+    def _investigate(self, treatment: Commit) -> Outcome:
+        settings = self._settings
+        control, why, line, strategy = self.plan(treatment)
+        self._listener.begins(control, treatment, why, strategy)
+        points = [CommitPoint(one, self._builder, strategy) for one in line]
+        investigation = Investigation(points, self._runs, self._journal, settings.identity)
+        if settings.again:
+            self._runs.forget(investigation.name)
+        builds = points[0].build(), points[-1].build()
+        info = settings.work / "info" / f"{control.short}..{treatment.short}.json"
+        _write(info, info_document(*builds))
+        benchmark = investigation.measure_ends()
+        outcome = investigation.follow_up(benchmark, settings.sought)
+        document = None
+        if outcome.guilty is not None:
+            document = settings.work / "culprits" / f"{control.short}..{treatment.short}.json"
+            _write(document, guilty_document(outcome, investigation.name))
+            named = [one.points[-1].commit for one in outcome.guilty if one.culprit.named]
+            _write(info, info_document(*builds, [commit for commit in named if commit]))
+        self._listener.found(outcome, document)
+        return outcome
+
+    def _fetch(self, tally: Tally) -> None:
+        try:
+            fetched = self._repository.fetch()
+        except RemoteGone as error:
+            self._record("remote gone", f"{error}; going on with the commits at hand")
+            tally.failures.append(str(error))
+            return
+        for branch in fetched.moved:
+            self._record("history", f"branch {branch} was moved to commits that don't follow its old ones")
+
+    def _finish(self, commit: Commit) -> None:
+        """Write the commit down as the last one that was dealt with, unless one after it already is."""
+        path, last = self._settings.commit_file, self._last()
+        if path is None or (last is not None and self._repository.is_ancestor(commit, last)):
+            return
+        _write_text(path, f"{commit.id}\n")
+
+    def _last(self) -> Commit | None:
+        """The last commit dealt with, by the commit file; None when there is none, or it isn't one of this repository."""
+        path = self._settings.commit_file
+        if path is None or not path.exists():
+            return None
+        try:
+            return self._repository.resolve(path.read_text(encoding="utf-8").strip())
+        except (OSError, UnicodeDecodeError, UsageError) as error:
+            log.warning("--commit_file %s: holds no commit of this repository (%s): starting anew", path, error)
+            return None
+
+    def _to_retry(self, new: Sequence[Commit]) -> list[Commit]:
+        found = []
+        known = {one.id for one in new}
+        for item in self._journal.troubled():
+            if item in known or not self._journal.is_due(item):
+                continue
+            try:
+                found.append(self._repository.commit(item))
+            except UsageError:
+                continue  # of another repository, or gone with a force-push
+        return found
+
+    @contextmanager
+    def _building_ahead(self, following: Sequence[Commit]) -> Iterator[None]:
+        """Within it the next commit's builds are made on other processors; it ends with them, or stops them."""
+        if not following or not self._settings.ahead:
+            yield
+            return
+        thread = threading.Thread(target=self._build_quietly, args=(following[0],), daemon=True)
+        thread.start()
+        try:
+            yield
+        except BaseException:
+            self._builder.stop()
+            raise
+        finally:
+            thread.join()
+
+    def _build_quietly(self, commit: Commit) -> None:
+        try:
+            _, _, line, strategy = self.plan(commit)
+            for one in (line[0], line[-1]):
+                CommitPoint(one, self._builder, strategy, self._settings.ahead).build()
+        except OpduelError as error:
+            log.debug("building ahead: %s", error)  # it will be said when it is that commit's turn
+
+    def _notice_the_clock(self) -> None:
+        offset = time.time() - time.monotonic()
+        if abs(offset - self._offset) > CLOCK_JUMP_S:
+            self._record("clock jump", f"the clock was moved by {offset - self._offset:+.0f} s")
+            self._offset = offset
+
+    def _wait(self, until: float) -> None:
+        """Until that moment of the monotonic clock, or until told to stop."""
+        while (left := until - time.monotonic()) > 0 and not self.is_told_to_stop():
+            self._sleep(min(left, _POLL_S))
+
+    def _record(self, kind: str, text: str) -> None:
+        log.warning("%s: %s", kind, text)
+        try:
+            self._journal.note(kind, text)
+        except RunError as error:
+            log.error("%s", error)
+
+
+def reports_of(outcome: Outcome) -> list[Report]:
+    """Benchmark and verification, as far as there are."""
+    return [one for one in (outcome.benchmark, outcome.verification) if one is not None]
+
+
+def _write(path: Path, document: object) -> None:
+    _write_text(path, json.dumps(document, indent=2) + "\n")
+
+
+def _write_text(path: Path, text: str) -> None:
+    """Whole or not at all.
+
+    Raises:
+        RunError: it can't be written.
+    """
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with aside.open("w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        aside.replace(path)
+    except OSError as error:
+        raise RunError(f"{path}: can't be written: {error.strerror}") from None
