@@ -36,6 +36,11 @@ def harness_parser() -> argparse.ArgumentParser:
     )
     what.add_argument("--control", metavar="BUILD", help="a release (PACKAGE==VERSION), an environment or a python")
     what.add_argument("--treatment", metavar="BUILD", help="likewise: the build that is suspected")
+    what.add_argument(
+        "--info",
+        metavar="JSON",
+        help="both builds in AI-PEP's words, instead of --control and --treatment: JSON, or the path of a file",
+    )
     what.add_argument("--operators", metavar="PATTERN", action="append", help="only cases whose id matches; repeatable")
     what.add_argument(
         "--metric",

@@ -11,9 +11,7 @@ from driver.bisection import Culprit, Step, bisect
 from driver.journal import Journal
 from driver.points import Point, UnbuildableError
 from driver.runs import Runs
-from records import Build, Comparison, Failure, Report, Verdict
-
-FROM_OUTSIDE = ("killed", "out-of-memory")
+from records import Build, Comparison, Report, Verdict
 
 log = logging.getLogger(__name__)
 
@@ -141,9 +139,7 @@ class Investigation:
 def _flag(one: Comparison) -> Verdict | None:
     """What is the matter with the case, if it is the treatment's doing."""
     if one.verdict == "failed":
-        failure: Failure | None = one.failure
-        own = failure is not None and failure.side == "treatment" and failure.kind not in FROM_OUTSIDE
-        return "failed" if own else None
+        return "failed" if one.is_broken_by_treatment else None
     return one.verdict if one.verdict in ("regressed", "improved") else None
 
 

@@ -19,7 +19,7 @@ from driver.git.repository import RemoteGone, Repository
 from driver.journal import Journal
 from driver.points import CommitPoint, UnbuildableError
 from driver.runs import Runs
-from records import Commit, NoSpaceError, OpduelError, Report, RunError, UsageError, Verdict
+from records import Commit, NoSpaceError, OpduelError, RunError, UsageError, Verdict
 
 CLOCK_JUMP_S = 60.0
 _POLL_S = 1.0
@@ -62,7 +62,7 @@ class Tally:
 class Listener(Protocol):
     """Who hears of what the loop finds, besides the reporters."""
 
-    def begins(self, control: Commit, treatment: Commit, why: str, strategy: str) -> None:
+    def begins(self, control: Commit, treatment: Commit, why: str, line: Sequence[Commit], strategy: str) -> None:
         """A line is about to be measured."""
 
     def found(self, outcome: Outcome, document: Path | None) -> None:
@@ -101,7 +101,7 @@ class Watch:
         tally = Tally()
         self._notice_the_clock()
         self._runs.tell_all()
-        self._fetch(tally)
+        self.fetch(tally)
         queue = self.due()
         for position, commit in enumerate(queue):
             if self.is_told_to_stop():
@@ -188,26 +188,27 @@ class Watch:
     def _investigate(self, treatment: Commit) -> Outcome:
         settings = self._settings
         control, why, line, strategy = self.plan(treatment)
-        self._listener.begins(control, treatment, why, strategy)
+        self._listener.begins(control, treatment, why, line, strategy)
         points = [CommitPoint(one, self._builder, strategy) for one in line]
         investigation = Investigation(points, self._runs, self._journal, settings.identity)
         if settings.again:
             self._runs.forget(investigation.name)
         builds = points[0].build(), points[-1].build()
         info = settings.work / "info" / f"{control.short}..{treatment.short}.json"
-        _write(info, info_document(*builds))
+        write_document(info, info_document(*builds))
         benchmark = investigation.measure_ends()
         outcome = investigation.follow_up(benchmark, settings.sought)
         document = None
         if outcome.guilty is not None:
             document = settings.work / "culprits" / f"{control.short}..{treatment.short}.json"
-            _write(document, guilty_document(outcome, investigation.name))
+            write_document(document, guilty_document(outcome, investigation.name))
             named = [one.points[-1].commit for one in outcome.guilty if one.culprit.named]
-            _write(info, info_document(*builds, [commit for commit in named if commit]))
+            write_document(info, info_document(*builds, [commit for commit in named if commit]))
         self._listener.found(outcome, document)
         return outcome
 
-    def _fetch(self, tally: Tally) -> None:
+    def fetch(self, tally: Tally) -> None:
+        """Fetch; a remote that can't be reached is written down, and the commits at hand have to do."""
         try:
             fetched = self._repository.fetch()
         except RemoteGone as error:
@@ -225,7 +226,7 @@ class Watch:
         _write_text(path, f"{commit.id}\n")
 
     def _last(self) -> Commit | None:
-        """The last commit dealt with, by the commit file; None when there is none, or it isn't one of this repository."""
+        """The last commit dealt with, by the commit file; None without one that this repository has."""
         path = self._settings.commit_file
         if path is None or not path.exists():
             return None
@@ -290,12 +291,12 @@ class Watch:
             log.error("%s", error)
 
 
-def reports_of(outcome: Outcome) -> list[Report]:
-    """Benchmark and verification, as far as there are."""
-    return [one for one in (outcome.benchmark, outcome.verification) if one is not None]
+def write_document(path: Path, document: object) -> None:
+    """Write plain JSON data, whole or not at all.
 
-
-def _write(path: Path, document: object) -> None:
+    Raises:
+        RunError: it can't be written.
+    """
     _write_text(path, json.dumps(document, indent=2) + "\n")
 
 

@@ -10,6 +10,8 @@ SIDES: tuple[Side, Side] = ("control", "treatment")
 Stage = Literal["screen", "own"]
 STAGES: tuple[Stage, Stage] = ("screen", "own")
 
+FROM_OUTSIDE = ("killed", "out-of-memory")  # kinds of failure that the machine may have to answer for
+
 
 @dataclass(frozen=True)
 class PairSample:

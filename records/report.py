@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from records.build import Build
-from records.measurement import Failure, PairSample
+from records.measurement import FROM_OUTSIDE, Failure, PairSample
 
 SCHEMA_VERSION = 1
 
@@ -71,6 +71,11 @@ class Comparison:
     held_back: Verdict | None = None
     verification: Verification | None = None
     samples: Sequence[PairSample] = field(default_factory=tuple)
+
+    @property
+    def is_broken_by_treatment(self) -> bool:
+        """Whether the treatment alone fails, by its own doing: that is worse than running slower."""
+        return self.failure is not None and self.failure.side == "treatment" and self.failure.kind not in FROM_OUTSIDE
 
 
 @dataclass(frozen=True)

@@ -68,6 +68,19 @@ def read_report(path: Path) -> Report:
         content = path.read_bytes()
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror}): give the path of a {REPORT_NAME}") from None
+    return _from_bytes(path, content)
+
+
+def from_text(text: str) -> Report:
+    """The report that ``to_bytes`` made, as a text.
+
+    Raises:
+        UsageError: it is no such document, or was written by a newer version.
+    """
+    return _from_bytes(Path(REPORT_NAME), text.encode("utf-8"))
+
+
+def _from_bytes(path: Path, content: bytes) -> Report:
     _check_version(path, _parse(path, content))
     try:
         report = _ADAPTER.validate_json(content, strict=True)

@@ -1,10 +1,14 @@
 """What the reporters that write to a folder have in common."""
 
+from abc import abstractmethod
+from collections.abc import Iterable
 from pathlib import Path
 from typing import ClassVar, Self
 
+from records import Report, UsageError
 from reporters.atomic import check_folder
 from reporters.base import Reporter
+from reporters.document import read_report
 
 
 class FolderReporter(Reporter):
@@ -28,3 +32,18 @@ class FolderReporter(Reporter):
             UsageError: it can't.
         """
         check_folder(self.directory, self.option)
+
+    def holds(self, report: Report) -> bool:
+        """Whether this very run's report lies in its place already: whoever tells twice can ask before."""
+        return any(_run_id(path) == report.run.get("id") for path in self.places(report))
+
+    @abstractmethod
+    def places(self, report: Report) -> Iterable[Path]:
+        """Where the report would lie, had it been written before."""
+
+
+def _run_id(path: Path) -> object:
+    try:
+        return read_report(path).run.get("id")
+    except UsageError:
+        return None

@@ -1,6 +1,7 @@
 """The local reporter: every run's report.json in a folder of its own, by framework, spec, date and commits."""
 
 import os
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
@@ -38,6 +39,9 @@ class LocalReporter(FolderReporter):
                 f"cannot write below {parent} ({error.strerror}): give --{self.option} a folder that can be written"
             ) from error
         return f"report: {folder / REPORT_NAME}"
+
+    def places(self, report: Report) -> Iterable[Path]:
+        return run_folder(self.directory, report).glob(f"*/{REPORT_NAME}")
 
 
 def run_folder(directory: Path, report: Report) -> Path:

@@ -2,7 +2,7 @@
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain, count
 from pathlib import Path
@@ -28,8 +28,7 @@ class SimpleLocalReporter(FolderReporter):
         Raises:
             RunError: the folder or the file could not be made.
         """
-        identifier = report.run.get("user_identifier")
-        folder = self.directory / path_part(str(identifier)) if identifier not in (None, "") else self.directory
+        folder = self._folder(report)
         path = folder / REPORT_NAME
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -40,6 +39,13 @@ class SimpleLocalReporter(FolderReporter):
                 f"cannot write {path} ({error.strerror}): give --{self.option} a folder that can be written"
             ) from error
         return f"report: {path}"
+
+    def places(self, report: Report) -> Iterable[Path]:
+        return self._folder(report).glob("report*.json")
+
+    def _folder(self, report: Report) -> Path:
+        identifier = report.run.get("user_identifier")
+        return self.directory / path_part(str(identifier)) if identifier not in (None, "") else self.directory
 
 
 @contextmanager

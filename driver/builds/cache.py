@@ -9,7 +9,7 @@ import signal
 import sysconfig
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 
 _MAKING = ".making-"
 _LOCK = ".lock-"
+_USED = ".used"
 
 # Makes the build in a directory that exists, and describes it.  Whatever process it starts must inherit the file
 # descriptor, through which the lock is held: a build whose maker was killed is swept only when all have ended.
@@ -53,12 +54,18 @@ class BuildCache:
         return sorted(path for path in folder.glob("[!.]*") if path.is_dir())
 
     def find(self, framework: str, recipe: AnyRecipe) -> Build | None:
-        """The build if it is there and whole; reads a few files, starts no process, takes no lock."""
+        """The build if it is there and whole; reads a few files, starts no process, takes no lock.
+
+        Where it can, it leaves a mark of the time, by which the cache is pruned.
+        """
         place = self.place(framework, recipe)
         try:
-            return read_manifest(place, recipe).build(place)
+            build = read_manifest(place, recipe).build(place)
         except UnusableBuild:
             return None
+        with suppress(OSError):  # a cache that can't be written is none that is pruned
+            (place / _USED).touch()
+        return build
 
     def find_or_make(self, framework: str, recipe: AnyRecipe, make: Maker) -> Build:
         """The build, made now if it isn't there.
@@ -80,6 +87,19 @@ class BuildCache:
                 return self.find(framework, recipe) or _make_in_place(place, recipe, make, lock)
         except OSError as error:
             raise _explained(self.directory, error) from error
+
+
+def lock_path(place: Path) -> Path:
+    """The lock file of the build that is, or would be, at ``place``."""
+    return place.with_name(_LOCK + place.name)
+
+
+def last_used(place: Path) -> float:
+    """When the build at ``place`` was asked for or made, in seconds since 1970; 0 if nobody can tell."""
+    for path in (place / _USED, place):
+        with suppress(OSError):
+            return path.stat().st_mtime
+    return 0.0
 
 
 def _make_in_place(place: Path, recipe: AnyRecipe, make: Maker, lock: int) -> Build:
@@ -145,7 +165,7 @@ def _locked(place: Path) -> Iterator[int]:
 @contextmanager
 def _lock_file(place: Path) -> Iterator[int]:
     """The build's lock file, open. It is never removed: a lock on a removed file would exclude nobody."""
-    descriptor = os.open(place.with_name(_LOCK + place.name), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    descriptor = os.open(lock_path(place), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
         yield descriptor
     finally:

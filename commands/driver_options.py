@@ -1,0 +1,141 @@
+"""repo_driver.py's own options; whatever else it is given must be harness.py's."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from commands.options import Parser, harness_parser, pause, positive, seconds
+from driver.builds.commit_builder import STRATEGIES
+from records import UsageError
+
+GIB = 2**30
+_OURS_TO_CHOOSE = ("control", "treatment", "info", "run_type", "inject", "verify")  # harness.py's, but not here
+
+EPILOG = """Every option of harness.py is taken too, and handed on: -b is required.
+Exit codes: 0 done, no regression; 1 a regression, or a case that fails on the treatment alone; 2 wrong usage or input;
+3 not completed: something can't be built, the remote is gone, verdicts are held back."""
+
+
+@dataclass(frozen=True)
+class DriverOptions:
+    """The driver's own, and those for the harness."""
+
+    own: argparse.Namespace
+    harness: argparse.Namespace
+
+
+def parse(arguments: Sequence[str] | None) -> DriverOptions:
+    """Both sets of options.
+
+    Raises:
+        UsageError: one is unknown, malformed, or can't be had together with another.
+    """
+    own, rest = driver_parser().parse_known_args(arguments)
+    if "-h" in rest or "--help" in rest:
+        driver_parser().print_help()
+        raise SystemExit(0)
+    parser = harness_parser()
+    parser.prog = "repo_driver.py"
+    harness = parser.parse_args([*rest, "-p", own.platforms, *(["--exec_dir", own.exec_dir] if own.exec_dir else [])])
+    for name in _OURS_TO_CHOOSE:
+        if getattr(harness, name) not in (None, False, 0.0):
+            raise UsageError(f"--{name}: the driver chooses builds and kinds of runs itself: leave it out")
+    _check(own)
+    return DriverOptions(own, harness)
+
+
+def _check(own: argparse.Namespace) -> None:
+    if own.bisect_releases and (own.commit or own.base_commit or own.interval is not None):
+        raise UsageError("--bisect_releases: looks among releases: leave out --commit, --base_commit and --interval")
+    if not own.ab_testing and not own.bisect_releases:
+        raise UsageError("add --ab_testing: a commit is measured against another one (harness.py measures two builds)")
+    if own.exact_base and not own.base_commit:
+        raise UsageError("--exact_base: add --base_commit, or leave it out")
+    if own.improved and not (own.regression or own.bisect_releases):
+        raise UsageError("--improved: says what else to trace to its commit; add --regression")
+    if own.bisect_releases and len(own.bisect_releases.split(",")) < 2:
+        raise UsageError("--bisect_releases: give two releases or more, the oldest first, with commas between")
+
+
+def driver_parser() -> Parser:
+    """The parser of the driver's own options; flag names are AI-PEP's where it has them."""
+    parser = Parser(
+        prog="repo_driver.py",
+        usage="%(prog)s --ab_testing -b SPEC [options of its own and of harness.py]",
+        description="Pull a framework's repository, build a control and a treatment commit, and measure them against "
+        "each other; once, or for ever.",
+        epilog=EPILOG,
+        allow_abbrev=False,
+        add_help=False,
+    )
+    parser.add_argument("-h", "--help", action="help", help="show this and end")
+    _add_commits(parser)
+    _add_builds(parser)
+    _add_running(parser)
+    return parser
+
+
+def _add_commits(parser: Parser) -> None:
+    which = parser.add_argument_group("which commits")
+    which.add_argument("--ab_testing", action="store_true", help="measure each commit against a control")
+    which.add_argument("--repo_dir", metavar="DIR", help="a clone that you have: read, never touched")
+    which.add_argument(
+        "--remote_repository",
+        metavar="REMOTE",
+        help="a URL or path; with --repo_dir a remote of it (default: origin; without, the framework's own)",
+    )
+    which.add_argument("--branch", metavar="NAME", help="of the remote (default: its default branch)")
+    which.add_argument(
+        "--commit", metavar="COMMIT", help="the treatment: commit, tag or branch; with --interval, where to start"
+    )
+    which.add_argument(
+        "--base_commit",
+        metavar="COMMIT",
+        help="the control, unless the week's first commit is later (default: the first commit of the week, UTC)",
+    )
+    which.add_argument("--exact_base", action="store_true", help="take --base_commit whatever the week")
+    which.add_argument("--step", type=positive, default=1, metavar="N", help="measure every Nth commit and the newest")
+    which.add_argument("--commit_file", metavar="FILE", help="keeps the last commit dealt with; the next start goes on")
+    which.add_argument(
+        "--bisect_releases",
+        metavar="A,B,...",
+        help="among these releases, oldest first, find the first bad one; no repository is needed",
+    )
+
+
+def _add_builds(parser: Parser) -> None:
+    builds = parser.add_argument_group("how they are built")
+    builds.add_argument("--build", choices=STRATEGIES, default="auto", help="the strategy (default: auto)")
+    builds.add_argument(
+        "--platforms", "-p", "--platform", default="host", metavar="NAME", help="whose build script (default: host)"
+    )
+    builds.add_argument("--cmake_args", default="", metavar="ARGS", help="further arguments of CMake, as in a shell")
+    builds.add_argument("--exec_dir", metavar="DIR", help="the build cache (default: in the user's cache folder)")
+    builds.add_argument(
+        "--build_timeout", type=seconds, default=4 * 3600.0, metavar="SECONDS", help="for one compile (default: 4 h)"
+    )
+    builds.add_argument(
+        "--min_free", type=pause, default=5.0, metavar="GIB", help="disk space that must stay free (default: 5)"
+    )
+    builds.add_argument(
+        "--cache_size", type=seconds, default=50.0, metavar="GIB", help="of the build cache, at most (default: 50)"
+    )
+    builds.add_argument(
+        "--same_host", action="store_true", help="never build while measuring (else on processors left over, if any)"
+    )
+
+
+def _add_running(parser: Parser) -> None:
+    running = parser.add_argument_group("how it runs")
+    running.add_argument("--regression", action="store_true", help="verify what regressed, and find whose doing it is")
+    running.add_argument("--improved", action="store_true", help="the same for what improved; for --regression")
+    running.add_argument(
+        "--interval", type=pause, metavar="SECONDS", help="go on for ever, so long at least from pass to pass"
+    )
+    running.add_argument("--status_file", metavar="FILE", help="a 0 in it stops the driver before the next commit")
+    running.add_argument("--work_dir", metavar="DIR", help="journal, repository, logs (default: in the user's state)")
+    running.add_argument("--again", action="store_true", help="measure anew what was measured before")
+    running.add_argument(
+        "--retry_after", type=pause, default=120.0, metavar="SECONDS", help="before an untrusted run is made again"
+    )
+    running.add_argument("--dry_run", action="store_true", help="fetch, and print what would be done")

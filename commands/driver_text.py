@@ -1,0 +1,61 @@
+"""What repo_driver.py says of its work in words: what it is about to do, and who is guilty."""
+
+import math
+from collections.abc import Iterable, Sequence
+
+from driver.flow import Guilty, Outcome
+from driver.points import Point
+from records import Commit
+from reporters.units import human_change, human_interval
+
+
+def commit_line(commit: Commit) -> str:
+    """``abc123def456 2022-03-07 Jane Doe: Fixed it``."""
+    name = commit.author.partition(" <")[0]
+    return f"{commit.short} {commit.moment[:10]} {name}: {commit.subject}"
+
+
+def plan_lines(control: Commit, why: str, treatment: Commit, line: Sequence[Commit], strategy: str) -> list[str]:
+    """Both commits, why that control, how many lie between, and how they are built."""
+    between = f", {len(line) - 2} between" if len(line) > 2 else ""
+    return [
+        f"control    {commit_line(control)} ({why})",
+        f"treatment  {commit_line(treatment)}{between}",
+        f"build      {strategy}",
+    ]
+
+
+def guilty_lines(outcome: Outcome) -> list[str]:
+    """Whose doing the confirmed changes are, with the evidence; nothing when nobody was looked for."""
+    if outcome.guilty is None:
+        return []
+    found = [line for guilty in outcome.guilty for line in _guilty_lines(guilty)]
+    named = {case for guilty in outcome.guilty for case in guilty.culprit.cases}
+    missing = [case for case in outcome.confirmed if case not in named]
+    if missing:
+        found.append(f"traced to no commit: {', '.join(missing)}")
+    return found
+
+
+def _guilty_lines(guilty: Guilty) -> Iterable[str]:
+    culprit, points = guilty.culprit, guilty.points
+    verdicts = {step.verdict for step in culprit.cases.values()}
+    word = "improved by" if verdicts == {"improved"} else "first bad"
+    if culprit.named:
+        yield f"{word}: {point_line(points[-1])}"
+    else:
+        yield f"{word}: one of {len(points) - 1}, after {points[0].name} up to {points[-1].name} ({culprit.note})"
+        yield from (f"    {point_line(point)}" for point in points[1:])
+    for case, step in culprit.cases.items():
+        if step.log_ratio is None or step.low is None or step.high is None:
+            yield f"  {case}: {step.verdict}"
+        else:
+            ends = (math.exp(step.low), math.exp(step.high))
+            yield f"  {case}: {step.verdict}, {human_change(math.exp(step.log_ratio))} {human_interval(ends)}"
+    if culprit.named and culprit.note:
+        yield f"  {culprit.note}"
+
+
+def point_line(point: Point) -> str:
+    """A commit with its author, date and subject; a release by its name."""
+    return commit_line(point.commit) if point.commit else point.name

@@ -1,0 +1,167 @@
+"""What harness.py and repo_driver.py share: from options to a run's request, and from its report to everyone told."""
+
+import argparse
+import contextlib
+import dataclasses
+import secrets
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+from commands.config import default_reports
+from commands.entry import DONE, INCOMPLETE, REGRESSED, patience
+from commands.options import asked_metrics, by_metric
+from frameworks import Framework, get_framework
+from harness.cpus import plan_cpus
+from harness.instructions import require_counting
+from harness.run import RunRequest
+from harness.specs import Spec, expand_cases, find_spec, load_spec, select_cases
+from records import DEFAULT_METRIC, Build, Case, Report, RunError, UsageError
+from reporters import Reporter, Told, chosen_reporters, report_all
+from reporters.folder import FolderReporter
+from reporters.local import LocalReporter
+from reporters.screen import ScreenReporter
+from reporters.stream import write_text
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """What all runs of one command have in common: the cases of a spec, the options, and who is told."""
+
+    options: argparse.Namespace
+    framework: Framework
+    spec_path: Path
+    cases: Sequence[Case]
+    reporters: Sequence[Reporter]
+    labels: Mapping[str, Any]
+
+    def request(self, control: Build, treatment: Build) -> RunRequest:
+        """A run of all cases; ``dataclasses.replace`` makes others of it."""
+        options = self.options
+        return RunRequest(
+            framework=self.framework,
+            control=control,
+            treatment=treatment,
+            cases=self.cases,
+            seed=secrets.randbits(32) if options.seed is None else options.seed,
+            alpha=options.alpha,
+            threads=options.threads,
+            max_rounds=options.max_rounds,
+            time_budget=options.time_budget,
+            inject=options.inject,
+            labels=self.labels,
+            sentinels=options.sentinels,
+            hold=options.busy_host == "hold",
+            verify_after=verify_after(options),
+        )
+
+
+def plan_measuring(options: argparse.Namespace, config: Mapping[str, str], command: Sequence[str]) -> Measuring:
+    """Read the spec and check all that can be checked before a build is made; ``command`` is kept with the reports.
+
+    Raises:
+        UsageError: wrong options, a bad spec, reporters that can't work, too few processors, no valgrind.
+    """
+    verify_after(options)
+    reporters = _reporters(options, config)
+    spec_path = find_spec(options.benchmark_file)
+    spec = load_spec(spec_path)
+    framework = _framework(options, spec)
+    cases = _cases(options, spec)
+    plan_cpus(options.threads)  # these two are said before builds are made, not after
+    require_counting(framework, cases)
+    labels = {
+        "platform": options.platform,
+        "spec": spec_path.stem,
+        "spec_path": str(spec_path),
+        "threshold": by_metric(options).get(DEFAULT_METRIC),
+        "user_identifier": options.user_identifier,
+        "run_type": options.run_type or ("verify" if options.verify else "benchmark"),
+        "command": list(command),
+    }
+    return Measuring(options, framework, spec_path, cases, reporters, labels)
+
+
+def verify_after(options: argparse.Namespace) -> float | None:
+    """Seconds between measuring and verifying; None without ``--verify``."""
+    if not options.verify:
+        if options.verify_after is not None:
+            raise UsageError("--verify_after: says when to verify; add --verify, or leave it out")
+        return None
+    after: float = options.verify_after or 0.0
+    if options.time_budget is not None and after >= options.time_budget:
+        raise UsageError(
+            f"--verify_after {after:g}: the time budget of {options.time_budget:g} s covers the wait: make it larger"
+        )
+    return after
+
+
+def _framework(options: argparse.Namespace, spec: Spec) -> Framework:
+    if options.framework is not None and options.framework != spec.framework:
+        raise UsageError(f"--framework {options.framework}: the spec is for {spec.framework}; leave the option out")
+    return get_framework(spec.framework)
+
+
+def _cases(options: argparse.Namespace, spec: Spec) -> list[Case]:
+    cases = expand_cases(spec, thresholds=by_metric(options), metrics=asked_metrics(options))
+    if options.operators:
+        cases = select_cases(cases, options.operators)
+    if options.timeout is not None:
+        cases = [dataclasses.replace(case, timeout_s=options.timeout) for case in cases]
+    if options.inject and max(Counter(case.metric for case in cases).values()) < 2:
+        raise UsageError("--inject slows one case of two: give it two cases or more")
+    return cases
+
+
+def _reporters(options: argparse.Namespace, config: Mapping[str, str]) -> list[Reporter]:
+    """Those asked for; and a local one in any case: no result is only on a screen."""
+    reporters = chosen_reporters(options, sys.stdout.isatty())
+    if not any(isinstance(one, FolderReporter) for one in reporters):
+        reporters.append(LocalReporter.from_option(config.get("local_reporter", str(default_reports()))))
+    for one in reporters:
+        one.check()
+    return reporters
+
+
+def tell(
+    reporters: Sequence[Reporter], report: Report, is_known: Callable[[FolderReporter], bool] = lambda _: False
+) -> None:
+    """Tell every reporter, those on disk first: whatever becomes of the others, the measurements are safe.
+
+    A reporter on disk that has the report already, by ``is_known``, is passed over.
+
+    Raises:
+        RunError: one of them failed, when all have been told.
+    """
+    with patience():
+        folders = [one for one in reporters if isinstance(one, FolderReporter)]
+        on_disk = report_all([one for one in folders if not is_known(one)], report)
+        if not on_disk.lines and not any(map(is_known, folders)):
+            spare = report_all([LocalReporter(default_reports())], report)
+            on_disk = Told(spare.lines, (*on_disk.failures, *spare.failures))
+        # A person reads the path above the table, which then ends with what was found; a pipe gets the table alone.
+        stream = sys.stdout if any(isinstance(one, ScreenReporter) for one in reporters) else sys.stderr
+        _say(stream, on_disk)
+        others = report_all([one for one in reporters if not isinstance(one, FolderReporter)], report)
+        _say(stream, others)
+    failures = (*on_disk.failures, *others.failures)
+    if failures:
+        raise RunError("; ".join(dict.fromkeys(failures)))
+
+
+def _say(stream: TextIO, told: Told) -> None:
+    with contextlib.suppress(OSError):  # the terminal may have been closed; the reports are written
+        write_text(stream, "".join(f"{line}\n" for line in told.lines))
+
+
+def exit_code(report: Report) -> int:
+    """What the run came to."""
+    if report.run["broken"]:
+        return INCOMPLETE
+    if report.count("regressed") or any(one.is_broken_by_treatment for one in report.comparisons):
+        return REGRESSED
+    held = any(one.held_back for one in report.comparisons)
+    return INCOMPLETE if held or all(one.failure for one in report.comparisons) else DONE

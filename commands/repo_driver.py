@@ -1,0 +1,236 @@
+"""repo_driver.py: commits in; builds, runs and culprits out; once, or for ever."""
+
+import argparse
+import hashlib
+import json
+import logging
+import logging.handlers
+import os
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import platformdirs
+
+from commands.config import config_path, read_config
+from commands.driver_options import GIB, DriverOptions, parse
+from commands.driver_text import guilty_lines, plan_lines
+from commands.entry import DONE, INCOMPLETE, REGRESSED, log, run_command
+from commands.journalled import JournalledHarness
+from commands.measuring import Measuring, exit_code, plan_measuring
+from driver.builds import BuildCache, resolve_build
+from driver.builds.commit_builder import BuildSettings, CommitBuilder
+from driver.builds.compiler import Limits
+from driver.builds.prune import prune
+from driver.builds.repository_data import load_repository_data
+from driver.flow import Investigation, Outcome, guilty_document
+from driver.git.redaction import redact
+from driver.git.repository import open_repository
+from driver.journal import Journal
+from driver.lock import sole_driver
+from driver.points import BuildPoint
+from driver.runs import Runs
+from driver.watch import Tally, Watch, WatchSettings, write_document
+from harness.cpus import plan_cpus
+from records import Commit, Verdict
+from reporters.stream import write_text
+
+LOG_BYTES, LOGS = 5 * 2**20, 5  # each log file's size, and how many older ones are kept
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit code."""
+    return run_command("repo_driver.py", lambda: _run_driver(arguments))
+
+
+def _run_driver(arguments: Sequence[str] | None) -> int:
+    options = parse(arguments)
+    command = [redact(word) for word in ("repo_driver.py", *(sys.argv[1:] if arguments is None else arguments))]
+    measuring = plan_measuring(options.harness, read_config(config_path()), command)
+    work = _work_directory(options.own, measuring)
+    with sole_driver(work), _logging_to(work / "logs" / "driver.log"), closing(Journal(work / "journal.db")) as journal:
+        driver = _Driver(options, measuring, work, journal)
+        return driver.releases() if options.own.bisect_releases else driver.commits()
+
+
+class _Driver:
+    """One start of the command, in its work directory."""
+
+    def __init__(self, options: DriverOptions, measuring: Measuring, work: Path, journal: Journal) -> None:
+        own = options.own
+        self._own = own
+        self._measuring = measuring
+        self._work = work
+        self._journal = journal
+        self._cache = BuildCache(Path(own.exec_dir)) if own.exec_dir else BuildCache()
+        self._runs = Runs(journal, JournalledHarness(measuring), own.retry_after)
+        self._identity = _identity(options, measuring)
+
+    def commits(self) -> int:
+        """Measure commits, once or for ever; returns the exit code."""
+        own, framework = self._own, self._measuring.framework
+        remote = own.remote_repository or ("origin" if own.repo_dir else load_repository_data(framework).remote)
+        repository = open_repository(self._work, remote, Path(own.repo_dir) if own.repo_dir else None)
+        builder = CommitBuilder(framework, repository, self._cache, self._build_settings(), self._work / "builds")
+        watch = Watch(repository, builder, self._runs, self._journal, self._watch_settings(), _Teller())
+        if own.dry_run:
+            return self._dry_run(watch, builder)
+        if own.interval is None:
+            tally = watch.once()
+            self._prune(tally)
+        else:
+            tally = watch.for_ever(self._prune)
+        return _exit_code(tally, bool(self._sought()))
+
+    def releases(self) -> int:
+        """Find the first bad one among releases; returns the exit code."""
+        own, framework = self._own, self._measuring.framework
+        names = [name.strip() for name in own.bisect_releases.split(",")]
+        points = [BuildPoint(name, lambda name: resolve_build(name, framework, self._cache)) for name in names]
+        investigation = Investigation(points, self._runs, self._journal, self._identity)
+        if own.dry_run:
+            _say([f"would measure {names[-1]} against {names[0]}, and look among {len(names) - 1} if it is worse"])
+            return DONE
+        if own.again:
+            self._runs.forget(investigation.name)
+        self._runs.tell_all()
+        outcome = investigation.follow_up(investigation.measure_ends(), self._sought())
+        document = None
+        if outcome.guilty is not None:
+            document = self._work / "culprits" / f"{hashlib.sha256(investigation.name.encode()).hexdigest()[:12]}.json"
+            write_document(document, guilty_document(outcome, investigation.name))
+        _Teller().found(outcome, document)
+        return _code_of(outcome, traced=True)
+
+    def _dry_run(self, watch: Watch, builder: CommitBuilder) -> int:
+        """Say what would be done; of all that can be done only the fetching was."""
+        tally = Tally()
+        watch.fetch(tally)
+        queue = watch.due()
+        for treatment in queue:
+            control, why, line, strategy = watch.plan(treatment)
+            _say(plan_lines(control, why, treatment, line, strategy))
+            _say([f"  {one.short}: {builder.describe(one, strategy)}" for one in (control, treatment)])
+        follow = ", then verify and bisect" if self._sought() else ""
+        _say([f"{len(queue)} to measure on {len(self._measuring.cases)} cases{follow}; nothing was built or measured"])
+        return INCOMPLETE if tally.failures else DONE
+
+    def _build_settings(self) -> BuildSettings:
+        own = self._own
+        limits = Limits(own.build_timeout, int(own.min_free * GIB), jobs=len(os.sched_getaffinity(0)))
+        return BuildSettings(limits, own.build, own.platforms, tuple(shlex.split(own.cmake_args)))
+
+    def _watch_settings(self) -> WatchSettings:
+        own = self._own
+        cpus = plan_cpus(self._measuring.options.threads)
+        spare = frozenset(os.sched_getaffinity(0)) - cpus.measure - cpus.control - cpus.start
+        ahead = frozenset() if own.same_host else spare
+        return WatchSettings(
+            work=self._work,
+            branch=own.branch,
+            commit=own.commit,
+            base=own.base_commit,
+            exact_base=own.exact_base,
+            step=own.step,
+            interval_s=own.interval,
+            commit_file=Path(own.commit_file).expanduser() if own.commit_file else None,
+            status_file=Path(own.status_file).expanduser() if own.status_file else None,
+            sought=self._sought(),
+            ahead=ahead,
+            identity=self._identity,
+            again=own.again,
+        )
+
+    def _sought(self) -> tuple[Verdict, ...]:
+        """What is verified and traced."""
+        if not (self._own.regression or self._own.bisect_releases):
+            return ()
+        return ("regressed", "failed", "improved") if self._own.improved else ("regressed", "failed")
+
+    def _prune(self, tally: Tally) -> None:
+        """Keep the cache to its size; the builds just used stay."""
+        reports = [one for _, outcome in tally.outcomes for one in (outcome.benchmark, outcome.verification) if one]
+        keep = {str(build.directory) for report in reports for build in (report.control, report.treatment)}
+        prune(self._cache, self._own.cache_size * GIB, keep)
+
+
+class _Teller:
+    """Says what the loop does and finds."""
+
+    def begins(self, control: Commit, treatment: Commit, why: str, line: Sequence[Commit], strategy: str) -> None:
+        for text in plan_lines(control, why, treatment, line, strategy):
+            log.info("%s", text)
+
+    def found(self, outcome: Outcome, document: Path | None) -> None:
+        lines = guilty_lines(outcome)
+        if outcome.verification is not None and not outcome.confirmed:
+            lines.append("not confirmed: a second measurement did not find what the first one flagged")
+        if document is not None:
+            lines.append(f"culprits: {document}")
+        for text in lines:
+            logging.getLogger("opduel.found").info("%s", text)
+        _say(lines)
+
+
+def _exit_code(tally: Tally, traced: bool) -> int:
+    """A regression of any commit is one; else whatever could not be done."""
+    codes = [_code_of(outcome, traced) for _, outcome in tally.outcomes]
+    if REGRESSED in codes:
+        return REGRESSED
+    return INCOMPLETE if tally.failures or INCOMPLETE in codes else DONE
+
+
+def _code_of(outcome: Outcome, traced: bool) -> int:
+    """What one line came to; when regressions are traced, one that was not confirmed is none."""
+    reports = [one for one in (outcome.benchmark, outcome.verification) if one is not None]
+    if not traced:
+        return exit_code(outcome.benchmark)
+    confirmed = set(outcome.confirmed)
+    if any(one.case in confirmed and one.verdict != "improved" for report in reports for one in report.comparisons):
+        return REGRESSED
+    return INCOMPLETE if any(exit_code(one) == INCOMPLETE for one in reports) else DONE
+
+
+def _identity(options: DriverOptions, measuring: Measuring) -> str:
+    """All that a run depends on besides its commits: with other options, or another spec, it is another run."""
+    settings = {
+        name: value
+        for name, value in vars(options.harness).items()
+        if name not in ("local_reporter", "simple_local_reporter", "screen_reporter", "simple_screen_reporter")
+    }
+    spec = hashlib.sha256(measuring.spec_path.read_bytes()).hexdigest()
+    return json.dumps([settings, spec, options.own.build, options.own.cmake_args], sort_keys=True, default=str)
+
+
+def _work_directory(own: argparse.Namespace, measuring: Measuring) -> Path:
+    if own.work_dir:
+        return Path(own.work_dir).expanduser().absolute()
+    return platformdirs.user_state_path("opduel") / "driver" / measuring.framework.name
+
+
+def _say(lines: Sequence[str]) -> None:
+    write_text(sys.stdout, "".join(f"{line}\n" for line in lines))
+
+
+@contextmanager
+def _logging_to(path: Path) -> Iterator[None]:
+    """Within it all that is logged goes to a file too, which is begun anew when it is large."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handler = logging.handlers.RotatingFileHandler(path, maxBytes=LOG_BYTES, backupCount=LOGS, encoding="utf-8")
+    formatter = logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S%z")
+    handler.setFormatter(formatter)
+    handler.addFilter(_redacted)
+    root = logging.getLogger()
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+        handler.close()
+
+
+def _redacted(record: logging.LogRecord) -> bool:
+    record.msg, record.args = redact(record.getMessage()), ()
+    return True

@@ -1,0 +1,67 @@
+"""Keeping the build cache below a size: the builds used least recently go first."""
+
+import fcntl
+import logging
+import os
+import shutil
+import sysconfig
+from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path
+
+from driver.builds.cache import BuildCache, last_used, lock_path
+
+log = logging.getLogger(__name__)
+
+
+def prune(cache: BuildCache, limit_bytes: float, keep: Collection[str] = ()) -> list[Path]:
+    """Remove builds until the cache takes no more than ``limit_bytes``; returns the places of those removed.
+
+    Left alone: the builds in the folders ``keep``, and those that somebody is making. A file that several builds share
+    is counted once, and takes space as long as one of them is there.
+    """
+    places = [path for path in cache.directory.glob(f"*/{sysconfig.get_platform()}/[!.]*") if path.is_dir()]
+    owners: dict[tuple[int, int], set[Path]] = {}
+    sizes: dict[tuple[int, int], int] = {}
+    for place in places:
+        for file, size in _files(place):
+            owners.setdefault(file, set()).add(place)
+            sizes[file] = size
+    total = sum(sizes.values())
+    removed: list[Path] = []
+    for place in sorted(places, key=last_used):
+        if total <= limit_bytes:
+            break
+        if str(place) in keep or not _remove(place):
+            continue
+        removed.append(place)
+        log.info("removed %s from the build cache, which may hold %.1f GiB", place.name, limit_bytes / 2**30)
+        for file, holders in owners.items():
+            if place in holders:
+                holders.remove(place)
+                total -= 0 if holders else sizes[file]
+    return removed
+
+
+def _files(place: Path) -> list[tuple[tuple[int, int], int]]:
+    """Each file's identity on its disk, and the bytes that it takes there."""
+    found = []
+    for folder, _, names in os.walk(place):
+        for name in names:
+            with suppress(OSError):  # somebody else may be pruning
+                status = os.lstat(os.path.join(folder, name))
+                found.append(((status.st_dev, status.st_ino), status.st_blocks * 512))
+    return found
+
+
+def _remove(place: Path) -> bool:
+    """Remove a build at once, by renaming it away first; not while somebody holds its lock."""
+    with lock_path(place).open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            aside = place.with_name(f".pruned-{place.name}-{os.getpid()}")
+            place.rename(aside)
+        except OSError:
+            return False
+        shutil.rmtree(aside, ignore_errors=True)
+    return True
