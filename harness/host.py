@@ -4,7 +4,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -101,6 +101,12 @@ class HostMonitor:
             return {"before": _summed(self._samples), "during": None}
         return {"before": _summed(self._samples[: self._begin + 1]), "during": _summed(self._samples[self._begin :])}
 
+    def during(self) -> dict[str, Any] | None:
+        """The summary of "during" until now."""
+        self.sample()
+        noise: dict[str, Any] | None = self.summary()["during"]
+        return noise
+
     def _take(self) -> HostSample:
         pressures = {name: pressure for name in PRESSURES if (pressure := _pressure(self.proc, name))}
         return HostSample(
@@ -133,6 +139,34 @@ def _summed(samples: Sequence[HostSample]) -> dict[str, Any] | None:
         "stolen": _interval_spread(samples, _stolen),
         "available_memory": _spread([sample.available_memory for sample in samples]),
         "oom_kills": None if kills[0] is None or kills[1] is None else kills[1] - kills[0],
+    }
+
+
+def merged_noise(parts: Sequence[Mapping[str, Any] | None]) -> dict[str, Any] | None:
+    """One phase of ``HostMonitor.summary`` from those of its parts: extremes over all, means weighted by seconds.
+
+    So a mean stays the share of all time watched, as if the parts had been one.
+    """
+    known = [part for part in parts if part]
+    if len(known) < 2:
+        return dict(known[0]) if known else None
+    seconds = [part["seconds"] for part in known]
+    return {key: _merged([part.get(key) for part in known], seconds) for key in known[-1]}
+
+
+def _merged(measures: Sequence[Any], seconds: Sequence[float]) -> Any:
+    """Spreads become one; counts and seconds are summed; what no part tells is None."""
+    told = [(one, weight) for one, weight in zip(measures, seconds, strict=True) if one is not None]
+    if not told:
+        return None
+    if not isinstance(told[0][0], Mapping):
+        return sum(one for one, _ in told)
+    whole = sum(weight for _, weight in told)
+    weights = [weight / whole if whole else 1 / len(told) for _, weight in told]
+    return {
+        "min": min(one["min"] for one, _ in told),
+        "max": max(one["max"] for one, _ in told),
+        "mean": sum(weight * one["mean"] for weight, (one, _) in zip(weights, told, strict=True)),
     }
 
 

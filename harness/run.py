@@ -14,6 +14,7 @@ from harness.cpus import CpuPlan, plan_cpus, this_thread_on
 from harness.host import HostMonitor, host_fingerprint
 from harness.instructions import plan_counting, threads_of
 from harness.judging import judged
+from harness.recall import Recall, RoundLog, Start, fingerprint
 from harness.schedule import Findings, Order, Progress, Schedule
 from harness.sentinels import usual_count
 from harness.supply import Bench
@@ -30,7 +31,9 @@ class RunRequest:
     ``alpha``: the false discovery rate of the run. ``inject``: a share, 0 for none. ``time_budget``: seconds.
     ``labels``: further keys of the report's ``run`` (spec, platform, command...). ``sentinels``: how many; None for
     the usual count. ``hold``: whether a run that can't be trusted holds its verdicts back. ``verify_after``: measure
-    flagged cases again, so many seconds later; None for not at all.
+    flagged cases again, so many seconds later; None for not at all. ``log``: where rounds are kept, and where those of
+    an earlier start are found, if it measured the same cases on the same builds in the same way; None: nowhere. The
+    time budget may differ.
     """
 
     framework: Framework
@@ -47,16 +50,26 @@ class RunRequest:
     sentinels: int | None = None
     hold: bool = True
     verify_after: float | None = None
+    log: RoundLog | None = None
+
+
+class InterruptedRunError(RunError):
+    """A signal ended the run before anything was measured."""
 
 
 def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda _: None) -> Report:
     """Measure both builds against each other.
 
     The report's ``run["complete"]`` is false when the run ended before every case was settled, and
-    ``run["broken"]`` is true when that was for another reason than its own time budget.
+    ``run["broken"]`` is true when that was for another reason than its own time budget; ``run["interrupted"]`` when
+    that was a signal.
+
+    A run that has a log goes on where the last start with it ended, however that was: with every round that was kept,
+    counted and timed as if it had been run now.
 
     Raises:
         UsageError: the host has fewer processors than threads are asked for.
+        InterruptedRunError: a signal ended it before anything was measured.
         RunError: nothing at all could be measured.
     """
     cpus = plan_cpus(request.threads)
@@ -73,26 +86,31 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
         monitor.sample()
         on_progress(progress)
 
-    fingerprint = host_fingerprint()
-    started = datetime.now(UTC)
-    verifier = Verifier(bench, order, time.monotonic(), request.verify_after or 0.0, on_progress)
+    host = host_fingerprint()
+    recall = Recall(request.log, _identity(request, order, bench, host))
+    start = _begin(recall)
+    kept = recall.phase("first", monitor.during)
     with this_thread_on(cpus.control):
-        findings = Schedule(bench, order if request.verify_after is None else first_order(order), tell).run()
-        monitor.sample()
+        findings = Schedule(bench, order if request.verify_after is None else first_order(order), tell, kept).run()
+        during = kept.noise()
         if findings.broken and not any(findings.samples.values()):
-            raise RunError(f"nothing was measured: {findings.stopped}")
+            error = InterruptedRunError if findings.interrupted else RunError
+            raise error(f"nothing was measured: {findings.stopped}")
+        began = time.monotonic() - findings.wall_s
+        verifier = Verifier(bench, order, began, request.verify_after or 0.0, on_progress, recall=recall)
         comparisons = judged(order, findings)
         if request.verify_after is not None:
             comparisons = verifier.verify(findings, comparisons)
-    noise = {**monitor.summary(), "verifying": verifier.host}
+    noise = {**monitor.summary(), "during": during, "verifying": verifier.host}
     trust = _trust(request, order, findings, noise, cpus)
     if request.hold and not trust["trusted"]:
         comparisons = hold_back(comparisons)
     comparisons = read_together(comparisons)
     run = {
-        "id": f"{started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}",
-        "started": started.isoformat(timespec="seconds"),
+        "id": start.id,
+        "started": start.started,
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "resumed": recall.resumed,
         **request.labels,
         "framework": request.framework.name,
         "seed": request.seed,
@@ -110,7 +128,33 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
         **_summary(findings),
         "trust": trust,
     }
-    return Report(run, request.control, request.treatment, {**fingerprint, **noise}, comparisons)
+    return Report(run, request.control, request.treatment, {**host, **noise}, comparisons)
+
+
+def _identity(request: RunRequest, order: Order, bench: Bench, host: Mapping[str, Any]) -> str:
+    """What has to be the same for a start to go on with the rounds of another."""
+    return fingerprint(
+        {
+            "framework": request.framework.name,
+            "builds": {side: build.digest for side, build in bench.builds.items()},
+            "cases": list(map(dataclasses.asdict, order.cases)),
+            "sentinels": [case.id for case in order.sentinel_cases],
+            "looks": dataclasses.asdict(order.looks),
+            "alpha": order.alpha,
+            "seed": order.seed,
+            "inject": order.inject,
+            "verifies": request.verify_after is not None,
+            "threads": request.threads,
+            "environment": dict(bench.environment),
+            "cpu": host["cpu_model"],
+        }
+    )
+
+
+def _begin(recall: Recall) -> Start:
+    """The run's first start: this one, if there was none before."""
+    now = datetime.now(UTC)
+    return recall.begin(f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}", now.isoformat(timespec="seconds"))
 
 
 def _order(request: RunRequest) -> Order:
@@ -164,6 +208,7 @@ def _summary(findings: Findings) -> dict[str, Any]:
     return {
         "complete": findings.stopped is None,
         "broken": findings.broken,
+        "interrupted": findings.interrupted,
         "stopped": findings.stopped,
         "rounds": findings.rounds,
         "wall_s": findings.wall_s,

@@ -4,12 +4,13 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from comparator import Looks, Prior, Standing, standing
 from harness.blocks import CaseRequest
 from harness.instructions import run_counting_round
 from harness.pair import Round, RoundResult, run_round
+from harness.recall import PhaseRecall, Recall
 from harness.sentinels import Turns, draw_sentinels
 from harness.supply import Bench, PairSupply
 from records import DEFAULT_METRIC, METRICS, Case, Failure, Incident, PairSample, RunError, Stage
@@ -119,10 +120,12 @@ class Findings:
     spent_s: dict[str, float] = field(default_factory=dict)  # by what the measuring processor's time went into
     stopped: str | None = None
     broken: bool = False  # stopped by something other than the budget: the run could not be completed
+    interrupted: bool = False  # and that was a signal
 
     def stop(self, error: BaseException) -> None:
         """Note that this ended the run early."""
         self.stopped, self.broken = str(error) or "interrupted", True
+        self.interrupted = isinstance(error, KeyboardInterrupt)
 
 
 class _OutOfTime(Exception):
@@ -130,14 +133,26 @@ class _OutOfTime(Exception):
 
 
 class Schedule:
-    """Runs rounds until every case is settled, or the time is up."""
+    """Runs rounds until every case is settled, or the time is up.
 
-    def __init__(self, bench: Bench, order: Order, on_progress: Callable[[Progress], None] = lambda _: None) -> None:
+    Rounds that ``recall`` has from an earlier process are taken in first, as if they had just been run, and those that
+    follow are kept there.
+    """
+
+    def __init__(
+        self,
+        bench: Bench,
+        order: Order,
+        on_progress: Callable[[Progress], None] = lambda _: None,
+        recall: PhaseRecall | None = None,
+    ) -> None:
+        self._recall = recall or Recall(None, "").phase("first")
+        self._kept = self._recall.rounds(order.cases, order.sentinel_cases)
         self.findings = _fresh_findings(order)
         self._turns = Turns(order.sentinel_cases, len(order.cases))
         self._order = order
         self._on_progress = on_progress
-        self._coin = random.Random(order.seed if order.earlier is None else f"verify {order.seed}")
+        self._coin = random.Random(_coin_seed(order, len(self._kept)))
         self._supply = PairSupply(bench, random.Random(f"pairs {self._coin.random()}"))
         self._began = time.monotonic()
         self._lost: Counter[str] = Counter()  # processes that each case has cost
@@ -149,8 +164,9 @@ class Schedule:
         """Run to the end, and whatever ends it early (an interrupt, workers that won't start): all that was measured
         is returned."""
         try:
+            self._take_in_kept()
             with self._supply:
-                while batches := self._next_wave():
+                while not self._recall.over and (batches := self._next_wave()):
                     fits = [self._run_in_time(batch) for batch in batches]
                     if not any(fits):
                         raise _OutOfTime
@@ -162,6 +178,28 @@ class Schedule:
             self.findings.stop(RuntimeError(f"{type(error).__name__}: {' '.join(str(error).split())}"))
         self.findings.wall_s = self._elapsed()
         return self.findings
+
+    def _take_in_kept(self) -> None:
+        """Absorb the rounds of earlier processes, which leaves all as it was after the last of them.
+
+        Raises:
+            RunError: it had given up then.
+        """
+        if self._kept:
+            self._began -= self._kept[-1].elapsed_s
+        cases = {case.id: case for case in self._order.cases}
+        watched = {case.id: case for case in self._order.sentinel_cases}
+        for kept in self._kept:
+            requests = [self._request(cases[case_id], stage) for case_id, stage in kept.planned]
+            sentinels = self._watch([watched[case_id] for case_id in kept.sentinels])
+            unmeasured = [self._request(cases[case_id], stage) for case_id, stage in kept.unmeasured]
+            self._turns.recall([stage for _, stage in kept.planned], kept.sentinels, kept.fork)
+            plan = Round(requests, kept.number, kept.fork, sentinels=sentinels)
+            self._absorb(replace(kept.result, unmeasured=unmeasured), plan, kept.metric)
+        if self._recall.over:
+            self.findings.stopped = self._recall.over.stopped
+        if self._kept:
+            self._tell()
 
     def standings(self) -> Mapping[str, Standing]:
         """Where every case stands."""
@@ -207,7 +245,7 @@ class Schedule:
             try:
                 ROUNDS[batch.metric](self._supply, plan, self._coin, result)
             finally:
-                self._absorb(result, plan, batch.metric)
+                self._keep_and_absorb(result, plan, batch.metric)
             requests, sentinels = result.unmeasured if result.lost_worker else [], []
 
     def _request(self, case: Case, stage: Stage) -> CaseRequest:
@@ -218,9 +256,16 @@ class Schedule:
         """Sentinels are never slowed."""
         return [CaseRequest(case, self._order.seed) for case in sentinels]
 
+    def _keep_and_absorb(self, result: RoundResult, plan: Round, metric: str) -> None:
+        """Kept first: a round that the report knows is one that a resumed run knows."""
+        try:
+            self._recall.keep(result, plan, metric, self._elapsed())
+        finally:
+            self._absorb(result, plan, metric)
+
     def _absorb(self, result: RoundResult, plan: Round, metric: str) -> None:
         findings = self.findings
-        findings.rounds += 1
+        findings.rounds = plan.number + 1
         findings.timed_s += result.timed_s
         for name, seconds in _spending(result).items():
             findings.spent_s[name] = findings.spent_s.get(name, 0.0) + seconds
@@ -300,6 +345,12 @@ def _fresh_findings(order: Order) -> Findings:
         return Findings(samples={case.id: [] for case in order.cases})
     screens = {case.id: list(order.earlier.samples[case.id]) for case in order.cases}
     return Findings(samples=screens, rounds=order.earlier.rounds)
+
+
+def _coin_seed(order: Order, kept: int) -> int | str:
+    """What a process draws its random choices from: one that resumes a run doesn't repeat those of the ones before."""
+    seed = order.seed if order.earlier is None else f"verify {order.seed}"
+    return f"{seed} resumed after {kept}" if kept else seed
 
 
 def _spending(result: RoundResult) -> dict[str, float]:

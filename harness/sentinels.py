@@ -54,10 +54,23 @@ class Turns:
 
     def alone(self, stage: Stage) -> list[Case]:
         """The sentinel that is due a round of its own after a case had one; mostly none is."""
-        self._due_alone += min(1.0, len(self._sentinels) / self._cases) * (1 if stage == "screen" else 0.5)
+        self._due_alone += self._share_alone(stage)
         due = int(self._due_alone)
         self._due_alone -= due
         return self._next(self._sentinels, due)
+
+    def recall(self, stages: Sequence[Stage], sentinels: Sequence[str], fork: bool) -> None:
+        """Take note of a round of an earlier process: its cases' stages and its sentinels' ids."""
+        self._measured.update(sentinels)
+        if fork:
+            self._own_rounds += "screen" not in stages
+        elif stages:
+            self._due_alone += self._share_alone(stages[0])
+        else:
+            self._due_alone -= len(sentinels)
+
+    def _share_alone(self, stage: Stage) -> float:
+        return min(1.0, len(self._sentinels) / self._cases) * (1 if stage == "screen" else 0.5)
 
     def _next(self, able: Sequence[Case], count: int) -> list[Case]:
         """Those that have been measured least."""

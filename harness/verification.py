@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from comparator import FLAGGED, confirm, fit_priors
 from harness.host import HostMonitor
 from harness.judging import judged
+from harness.recall import Recall
 from harness.schedule import Earlier, Findings, Order, Progress, Schedule
 from harness.supply import Bench
 from records import Comparison
@@ -27,7 +28,8 @@ class Verifier:
     """Measures flagged cases again.
 
     ``order`` is the whole run's, its time budget included; ``began`` is when that began (``time.monotonic``);
-    ``after_s`` is how long to wait before. ``host`` is the noise meanwhile, as in ``HostMonitor.summary``.
+    ``after_s`` is how long to wait before. ``host`` is the noise meanwhile, as in ``HostMonitor.summary``. Of a
+    verification that ``recall`` knows, what was kept is taken over, and nobody waits again.
     """
 
     bench: Bench
@@ -36,6 +38,7 @@ class Verifier:
     after_s: float
     on_progress: Callable[[Progress], None]
     host: dict[str, Any] | None = None
+    recall: Recall = field(default_factory=lambda: Recall(None, ""))
 
     def verify(self, findings: Findings, comparisons: Sequence[Comparison]) -> list[Comparison]:
         """The comparisons, of which only what holds twice stays flagged; what the second measurement found and cost is
@@ -44,6 +47,7 @@ class Verifier:
         The screen's samples and the run's priors are taken over: they made the cases suspects. The samples that
         decide are fresh.
         """
+        ended = findings.stopped
         if findings.stopped and not findings.broken:
             whole = f"the time budget of {self.order.time_budget:g} s"
             findings.stopped = f"the first measurement's share, {FIRST_SHARE:.0%} of {whole}, was spent"
@@ -51,7 +55,7 @@ class Verifier:
         if not flagged or findings.broken:
             return confirm(comparisons, {}, ENDED)
         try:
-            self._wait(findings, len(flagged))
+            self._begin(findings, len(flagged), ended)
             order = self._second_order(findings, flagged)
             second = self._measure(order)
             again = judged(order, second)
@@ -60,6 +64,14 @@ class Verifier:
             findings.stop(error)
             return confirm(comparisons, {}, ENDED)
         return confirm(comparisons, {one.case: one for one in again})
+
+    def _begin(self, findings: Findings, cases: int, ended: str | None) -> None:
+        """Wait, and keep that the first measurement is over; ``ended`` says why, as ``Findings.stopped``."""
+        if self.recall.verifying:
+            self.began = time.monotonic() - self.recall.verifying.elapsed_s
+            return
+        self._wait(findings, cases)
+        self.recall.begin_verifying(time.monotonic() - self.began, ended)
 
     def _wait(self, findings: Findings, cases: int) -> None:
         end = time.monotonic() + self.after_s
@@ -87,14 +99,16 @@ class Verifier:
     def _measure(self, order: Order) -> Findings:
         monitor = HostMonitor(allowed=self.bench.cpus.measure | self.bench.cpus.control)
         monitor.begin()
+        kept = self.recall.phase("verify", monitor.during)
+        before_s = time.monotonic() - self.began
 
         def tell(progress: Progress) -> None:
             monitor.sample()
-            self.on_progress(replace(progress, elapsed_s=time.monotonic() - self.began))
+            self.on_progress(replace(progress, elapsed_s=before_s + progress.elapsed_s))
 
-        second = Schedule(self.bench, order, tell).run()
-        monitor.sample()
-        self.host = monitor.summary()["during"]
+        second = Schedule(self.bench, order, tell, kept).run()
+        self.began = time.monotonic() - before_s - second.wall_s
+        self.host = kept.noise()
         return second
 
     def _add(self, findings: Findings, second: Findings) -> None:
@@ -109,6 +123,6 @@ class Verifier:
             findings.spent_s[name] = findings.spent_s.get(name, 0.0) + seconds
         findings.wall_s = time.monotonic() - self.began
         if second.broken:
-            findings.stopped, findings.broken = second.stopped, True
+            findings.stopped, findings.broken, findings.interrupted = second.stopped, True, second.interrupted
         elif second.stopped:
             findings.stopped = f"the time budget of {self.order.time_budget:g} s was spent while verifying"

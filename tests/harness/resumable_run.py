@@ -1,0 +1,93 @@
+"""A run with the toy framework and a log in a file: python resumable_run.py LOG, to be killed and started again."""
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from test_run import request
+from toy_bench import toy_case
+
+from harness.recall import KeptRound, from_text
+from harness.run import RunRequest, run_ab
+from harness.schedule import Progress
+from records import Case, PairSample, Report
+
+
+class ListLog:
+    """Keeps texts in memory."""
+
+    def __init__(self, texts: Sequence[str] = ()) -> None:
+        self.texts = list(texts)
+
+    def rounds(self) -> list[str]:
+        return list(self.texts)
+
+    def keep(self, text: str) -> None:
+        self.texts.append(text)
+
+    def kept(self) -> list[KeptRound]:
+        return [entry for entry in map(from_text, self.texts) if isinstance(entry, KeptRound)]
+
+
+class FileLog:
+    """One text a line, appended and flushed to disk; half a line, which a kill leaves behind, is ended first."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def rounds(self) -> list[str]:
+        if not self._path.exists():
+            return []
+        return self._path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]
+
+    def keep(self, text: str) -> None:
+        whole = not self._path.exists() or self._path.read_bytes()[-1:] in (b"", b"\n")
+        with self._path.open("a", encoding="utf-8", newline="\n") as file:
+            file.write(("" if whole else "\n") + text + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def same(name: str = "same") -> Case:
+    return replace(toy_case(name), threshold=0.5)
+
+
+def slow() -> Case:
+    return replace(toy_case("slow", slower=3), threshold=0.3)
+
+
+def asked(log: Any, *cases: Case, **changes: Any) -> RunRequest:
+    """A run that keeps its rounds in ``log``, on a host of which nothing is asked."""
+    return replace(request(*cases, max_rounds=5), **{"hold": False, "log": log, **changes})
+
+
+def stop_at(rounds: int) -> Callable[[Progress], None]:
+    """To be told of progress: a signal comes when so many rounds are done."""
+
+    def interrupt(progress: Progress) -> None:
+        if progress.rounds == rounds:
+            raise KeyboardInterrupt("stopped by SIGTERM")
+
+    return interrupt
+
+
+def kept_samples(rounds: Sequence[KeptRound]) -> set[PairSample]:
+    return {sample for one in rounds for sample in one.result.samples}
+
+
+def samples(report: Report) -> list[PairSample]:
+    """All there are, the sentinels' not among them."""
+    again = [one.verification.samples for one in report.comparisons if one.verification]
+    return [sample for some in [*(one.samples for one in report.comparisons), *again] for sample in some]
+
+
+def run(path: Path) -> Report:
+    """One case that is slower on the treatment, one that is alike, and one that always fails; measured twice."""
+    return run_ab(asked(FileLog(path), slow(), same(), toy_case("bad", "abort"), verify_after=0.0))
+
+
+if __name__ == "__main__":
+    run(Path(sys.argv[1]))

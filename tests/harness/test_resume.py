@@ -1,0 +1,261 @@
+"""Runs that are cut short, by a signal or by SIGKILL, and resumed: what is taken over, and what is not."""
+
+import math
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from resumable_run import FileLog, ListLog, asked, kept_samples, run, same, samples, slow, stop_at
+from toy_bench import toy_bench, toy_case
+
+import harness.pair
+from comparator import plan_looks
+from harness.process import Worker
+from harness.recall import KeptRound, Recall, Start, from_text
+from harness.run import InterruptedRunError, run_ab
+from harness.schedule import FAILED_STARTS, Findings, Order, Progress, Schedule
+from harness.supply import PairSupply
+from records import Failure, PairSample
+
+HERE = Path(__file__).parent
+LOOKS = plan_looks(5)
+
+
+@pytest.fixture
+def no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(*_: Any) -> None:
+        raise AssertionError("a process was started")
+
+    monkeypatch.setattr(Worker, "__init__", start)
+
+
+def test_a_log_that_settles_every_case_gives_the_report_without_a_process(request: pytest.FixtureRequest) -> None:
+    log = ListLog()
+    first = run_ab(asked(log, slow(), same(), toy_case("bad", "refuse"), verify_after=0.0))
+    request.getfixturevalue("no_process")
+    second = run_ab(asked(log, slow(), same(), toy_case("bad", "refuse"), verify_after=600.0))
+    assert second.comparisons == first.comparisons
+    assert {one.verdict for one in second.comparisons} == {"regressed", "unchanged", "failed"}
+    kept = {"id", "started", "rounds", "timed_s", "spent_s", "incidents", "complete", "stopped", "broken"}
+    assert {key: first.run[key] for key in kept} == {key: second.run[key] for key in kept}
+    assert first.run["trust"]["sentinels"] == second.run["trust"]["sentinels"] != []
+    assert (first.run["resumed"], second.run["resumed"]) == ([], [first.run["rounds"]])
+    assert first.host["verifying"]["seconds"] >= second.host["verifying"]["seconds"] > 0
+
+
+def test_a_signal_is_told_and_the_next_start_goes_on() -> None:
+    log = ListLog()
+    first = run_ab(asked(log, same("a"), same("b")), stop_at(2))
+    assert (first.run["interrupted"], first.run["broken"], first.run["stopped"]) == (True, True, "stopped by SIGTERM")
+    before = log.kept()
+    assert kept_samples(before) == set(samples(first))
+    told: list[Progress] = []
+    second = run_ab(asked(log, same("a"), same("b")), told.append)
+    assert (second.run["interrupted"], second.run["broken"], second.run["complete"]) == (False, False, True)
+    assert (second.run["id"], second.run["started"]) == (first.run["id"], first.run["started"])
+    assert second.run["resumed"] == [2]
+    assert told[0].rounds == 2
+    assert kept_samples(before) < kept_samples(log.kept()) == set(samples(second))
+    assert [one.number for one in log.kept()] == list(range(second.run["rounds"]))
+    assert second.run["wall_s"] > first.run["wall_s"]
+    assert second.run["timed_s"] == pytest.approx(sum(one.result.timed_s for one in log.kept()))
+    assert second.run["wall_s"] >= log.kept()[-1].elapsed_s > before[-1].elapsed_s
+
+
+def test_a_resumed_run_makes_choices_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    paddings: list[int] = []
+    start = Worker.__init__
+
+    def logged(self: Worker, side: Any, build: Any, adaptor: Any, environment: Any, cpus: Any) -> None:
+        paddings.append(len(environment["OPDUEL_PADDING"]))
+        start(self, side, build, adaptor, environment, cpus)
+
+    monkeypatch.setattr(Worker, "__init__", logged)
+    log = ListLog()
+    drawn = []
+    for rounds in (1, 2, 99):
+        paddings.clear()
+        run_ab(asked(log, same()), stop_at(rounds))
+        drawn.append(paddings[:2])
+    assert len({tuple(some) for some in drawn}) == 3
+
+
+def test_a_round_that_a_signal_cuts_short_is_kept_in_whole_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = harness.pair.summarise
+    done: list[str] = []
+
+    def summarise(*arguments: Any) -> Any:
+        done.append("one")
+        if len(done) == 3:
+            raise KeyboardInterrupt
+        return original(*arguments)
+
+    monkeypatch.setattr(harness.pair, "summarise", summarise)
+    log, cases = ListLog(), [same(name) for name in "abcd"]
+    first = run_ab(asked(log, *cases, sentinels=0))
+    (kept,) = log.kept()
+    assert set(samples(first)) == set(kept.result.samples)
+    assert len(kept.result.samples) == 2
+    assert all(sample.blocks > 0 and math.isfinite(sample.log_ratio) for sample in kept.result.samples)
+    assert len(kept.unmeasured) == 2
+    second = run_ab(asked(log, *cases, sentinels=0))
+    assert second.run["complete"]
+    assert set(kept.result.samples) < set(samples(second))
+
+
+def test_a_signal_while_a_pair_ends_costs_no_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: Any) -> None:
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(PairSupply, "retire", interrupt)
+    monkeypatch.setattr(harness.pair, "MOST_FORKS", 1)
+    report = run_ab(asked(None, same("a"), same("b")))
+    assert report.run["interrupted"]
+    assert [one.rounds for one in report.comparisons] == [1, 1]
+
+
+def test_who_interrupts_before_anything_is_measured_is_told_apart() -> None:
+    log = ListLog()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(harness.pair, "summarise", _interrupt)
+        with pytest.raises(InterruptedRunError, match=r"nothing was measured: interrupted"):
+            run_ab(asked(log, same()))
+    report = run_ab(asked(log, same()))
+    assert report.run["complete"]
+    assert report.run["resumed"] == [1], "the round that was cut short has its number"
+
+
+def _interrupt(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def test_what_a_case_has_cost_is_remembered() -> None:
+    log, cases = ListLog(), (toy_case("bad", "abort"), same())
+    first = run_ab(asked(log, *cases, sentinels=0), stop_at(1))
+    assert first.comparisons[0].failure is None
+    second = run_ab(asked(log, *cases, sentinels=0))
+    assert second.comparisons[0].verdict == "failed"
+    assert [incident["case_id"] for incident in second.run["incidents"]] == ["bad", "bad"]
+    assert second.run["incidents"][:1] == first.run["incidents"]
+
+
+def test_a_run_that_gave_up_gives_up_again(no_process: None) -> None:
+    failure = Failure("control", "start", "could not be started", "no such library")
+    log = ListLog()
+    recall = Recall(log, "r")
+    for number in range(FAILED_STARTS):
+        plan = harness.pair.Round([], number)
+        recall.phase("first").keep(harness.pair.RoundResult(lost_worker=failure), plan, "time", 1.0)
+    findings = scheduled(log, Order([same()], LOOKS, 0.05, 1))
+    assert (findings.broken, findings.interrupted) == (True, False)
+    assert "could not be started 3 times in a row" in str(findings.stopped)
+    assert len(findings.incidents) == FAILED_STARTS
+
+
+def scheduled(log: ListLog, order: Order) -> Findings:
+    return Schedule(toy_bench(), order, recall=Recall(log, "r").phase("first")).run()
+
+
+def test_the_time_of_earlier_parts_counts(no_process: None) -> None:
+    log = ListLog()
+    sample = PairSample("same", "screen", 0, 1.0, 1.0, 0.0, 1, 1)
+    result = harness.pair.RoundResult([sample], wall_s=99.0)
+    plan = harness.pair.Round([], 0)
+    Recall(log, "r").phase("first").keep(result, plan, "time", 100.0)
+    findings = scheduled(log, Order([same()], LOOKS, 0.05, 1, time_budget=101.0))
+    assert findings.stopped == "the time budget of 101 s was spent"
+    assert not findings.broken
+    assert findings.samples["same"] == [sample]
+    assert findings.wall_s >= 100
+
+
+def test_a_verification_is_resumed() -> None:
+    """Its rounds are kept apart from the first measurement's, which is not taken up again; nobody waits twice."""
+
+    def interrupt(progress: Progress) -> None:
+        if progress.verifying and progress.rounds > len(first_rounds(log)) + 1:
+            raise KeyboardInterrupt("stopped by SIGTERM")
+
+    log, cases = ListLog(), (slow(), same())
+    first = run_ab(asked(log, *cases, verify_after=0.0, sentinels=1), interrupt)
+    assert first.run["interrupted"]
+    assert first.comparisons[0].verdict == "inconclusive"
+    before = log.kept()
+    second = run_ab(asked(log, *cases, verify_after=600.0, sentinels=1))
+    case = second.comparisons[0]
+    assert second.run["complete"]
+    assert case.verdict == "regressed"
+    assert case.verification is not None
+    assert case.samples == first.comparisons[0].samples
+    assert [one.phase for one in log.kept()] == ["first"] * len(first_rounds(log)) + ["verify"] * (
+        len(log.kept()) - len(first_rounds(log))
+    )
+    assert kept_samples(before) < kept_samples(log.kept()) == set(samples(second))
+    assert [one.number for one in log.kept()] == list(range(second.run["rounds"]))
+    assert second.run["wall_s"] >= log.kept()[-1].elapsed_s + first_rounds(log)[-1].elapsed_s
+
+
+def first_rounds(log: ListLog) -> list[KeptRound]:
+    return [one for one in log.kept() if one.phase == "first"]
+
+
+def test_kill_9_at_random_loses_no_kept_round_and_doubles_none(tmp_path: Path) -> None:
+    """Started again and again, each time killed a moment after it has kept some more, and at last left alone."""
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    path, coin = tmp_path / "log", random.Random(seed)
+    log = FileLog(path)
+    seen: list[str] = []
+    for _ in range(6):
+        process = start(path)
+        kill_after(process, path, coin.randrange(3), coin.uniform(0, 0.4))
+        texts = log.rounds()
+        assert texts[: len(seen)] == seen
+        seen = texts
+    if coin.random() < 0.5:  # as a kill in the middle of a write leaves it
+        with path.open("a", encoding="utf-8") as file:
+            file.write('{"kind": "round", "nu')
+    report = run(path)
+    entries = [entry for entry in map(tolerant, log.rounds()) if entry]
+    rounds = [entry for entry in entries if isinstance(entry, KeptRound)]
+    starts = [entry for entry in entries if isinstance(entry, Start)]
+    assert log.rounds()[: len(seen)] == seen
+    assert [one.number for one in rounds] == list(range(report.run["rounds"]))
+    assert kept_samples(rounds) == set(samples(report))
+    assert len(samples(report)) == len(set(samples(report)))
+    assert (report.run["id"], report.run["started"]) == (starts[0].id, starts[0].started)
+    assert report.run["resumed"] == [one.round for one in starts[1:]]
+    verdicts = {one.case: one.verdict for one in report.comparisons}
+    assert verdicts == {"slow": "regressed", "same": "unchanged", "bad": "failed"}
+    assert run(path).comparisons == report.comparisons
+
+
+def start(path: Path) -> "subprocess.Popen[bytes]":
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), str(HERE.parents[1])])}
+    command = [sys.executable, str(HERE / "resumable_run.py"), str(path)]
+    return subprocess.Popen(command, env=environment, start_new_session=True)
+
+
+def kill_after(process: "subprocess.Popen[bytes]", path: Path, more: int, later_s: float) -> None:
+    """Once so many more texts were kept and a moment has passed, or the process has ended."""
+    lines = len(FileLog(path).rounds()) + more
+    while process.poll() is None and len(FileLog(path).rounds()) < lines:
+        time.sleep(0.01)
+    time.sleep(later_s)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+
+
+def tolerant(text: str) -> Any:
+    """None for half a text."""
+    try:
+        return from_text(text)
+    except ValueError:
+        return None
