@@ -204,7 +204,7 @@ class _Search:
         return shown
 
     def _halve(self, group: Sequence[_Suspicion]) -> list[_Suspicion]:
-        """What becomes of suspicions of a range: the left half is measured, and the right one where that leaves it open."""
+        """What becomes of suspicions of one range: the left half is measured, the right one where need be."""
         left, right = group[0].range
         middle = self._middle(left, right, group[0].failing)
         if middle is None:
