@@ -124,8 +124,9 @@ _UNKNOWN = _Change(0.0, -math.inf, math.inf)
 class _Suspicion:
     """One case, suspected to have changed in the last range of ``path``.
 
-    ``path`` begins with a range of which a direct A/B has shown it; each further one lies in the one before, and is
-    suspected because the rest of that is not it.  ``failing`` are points of it at which the case can't be measured.
+    ``path`` begins with a range of which a direct A/B has shown it; each further one lies in the one before and is only
+    suspected.  ``change`` is the last one's, as far as is known.  ``failing`` are points of it at which the case can't
+    be measured.
     """
 
     case: str
@@ -230,18 +231,21 @@ class _Search:
         return answer == "open"
 
     def _parts(self, one: _Suspicion, middle: int, answers: tuple[Answer, Answer | None]) -> Iterator[_Suspicion]:
-        """The halves to go on with: where the change was found, and where what the other half leaves over must be."""
+        """The halves to go on with.
+
+        Those in which the change was found; one that must hold what the other, clear half leaves over; and one that
+        could not be told, but whose estimate is beyond the threshold.
+        """
         left, right = one.range
         halves: tuple[Range, Range] = ((left, middle), (middle, right))
         bound = self._bound(one.case)
         for half, other, answer, others_answer in zip(halves, halves[::-1], answers, answers[::-1], strict=True):
+            change, failing = self._change(half, one.case), _inside(one.failing, half)
             rest = one.change.minus(self._change(other, one.case))
             if answer == "found":
-                yield _Suspicion(one.case, (half,), self._change(half, one.case), _inside(one.failing, half))
-            elif answer != "clear" and (
-                rest.low > bound if others_answer == "found" else others_answer == "clear" and rest.high > bound
-            ):
-                yield _Suspicion(one.case, (*one.path, half), rest, _inside(one.failing, half))
+                yield _Suspicion(one.case, (half,), change, failing)
+            elif answer != "clear" and (change.estimate > bound or (others_answer == "clear" and rest.high > bound)):
+                yield _Suspicion(one.case, (*one.path, half), rest if change is _UNKNOWN else change, failing)
 
     def _middle(self, left: int, right: int, failing: Collection[int]) -> int | None:
         """The point to split at: buildable, and nearest to the middle; None if there is none.

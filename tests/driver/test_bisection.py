@@ -170,11 +170,21 @@ def test_an_open_left_half_is_found_by_a_clear_right_one() -> None:
 
 
 def test_two_open_halves_end_openly() -> None:
-    doubt = judged(BOUND, 0.5 * BOUND)
+    doubt = judged(0.9 * BOUND, 0.5 * BOUND)
     assert _bisected(4, judged(2 * BOUND, 0.1 * BOUND), {(0, 2): doubt, (2, 4): doubt}) == [(0, 4)]
 
 
-def test_an_open_half_beside_a_culprit_is_looked_into_when_the_culprit_leaves_much_unexplained() -> None:
+def test_of_two_open_halves_one_with_an_estimate_beyond_the_threshold_is_looked_into() -> None:
+    steps = {
+        (0, 2): judged(0.2 * BOUND, BOUND),
+        (2, 4): judged(1.8 * BOUND, BOUND),
+        (2, 3): judged(0, 0.1 * BOUND),
+        (3, 4): judged(1.8 * BOUND, 0.1 * BOUND),
+    }
+    assert _bisected(4, judged(2 * BOUND, 0.1 * BOUND), steps) == [(3, 4)]
+
+
+def test_an_open_half_beside_a_culprit_is_looked_into_when_its_estimate_is_beyond_the_threshold() -> None:
     steps = {
         (0, 2): judged(3 * BOUND, 0.1 * BOUND),
         (2, 4): judged(1.2 * BOUND, 0.5 * BOUND),
