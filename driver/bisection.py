@@ -1,0 +1,342 @@
+"""Which point changed a case: the range between two points is halved by measuring, until it can't be halved further.
+
+A search over injected callables, without I/O, clock or randomness: the same answers lead to the same questions, so a
+caller that keeps every answer can run the whole search again after a crash.  docs/bisection.md says what a name claims.
+"""
+
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Literal, Protocol
+
+from records import Verdict
+
+SOUGHT = ("regressed", "improved", "failed")
+
+# What an A/B of a range says of a case: the change that is sought is there; it is not; can't be told; the case fails.
+Answer = Literal["found", "clear", "open", "fails"]
+Range = tuple[int, int]  # (left, right]: the changes after the point left, up to and with right
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one A/B of two points says of one case.
+
+    ``log_ratio`` is ln(right / left) and ``low`` and ``high`` the ends of its interval, None when not known.  ``side``
+    says of a failed case where it failed: "treatment" when it runs at the left point and fails at the right one.
+    """
+
+    verdict: Verdict
+    log_ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    side: Literal["control", "treatment", "both"] | None = None
+
+
+class Measure(Protocol):
+    """An A/B of two points, ``left`` the control, on some cases: a step for each of them."""
+
+    def __call__(self, left: int, right: int, cases: Sequence[str], /) -> Mapping[str, Step]: ...
+
+
+class Prepare(Protocol):
+    """Builds a point; False when it can't be built."""
+
+    def __call__(self, point: int, /) -> bool: ...
+
+
+@dataclass(frozen=True)
+class Culprit:
+    """The change of some cases lies in (left, right], and no smaller range could be shown to hold it.
+
+    ``cases`` has the evidence: the direct A/B of ``left`` and ``right``, which found in each case what was sought.
+    Of the points in between, ``skipped`` could not be built, ``undecided`` could not be told apart.
+    """
+
+    left: int
+    right: int
+    cases: Mapping[str, Step]
+    skipped: tuple[int, ...] = ()
+    undecided: tuple[int, ...] = ()
+    note: str = ""
+
+    @property
+    def named(self) -> bool:
+        """Whether it is one point's doing: that of ``right``."""
+        return self.right - self.left == 1
+
+
+def bisect(
+    points: int,
+    cases: Mapping[str, Step],
+    measure: Measure,
+    prepare: Prepare,
+    cached: Collection[int],
+    thresholds: Mapping[str, float],
+) -> list[Culprit]:
+    """The culprits between point 0 and point ``points``, from left to right.
+
+    ``cases`` has the A/B of the two ends, by case id; its verdict is what is sought in that case: "regressed",
+    "improved" or "failed" (on the treatment alone).  ``thresholds`` are shares.  Both ends are taken to be built;
+    ``cached`` are points whose builds were at hand when the search began: a set, and not a question, because a
+    search that is run again after a crash must be given the same one.
+
+    No case is measured twice between the same two points, no point prepared twice.  Cases come sorted by id.
+
+    Raises:
+        ValueError: fewer than 1 point to look among, or a case in which nothing is sought.
+    """
+    if points < 1:
+        raise ValueError(f"a bisection needs 1 point or more after the control, not {points}")
+    for case, step in cases.items():
+        if step.verdict not in SOUGHT or (step.verdict == "failed" and step.side != "treatment"):
+            raise ValueError(f"{case}: regressed, improved, or failed on the treatment alone: not {step}")
+    search = _Search(points, cases, measure, prepare, thresholds, set(cached))
+    search.descend()
+    return search.culprits()
+
+
+@dataclass(frozen=True)
+class _Change:
+    """A range's change in the direction that is sought: the logarithm of its ratio, with an interval."""
+
+    estimate: float
+    low: float
+    high: float
+
+    def minus(self, part: "_Change") -> "_Change":
+        """What remains of it without a part that was measured by itself.
+
+        The interval is that of a difference of two independent estimates, from their intervals (MOVER: Zou and Donner
+        2008, Statistics in Medicine 27, 1693-1702).
+        """
+        rest = self.estimate - part.estimate
+        below = math.hypot(self.estimate - self.low, part.high - part.estimate)
+        above = math.hypot(self.high - self.estimate, part.estimate - part.low)
+        return _Change(rest, rest - below, rest + above)
+
+
+_UNKNOWN = _Change(0.0, -math.inf, math.inf)
+
+
+@dataclass(frozen=True)
+class _Suspicion:
+    """One case, suspected to have changed in the last range of ``path``.
+
+    ``path`` begins with a range of which a direct A/B has shown it; each further one lies in the one before and is only
+    suspected.  ``change`` is the last one's, as far as is known.  ``failing`` are points of it at which the case can't
+    be measured.
+    """
+
+    case: str
+    path: tuple[Range, ...]
+    change: _Change
+    failing: frozenset[int] = frozenset()
+
+    @property
+    def range(self) -> Range:
+        return self.path[-1]
+
+
+@dataclass
+class _Search:
+    """A bisection in progress: what has been answered, and which suspicions have come to their end."""
+
+    points: int
+    cases: Mapping[str, Step]
+    measure: Measure
+    prepare: Prepare
+    thresholds: Mapping[str, float]
+    at_hand: set[int]  # points whose builds exist
+    prepared: set[int] = field(default_factory=set)
+    unbuildable: set[int] = field(default_factory=set)
+    steps: dict[tuple[Range, str], Step] = field(default_factory=dict)
+    ended: list[_Suspicion] = field(default_factory=list)
+
+    def descend(self) -> None:
+        """Halves all suspicions until they end.
+
+        The widest range comes first: whatever can bring another case to a range comes before it, so a range's cases are
+        measured together.
+        """
+        whole = (0, self.points)
+        self.steps = {(whole, case): step for case, step in self.cases.items()}
+        suspicions = [_Suspicion(case, (whole,), self._change(whole, case)) for case in sorted(self.cases)]
+        while suspicions:
+            first = min(suspicions, key=lambda one: (_by_width(one.range), sorted(one.failing)))
+            group = [one for one in suspicions if (one.range, one.failing) == (first.range, first.failing)]
+            suspicions = [one for one in suspicions if one not in group] + self._halve(group)
+
+    def culprits(self) -> list[Culprit]:
+        """The culprits, from left to right: for each suspicion the smallest range of its path that a direct A/B shows.
+
+        A range that encloses another answer of the same case is left out, for that answer can be what it shows.
+        """
+        shown = self._shown()
+        found: dict[Range, list[str]] = {}
+        doubted = set()
+        for case, ranges in shown.items():
+            for one in ranges:
+                if any(other != one and _encloses(one, other) for other in ranges):
+                    doubted.add(case)
+                else:
+                    found.setdefault(one, []).append(case)
+        return [self._culprit(one, sorted(found[one]), doubted) for one in sorted(found)]
+
+    def _shown(self) -> dict[str, set[Range]]:
+        """By case, of each ended suspicion's path the smallest range whose direct A/B finds the change.
+
+        A range that was only suspected is measured here; when that doesn't find the change, the one before it is asked.
+        The first one of a path always answers.
+        """
+        shown: dict[str, set[Range]] = {}
+        ended = self.ended
+        while ended:
+            narrowest = max((one.range for one in ended), key=_by_width)
+            group = [one for one in ended if one.range == narrowest]
+            ended = [one for one in ended if one.range != narrowest]
+            answers = self._ask(narrowest, {one.case for one in group})
+            for one in group:
+                if answers[one.case] == "found":
+                    shown.setdefault(one.case, set()).add(narrowest)
+                else:
+                    ended.append(replace(one, path=one.path[:-1]))
+        return shown
+
+    def _halve(self, group: Sequence[_Suspicion]) -> list[_Suspicion]:
+        """What becomes of suspicions of one range: the left half is measured, the right one where need be."""
+        left, right = group[0].range
+        middle = self._middle(left, right, group[0].failing)
+        if middle is None:
+            self.ended += group
+            return []
+        answers = self._ask((left, middle), {one.case for one in group})
+        doubtful = {one.case for one in group if self._leaves_open(one, (left, middle), answers[one.case])}
+        others = self._ask((middle, right), doubtful) if doubtful else {}
+        following = []
+        for one in group:
+            if answers[one.case] == "fails":
+                following.append(replace(one, failing=one.failing | {middle}))
+                continue
+            parts = list(self._parts(one, middle, (answers[one.case], others.get(one.case))))
+            following += parts
+            self.ended += [] if parts else [one]
+        return following
+
+    def _leaves_open(self, one: _Suspicion, left: Range, answer: Answer) -> bool:
+        """Whether the right half must be measured too, after the left one's answer."""
+        if answer == "found" and self.cases[one.case].verdict != "failed":
+            return one.change.minus(self._change(left, one.case)).high > self._bound(one.case)
+        return answer == "open"
+
+    def _parts(self, one: _Suspicion, middle: int, answers: tuple[Answer, Answer | None]) -> Iterator[_Suspicion]:
+        """The halves to go on with.
+
+        Those in which the change was found; one that must hold what the other, clear half leaves over; and one that
+        could not be told, but whose estimate is beyond the threshold.
+        """
+        left, right = one.range
+        halves: tuple[Range, Range] = ((left, middle), (middle, right))
+        bound = self._bound(one.case)
+        for half, other, answer, others_answer in zip(halves, halves[::-1], answers, answers[::-1], strict=True):
+            change, failing = self._change(half, one.case), _inside(one.failing, half)
+            rest = one.change.minus(self._change(other, one.case))
+            if answer == "found":
+                yield _Suspicion(one.case, (half,), change, failing)
+            elif answer != "clear" and (change.estimate > bound or (others_answer == "clear" and rest.high > bound)):
+                yield _Suspicion(one.case, (*one.path, half), rest if change is _UNKNOWN else change, failing)
+
+    def _middle(self, left: int, right: int, failing: Collection[int]) -> int | None:
+        """The point to split at: buildable, and nearest to the middle; None if there is none.
+
+        A point whose build is at hand goes first when it lies in the middle half.  Where a case fails at points in
+        between, the middle is that of the widest stretch without one; after 1 + log2(right - left) such points none
+        is tried.
+        """
+        if len(failing) > 1 + math.log2(right - left):
+            return None
+        start, end = max(pairwise(sorted({left, right, *failing})), key=lambda stretch: stretch[1] - stretch[0])
+
+        def preference(point: int) -> tuple[bool, int, int]:
+            off = abs(2 * point - start - end)  # twice the distance from the middle
+            return not (point in self.at_hand and 2 * off <= end - start), off, point
+
+        candidates = set(range(left + 1, right)) - set(failing) - self.unbuildable
+        return next((point for point in sorted(candidates, key=preference) if self._can_build(point)), None)
+
+    def _can_build(self, point: int) -> bool:
+        if point in self.prepared:
+            return True
+        if self.prepare(point):
+            self.prepared.add(point)
+            self.at_hand.add(point)
+            return True
+        self.unbuildable.add(point)
+        return False
+
+    def _ask(self, between: Range, cases: Collection[str]) -> dict[str, Answer]:
+        """The answers of a direct A/B; what is known already is not measured again."""
+        missing = tuple(sorted(case for case in cases if (between, case) not in self.steps))
+        if missing:
+            measured = self.measure(*between, missing)
+            self.steps |= {(between, case): measured[case] for case in missing}
+        return {case: self._answer(self.steps[between, case], self.cases[case].verdict) for case in cases}
+
+    @staticmethod
+    def _answer(step: Step, sought: Verdict) -> Answer:
+        if sought == "failed":
+            if step.verdict != "failed":
+                return "clear"
+            return "found" if step.side == "treatment" else "open"
+        if step.verdict == "failed":
+            return "fails"
+        if step.verdict == "inconclusive":
+            return "open"
+        return "found" if step.verdict == sought else "clear"
+
+    def _change(self, between: Range, case: str) -> _Change:
+        """What a direct A/B measured, upwards if the whole went up; unknown without one, or if it has no interval."""
+        step, whole = self.steps.get((between, case)), self.cases[case].log_ratio
+        if step is None or step.log_ratio is None or step.low is None or step.high is None or whole is None:
+            return _UNKNOWN
+        if whole < 0:
+            return _Change(-step.log_ratio, -step.high, -step.low)
+        return _Change(step.log_ratio, step.low, step.high)
+
+    def _bound(self, case: str) -> float:
+        return math.log1p(self.thresholds[case])
+
+    def _culprit(self, one: Range, cases: Sequence[str], doubted: Collection[str]) -> Culprit:
+        left, right = one
+        between = range(left + 1, right)
+        undecided = tuple(point for point in between if point not in self.unbuildable)
+        skipped = tuple(point for point in between if point in self.unbuildable)
+        notes = []
+        if undecided:
+            notes.append("no smaller range shows the change by itself")
+        elif skipped:
+            notes.append("the points in between could not be built")
+        if failing := [case for case in cases if undecided and self._fails_within(one, case)]:
+            notes.append(f"could not be measured at points in between: {', '.join(failing)}")
+        if more := [case for case in cases if case in doubted]:
+            notes.append(f"more of the change may lie elsewhere: {', '.join(more)}")
+        evidence = {case: self.steps[one, case] for case in cases}
+        return Culprit(left, right, evidence, skipped, undecided, "; ".join(notes))
+
+    def _fails_within(self, one: Range, case: str) -> bool:
+        measured = [step for (part, name), step in self.steps.items() if name == case and _encloses(one, part)]
+        return self.cases[case].verdict != "failed" and any(step.verdict == "failed" for step in measured)
+
+
+def _by_width(one: Range) -> tuple[int, int]:
+    """Orders ranges from the widest to the narrowest, and from left to right."""
+    return one[0] - one[1], one[0]
+
+
+def _encloses(one: Range, other: Range) -> bool:
+    return one[0] <= other[0] and other[1] <= one[1]
+
+
+def _inside(points: Collection[int], one: Range) -> frozenset[int]:
+    return frozenset(point for point in points if one[0] < point < one[1])

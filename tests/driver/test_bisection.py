@@ -1,0 +1,280 @@
+"""Bisection against histories whose culprits are known."""
+
+import math
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made_history import BOUND, History, judged, ranges
+from scipy import stats
+
+from driver.bisection import Culprit, Measure, Step, bisect
+
+SIZES = st.floats(2 * BOUND, 5 * BOUND)
+
+
+@st.composite
+def histories(draw: st.DrawFn, falling: bool = False, error: float = 0.0, most: int = 3) -> History:
+    """Some cases with 1 to ``most`` culprits each, some points that can't be built, some that are cached."""
+    points = draw(st.integers(1, 60))
+    some = st.frozensets(st.integers(1, points), max_size=points // 3)
+    sign = -1 if falling else 1
+    culprits = st.dictionaries(st.integers(1, points), SIZES.map(lambda size: sign * size), min_size=1, max_size=most)
+    changes = {f"case{i}": draw(culprits) for i in range(draw(st.integers(1, 3)))}
+    return History(points, changes, draw(some) - {points}, draw(some), error=error, seed=draw(st.integers(0, 999)))
+
+
+@given(histories())
+def test_exact_measurements_find_exactly_the_culprits_or_the_smallest_ranges(history: History) -> None:
+    found = history.bisect()
+    for case, changes in history.changes.items():
+        assert ranges(found, case) == sorted({history.smallest(point) for point in changes})
+    for one in found:
+        assert one.skipped == tuple(range(one.left + 1, one.right))
+        assert not one.undecided
+        assert one.cases == {case: history.step(one.left, one.right, case) for case in one.cases}
+        assert all(step.verdict == "regressed" for step in one.cases.values())
+
+
+@given(histories(falling=True))
+def test_improvements_are_found_in_the_same_way(history: History) -> None:
+    found = history.bisect()
+    for case, changes in history.changes.items():
+        assert ranges(found, case) == sorted({history.smallest(point) for point in changes})
+
+
+@given(histories(most=1).filter(lambda history: not history.unbuildable))
+def test_one_culprit_costs_at_most_two_measurements_a_halving_and_one_more(history: History) -> None:
+    lone = next(iter(history.changes))
+    plain = History(history.points, {lone: history.changes[lone]})
+    plain.bisect()
+    assert len(plain.measured) <= 2 * math.ceil(math.log2(plain.points)) + 1
+
+
+@given(histories(), st.data())
+def test_changes_that_go_up_and_down_never_accuse_the_innocent(history: History, data: st.DataObject) -> None:
+    downs = st.dictionaries(st.integers(1, history.points), SIZES.map(lambda size: -size), max_size=3)
+    mixed = {case: {**data.draw(downs), **ups} for case, ups in history.changes.items()}
+    history.changes = mixed
+    whole = {case: step for case, step in history.whole().items() if step.verdict == "regressed"}
+    found = history.bisect(whole)
+    for case in whole:
+        assert ranges(found, case)
+    for one in found:
+        for case, step in one.cases.items():
+            assert step.verdict == "regressed"
+            assert any(size > 0 for point, size in mixed[case].items() if one.left < point <= one.right)
+
+
+@settings(deadline=None)
+@given(histories(error=BOUND / 3))
+def test_whatever_the_noise_an_answer_is_a_direct_measurement(history: History) -> None:
+    whole = {case: step for case, step in history.whole().items() if step.verdict == "regressed"}
+    found = history.bisect(whole)
+    for case in whole:
+        assert ranges(found, case)
+    for one in found:
+        between = range(one.left + 1, one.right)
+        assert sorted([*one.skipped, *one.undecided]) == list(between)
+        assert set(one.skipped) <= history.unbuildable
+        assert all(history.step(one.left, one.right, case) == step for case, step in one.cases.items())
+        assert all(step.verdict == "regressed" for step in one.cases.values())
+
+
+@given(histories(error=BOUND / 3), st.integers(0, 30))
+def test_a_second_search_with_the_answers_of_the_first_asks_the_same(history: History, kept: int) -> None:
+    whole = {case: step for case, step in history.whole().items() if step.verdict == "regressed"}
+    first = history.bisect(whole)
+    measured, prepared = history.measured, history.prepared
+    again = History(history.points, history.changes, history.unbuildable, history.cached, error=history.error)
+    again.seed = history.seed
+    journal = measured[:kept]
+
+    def measure(left: int, right: int, cases: Sequence[str]) -> dict[str, Step]:
+        if journal:
+            assert journal.pop(0) == (left, right, tuple(cases))
+        return again.measure(left, right, cases)
+
+    thresholds = dict.fromkeys(whole, math.expm1(BOUND))
+    backwards = dict(reversed(whole.items()))
+    assert bisect(history.points, backwards, measure, again.prepare, history.cached, thresholds) == first
+    assert (again.measured, again.prepared) == (measured, prepared)
+
+
+def test_noise_names_the_culprit_and_rarely_a_neighbour_of_almost_the_threshold() -> None:
+    runs, right, wrong = 400, 0, 0
+    for seed in range(runs):
+        culprit = 2 + seed * 7 % 48
+        near = {culprit - 1: 0.95 * BOUND, culprit: 4 * BOUND, culprit + 1: 0.95 * BOUND}
+        found = History(50, {"a": near}, error=BOUND / 4, seed=seed).bisect()
+        right += any(one.named and one.right == culprit for one in found)
+        wrong += sum(one.named and one.right != culprit for one in found)
+    # Each neighbour is flagged falsely by its own A/B in less than 2.5 % of runs, half of alpha: it would have to rise
+    # beyond 1 + threshold. At 2 x 2.5 % either bound is broken once in a million by chance.
+    assert stats.binomtest(wrong, 2 * runs, 0.025, alternative="greater").pvalue > 1e-6
+    assert stats.binomtest(right, runs, 0.95, alternative="less").pvalue > 1e-6
+
+
+def test_a_range_that_was_flagged_falsely_names_nobody() -> None:
+    history = History(40, {"a": {}})
+    [one] = history.bisect({"a": judged(1.5 * BOUND, BOUND / 4)})
+    assert (one.left, one.right, one.skipped) == (0, 40, ())
+    assert one.undecided == tuple(range(1, 40))
+    assert one.note == "no smaller range shows the change by itself"
+
+
+def test_a_change_that_is_spread_ends_openly_at_the_smallest_range_that_shows_it() -> None:
+    history = History(64, {"a": dict.fromkeys((9, 10, 11, 12), 0.4 * BOUND)})
+    [one] = history.bisect()
+    assert (one.left, one.right) == (8, 12)
+    assert one.undecided == (9, 10, 11)
+    assert not one.named
+
+
+def test_spread_over_two_halves_is_seen_to_be_spread() -> None:
+    history = History(64, {"a": {20: 0.8 * BOUND, 50: 0.8 * BOUND}})
+    [one] = history.bisect()
+    assert (one.left, one.right) == (0, 64)
+    assert history.measured == [(0, 32, ("a",))]
+
+
+def test_the_right_half_is_not_asked_when_the_left_one_explains_the_whole() -> None:
+    history = History(4, {"a": {1: 4 * BOUND}})
+    assert ranges(history.bisect(), "a") == [(0, 1)]
+    assert history.measured == [(0, 2, ("a",)), (0, 1, ("a",))]
+
+
+def test_the_right_half_is_not_asked_when_the_left_one_is_clear_until_it_is_named() -> None:
+    history = History(4, {"a": {4: 4 * BOUND}})
+    assert ranges(history.bisect(), "a") == [(3, 4)]
+    assert history.measured == [(0, 2, ("a",)), (2, 3, ("a",)), (3, 4, ("a",))]
+
+
+def test_cases_are_measured_together_and_part_where_their_halves_differ() -> None:
+    history = History(8, {"a": {1: 3 * BOUND}, "b": {1: 3 * BOUND}, "c": {7: 3 * BOUND}})
+    found = history.bisect()
+    assert [(one.right, sorted(one.cases)) for one in found] == [(1, ["a", "b"]), (7, ["c"])]
+    assert history.measured[:3] == [(0, 4, ("a", "b", "c")), (0, 2, ("a", "b")), (4, 6, ("c",))]
+
+
+def test_an_open_left_half_is_found_by_a_clear_right_one() -> None:
+    steps = {
+        (0, 2): judged(1.2 * BOUND, 0.5 * BOUND),
+        (2, 4): judged(0, 0.1 * BOUND),
+        (0, 1): judged(0, 0.1 * BOUND),
+        (1, 2): judged(2 * BOUND, 0.1 * BOUND),
+    }
+    assert steps[0, 2].verdict == "inconclusive"
+    assert _bisected(4, judged(2 * BOUND, 0.1 * BOUND), steps) == [(1, 2)]
+
+
+def test_two_open_halves_end_openly() -> None:
+    doubt = judged(0.9 * BOUND, 0.5 * BOUND)
+    assert _bisected(4, judged(2 * BOUND, 0.1 * BOUND), {(0, 2): doubt, (2, 4): doubt}) == [(0, 4)]
+
+
+def test_of_two_open_halves_one_with_an_estimate_beyond_the_threshold_is_looked_into() -> None:
+    steps = {
+        (0, 2): judged(0.2 * BOUND, BOUND),
+        (2, 4): judged(1.8 * BOUND, BOUND),
+        (2, 3): judged(0, 0.1 * BOUND),
+        (3, 4): judged(1.8 * BOUND, 0.1 * BOUND),
+    }
+    assert _bisected(4, judged(2 * BOUND, 0.1 * BOUND), steps) == [(3, 4)]
+
+
+def test_an_open_half_beside_a_culprit_is_looked_into_when_its_estimate_is_beyond_the_threshold() -> None:
+    steps = {
+        (0, 2): judged(3 * BOUND, 0.1 * BOUND),
+        (2, 4): judged(1.2 * BOUND, 0.5 * BOUND),
+        (0, 1): judged(3 * BOUND, 0.1 * BOUND),
+        (2, 3): judged(1.5 * BOUND, 0.1 * BOUND),
+    }
+    assert _bisected(4, judged(4.5 * BOUND, 0.1 * BOUND), steps) == [(0, 1), (2, 3)]
+
+
+def test_what_stays_open_beside_a_culprit_is_said() -> None:
+    doubt = judged(1.2 * BOUND, 0.5 * BOUND)
+    steps = {(0, 1): judged(3 * BOUND, 0.1 * BOUND), (1, 2): doubt}
+    culprits = bisect(2, {"a": judged(4.5 * BOUND, 0.1 * BOUND)}, _told(steps), lambda point: True, (), {"a": 0.02})
+    assert [(one.left, one.right, one.note) for one in culprits] == [(0, 1, "more of the change may lie elsewhere: a")]
+
+
+def _told(steps: dict[tuple[int, int], Step]) -> Measure:
+    return lambda left, right, cases: dict.fromkeys(cases, steps[left, right])
+
+
+def _bisected(points: int, whole: Step, steps: dict[tuple[int, int], Step]) -> list[tuple[int, int]]:
+    return ranges(bisect(points, {"a": whole}, _told(steps), lambda point: True, (), {"a": 0.02}), "a")
+
+
+def test_the_only_point_is_named_without_another_measurement() -> None:
+    history = History(1, {"a": {1: 3 * BOUND}})
+    assert history.bisect() == [Culprit(0, 1, history.whole())]
+    assert not history.measured
+
+
+def test_without_a_point_that_can_be_built_the_range_is_the_answer() -> None:
+    history = History(5, {"a": {3: 3 * BOUND}}, unbuildable=frozenset({1, 2, 3, 4}))
+    [one] = history.bisect()
+    assert (one.left, one.right, one.skipped, one.undecided) == (0, 5, (1, 2, 3, 4), ())
+    assert one.note == "the points in between could not be built"
+    assert sorted(history.prepared) == [1, 2, 3, 4]
+
+
+def test_the_nearest_point_to_the_middle_that_can_be_built() -> None:
+    history = History(20, {"a": {1: 3 * BOUND}}, unbuildable=frozenset({9, 10, 11}))
+    history.bisect()
+    assert history.prepared[:4] == [10, 9, 11, 8]
+    assert history.measured[0] == (0, 8, ("a",))
+
+
+@pytest.mark.parametrize(("cached", "first"), [({1, 6, 19}, 6), ({4, 16}, 10), ({5}, 5), ({7, 12}, 12)])
+def test_a_cached_point_of_the_middle_half_is_preferred(cached: set[int], first: int) -> None:
+    history = History(20, {"a": {1: 3 * BOUND}}, cached=frozenset(cached))
+    history.bisect()
+    assert history.measured[0] == (0, first, ("a",))
+
+
+@given(st.integers(1, 200), st.data())
+def test_the_first_point_at_which_a_case_fails(points: int, data: st.DataObject) -> None:
+    first = data.draw(st.integers(1, points))
+    unbuildable = data.draw(st.frozensets(st.integers(1, points), max_size=points // 3)) - {points}
+    history = History(points, {}, unbuildable, failing={"a": frozenset(range(first, points + 1))})
+    [one] = history.bisect(history.whole(["a"]))
+    assert (one.left, one.right) == history.smallest(first)
+    assert one.cases["a"].side == "treatment"
+
+
+def test_a_point_at_which_the_case_fails_is_passed_over() -> None:
+    history = History(16, {"a": {3: 3 * BOUND}}, failing={"a": frozenset({8})})
+    assert ranges(history.bisect(), "a") == [(2, 3)]
+    assert history.measured[:2] == [(0, 8, ("a",)), (0, 4, ("a",))]
+
+
+def test_a_culprit_among_points_at_which_the_case_fails() -> None:
+    history = History(100, {"a": {50: 3 * BOUND}}, failing={"a": frozenset(range(40, 61))})
+    [one] = history.bisect()
+    assert 30 <= one.left < 40
+    assert 60 < one.right <= 70
+    assert one.undecided == tuple(range(one.left + 1, one.right))
+    assert one.note.endswith("could not be measured at points in between: a")
+
+
+def test_a_case_that_fails_nearly_everywhere_is_given_up() -> None:
+    history = History(1000, {"a": {50: 3 * BOUND}}, failing={"a": frozenset(range(1, 1000))})
+    [one] = history.bisect()
+    assert (one.left, one.right) == (0, 1000)
+    assert len(history.measured) <= math.log2(1000) + 2
+
+
+@pytest.mark.parametrize("step", [Step("unchanged"), Step("failed", side="both"), Step("inconclusive")])
+def test_a_case_in_which_nothing_is_sought(step: Step) -> None:
+    with pytest.raises(ValueError, match=r"^a: regressed, improved, or failed on the treatment alone"):
+        History(3, {}).bisect({"a": step})
+
+
+def test_no_points() -> None:
+    with pytest.raises(ValueError, match="needs 1 point or more"):
+        History(0, {}).bisect({})
