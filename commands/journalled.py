@@ -10,7 +10,7 @@ from commands.measuring import Measuring, tell
 from commands.progress import ProgressDisplay
 from driver.descriptor import info_document
 from driver.runs import RunOrder
-from harness.run import RunRequest, run_ab, without_measuring
+from harness.run import InterruptedRunError, RunRequest, run_ab, without_measuring
 from records import Report
 from reporters.document import from_text, to_bytes
 from reporters.summary import distrust_line
@@ -35,7 +35,10 @@ class JournalledHarness:
         names = order.control.requested, order.treatment.requested
         log.info("%s: %d cases, %s against %s%s", order.run_type, len(request.cases), *names, again)
         with ProgressDisplay(len(request.cases), sys.stderr) as display:
-            report = run_ab(request, display.show)
+            try:
+                report = run_ab(request, display.show)
+            except InterruptedRunError as error:
+                raise KeyboardInterrupt(str(error)) from None
         if report.run["broken"] and not report.run["interrupted"]:
             log.warning("not completed: %s; what was measured is in the report", report.run["stopped"])
         if line := distrust_line(report):

@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Protocol
 
 from driver.journal import Journal, Rounds
@@ -69,22 +70,23 @@ class Runs:
             KeyboardInterrupt: a signal ended it; what was measured is kept, and the same run goes on from there.
             RunError: nothing could be measured, or a report could not be written.
         """
-        for attempt in range(1, TRIES + 1):
+        for attempt in count(1):
             one = name if attempt == 1 else f"{name}/try-{attempt}"
-            report = self._finished(one)
-            if report is None:
-                if attempt > 1:
-                    log.warning("the run can't be trusted; once more in %g s", self._retry_after_s)
-                    self._sleep(self._retry_after_s)
-                rounds = self._journal.rounds_of(one)
-                order = RunOrder(control, treatment, cases, run_type, _seed(one), rounds)
-                report = self._harness.measure(order)
-                if report.run.get("interrupted"):
-                    raise KeyboardInterrupt(str(report.run["stopped"]))
-                self._journal.finish_run(one, self._harness.dump(report))
+            order = RunOrder(control, treatment, cases, run_type, _seed(one), self._journal.rounds_of(one))
+            report = self._finished(one) or self._measure(one, attempt, order)
             self.tell_all()
-            if not any(comparison.held_back for comparison in report.comparisons):
-                break
+            if attempt == TRIES or not any(comparison.held_back for comparison in report.comparisons):
+                return report
+        raise AssertionError("count() has no end")
+
+    def _measure(self, name: str, attempt: int, order: RunOrder) -> Report:
+        if attempt > 1 and not order.log.rounds():
+            log.warning("the run can't be trusted; once more in %g s", self._retry_after_s)
+            self._sleep(self._retry_after_s)
+        report = self._harness.measure(order)
+        if report.run.get("interrupted"):
+            raise KeyboardInterrupt(str(report.run["stopped"]))
+        self._journal.finish_run(name, self._harness.dump(report))
         return report
 
     def is_finished(self, name: str) -> bool:

@@ -20,7 +20,7 @@ from harness.sentinels import usual_count
 from harness.supply import Bench
 from harness.trust import Frequency, distrust, sentinel_reasons
 from harness.verification import Verifier, first_order
-from records import DEFAULT_METRIC, Build, Case, Report, RunError
+from records import DEFAULT_METRIC, METRICS, Build, Case, Comparison, Report, RunError
 from records.measurement import Side
 
 
@@ -106,11 +106,68 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     if request.hold and not trust["trusted"]:
         comparisons = hold_back(comparisons)
     comparisons = read_together(comparisons)
-    run = {
+    run = _run_record(request, order, findings, start, recall.resumed, bench, trust)
+    return Report(run, request.control, request.treatment, {**host, **noise}, comparisons)
+
+
+def without_measuring(request: RunRequest, why: str) -> Report:
+    """The report of two builds that are the same: every case ``unchanged`` and not measured; ``why`` is its note.
+
+    Raises:
+        UsageError: the host has fewer processors than threads are asked for.
+    """
+    cpus = plan_cpus(request.threads)
+    environment = {**worker_environment(), **request.framework.environment(request.threads)}
+    bench = Bench({}, request.framework.adaptor, environment, cpus)
+    order, findings = _order(request), Findings()
+    monitor = HostMonitor(allowed=cpus.measure | cpus.control)
+    monitor.begin()
+    noise = {**monitor.summary(), "verifying": None}
+    trust = {"trusted": True, "hold": request.hold, "reasons": [], "frequency_mhz": None, "sentinels": []}
+    run = _run_record(request, order, findings, _begin(Recall(None, "")), [], bench, trust)
+    comparisons = [_unmeasured(case, why) for case in request.cases]
+    return Report(run, request.control, request.treatment, {**host_fingerprint(), **noise}, comparisons)
+
+
+def _unmeasured(case: Case, why: str) -> Comparison:
+    return Comparison(
+        case=case.id,
+        operator=case.operator,
+        direction=case.direction,
+        metric=case.metric,
+        unit=METRICS[case.metric].unit,
+        verdict="unchanged",
+        ratio=None,
+        ci=None,
+        p_value=None,
+        q_value=None,
+        threshold=case.threshold,
+        mde=None,
+        control=None,
+        treatment=None,
+        rounds=0,
+        decided_on=None,
+        failure=None,
+        injected=False,
+        note=why,
+    )
+
+
+def _run_record(
+    request: RunRequest,
+    order: Order,
+    findings: Findings,
+    start: Start,
+    resumed: Sequence[Any],
+    bench: Bench,
+    trust: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The report's ``run``: what was asked for, and how it went."""
+    return {
         "id": start.id,
         "started": start.started,
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-        "resumed": recall.resumed,
+        "resumed": resumed,
         **request.labels,
         "framework": request.framework.name,
         "seed": request.seed,
@@ -122,13 +179,12 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
         "verify_after": request.verify_after,
         "sentinels": order.sentinels,
         "looks": dataclasses.asdict(order.looks),
-        "environment": environment,
-        "counting": dataclasses.asdict(counting) if counting else None,
-        "cpus": {"measure": sorted(cpus.measure), "start": sorted(cpus.start)},
+        "environment": dict(bench.environment),
+        "counting": dataclasses.asdict(bench.counting) if bench.counting else None,
+        "cpus": {"measure": sorted(bench.cpus.measure), "start": sorted(bench.cpus.start)},
         **_summary(findings),
         "trust": trust,
     }
-    return Report(run, request.control, request.treatment, {**host, **noise}, comparisons)
 
 
 def _identity(request: RunRequest, order: Order, bench: Bench, host: Mapping[str, Any]) -> str:
