@@ -1,0 +1,162 @@
+"""How a remote is reached unattended: its URL without credentials, and the login handed over through GIT_ASKPASS."""
+
+import base64
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from driver.git.redaction import TOKEN_VARIABLE, redact
+from records import UsageError
+
+USER_VARIABLE = "OPDUEL_GIT_USER"
+DEFAULT_USER = "x-access-token"
+
+_TOKEN_PREFIXES = ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "gldt-", "glcbt-")
+_WEB = ("http", "https")
+
+# Asked by git "Username for 'https://host': " and "Password for 'https://user@host': ", it answers for one site only: a
+# submodule or a redirection elsewhere gets nothing. Whatever else is asked goes to the user's own program, if there
+# is one.
+_ASKPASS = """\
+#!/bin/sh
+case "$1" in
+    "Username for '$OPDUEL_ASKPASS_SITE"[/\\']*) printf '%s\\n' "$OPDUEL_ASKPASS_USER" ;;
+    "Password for '$OPDUEL_ASKPASS_SCHEME://"*"@$OPDUEL_ASKPASS_HOST"[/\\']*) printf '%s\\n' "$OPDUEL_ASKPASS_SECRET" ;;
+    *) if [ -n "$OPDUEL_ASKPASS_NEXT" ]; then exec "$OPDUEL_ASKPASS_NEXT" "$@"; else exit 1; fi ;;
+esac
+"""
+
+
+@dataclass(frozen=True)
+class Login:
+    """A user name and a secret, for one site ("https://host:port") and no other."""
+
+    site: str
+    user: str
+    secret: str = field(repr=False)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """All that must not be seen: the secret, a user name that is one, and both as basic authentication sends
+        them."""
+        pair = base64.b64encode(f"{self.user}:{self.secret}".encode()).decode()
+        return (self.secret, pair, *((self.user,) if _is_token(self.user) else ()))
+
+
+@dataclass(frozen=True)
+class Access:
+    """A remote's URL as it is stored and run with, and what is handed over in the environment besides.
+
+    ``url`` holds no credentials; None: there is no remote. ``config`` is in force for every command (key, value).
+    """
+
+    url: str | None = None
+    login: Login | None = None
+    config: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        return self.login.secrets if self.login else ()
+
+    def environment(self, askpass: Path) -> dict[str, str]:
+        """What a command that uses the network gets: the login, for the script ``askpass``."""
+        if self.login is None:
+            return {}
+        scheme, host = self.login.site.split("://")
+        return {
+            "GIT_ASKPASS": str(askpass),
+            "OPDUEL_ASKPASS_SITE": self.login.site,
+            "OPDUEL_ASKPASS_SCHEME": scheme,
+            "OPDUEL_ASKPASS_HOST": host,
+            "OPDUEL_ASKPASS_USER": self.login.user,
+            "OPDUEL_ASKPASS_SECRET": self.login.secret,
+            "OPDUEL_ASKPASS_NEXT": os.environ.get("GIT_ASKPASS", ""),
+        }
+
+
+def write_askpass(path: Path) -> None:
+    """The script, in place whole; it holds no secret."""
+    aside = path.with_name(path.name + ".making")
+    aside.write_text(_ASKPASS, encoding="utf-8")
+    aside.chmod(0o700)
+    aside.replace(path)
+
+
+def refuse_secrets(url: str) -> None:
+    """Raises UsageError for a URL, given on the command line, that holds a password or a token."""
+    _, login = split(url)
+    if login:
+        raise UsageError(
+            f"remote {redact(url)}: holds a password or token, which the process list would show: "
+            f"give the URL without it, and use git's credential helper or the variable {TOKEN_VARIABLE}"
+        )
+
+
+def access_to(url: str, effective: str, config: tuple[tuple[str, str], ...] = ()) -> Access:
+    """Access to a URL that may hold credentials, which ``url.<x>.insteadOf`` of the user's makes into ``effective``.
+
+    The login is the one of OPDUEL_GIT_TOKEN and OPDUEL_GIT_USER, else that of the effective URL, else that of the
+    URL. It is used for http and https only; the credential helpers are passed over for its site, since one of them
+    might keep it.
+    """
+    clean, own = split(url)
+    target, rewritten = split(effective)
+    login = _from_environment(target) or rewritten or own
+    if rewritten:  # a rule without credentials that is more exact than the user's, or comes to the same
+        clean = target
+        config = (*config, (f"url.{target}.insteadOf", target))
+    if login:
+        config = (*config, (f"credential.{login.site}.helper", ""))
+    return Access(clean, login, config)
+
+
+def split(url: str) -> tuple[str, Login | None]:
+    """A URL without its secret, and the login that it held. A user name alone stays, unless it looks like a token."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url, None
+    user_info, at, host = parts.netloc.rpartition("@")
+    if not at or "://" not in url:
+        return url, None
+    user, _, password = (unquote(part) for part in user_info.partition(":"))
+    if not password and not _is_token(user):
+        return url, None
+    if parts.scheme not in _WEB:
+        return urlunsplit(parts._replace(netloc=f"{user_info.partition(':')[0]}@{host}")), Login(host, user, password)
+    clean = urlunsplit(parts._replace(netloc=host))
+    return clean, Login(f"{parts.scheme}://{host}", user, password or "x-oauth-basic")
+
+
+def is_url(text: str) -> bool:
+    """Whether git takes it for a URL or "host:path", not for a folder: gitdocs, "GIT URLS"."""
+    return "://" in text or "::" in text or bool(re.match(r"[^/]+:", text))
+
+
+def config_environment(settings: Iterator[tuple[str, str]], inherited: Mapping[str, str]) -> dict[str, str]:
+    """Settings as git reads them from its environment, after those that are there already (git-config,
+    GIT_CONFIG_COUNT)."""
+    given = inherited.get("GIT_CONFIG_COUNT", "")
+    count = int(given) if given.isdigit() else 0
+    found: dict[str, str] = {}
+    for key, value in settings:
+        found |= {f"GIT_CONFIG_KEY_{count}": key, f"GIT_CONFIG_VALUE_{count}": value}
+        count += 1
+    return {**found, "GIT_CONFIG_COUNT": str(count)}
+
+
+def _from_environment(url: str) -> Login | None:
+    parts = urlsplit(url) if "://" in url else None
+    token = os.environ.get(TOKEN_VARIABLE)
+    if not token or not parts or parts.scheme not in _WEB:
+        return None
+    site = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+    return Login(site, os.environ.get(USER_VARIABLE) or DEFAULT_USER, token)
+
+
+def _is_token(user: str) -> bool:
+    """Tokens of the known forges, and what is too long and too odd for a name."""
+    return user.startswith(_TOKEN_PREFIXES) or (len(user) >= 20 and any(character.isdigit() for character in user))

@@ -1,0 +1,97 @@
+"""The user's own repository, only read: where its objects are, and what its branches, tags and remotes are."""
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from driver.git.access import is_url
+from driver.git.command import Git, GitFailed
+from driver.git.refs import BRANCHES, LOCAL, TAGS, read_refs
+from records import RunError, UsageError
+
+# The settings of the repository's own that decide how a remote is reached; the user's and the system's apply anyway.
+_CARRIED = r"^(url\..*|http\..*|credential\..*|protocol\..*|core\.sshcommand)$"
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """A repository of the user's: a checkout, a linked worktree of one, or a bare repository."""
+
+    folder: Path  # as the user gave it, absolute
+    git: Git  # reads it; never writes
+
+    @property
+    def objects(self) -> Path:
+        """Where its objects are; a linked worktree's are with its repository."""
+        return self.git.directory / "objects"
+
+    def url(self, remote: str) -> str | None:
+        """The URL of the remote of that name, or ``remote`` itself if it is one. None: it has no remotes at all.
+
+        Raises:
+            UsageError: it is neither.
+        """
+        names = self.git.text("remote").splitlines()
+        if remote in names:
+            found = self.git.text("remote", "get-url", remote, folder=self.folder).splitlines()[0]
+            return found if is_url(found) or Path(found).is_absolute() else str((self.folder / found).resolve())
+        if is_url(remote) or Path(remote).expanduser().exists():
+            return remote
+        if not names and remote == "origin":
+            return None
+        known = f"its remotes are {', '.join(names)}" if names else "it has no remotes"
+        raise UsageError(
+            f"{remote}: not a remote of {self.folder}, nor a URL: {known}: name one of them, or give a URL"
+        )
+
+    def settings(self) -> tuple[tuple[str, str], ...]:
+        """What it says itself of reaching remotes. May hold secrets: to be handed over in the environment alone."""
+        listing = os.fsdecode(self.git.run("config", "--local", "--null", "--get-regexp", _CARRIED, fine=(0, 1)))
+        pairs = (entry.partition("\n") for entry in listing.split("\0") if entry)
+        return tuple((key, value) for key, _, value in pairs)
+
+    def branches(self) -> dict[str, str]:
+        """Its own branches, as refs of ours."""
+        return {LOCAL + name.removeprefix("refs/heads/"): i for name, i in read_refs(self.git, "refs/heads/").items()}
+
+    def tags(self) -> dict[str, str]:
+        return read_refs(self.git, TAGS)
+
+    def tracked(self, remote: str) -> dict[str, str]:
+        """What it knows of that remote's branches, as refs of ours."""
+        prefix = f"refs/remotes/{remote}/"
+        return {BRANCHES + name.removeprefix(prefix): i for name, i in read_refs(self.git, prefix).items()}
+
+    def head(self, name: str = "HEAD") -> str:
+        """The ref that a symbolic one stands for, or nothing."""
+        return self.git.text("symbolic-ref", "--quiet", name, folder=self.folder, fine=(0, 1, 128))
+
+
+def inspect(folder: Path, reader: Git, option: str) -> Checkout:
+    """Look at a repository of the user's.
+
+    Raises:
+        UsageError: it is no repository, not the top of one, shallow, or a partial clone; ``option`` is named.
+    """
+    if not folder.is_dir():
+        raise UsageError(f"{option} {folder}: no such folder: give a git repository")
+    top = folder.expanduser().absolute()
+    try:
+        common = reader.text("rev-parse", "--git-common-dir", folder=top)
+        shallow = reader.text("rev-parse", "--is-shallow-repository", folder=top)
+        above = reader.text("rev-parse", "--show-prefix", folder=top)
+    except GitFailed as error:
+        raise UsageError(f"{option} {folder}: not a git repository that can be used: git said: {error.said}") from error
+    if above:
+        raise UsageError(f"{option} {folder}: a folder inside a repository: give its top")
+    if shallow == "true":
+        raise UsageError(f"{option} {folder}: a shallow clone, without history: run `git fetch --unshallow` in it")
+    directory = (top / common).resolve()
+    checkout = Checkout(top, replace(reader, directory=directory, ours=False))
+    if not checkout.objects.is_dir():
+        raise RunError(f"{option} {folder}: {checkout.objects} is not there")
+    if checkout.git.run("config", "--get-regexp", r"^(extensions\.partialclone|remote\..*\.promisor)$", fine=(0, 1)):
+        raise UsageError(
+            f"{option} {folder}: a partial clone, which lacks files until they are asked for: give a whole clone"
+        )
+    return checkout

@@ -1,0 +1,140 @@
+"""Which commits are measured, and against what. Pure: the history is asked, nothing is run."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from records import Commit, UsageError
+
+_WEEK = 7 * 86400  # seconds
+_MONDAY = 4 * 86400  # 1970-01-01 was a Thursday; the first Monday was the 5th
+
+
+class History(Protocol):
+    """What is asked of a repository; `driver.git.repository.Repository` answers."""
+
+    def parent(self, commit: Commit) -> Commit | None: ...
+
+    def is_ancestor(self, a: Commit, b: Commit) -> bool: ...
+
+    def merge_base(self, a: Commit, b: Commit) -> Commit | None: ...
+
+    def chain(self, control: Commit, treatment: Commit) -> Sequence[Commit]: ...
+
+    def since(self, tip: Commit, moment: int) -> Sequence[Commit]: ...
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A control, and why it is that one, in words."""
+
+    commit: Commit
+    why: str
+
+
+@dataclass(frozen=True)
+class Pending:
+    """The commits to measure, oldest first, each followed by later ones only. ``note``: what was not as expected, if
+    anything; ``after``: the commit from which the counting went on, None where there was none."""
+
+    commits: tuple[Commit, ...]
+    after: Commit | None = None
+    note: str | None = None
+
+
+def week_of(moment: int) -> int:
+    """The Unix time of the Monday, 00:00 UTC, that begins the week of a Unix time."""
+    return moment - (moment - _MONDAY) % _WEEK
+
+
+def control_of(treatment: Commit, base: Commit | None, exact: bool, repository: History) -> Choice:
+    """What a commit is compared with: the first commit of its week, or the base if that is later.
+
+    The week is that of the treatment's committer time, from Monday 00:00 UTC; its first commit is found by going back
+    along first parents for as long as they are in that week. If that is the treatment itself, its first parent is
+    taken, so that no commit is left uncompared. Of two commits the later is the one that holds the other, and only if
+    neither does, the one with the later committer time. A base that is not before the treatment is passed over.
+    ``exact``: the base.
+
+    Raises:
+        UsageError: there is no commit to compare with, or the base, asked for exactly, is the treatment.
+    """
+    if exact:
+        return _exactly(treatment, base)
+    first = _first_of_week(treatment, repository)
+    if base is None or repository.is_ancestor(treatment, base):
+        if first is None:
+            raise UsageError(
+                f"commit {treatment.short}: the first of its repository, there is nothing before it to compare with: "
+                "choose a later commit, or another base commit"
+            )
+        if base is None:
+            return first
+        return Choice(first.commit, f"{first.why}; the base commit {base.short} is not before {treatment.short}")
+    if first is None or _later(base, first.commit, repository):
+        return Choice(base, f"the base commit {base.short}, which is later than the first commit of the week")
+    return first
+
+
+def pending(tip: Commit, last: Commit | None, start: Commit | None, step: int, history: History) -> Pending:
+    """What is to be measured up to the tip: every ``step``-th commit after ``last``, and the tip whatever the step.
+
+    Without ``last``: every ``step``-th from ``start`` on, itself included; without either: the tip alone. If the
+    branch was forced and no longer holds ``last``, it goes on from the last commit that both hold. Only the order of
+    the commits counts, never their times.
+
+    Raises:
+        UsageError: a step less than 1, or the tip doesn't hold ``start`` (`driver.git.history.NotAncestor`).
+    """
+    if step < 1:
+        raise UsageError(f"step {step}: must be 1 or more")
+    if last is None and start is None:
+        return Pending((tip,))
+    if last is None:
+        assert start
+        line = [start, *history.chain(start, tip)]
+        return Pending(_thinned(line, 0, step))
+    if history.is_ancestor(last, tip):
+        return Pending(_thinned(history.chain(last, tip), step - 1, step), last)
+    shared = history.merge_base(last, tip)
+    if shared is None:
+        return Pending(
+            (tip,), None, f"{tip.short} shares no history with {last.short}, measured last: goes on with it alone"
+        )
+    note = f"{last.short}, measured last, is no longer in the branch: goes on from {shared.short}, which both hold"
+    return Pending(_thinned(history.chain(shared, tip), step - 1, step), shared, note)
+
+
+def _thinned(line: Sequence[Commit], first: int, step: int) -> tuple[Commit, ...]:
+    chosen = list(line[first::step])
+    if line and (not chosen or chosen[-1] != line[-1]):
+        chosen.append(line[-1])
+    return tuple(chosen)
+
+
+def _exactly(treatment: Commit, base: Commit | None) -> Choice:
+    if base is None:
+        raise UsageError("no base commit to compare with exactly: give one")
+    if base.id == treatment.id:
+        raise UsageError(f"base commit {base.short}: is the treatment itself: choose another one")
+    return Choice(base, f"the base commit {base.short}, as asked for")
+
+
+def _first_of_week(treatment: Commit, repository: History) -> Choice | None:
+    monday = week_of(treatment.time)
+    first = treatment
+    for commit in reversed(repository.since(treatment, monday)):
+        if commit.time >= monday + _WEEK:
+            break
+        first = commit
+    if first.id != treatment.id:
+        return Choice(first, f"the first commit of the week of {treatment.short}")
+    before = repository.parent(treatment)
+    return Choice(before, f"the commit before {treatment.short}, which is the first of its week") if before else None
+
+
+def _later(one: Commit, other: Commit, repository: History) -> bool:
+    """Whether the first is later than the second: by ancestry, or else by time."""
+    if one.id == other.id or repository.is_ancestor(one, other):
+        return False
+    return repository.is_ancestor(other, one) or one.time > other.time

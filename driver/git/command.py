@@ -1,0 +1,265 @@
+"""One git command: unattended, in an environment without surprises, with an end in any case."""
+
+import ctypes
+import fcntl
+import logging
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")  # without git, GitPython would fail when it is imported
+
+import git
+
+from driver.git.access import Access, config_environment
+from driver.git.redaction import TOKEN_VARIABLE, one_line
+from records import RunError, UsageError
+
+log = logging.getLogger(__name__)
+
+NETWORK_SECONDS = 3600.0  # for one command that uses the network
+PAUSES = (10.0, 60.0)  # seconds between the attempts
+_PR_SET_PDEATHSIG = 1
+_prctl = getattr(ctypes.CDLL(None), "prctl", None)
+
+# What a git hook or a shell may have set, and would lead git elsewhere (git rev-parse --local-env-vars), or make it
+# talk.
+_UNWANTED = {
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_CEILING_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_DIR",
+    "GIT_GRAFT_FILE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_INTERNAL_SUPER_PREFIX",
+    "GIT_NAMESPACE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_QUARANTINE_PATH",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_SHALLOW_FILE",
+    "GIT_WORK_TREE",
+    TOKEN_VARIABLE,
+}
+_TALKATIVE = ("GIT_TRACE", "GIT_CURL_VERBOSE")
+
+# The repository is ours alone: no hooks of the user's in it, nothing behind our back, nothing removed that nobody
+# names.
+_SETTINGS = (
+    ("core.hooksPath", "/dev/null"),
+    ("core.fsmonitor", "false"),
+    ("gc.auto", "0"),
+    ("maintenance.auto", "false"),
+    ("submodule.recurse", "false"),
+    ("fetch.recurseSubmodules", "false"),
+    ("fetch.pruneTags", "false"),
+)
+
+
+class GitFailed(RunError):
+    """A git command failed. ``said`` is git's own words, on one line, redacted; ``status`` its exit code."""
+
+    def __init__(self, what: str, said: str, status: int) -> None:
+        super().__init__(f"{what}: {said}")
+        self.said = said
+        self.status = status
+
+
+class RemoteGone(RunError):
+    """What needs the network failed at every attempt."""
+
+
+@dataclass(frozen=True)
+class Git:
+    """Runs git on a bare repository (``directory``), or in a folder given with the command.
+
+    ``lock`` is a file that every running command holds a shared lock on, whoever started it: see `wait_for_leftovers`.
+    """
+
+    directory: Path
+    lock: Path
+    askpass: Path
+    access: Access = field(default_factory=Access)
+    time_limit: float = NETWORK_SECONDS
+    ours: bool = True  # False: the user's repository, which is only read
+    sleep: Callable[[float], None] = field(default=time.sleep, repr=False)
+
+    def run(
+        self,
+        *arguments: str,
+        folder: Path | None = None,
+        network: bool = False,
+        stdin: bytes | None = None,
+        fine: Sequence[int] = (0,),
+    ) -> bytes:
+        """Run to the end, and return what it wrote. Bytes, since a path, a name or a subject may be in any encoding.
+
+        Raises:
+            GitFailed: it ended with a code not in ``fine``, or, using the network, did not end in the time limit
+            (seconds).
+            UsageError: objects that are borrowed from the user's repository are no longer there.
+        """
+        limit = self.time_limit if network else None
+        with self._started(arguments, folder, network, stdin is not None) as process:
+            try:
+                output, errors = process.communicate(stdin, timeout=limit)
+            except subprocess.TimeoutExpired:
+                raise GitFailed(_name(arguments), f"not done after {limit:g} s: stopped", -1) from None
+        if process.returncode not in fine:
+            self.fail(arguments, process.returncode, errors)
+        return output
+
+    def text(self, *arguments: str, folder: Path | None = None, fine: Sequence[int] = (0,)) -> str:
+        """The output as text, without white space around it; what is not UTF-8 as Python keeps it in file names."""
+        return os.fsdecode(self.run(*arguments, folder=folder, fine=fine)).strip()
+
+    @contextmanager
+    def stream(self, *arguments: str) -> Iterator[IO[bytes]]:
+        """The output while it is written. Leaving early stops the command; reading to the end raises as `run` does."""
+        with self._started(arguments, None, False, False) as process:
+            assert process.stdout
+            assert process.stderr
+            errors: list[bytes] = []
+            reader = threading.Thread(
+                target=lambda pipe: errors.append(pipe.read()), args=[process.stderr], daemon=True
+            )
+            reader.start()
+            yield process.stdout
+            if not process.stdout.read(1):
+                reader.join()
+                if process.wait():
+                    self.fail(arguments, process.returncode, b"".join(errors))
+
+    def insist(self, what: str, action: Callable[[], bytes], between: Callable[[], None] = lambda: None) -> bytes:
+        """Do what uses the network, up to three times, with growing pauses; ``between`` clears up after a failure.
+
+        Raises:
+            RemoteGone: the last attempt failed too.
+        """
+        for pause in (*PAUSES, None):
+            try:
+                return action()
+            except GitFailed as error:
+                between()
+                if pause is None:
+                    raise RemoteGone(f"{what}: failed {len(PAUSES) + 1} times; git said last: {error.said}") from None
+                log.warning("%s: git said: %s; tried again in %g s", what, error.said, pause)
+                self.sleep(pause)
+        raise AssertionError("unreachable")
+
+    def fail(self, arguments: Sequence[str], status: int, errors: bytes) -> None:
+        """Raise what a failed command means."""
+        if self.ours:
+            raise_if_lost(self.directory)
+        raise GitFailed(_name(arguments), one_line(errors, self.access.secrets), status)
+
+    @contextmanager
+    def _started(
+        self, arguments: Sequence[str], folder: Path | None, network: bool, feed: bool
+    ) -> Iterator[subprocess.Popen[bytes]]:
+        """The process, in a session of its own; within the context at the latest, it and its children end."""
+        where = ["-C", str(folder)] if folder else [f"--git-dir={self.directory}"]
+        command = [*_without_unwanted(), git.Git.GIT_PYTHON_GIT_EXECUTABLE or "git", *where, *arguments]
+        environment = {
+            "GIT_TERMINAL_PROMPT": "0",
+            "SSH_ASKPASS_REQUIRE": "never",
+            **config_environment(iter((*_SETTINGS, *self.access.config)), os.environ),
+            **(self.access.environment(self.askpass) if network else {}),
+        }
+        with self.lock.open("ab") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH)
+            try:
+                launched = git.Git().execute(
+                    command,
+                    env=environment,
+                    as_process=True,
+                    istream=subprocess.PIPE if feed else None,
+                    start_new_session=True,
+                    pass_fds=(lock.fileno(),),
+                    preexec_fn=_end_with_parent,
+                )
+            except git.GitCommandNotFound as error:
+                raise RunError("git is not installed, or not in PATH: install it") from error
+            assert isinstance(launched, git.Git.AutoInterrupt)
+            process = launched.proc
+            assert process
+            try:
+                yield process
+            finally:
+                _end(process)
+                launched.proc = None  # GitPython has no further part in it
+
+
+def wait_for_leftovers(lock: Path, seconds: float = 60.0) -> None:
+    """Wait until the commands of a killed predecessor have ended: each holds the file's lock. Not for ever, though."""
+    with lock.open("ab") as file:
+        end = time.monotonic() + seconds
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                if time.monotonic() > end:
+                    log.warning("a git command that a killed process started still runs after %g s", seconds)
+                    return
+                time.sleep(0.1)
+
+
+def raise_if_lost(repository: Path) -> None:
+    """Raises UsageError when a repository borrows objects from a place that is gone."""
+    for line in borrowed(repository):
+        if not Path(line).is_dir():
+            raise UsageError(
+                f"{line}: gone, but {repository} borrows its objects: bring it back, "
+                f"or remove {repository}: the next start makes it again"
+            )
+
+
+def borrowed(repository: Path) -> list[str]:
+    """The object folders that a repository borrows from (gitrepository-layout, objects/info/alternates)."""
+    objects = repository / "objects"
+    try:
+        lines = os.fsdecode((objects / "info" / "alternates").read_bytes()).splitlines()
+    except FileNotFoundError:
+        return []
+    return [os.path.normpath(objects / line) for line in lines if line and not line.startswith("#")]
+
+
+def _without_unwanted() -> list[str]:
+    """A prefix that takes the unwanted variables away, if there are any: GitPython can only add some."""
+    present = [name for name in os.environ if name in _UNWANTED or name.startswith(_TALKATIVE)]
+    return ["env", *(part for name in sorted(present) for part in ("-u", name))] if present else []
+
+
+def _name(arguments: Sequence[str]) -> str:
+    return "git " + next((argument for argument in arguments if not argument.startswith("-")), "")
+
+
+def _end_with_parent() -> None:
+    """In the child: the kernel ends it when the driver is killed (prctl(2); Linux)."""
+    if _prctl:
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End the whole session of a command that still runs, and wait for it."""
+    if process.poll() is None:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe:
+            try:
+                pipe.close()
+            except OSError:
+                pass
+    process.wait()

@@ -1,0 +1,157 @@
+"""Names of commits: branches and tags of the remote, branches and tags of the user's own repository, ids."""
+
+import difflib
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from driver.git.command import Git, GitFailed
+from driver.git.history import is_ancestor, read_commit
+from records import Commit, UsageError
+
+log = logging.getLogger(__name__)
+
+BRANCHES = "refs/remotes/origin/"
+REMOTE_HEAD = BRANCHES + "HEAD"
+TAGS = "refs/tags/"
+LOCAL = "refs/local/heads/"
+LOCAL_HEAD = "refs/local/HEAD"
+
+_ID = re.compile(r"[0-9a-f]{4,40}")
+_SIMILAR = 5
+
+
+class UnknownCommit(UsageError):
+    """No commit has that name, or several have."""
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A branch of the remote that was forced elsewhere: the commits from ``old`` back are no longer all in it."""
+
+    branch: str
+    old: Commit
+    new: Commit
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """What a fetch brought that is more than further commits."""
+
+    moved: tuple[Moved, ...] = ()
+
+
+def read_refs(git: Git, under: str = "refs/") -> dict[str, str]:
+    """Every ref but the symbolic ones, with the id that it holds (of a tag object, if it is one)."""
+    lines = git.text("for-each-ref", "--format=%(refname)%00%(objectname)%00%(symref)", under).splitlines()
+    found = (line.split("\0") for line in lines)
+    return {name: target for name, target, symbolic in found if not symbolic}
+
+
+def write_refs(git: Git, wanted: Mapping[str, str], unwanted: set[str]) -> None:
+    """Set and remove refs. Removed first, all of them: a branch "a" makes room for a branch "a/b"."""
+    for commands in ([f"delete {name}\n" for name in unwanted], [f"update {n} {i}\n" for n, i in wanted.items()]):
+        if commands:
+            git.run("update-ref", "--stdin", "--no-deref", stdin="".join(commands).encode("utf-8", "surrogateescape"))
+
+
+def drop_dangling(git: Git) -> None:
+    """Remove refs whose object is gone: the user's repository, from which it was borrowed, was cleaned up meanwhile."""
+    refs = read_refs(git)
+    missing = _missing(git, set(refs.values()))
+    gone = {name for name, target in refs.items() if target in missing}
+    for name in sorted(gone):
+        log.warning("%s: its commit %s is no longer in the repository: dropped", name, refs[name][:12])
+    write_refs(git, {}, gone)
+
+
+def mirror(git: Git, wanted: Mapping[str, str], under: str) -> None:
+    """Make the refs below a prefix equal to those given, passing over any whose object isn't there."""
+    present = read_refs(git, under)
+    missing = _missing(git, set(wanted.values()) - set(present.values()))
+    usable = {name: target for name, target in wanted.items() if target not in missing}
+    changed = {name: target for name, target in usable.items() if present.get(name) != target}
+    write_refs(git, changed, present.keys() - usable.keys())
+
+
+def moved(git: Git, before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Moved, ...]:
+    """The remote's branches that are in both and whose old tip is not in the one that they have after it."""
+    forced = (
+        name
+        for name, new in after.items()
+        if (old := before.get(name)) and old != new and not is_ancestor(git, old, new)
+    )
+    return tuple(
+        Moved(name.removeprefix(BRANCHES), read_commit(git, before[name]), read_commit(git, after[name]))
+        for name in forced
+    )
+
+
+def resolve(git: Git, name: str) -> Commit:
+    """The commit of a remote branch, a tag, a local branch, or an id or the beginning of one; looked for in that order.
+
+    Raises:
+        UnknownCommit: there is none, or more than one id begins so.
+    """
+    refs = read_refs(git)
+    for prefix in (BRANCHES, TAGS, LOCAL):
+        if prefix + name in refs and (peeled := _peel(git, refs[prefix + name])):
+            return read_commit(git, peeled)
+    if _ID.fullmatch(name.lower()):
+        ids = _commits_that_begin(git, name.lower())
+        if len(ids) == 1:
+            return read_commit(git, ids[0])
+        if ids:
+            raise UnknownCommit(f"{name}: {len(ids)} commits begin so: {_some(ids)}: give more digits")
+    names = {ref.removeprefix(prefix) for ref in refs for prefix in (BRANCHES, TAGS, LOCAL) if ref.startswith(prefix)}
+    similar = difflib.get_close_matches(name, sorted(names), _SIMILAR, 0.5)
+    hint = f"; similar: {', '.join(similar)}" if similar else ""
+    raise UnknownCommit(f"{name!r}: no branch, tag or commit of that name{hint}")
+
+
+def default_branch(git: Git) -> str:
+    """The remote's; if it names none that exists: main or master, or the only one, or what the user has checked out.
+
+    Raises:
+        UsageError: none of these.
+    """
+    refs = read_refs(git)
+    if (head := _target(git, REMOTE_HEAD)) in refs:
+        return head.removeprefix(BRANCHES)
+    branches = [name.removeprefix(BRANCHES) for name in refs if name.startswith(BRANCHES)]
+    for name in ("main", "master", *branches[: len(branches) == 1]):
+        if name in branches:
+            return name
+    if (head := _target(git, LOCAL_HEAD)) in refs:
+        return head.removeprefix(LOCAL)
+    raise UsageError(f"the repository has no default branch ({len(branches)} branches): name one with --branch")
+
+
+def _target(git: Git, symbolic: str) -> str:
+    return git.text("symbolic-ref", "--quiet", symbolic, fine=(0, 1))
+
+
+def _peel(git: Git, target: str) -> str | None:
+    """The commit that a tag comes to in the end; None for a tag of something else."""
+    return git.text("rev-parse", "--quiet", "--verify", f"{target}^{{commit}}", fine=(0, 1, 128)) or None
+
+
+def _commits_that_begin(git: Git, prefix: str) -> list[str]:
+    objects = git.text("rev-parse", f"--disambiguate={prefix}").split()
+    if len(prefix) == len("0" * 40):
+        try:
+            return [peeled] if (peeled := _peel(git, prefix)) else []
+        except GitFailed:
+            return []
+    answer = git.run("cat-file", "--batch-check", stdin="\n".join(objects).encode()) if objects else b""
+    return [line.split()[0] for line in answer.decode().splitlines() if line.split()[1:2] == ["commit"]]
+
+
+def _missing(git: Git, ids: set[str]) -> set[str]:
+    answer = git.run("cat-file", "--batch-check", stdin="\n".join(sorted(ids)).encode()) if ids else b""
+    return {line.split()[0] for line in answer.decode().splitlines() if line.endswith("missing")}
+
+
+def _some(ids: list[str]) -> str:
+    return ", ".join(sorted(ids)[:_SIMILAR])

@@ -1,0 +1,220 @@
+"""Our own repository of a project's commits. Whatever the user has is read, and never written to."""
+
+import logging
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from driver.git import files, history, making, refs, worktree
+from driver.git.access import Access, access_to, is_url, refuse_secrets, write_askpass
+from driver.git.borrowing import Checkout, inspect
+from driver.git.command import NETWORK_SECONDS, Git, GitFailed, RemoteGone, wait_for_leftovers
+from driver.git.redaction import redact
+from driver.git.refs import Fetched
+from records import Commit, RunError, UsageError
+
+log = logging.getLogger(__name__)
+
+_ALL = (f"+refs/heads/*:{refs.BRANCHES}*", "+refs/tags/*:refs/tags/*")
+
+
+@dataclass(frozen=True)
+class Repository:
+    """A bare repository, ours alone, with the remote's branches and tags and the user's own. Nothing in it is ever
+    lost.
+
+    Commits that no branch holds any more, after a force-push for example, stay: nothing is collected (``gc.auto`` 0).
+    One process at a time may use it: a lock of the caller's.
+    """
+
+    git: Git
+    checkout_of_user: Checkout | None = None
+
+    @property
+    def directory(self) -> Path:
+        return self.git.directory
+
+    def fetch(self) -> Fetched:
+        """Bring branches and tags up to date, with three attempts; without a remote, the user's own alone.
+
+        A branch that is gone from the remote is removed. A tag that is gone stays, since running jobs and kept
+        reports name it; one that was moved is taken as it is. A forced branch is taken, and told.
+
+        Raises:
+            RemoteGone: every attempt failed. What was there before stays usable.
+            UsageError: the remote is shallow, or borrowed objects are gone.
+        """
+        before = refs.read_refs(self.git, refs.BRANCHES)
+        if url := self.git.access.url:
+            self.git.insist(f"fetching from {url}", self._fetch, lambda: making.sweep(self.directory))
+            if (self.directory / "shallow").exists():
+                raise UsageError(f"remote {url}: {making.SHALLOW}")
+            self._follow_head()
+        making.take_local(self.git, self.checkout_of_user)
+        return Fetched(refs.moved(self.git, before, refs.read_refs(self.git, refs.BRANCHES)))
+
+    def resolve(self, name: str) -> Commit:
+        """The commit of a branch of the remote, a tag, a branch of the user's, or (the beginning of) an id, in that
+        order.
+
+        Raises:
+            UnknownCommit: there is none, or several ids begin so.
+        """
+        return refs.resolve(self.git, name)
+
+    def default_branch(self) -> str:
+        """The remote's default branch, or else main, master, the only branch, or what the user has checked out.
+
+        Raises:
+            UsageError: none of these exists.
+        """
+        return refs.default_branch(self.git)
+
+    def commit(self, id: str) -> Commit:
+        """The commit of a whole id.
+
+        Raises:
+            UnknownCommit: it is not in the repository (any more).
+        """
+        try:
+            return history.read_commit(self.git, f"{id}^{{commit}}")
+        except GitFailed:
+            raise refs.UnknownCommit(f"{id!r}: no such commit in {self.directory}") from None
+
+    def parent(self, commit: Commit) -> Commit | None:
+        """The first parent; None of a repository's very first commit."""
+        ids = history.parents(self.git, commit)
+        return history.read_commit(self.git, ids[0]) if ids else None
+
+    def is_ancestor(self, a: Commit, b: Commit) -> bool:
+        """Whether ``b`` holds ``a``, by any parents; a commit holds itself."""
+        return history.is_ancestor(self.git, a.id, b.id)
+
+    def merge_base(self, a: Commit, b: Commit) -> Commit | None:
+        """The best common ancestor (git-merge-base); None when the two share no history."""
+        found = self.git.text("merge-base", a.id, b.id, fine=(0, 1))
+        return history.read_commit(self.git, found.split()[0]) if found else None
+
+    def chain(self, control: Commit, treatment: Commit) -> list[Commit]:
+        """The commits after the control up to the treatment, oldest first: see `driver.git.history.chain`.
+
+        Raises:
+            NotAncestor: the treatment doesn't hold the control.
+        """
+        return history.chain(self.git, control, treatment)
+
+    def since(self, tip: Commit, moment: int) -> list[Commit]:
+        """From the tip back along first parents until one is before the Unix time; oldest first."""
+        return history.since(self.git, tip, moment)
+
+    def entries(self, commit: Commit) -> dict[str, str]:
+        """The top level of a commit: name -> "mode type hash"."""
+        return files.entries(self.git, commit)
+
+    def tree(self, commit: Commit, path: str) -> str:
+        """The hash of a folder, "" being the whole; UsageError if the commit has none of that path."""
+        return files.tree(self.git, commit, path)
+
+    def files(self, commit: Commit, path: str) -> list[str]:
+        """All files below a folder, relative to it."""
+        return files.files(self.git, commit, path)
+
+    def export(self, commit: Commit, path: str, destination: Path) -> None:
+        """Write a folder's files into ``destination``: see `driver.git.files.export`."""
+        files.export(self.git, commit, path, destination)
+
+    def checkout(
+        self, commit: Commit, folder: Path, patterns: Sequence[str] = (), submodules: Sequence[str] = ()
+    ) -> None:
+        """Make ``folder`` a worktree at the commit: see `driver.git.worktree.checkout`."""
+        worktree.checkout(self.git, commit, folder, patterns, submodules)
+
+    def _fetch(self) -> bytes:
+        options = ("--quiet", "--prune", "--no-prune-tags", "--no-tags", "--force", "--no-write-fetch-head")
+        try:
+            return self.git.run("fetch", *options, "origin", *_ALL, network=True)
+        except GitFailed as error:
+            if "shallow update not allowed" in error.said:
+                raise UsageError(f"remote {self.git.access.url}: {making.SHALLOW}") from error
+            raise
+
+    def _follow_head(self) -> None:
+        """Take over which branch is the remote's default; if it can't be had, the one known before stays."""
+        try:
+            self.git.run("remote", "set-head", "origin", "--auto", network=True)
+        except GitFailed as error:
+            log.info("the remote's default branch is not known: git said: %s", error.said)
+
+
+def open_repository(
+    work: Path,
+    remote: str,
+    repo_dir: Path | None = None,
+    *,
+    sleep: Callable[[float], None] = time.sleep,
+    time_limit: float = NETWORK_SECONDS,
+) -> Repository:
+    """The repository at ``work/repository.git``, made on first use, which clones the remote or borrows from
+    ``repo_dir``.
+
+    Without ``repo_dir``, ``remote`` is a URL or a folder. With it, ``remote`` is the name of one of its remotes, or a
+    URL; nothing is fetched before `Repository.fetch`, but what the checkout knows of the remote is there at once.
+    ``time_limit`` is for one git command that uses the network, in seconds; ``sleep`` waits between attempts.
+
+    Raises:
+        UsageError: a remote or folder that can't be meant, is shallow, or holds a secret; borrowed objects that are
+        gone.
+        RemoteGone: it could not be cloned.
+        RunError: the folder can't be written, or git is missing.
+    """
+    if shutil.which("git") is None:
+        raise RunError("git is not installed, or not in PATH: install it")
+    place = work.expanduser().absolute() / "repository.git"
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        git = Git(place, place.with_name("repository.lock"), place.with_name("repository.askpass"), sleep=sleep)
+        git = replace(git, time_limit=time_limit)
+        checkout = inspect(repo_dir, git, "repo_dir") if repo_dir else None
+        git = replace(git, access=_access(git, remote, checkout))
+        wait_for_leftovers(git.lock)
+        making.sweep(place)
+        write_askpass(git.askpass)
+        if not place.exists():
+            if checkout:
+                making.create(git, place, checkout, remote)
+            else:
+                making.clone(git, place)
+        making.refit(git, checkout)
+    except OSError as error:
+        raise RunError(f"{error.filename or work}: {error.strerror or error}") from error
+    return Repository(git, checkout)
+
+
+def _access(git: Git, remote: str, checkout: Checkout | None) -> Access:
+    refuse_secrets(remote)
+    if not remote or remote.startswith("-"):
+        raise UsageError(f"remote {remote!r}: neither a URL nor a folder")
+    settings = checkout.settings() if checkout else ()
+    url = checkout.url(remote) if checkout else remote
+    if url is None:
+        return Access(config=settings)
+    if not is_url(url):
+        path = Path(url).expanduser().absolute()
+        if not path.is_file():  # a bundle; anything else is looked at
+            inspect(path, git, "remote")
+        url = str(path)
+    # A rule of the user's may put credentials into the URL, where the process list would show them.
+    effective = _effective(git, url, settings)
+    return access_to(url, effective, settings)
+
+
+def _effective(git: Git, url: str, settings: tuple[tuple[str, str], ...]) -> str:
+    """The URL after url.<x>.insteadOf: git-ls-remote, --get-url. Asked without credentials in the command."""
+    clean = access_to(url, url).url or url
+    asking = replace(git, access=Access(config=settings))
+    return asking.text("ls-remote", "--get-url", "--", clean, folder=git.directory.parent)
+
+
+__all__ = ["RemoteGone", "Repository", "open_repository", "redact"]

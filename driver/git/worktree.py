@@ -1,0 +1,154 @@
+"""A worktree of our repository, moved from commit to commit by touching only what differs."""
+
+import logging
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from driver.git.command import Git, GitFailed
+from records import Commit, RunError
+
+log = logging.getLogger(__name__)
+
+
+def checkout(git: Git, commit: Commit, folder: Path, patterns: Sequence[str], submodules: Sequence[str]) -> None:
+    """Make ``folder`` the commit's files: those that the patterns choose (gitignore's form; none: all), nothing else.
+
+    A file that is equal keeps its time of modification, so that a build of it stays valid. Whatever else is in the
+    folder and was not there before: changed, untracked and ignored files are discarded. The submodules (by path) are
+    at the commit's revision; those that the commit doesn't have are passed over, those that are not named are
+    emptied.
+
+    Raises:
+        RemoteGone: a submodule can't be had.
+        RunError: the folder holds files, but is no worktree of ours.
+        GitFailed: anything else, such as a full disk or a missing object.
+    """
+    folder = folder.absolute()
+    admin = _admin(git, folder) or _add(git, commit, folder)
+    for lock in admin.rglob("*.lock"):
+        lock.unlink(missing_ok=True)
+    modules = _gitlinks(git, commit)
+    wanted = [path for path in submodules if path in modules]
+    _choose(git, folder, admin, patterns, wanted)
+    _refresh(git, folder)
+    git.run("reset", "--quiet", "--hard", commit.id, folder=folder)
+    git.run("clean", "--quiet", "-ffdx", folder=folder)
+    for path in modules:
+        if path not in wanted and _filled(folder / path):
+            git.run("submodule", "--quiet", "deinit", "--force", "--", path, folder=folder)
+    if wanted:
+        _update(git, commit, folder, wanted)
+
+
+def _admin(git: Git, folder: Path) -> Path | None:
+    """The worktree's own folder in the repository; None where there is none yet, after clearing what a kill left.
+
+    Raises:
+        RunError: the folder holds files that are not ours to remove.
+    """
+    if not folder.exists():
+        return None
+    link = folder / ".git"
+    target = link.read_text(encoding="utf-8", errors="surrogateescape") if link.is_file() else ""
+    admin = Path(target.removeprefix("gitdir:").strip())
+    if target and admin.parent == git.directory / "worktrees" and _whole(admin, link):
+        return admin
+    ours = admin.parts[-3:-1] == (git.directory.name, "worktrees")
+    if not ours and any(path.name != ".git" or path.is_dir() for path in folder.iterdir()):
+        raise RunError(
+            f"{folder}: holds files, but is no worktree of {git.directory}: remove it, or name another folder"
+        )
+    log.info("%s: a worktree that is not whole: made again", folder)
+    shutil.rmtree(folder)
+    return None
+
+
+def _whole(admin: Path, link: Path) -> bool:
+    try:
+        pointer = os.fsdecode((admin / "gitdir").read_bytes()).strip()
+        return Path(pointer) == link and bool((admin / "HEAD").read_bytes()) and (admin / "commondir").is_file()
+    except OSError:
+        return False
+
+
+def _add(git: Git, commit: Commit, folder: Path) -> Path:
+    """A worktree without files yet."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    git.run("worktree", "prune", "--expire=now")
+    git.run("worktree", "add", "--quiet", "--force", "--detach", "--no-checkout", str(folder), commit.id)
+    return Path(git.text("rev-parse", "--absolute-git-dir", folder=folder))
+
+
+def _choose(git: Git, folder: Path, admin: Path, patterns: Sequence[str], submodules: Sequence[str]) -> None:
+    """Set what is checked out (git-sparse-checkout, "full pattern set"); it takes effect at the next reset."""
+    config = ("config", "--worktree")
+    git.run(*config, "core.sparseCheckout", "true" if patterns else "false", folder=folder)
+    git.run(*config, "core.sparseCheckoutCone", "false", folder=folder)
+    lines = [*patterns, *(["/.gitmodules"] if submodules else []), *(f"/{path}" for path in submodules)]
+    info = admin / "info"
+    info.mkdir(exist_ok=True)
+    chosen = lines if patterns else ["/*"]
+    (info / "sparse-checkout").write_text("".join(f"{line}\n" for line in chosen), encoding="utf-8")
+
+
+def _refresh(git: Git, folder: Path) -> None:
+    """Compare files whose times alone changed: a reset would otherwise write them once more. What differs is told
+    by a 1."""
+    git.run("update-index", "-q", "--refresh", folder=folder, fine=(0, 1))
+
+
+def _gitlinks(git: Git, commit: Commit) -> dict[str, str]:
+    """The commit's submodules: path -> revision."""
+    listing = os.fsdecode(git.run("ls-tree", "-r", "-z", "--full-tree", commit.id))
+    found = (entry.partition("\t") for entry in listing.split("\0") if entry.startswith("160000 "))
+    return {path: what.split()[2] for what, _, path in found}
+
+
+def _update(git: Git, commit: Commit, folder: Path, wanted: Sequence[str]) -> None:
+    names = _module_names(git, commit)
+    for path in wanted:
+        _drop_half_made(git, folder, path, names.get(path, path))
+        if (folder / path / ".git").exists():
+            _refresh(git, folder / path)
+    git.run("submodule", "--quiet", "sync", "--", *wanted, folder=folder)
+    command = ("submodule", "--quiet", "update", "--init", "--force", "--checkout", "--", *wanted)
+
+    def clear() -> None:
+        for path in wanted:
+            _drop_half_made(git, folder, path, names.get(path, path))
+
+    git.insist(f"submodules of {commit.short}", lambda: git.run(*command, folder=folder, network=True), clear)
+    for path in wanted:
+        git.run("clean", "--quiet", "-ffdx", folder=folder / path)
+
+
+def _module_names(git: Git, commit: Commit) -> dict[str, str]:
+    """path -> name, as .gitmodules has them."""
+    blob = f"--blob={commit.id}:.gitmodules"
+    listing = os.fsdecode(git.run("config", blob, "--null", "--get-regexp", r"^submodule\..*\.path$", fine=(0, 1, 128)))
+    pairs = (entry.partition("\n") for entry in listing.split("\0") if entry)
+    return {path: key.removeprefix("submodule.").removesuffix(".path") for key, _, path in pairs}
+
+
+def _drop_half_made(git: Git, folder: Path, path: str, name: str) -> None:
+    """Remove a submodule's repository whose clone was cut short (its HEAD is no commit), and what is checked out of
+    it."""
+    admin = Path(git.text("rev-parse", "--absolute-git-dir", folder=folder))
+    module = admin / "modules" / name
+    if not module.exists():
+        return
+    for lock in module.rglob("*.lock"):
+        lock.unlink(missing_ok=True)
+    try:
+        git.run(f"--git-dir={module}", "rev-parse", "--quiet", "--verify", "HEAD^{commit}", folder=admin)
+    except GitFailed:
+        log.info("%s: a submodule whose clone was cut short: removed", path)
+        shutil.rmtree(module)
+        shutil.rmtree(folder / path, ignore_errors=True)
+        (folder / path).mkdir(parents=True)
+
+
+def _filled(folder: Path) -> bool:
+    return folder.is_dir() and any(folder.iterdir())
