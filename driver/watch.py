@@ -137,7 +137,7 @@ class Watch:
             start = repository.resolve(settings.commit)
             if settings.interval_s is None or not repository.is_ancestor(start, tip):
                 tip, start = start, None
-        chosen = pending(repository, tip, self._last(), start, settings.step)
+        chosen = pending(tip, self._last(), start, settings.step, repository)
         if chosen.note:
             self._record("history", chosen.note)
         new = [one for one in chosen.commits if self._journal.is_due(one.id) or settings.interval_s is None]
@@ -147,7 +147,7 @@ class Watch:
         """For a treatment: its control, why that one, the commits of the line (control first), and the strategy."""
         settings = self._settings
         base = None if settings.base is None else self._repository.resolve(settings.base)
-        choice = control_of(self._repository, treatment, base, settings.exact_base)
+        choice = control_of(treatment, base, settings.exact_base, self._repository)
         line = [choice.commit, treatment]
         if settings.sought:
             line = [choice.commit, *self._repository.chain(choice.commit, treatment)]
@@ -215,8 +215,8 @@ class Watch:
             self._record("remote gone", f"{error}; going on with the commits at hand")
             tally.failures.append(str(error))
             return
-        for branch in fetched.moved:
-            self._record("history", f"branch {branch} was moved to commits that don't follow its old ones")
+        for moved in fetched.moved:
+            self._record("history", f"branch {moved.branch} was forced from {moved.old.short} to {moved.new.short}")
 
     def _finish(self, commit: Commit) -> None:
         """Write the commit down as the last one that was dealt with, unless one after it already is."""
