@@ -53,6 +53,8 @@ def _check(own: argparse.Namespace) -> None:
         raise UsageError("--exact_base: add --base_commit, or leave it out")
     if own.improved and not (own.regression or own.bisect_releases):
         raise UsageError("--improved: says what else to trace to its commit; add --regression")
+    if "," in own.platforms:
+        raise UsageError(f"--platforms {own.platforms}: this host is one platform: give one name")
     if own.bisect_releases and len(own.bisect_releases.split(",")) < 2:
         raise UsageError("--bisect_releases: give two releases or more, the oldest first, with commas between")
 
@@ -108,6 +110,9 @@ def _add_builds(parser: Parser) -> None:
     builds.add_argument("--build", choices=STRATEGIES, default="auto", help="the strategy (default: auto)")
     builds.add_argument(
         "--platforms", "-p", "--platform", default="host", metavar="NAME", help="whose build script (default: host)"
+    )
+    builds.add_argument(
+        "--frameworks_dir", metavar="DIR", help="frameworks' data and build scripts (default: specifications/frameworks)"
     )
     builds.add_argument("--cmake_args", default="", metavar="ARGS", help="further arguments of CMake, as in a shell")
     builds.add_argument("--exec_dir", metavar="DIR", help="the build cache (default: in the user's cache folder)")

@@ -14,7 +14,7 @@ from typing import Any, TextIO
 from commands.config import default_reports
 from commands.entry import DONE, INCOMPLETE, REGRESSED, patience
 from commands.options import asked_metrics, by_metric
-from frameworks import Framework, get_framework
+from frameworks import FRAMEWORKS_DIR, Framework, get_framework
 from harness.cpus import plan_cpus
 from harness.instructions import require_counting
 from harness.run import RunRequest
@@ -59,7 +59,12 @@ class Measuring:
         )
 
 
-def plan_measuring(options: argparse.Namespace, config: Mapping[str, str], command: Sequence[str]) -> Measuring:
+def plan_measuring(
+    options: argparse.Namespace,
+    config: Mapping[str, str],
+    command: Sequence[str],
+    frameworks_dir: Path = FRAMEWORKS_DIR,
+) -> Measuring:
     """Read the spec and check all that can be checked before a build is made; ``command`` is kept with the reports.
 
     Raises:
@@ -69,7 +74,7 @@ def plan_measuring(options: argparse.Namespace, config: Mapping[str, str], comma
     reporters = _reporters(options, config)
     spec_path = find_spec(options.benchmark_file)
     spec = load_spec(spec_path)
-    framework = _framework(options, spec)
+    framework = _framework(options, spec, frameworks_dir)
     cases = _cases(options, spec)
     plan_cpus(options.threads)  # these two are said before builds are made, not after
     require_counting(framework, cases)
@@ -99,10 +104,10 @@ def verify_after(options: argparse.Namespace) -> float | None:
     return after
 
 
-def _framework(options: argparse.Namespace, spec: Spec) -> Framework:
+def _framework(options: argparse.Namespace, spec: Spec, frameworks_dir: Path) -> Framework:
     if options.framework is not None and options.framework != spec.framework:
         raise UsageError(f"--framework {options.framework}: the spec is for {spec.framework}; leave the option out")
-    return get_framework(spec.framework)
+    return get_framework(spec.framework, frameworks_dir)
 
 
 def _cases(options: argparse.Namespace, spec: Spec) -> list[Case]:

@@ -33,6 +33,7 @@ from driver.lock import sole_driver
 from driver.points import BuildPoint
 from driver.runs import Runs
 from driver.watch import Tally, Watch, WatchSettings, write_document
+from frameworks import FRAMEWORKS_DIR
 from harness.cpus import plan_cpus
 from records import Commit, Verdict
 from reporters.stream import write_text
@@ -48,7 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run_driver(arguments: Sequence[str] | None) -> int:
     options = parse(arguments)
     command = [redact(word) for word in ("repo_driver.py", *(sys.argv[1:] if arguments is None else arguments))]
-    measuring = plan_measuring(options.harness, read_config(config_path()), command)
+    frameworks_dir = Path(options.own.frameworks_dir) if options.own.frameworks_dir else FRAMEWORKS_DIR
+    measuring = plan_measuring(options.harness, read_config(config_path()), command, frameworks_dir)
     work = _work_directory(options.own, measuring)
     with sole_driver(work), _logging_to(work / "logs" / "driver.log"), closing(Journal(work / "journal.db")) as journal:
         driver = _Driver(options, measuring, work, journal)

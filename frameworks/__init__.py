@@ -1,7 +1,7 @@
 """What a framework is to opduel; the registry finds one by name."""
 
-from frameworks.base import Framework
+from frameworks.base import FRAMEWORKS_DIR, Framework
 from frameworks.environment import worker_environment
 from frameworks.registry import framework_names, get_framework
 
-__all__ = ["Framework", "framework_names", "get_framework", "worker_environment"]
+__all__ = ["FRAMEWORKS_DIR", "Framework", "framework_names", "get_framework", "worker_environment"]

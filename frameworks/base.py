@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 SPECIFICATIONS = Path(__file__).resolve().parent.parent / "specifications"
+FRAMEWORKS_DIR = SPECIFICATIONS / "frameworks"
 
 
 class Framework(ABC):
@@ -17,6 +18,10 @@ class Framework(ABC):
     # Functions whose instructions are counted, those that they call included, as callgrind's --toggle-collect takes
     # them.  None of them may run within another, or within itself.  None: instructions can't be counted.
     counted_functions: Sequence[str] = ()
+
+    def __init__(self, frameworks_dir: Path = FRAMEWORKS_DIR) -> None:
+        """``frameworks_dir``: where the data of all frameworks are, each in a folder of its name."""
+        self.frameworks_dir = frameworks_dir
 
     @property
     @abstractmethod
@@ -38,4 +43,4 @@ class Framework(ABC):
     @property
     def specifications(self) -> Path:
         """The folder of data that says how this framework is built: ``specifications/frameworks/<name>``."""
-        return SPECIFICATIONS / "frameworks" / self.name
+        return self.frameworks_dir / self.name

@@ -1,6 +1,8 @@
 """The frameworks there are, by name."""
 
-from frameworks.base import Framework
+from pathlib import Path
+
+from frameworks.base import FRAMEWORKS_DIR, Framework
 from frameworks.mxnet.framework import MXNet
 from records import UsageError
 
@@ -12,13 +14,13 @@ def framework_names() -> list[str]:
     return sorted(_FRAMEWORKS)
 
 
-def get_framework(name: str) -> Framework:
-    """The framework called ``name``.
+def get_framework(name: str, frameworks_dir: Path = FRAMEWORKS_DIR) -> Framework:
+    """The framework called ``name``, with its data below ``frameworks_dir``.
 
     Raises:
         UsageError: there is none of that name.
     """
     try:
-        return _FRAMEWORKS[name]()
+        return _FRAMEWORKS[name](frameworks_dir)
     except KeyError:
         raise UsageError(f"framework {name!r} is not known: use one of {', '.join(framework_names())}") from None

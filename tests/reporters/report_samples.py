@@ -51,6 +51,7 @@ def run(**changes: Any) -> dict[str, Any]:
         "user_identifier": None,
         "run_type": "benchmark",
         "command": ["harness.py", "-b", "specs/conv.json"],
+        "info": None,
         "framework": "mxnet",
         "seed": 7,
         "alpha": 0.05,
