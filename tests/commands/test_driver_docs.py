@@ -1,0 +1,53 @@
+"""docs/driver.md has every option of the driver and no other, its defaults, and examples that are good usage."""
+
+import argparse
+import re
+import shlex
+
+import pytest
+from command_line import ROOT
+
+from commands.driver_options import driver_parser, parse
+from commands.options import harness_parser
+
+TEXT = (ROOT / "docs" / "driver.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"^    python3 repo_driver\.py (.*)$", TEXT, flags=re.MULTILINE)
+ACTIONS = list(driver_parser()._actions)
+
+
+def rows() -> dict[str, str]:
+    """The tables' rows: first cell -> second."""
+    return dict(re.findall(r"^\| (`-.*?`) \| (.*) \|$", TEXT, flags=re.MULTILINE))
+
+
+def cell(action: argparse.Action) -> str:
+    """An option as the tables' first cells write it."""
+    argument = "TYPE" if action.choices else action.metavar
+    return ", ".join(f"`{name} {argument}`" if action.nargs != 0 else f"`{name}`" for name in action.option_strings)
+
+
+def test_the_tables_are_the_help() -> None:
+    assert set(rows()) == {cell(action) for action in ACTIONS}
+
+
+def test_no_other_option_is_named() -> None:
+    known = {name for action in [*ACTIONS, *harness_parser()._actions] for name in action.option_strings}
+    foreign = {"--repo", "--framework"}  # AI-PEP's, named as not taken
+    assert set(re.findall(r"(?<![\w-])--[a-z][\w-]*", TEXT)) <= known | foreign
+
+
+@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.dest)
+def test_defaults_and_choices_are_documented(action: argparse.Action) -> None:
+    words = rows()[cell(action)]
+    if action.default not in (None, False, "", argparse.SUPPRESS):
+        assert f"Default: {action.default}" in words
+    assert all(f"`{choice}`" in words for choice in action.choices or ())
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_examples_are_good_usage(example: str) -> None:
+    assert parse(shlex.split(example)).harness.benchmark_file
+
+
+def test_there_are_examples() -> None:
+    assert len(EXAMPLES) >= 3
