@@ -101,12 +101,6 @@ class HostMonitor:
             return {"before": _summed(self._samples), "during": None}
         return {"before": _summed(self._samples[: self._begin + 1]), "during": _summed(self._samples[self._begin :])}
 
-    def during(self) -> dict[str, Any] | None:
-        """The summary of "during" until now."""
-        self.sample()
-        noise: dict[str, Any] | None = self.summary()["during"]
-        return noise
-
     def _take(self) -> HostSample:
         pressures = {name: pressure for name in PRESSURES if (pressure := _pressure(self.proc, name))}
         return HostSample(

@@ -2,19 +2,24 @@
 
 The log belongs to the caller.  What is read back from it is taken or passed over, never trusted: a damaged text costs
 its own round and no other.
+
+What is lost favours no side.  A kill costs the round in progress with all its cases.  A signal costs the case in
+progress: its fork, when there are several, else its sample.  Cases come in random order, and a fork's value is there
+only with all its quads, in which both sides have their turn.  A long fork is the likelier to be cut off, but that hangs
+on the time that both sides took together: between equal builds it is the same for a ratio and its reciprocal.
 """
 
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from harness.blocks import CaseRequest
-from harness.host import merged_noise
+from harness.host import HostMonitor, merged_noise
 from harness.pair import Round, RoundResult
 from records import Case, Stage
 from records.case import METRICS
@@ -180,9 +185,9 @@ class Recall:
                 parts[-1].append(one)
         return [part for part in parts if part]
 
-    def phase(self, phase: Phase, noise: Callable[[], Noise | None] = lambda: None) -> "PhaseRecall":
-        """The part of the log that one measurement reads and writes; ``noise`` is the host's, in this process."""
-        return PhaseRecall(self, phase, noise)
+    def phase(self, phase: Phase, monitor: HostMonitor | None = None) -> "PhaseRecall":
+        """The part of the log that one measurement reads and writes; ``monitor`` watches the host meanwhile."""
+        return PhaseRecall(self, phase, monitor)
 
     def begin_verifying(self, elapsed_s: float, stopped: str | None) -> None:
         """Note that the first measurement is over, as ``Verifying`` says."""
@@ -210,8 +215,8 @@ class Recall:
 class PhaseRecall:
     """What was kept of one of a run's measurements, the first or the verification, and what is kept of it now."""
 
-    def __init__(self, recall: Recall, phase: Phase, noise: Callable[[], Noise | None]) -> None:
-        self._recall, self._phase, self._noise = recall, phase, noise
+    def __init__(self, recall: Recall, phase: Phase, monitor: HostMonitor | None) -> None:
+        self._recall, self._phase, self._monitor = recall, phase, monitor
 
     @property
     def over(self) -> Verifying | None:
@@ -249,6 +254,14 @@ class PhaseRecall:
             noise=self._noise(),
         )
         self._recall.keep(kept)
+
+    def _noise(self) -> Noise | None:
+        """In this process, until now."""
+        if self._monitor is None:
+            return None
+        self._monitor.sample()
+        noise: Noise | None = self._monitor.summary()["during"]
+        return noise
 
     def noise(self) -> Noise | None:
         """The host's, over all processes that measured this phase: of each until its last round was kept, and of

@@ -89,7 +89,7 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     host = host_fingerprint()
     recall = Recall(request.log, _identity(request, order, bench, host))
     start = _begin(recall)
-    kept = recall.phase("first", monitor.during)
+    kept = recall.phase("first", monitor)
     with this_thread_on(cpus.control):
         findings = Schedule(bench, order if request.verify_after is None else first_order(order), tell, kept).run()
         during = kept.noise()

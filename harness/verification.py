@@ -99,7 +99,7 @@ class Verifier:
     def _measure(self, order: Order) -> Findings:
         monitor = HostMonitor(allowed=self.bench.cpus.measure | self.bench.cpus.control)
         monitor.begin()
-        kept = self.recall.phase("verify", monitor.during)
+        kept = self.recall.phase("verify", monitor)
         before_s = time.monotonic() - self.began
 
         def tell(progress: Progress) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
-from harness.host import HostMonitor, host_fingerprint, own_cpu_seconds
+from harness.host import HostMonitor, host_fingerprint, merged_noise, own_cpu_seconds
 
 HERTZ = os.sysconf("SC_CLK_TCK")
 
@@ -249,3 +249,24 @@ def test_own_cpu_time_counts_children_alive_and_gone() -> None:
     gone = own_cpu_seconds()
     assert alive - before >= 0.25
     assert gone >= alive - 0.03  # the clocks tick in 10 ms
+
+
+def test_parts_become_one() -> None:
+    """A lone sample has no time to weigh; what only one part tells is told."""
+    spread = {"min": 0.1, "max": 0.3, "mean": 0.2}
+    part = {"samples": 3, "seconds": 20.0, "load": spread, "steal": None, "oom_kills": 1}
+    lone = {
+        "samples": 1,
+        "seconds": 0.0,
+        "load": {"min": 2.0, "max": 2.0, "mean": 2.0},
+        "steal": spread,
+        "oom_kills": 0,
+    }
+    assert merged_noise([]) is None
+    assert merged_noise([None, part]) == part
+    whole = {"samples": 4, "seconds": 20.0, "load": {"min": 0.1, "max": 2.0, "mean": 0.2}, "oom_kills": 1}
+    assert merged_noise([part, None, lone]) == {**whole, "steal": spread}
+    two = merged_noise([lone, lone])
+    assert two is not None
+    assert two["load"] == lone["load"]
+    assert merged_noise([{**part, "oom_kills": None}] * 2 + [{**part, "steal": None}])["oom_kills"] == 1  # type: ignore[index]

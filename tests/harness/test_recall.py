@@ -10,7 +10,8 @@ from resumable_run import ListLog, asked, same, samples, slow, stop_at
 
 import harness.pair
 from comparator import plan_looks
-from harness.recall import KeptRound, PhaseRecall, Recall, Verifying, from_text, to_text
+from harness.host import HostMonitor
+from harness.recall import KeptRound, Recall, Verifying, from_text, to_text
 from harness.run import run_ab
 from harness.schedule import Order
 from records import Failure, PairSample
@@ -142,23 +143,30 @@ def test_rounds_of_a_verification_whose_beginning_is_lost_are_not_taken_for_the_
     assert sum(map(len, recall.parts("first"))) == len([one for one in log.kept() if one.phase == "first"])
 
 
-def test_noise_is_that_of_all_parts() -> None:
-    def noise(seconds: float, mean: float) -> dict[str, Any]:
-        spread = {"min": 0.0, "max": 2 * mean, "mean": mean}
-        return {"samples": 2, "seconds": seconds, "neighbours": spread, "stolen": None}
+class OnceSeen(HostMonitor):
+    """A host on which this was going on for so many seconds."""
 
+    def __init__(self, seconds: float, neighbours: float) -> None:
+        spread = {"min": 0.0, "max": 2 * neighbours, "mean": neighbours}
+        self.seen = {"samples": 2, "seconds": seconds, "neighbours": spread, "stolen": None}
+
+    def sample(self) -> None: ...
+
+    def summary(self) -> dict[str, Any]:
+        return {"before": None, "during": self.seen}
+
+
+def test_noise_is_that_of_all_parts() -> None:
+    """Of each process up to its last round: the later entries of one tell of the time of those before, too."""
     log = ListLog()
-    for part, means in enumerate([(0.9, 0.5), (0.1,)]):
+    for part, seen in enumerate([[(10.0, 0.9), (30.0, 0.5)], [(30.0, 0.1)]]):
         recall = Recall(log, "r")
         recall.begin("id", "now")
-        for number, mean in enumerate(means):
-            phase = recall.phase("first", lambda mean=mean: noise(30.0, mean))  # type: ignore[misc]
+        for number, (seconds, mean) in enumerate(seen):
+            phase = recall.phase("first", OnceSeen(seconds, mean))
             phase.keep(harness.pair.RoundResult(), harness.pair.Round([], 2 * part + number), "time", 1.0)
-    whole = PhaseRecall(Recall(log, "r"), "first", lambda: noise(60.0, 0.2)).noise()
+    whole = Recall(log, "r").phase("first", OnceSeen(60.0, 0.2)).noise()
     assert whole is not None
-    assert whole["samples"] == 6
-    assert whole["seconds"] == 120
-    assert whole["neighbours"] == pytest.approx(
-        {"min": 0.0, "max": 1.0, "mean": (30 * 0.5 + 30 * 0.1 + 60 * 0.2) / 120}
-    )
-    assert whole["stolen"] is None
+    assert (whole["samples"], whole["seconds"], whole["stolen"]) == (6, 120, None)
+    mean = (30 * 0.5 + 30 * 0.1 + 60 * 0.2) / 120
+    assert whole["neighbours"] == pytest.approx({"min": 0.0, "max": 1.0, "mean": mean})

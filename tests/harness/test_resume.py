@@ -66,6 +66,9 @@ def test_a_signal_is_told_and_the_next_start_goes_on() -> None:
     assert second.run["wall_s"] > first.run["wall_s"]
     assert second.run["timed_s"] == pytest.approx(sum(one.result.timed_s for one in log.kept()))
     assert second.run["wall_s"] >= log.kept()[-1].elapsed_s > before[-1].elapsed_s
+    watched = before[-1].noise
+    assert watched is not None
+    assert second.host["during"]["samples"] > watched["samples"]
 
 
 def test_a_resumed_run_makes_choices_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

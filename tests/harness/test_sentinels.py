@@ -70,6 +70,21 @@ def test_what_is_dropped_has_no_more_turns() -> None:
     assert turns.within(asked(CASES[:2], "screen")) == turns.alone("screen") == []
 
 
+def test_turns_go_on_where_another_process_left_them() -> None:
+    """Suspects' rounds are kept, and so is what cases that can't share a process have earned towards a round."""
+    whole, resumed = (Turns(CASES[:3], len(CASES)) for _ in range(2))
+    for number in range(7):
+        chosen = whole.within(asked(CASES[:2], "own"))
+        resumed.recall(["own", "own"], [case.id for case in chosen], fork=True)
+        due = whole.alone("screen" if number % 2 else "own")
+        resumed.recall(["screen" if number % 2 else "own"], [], fork=False)
+        for case in due:
+            resumed.recall([], [case.id], fork=False)
+    later = [(turns.within(asked(CASES[:2], "own")), turns.alone("screen")) for turns in (whole, resumed) * 30]
+    assert later[::2] == later[1::2]
+    assert any(alone for _, alone in later)
+
+
 @pytest.mark.parametrize(("sentinels", "cases", "per_hundred"), [(4, 40, 10), (1, 1, 100), (2, 1, 100), (0, 5, 0)])
 def test_rounds_of_their_own_are_a_share_of_all(sentinels: int, cases: int, per_hundred: int) -> None:
     turns = Turns(CASES[:sentinels], cases)
