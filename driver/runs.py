@@ -86,7 +86,11 @@ class Runs:
         report = self._harness.measure(order)
         if report.run.get("interrupted"):
             raise KeyboardInterrupt(str(report.run["stopped"]))
-        self._journal.finish_run(name, self._harness.dump(report))
+        if report.run.get("broken"):  # kept and told, but the next start makes the run anew
+            self._journal.finish_run(f"{name}/broken-{report.run['id']}", self._harness.dump(report))
+            self._journal.forget_run(name)
+        else:
+            self._journal.finish_run(name, self._harness.dump(report))
         return report
 
     def is_finished(self, name: str) -> bool:
