@@ -17,7 +17,9 @@ from records import Commit, RunError, UsageError
 
 log = logging.getLogger(__name__)
 
-_ALL = (f"+refs/heads/*:{refs.BRANCHES}*", "+refs/tags/*:refs/tags/*")
+# Tags by --tags: a refspec of theirs would have them pruned (git-fetch, "Pruning").
+_BRANCHES = f"+refs/heads/*:{refs.BRANCHES}*"
+_SHALLOW = b"because shallow roots are not allowed"  # with exit code 0
 
 
 @dataclass(frozen=True)
@@ -132,11 +134,11 @@ class Repository:
         worktree.checkout(self.git, commit, folder, patterns, submodules)
 
     def _fetch(self) -> bytes:
-        options = ("--quiet", "--prune", "--no-prune-tags", "--no-tags", "--force", "--no-write-fetch-head")
+        options = ("--quiet", "--prune", "--no-prune-tags", "--tags", "--force", "--no-write-fetch-head")
         try:
-            return self.git.run("fetch", *options, "origin", *_ALL, network=True)
+            return self.git.run("fetch", *options, "origin", _BRANCHES, network=True, fatal=_SHALLOW)
         except GitFailed as error:
-            if "shallow update not allowed" in error.said:
+            if "shallow" in error.said:
                 raise UsageError(f"remote {self.git.access.url}: {making.SHALLOW}") from error
             raise
 
