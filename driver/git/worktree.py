@@ -83,14 +83,15 @@ def _add(git: Git, commit: Commit, folder: Path) -> Path:
 
 def _choose(git: Git, folder: Path, admin: Path, patterns: Sequence[str], submodules: Sequence[str]) -> None:
     """Set what is checked out (git-sparse-checkout, "full pattern set"); it takes effect at the next reset."""
-    config = ("config", "--worktree")
-    git.run(*config, "core.sparseCheckout", "true" if patterns else "false", folder=folder)
-    git.run(*config, "core.sparseCheckoutCone", "false", folder=folder)
+    chosen = admin / "info" / "sparse-checkout"
+    if not patterns and not chosen.exists():
+        return
+    # Once chosen from, all is chosen by a pattern too: a reset brings nothing back when sparseness is switched off.
     lines = [*patterns, *(["/.gitmodules"] if submodules else []), *(f"/{path}" for path in submodules)]
-    info = admin / "info"
-    info.mkdir(exist_ok=True)
-    chosen = lines if patterns else ["/*"]
-    (info / "sparse-checkout").write_text("".join(f"{line}\n" for line in chosen), encoding="utf-8")
+    chosen.parent.mkdir(exist_ok=True)
+    chosen.write_text("".join(f"{line}\n" for line in (lines if patterns else ["/*"])), encoding="utf-8")
+    git.run("config", "--worktree", "core.sparseCheckout", "true", folder=folder)
+    git.run("config", "--worktree", "core.sparseCheckoutCone", "false", folder=folder)
 
 
 def _refresh(git: Git, folder: Path) -> None:
