@@ -53,7 +53,7 @@ def _admin(git: Git, folder: Path) -> Path | None:
     link = folder / ".git"
     target = link.read_text(encoding="utf-8", errors="surrogateescape") if link.is_file() else ""
     admin = Path(target.removeprefix("gitdir:").strip())
-    if target and admin.parent == git.directory / "worktrees" and _whole(admin, link):
+    if target and admin.parent.resolve() == (git.directory / "worktrees").resolve() and _whole(admin, link):
         return admin
     ours = admin.parts[-3:-1] == (git.directory.name, "worktrees")
     if not ours and any(path.name != ".git" or path.is_dir() for path in folder.iterdir()):
@@ -68,7 +68,11 @@ def _admin(git: Git, folder: Path) -> Path | None:
 def _whole(admin: Path, link: Path) -> bool:
     try:
         pointer = os.fsdecode((admin / "gitdir").read_bytes()).strip()
-        return Path(pointer) == link and bool((admin / "HEAD").read_bytes()) and (admin / "commondir").is_file()
+        return (
+            Path(pointer).resolve() == link.resolve()
+            and bool((admin / "HEAD").read_bytes())
+            and (admin / "commondir").is_file()
+        )
     except OSError:
         return False
 

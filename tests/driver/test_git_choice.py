@@ -122,6 +122,8 @@ def test_a_later_base_is_the_control_and_an_earlier_one_is_not() -> None:
 def test_ancestry_counts_before_a_clock_that_contradicts_it() -> None:
     graph = straight(MONDAY, MONDAY + 1, 5, MONDAY + 9, MONDAY + 10)
     assert control_of(graph.commits[4], graph.commits[2], False, graph).commit == graph.commits[3]
+    graph = straight(MONDAY + 5 * WEEK, MONDAY - 5, MONDAY, MONDAY + 10)
+    assert control_of(graph.commits[3], graph.commits[0], False, graph).commit == graph.commits[2]
     graph = straight(MONDAY, MONDAY + 9, MONDAY + 2, MONDAY + 10)
     assert control_of(graph.commits[3], graph.commits[2], False, graph).commit == graph.commits[2]
 

@@ -54,6 +54,11 @@ def start(expression: str, work: Path, *arguments: str) -> "subprocess.Popen[byt
     return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE)
 
 
+def clones(url: str) -> list[str]:
+    """The command lines of running git clones of something on that server."""
+    return [line for line in command_lines() if " clone " in line and url in line and "-c" not in line.split()[:2]]
+
+
 def snapshot(folder: Path) -> dict[str, tuple[int, str]]:
     """Every file with its time and content."""
     found = {}
@@ -308,8 +313,10 @@ def test_locks_of_killed_commands_do_not_block(made: Made, work: Path) -> None:
     (work / "repository.git.making" / ".git").mkdir(parents=True)
     made.commit()
     made.branch("more", made.tip("main"))
-    repository = open_repository(work, str(made.path))
+    pauses: list[float] = []
+    repository = open_repository(work, str(made.path), sleep=pauses.append)
     repository.fetch()
+    assert not pauses
     assert ids(repository, "main", "more") == [made.tip("main")] * 2
     assert not [name for name in left if (place / name).exists()]
     assert not (work / "repository.git.making").exists()
@@ -339,11 +346,11 @@ def test_an_environment_that_leads_elsewhere_changes_nothing(
 def test_hooks_of_the_users_are_not_run(
     made: Made, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hook = tmp_path / "hooks" / "post-checkout"
-    hook.parent.mkdir()
-    hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
-    hook.chmod(0o755)
-    isolate(monkeypatch, tmp_path, f"[core]\n hooksPath = {hook.parent}\n[init]\n templateDir = {tmp_path}\n")
+    (tmp_path / "hooks").mkdir()
+    for name in ("post-checkout", "post-index-change", "reference-transaction"):
+        (tmp_path / "hooks" / name).write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+        (tmp_path / "hooks" / name).chmod(0o755)
+    isolate(monkeypatch, tmp_path, f"[core]\n hooksPath = {tmp_path}/hooks\n[init]\n templateDir = {tmp_path}\n")
     repository = open_repository(work, str(made.path))
     repository.checkout(repository.resolve("main"), work / "tree")
     assert not (tmp_path / "ran").exists()
@@ -384,8 +391,13 @@ def test_a_clone_killed_half_way_is_made_anew(made: Made, work: Path, tmp_path: 
         server.hold = hold
         child = start("sys.argv[2])", work, f"{server.url}/remote.git")
         assert reached.wait(60)
+        assert clones(server.url)
         child.kill()
         child.wait()
+        end = time.monotonic() + 30
+        while clones(server.url) and time.monotonic() < end:
+            time.sleep(0.05)
+        assert not clones(server.url)  # though the server still keeps it waiting
         assert (work / "repository.git.making").exists()
         assert not (work / "repository.git").exists()
         server.hold = None

@@ -158,13 +158,15 @@ def test_a_refused_login_fails_without_asking_and_without_the_secret(
     assert not [line for line in server.seen if wrong in line]
 
 
+@pytest.mark.parametrize("user", ["", f"{USER}@"])
 def test_a_submodule_elsewhere_does_not_get_the_secret(
-    tmp_path: Path, server: Server, made: Made, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, server: Server, made: Made, monkeypatch: pytest.MonkeyPatch, user: str
 ) -> None:
     module = Made(tmp_path / "other" / "module.git")
     module.commit({"x": "1"})
     with serve(module.path.parent, (USER, SECRET)) as other:
-        text = f'[submodule "m"]\n path = m\n url = {other.url}/module.git\n'
+        address = other.url.replace("://", f"://{user}")
+        text = f'[submodule "m"]\n path = m\n url = {address}/module.git\n'
         id = made.commit({".gitmodules": text, "m": Submodule(module.tip("main"))})
         monkeypatch.setenv("OPDUEL_GIT_TOKEN", SECRET)
         monkeypatch.setenv("OPDUEL_GIT_USER", USER)

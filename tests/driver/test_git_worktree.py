@@ -68,6 +68,19 @@ def test_files_that_are_equal_keep_their_times(made: Made, folder: Path) -> None
     assert (folder / "same").stat().st_mtime_ns == before
 
 
+def test_a_folder_reached_by_a_link_is_the_same_worktree(made: Made, tmp_path: Path) -> None:
+    first, second = made.commit({"same": "1", "a": "1"}), made.commit({"a": "2"})
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    times = []
+    for place in ("link", "real", "link"):
+        repository = open_repository(tmp_path / place / "work", str(made.path))
+        for id in (first, second):
+            repository.checkout(repository.commit(id), tmp_path / place / "tree")
+        times.append((tmp_path / "real" / "tree" / "same").stat().st_mtime_ns)
+    assert len(set(times)) == 1
+
+
 def test_what_a_build_left_is_discarded(made: Made, folder: Path) -> None:
     id = made.commit({"a": "1", ".gitignore": "*.o\n"})
     repository = opened(made)
