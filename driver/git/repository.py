@@ -10,8 +10,7 @@ from pathlib import Path
 from driver.git import files, history, making, refs, worktree
 from driver.git.access import Access, access_to, is_url, refuse_secrets, write_askpass
 from driver.git.borrowing import Checkout, inspect
-from driver.git.command import NETWORK_SECONDS, Git, GitFailed, RemoteGone, wait_for_leftovers
-from driver.git.redaction import redact
+from driver.git.command import NETWORK_SECONDS, Git, GitFailed, wait_for_leftovers
 from driver.git.refs import Fetched
 from records import Commit, RunError, UsageError
 
@@ -217,6 +216,3 @@ def _effective(git: Git, url: str, settings: tuple[tuple[str, str], ...]) -> str
     clean = access_to(url, url).url or url
     asking = replace(git, access=Access(config=settings))
     return asking.text("ls-remote", "--get-url", "--", clean, folder=git.directory.parent)
-
-
-__all__ = ["RemoteGone", "Repository", "open_repository", "redact"]
