@@ -35,7 +35,7 @@ class Login:
     """A user name and a secret, for one site ("https://host:port") and no other."""
 
     site: str
-    user: str
+    user: str = field(repr=False)  # may be a token
     secret: str = field(repr=False)
 
     @property

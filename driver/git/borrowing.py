@@ -79,15 +79,14 @@ def inspect(folder: Path, reader: Git, option: str) -> Checkout:
     try:
         common = reader.text("rev-parse", "--git-common-dir", folder=top)
         shallow = reader.text("rev-parse", "--is-shallow-repository", folder=top)
-        above = reader.text("rev-parse", "--show-prefix", folder=top)
+        directory = reader.text("rev-parse", "--absolute-git-dir", folder=top)
     except GitFailed as error:
         raise UsageError(f"{option} {folder}: not a git repository that can be used: git said: {error.said}") from error
-    if above:
+    if Path(directory) != top.resolve() and not (top / ".git").exists():
         raise UsageError(f"{option} {folder}: a folder inside a repository: give its top")
     if shallow == "true":
         raise UsageError(f"{option} {folder}: a shallow clone, without history: run `git fetch --unshallow` in it")
-    directory = (top / common).resolve()
-    checkout = Checkout(top, replace(reader, directory=directory, ours=False))
+    checkout = Checkout(top, replace(reader, directory=(top / common).resolve(), ours=False))
     if not checkout.objects.is_dir():
         raise RunError(f"{option} {folder}: {checkout.objects} is not there")
     if checkout.git.run("config", "--get-regexp", r"^(extensions\.partialclone|remote\..*\.promisor)$", fine=(0, 1)):

@@ -99,8 +99,11 @@ class Git:
         network: bool = False,
         stdin: bytes | None = None,
         fine: Sequence[int] = (0,),
+        fatal: bytes | None = None,
     ) -> bytes:
         """Run to the end, and return what it wrote. Bytes, since a path, a name or a subject may be in any encoding.
+
+        ``fatal``: words that mean a failure, whatever the exit code.
 
         Raises:
             GitFailed: it ended with a code not in ``fine``, or, using the network, did not end in the time limit
@@ -113,7 +116,7 @@ class Git:
                 output, errors = process.communicate(stdin, timeout=limit)
             except subprocess.TimeoutExpired:
                 raise GitFailed(_name(arguments), f"not done after {limit:g} s: stopped", -1) from None
-        if process.returncode not in fine:
+        if process.returncode not in fine or (fatal and fatal in errors):
             self.fail(arguments, process.returncode, errors)
         return output
 

@@ -80,6 +80,6 @@ def _list(git: Git, name: str, *arguments: str) -> list[tuple[str, str]]:
     """("mode type hash", path) of the entries."""
     options = [argument for argument in arguments if argument.startswith("-") and argument != "--"]
     paths = [argument for argument in arguments if argument not in options and argument != "--"]
-    listing = os.fsdecode(git.run("ls-tree", "-z", "--full-tree", *options, name, "--", *paths))
+    listing = os.fsdecode(git.run("--literal-pathspecs", "ls-tree", "-z", "--full-tree", *options, name, "--", *paths))
     found = (entry.partition("\t") for entry in listing.split("\0") if entry)
     return [(what, path) for what, _, path in found]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from itertools import takewhile
 
-from driver.git.command import Git
+from driver.git.command import Git, GitFailed
 from records import Commit, UsageError
 
 _FORMAT = "--format=tformat:%H%x00%ct%x00%an <%ae>%x00%s"
@@ -63,8 +63,8 @@ def is_ancestor(git: Git, older: str, newer: str) -> bool:
     """Whether ``newer`` holds ``older``, by any parents. A commit is its own ancestor."""
     try:
         git.run("merge-base", "--is-ancestor", older, newer)
-    except Exception as error:
-        if getattr(error, "status", None) == 1:
+    except GitFailed as error:
+        if error.status == 1:
             return False
         raise
     return True

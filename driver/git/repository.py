@@ -10,14 +10,15 @@ from pathlib import Path
 from driver.git import files, history, making, refs, worktree
 from driver.git.access import Access, access_to, is_url, refuse_secrets, write_askpass
 from driver.git.borrowing import Checkout, inspect
-from driver.git.command import NETWORK_SECONDS, Git, GitFailed, RemoteGone, wait_for_leftovers
-from driver.git.redaction import redact
+from driver.git.command import NETWORK_SECONDS, Git, GitFailed, wait_for_leftovers
 from driver.git.refs import Fetched
 from records import Commit, RunError, UsageError
 
 log = logging.getLogger(__name__)
 
-_ALL = (f"+refs/heads/*:{refs.BRANCHES}*", "+refs/tags/*:refs/tags/*")
+# Tags by --tags: a refspec of theirs would have them pruned (git-fetch, "Pruning").
+_BRANCHES = f"+refs/heads/*:{refs.BRANCHES}*"
+_SHALLOW = b"because shallow roots are not allowed"  # with exit code 0
 
 
 @dataclass(frozen=True)
@@ -132,11 +133,11 @@ class Repository:
         worktree.checkout(self.git, commit, folder, patterns, submodules)
 
     def _fetch(self) -> bytes:
-        options = ("--quiet", "--prune", "--no-prune-tags", "--no-tags", "--force", "--no-write-fetch-head")
+        options = ("--quiet", "--prune", "--no-prune-tags", "--tags", "--force", "--no-write-fetch-head")
         try:
-            return self.git.run("fetch", *options, "origin", *_ALL, network=True)
+            return self.git.run("fetch", *options, "origin", _BRANCHES, network=True, fatal=_SHALLOW)
         except GitFailed as error:
-            if "shallow update not allowed" in error.said:
+            if "shallow" in error.said:
                 raise UsageError(f"remote {self.git.access.url}: {making.SHALLOW}") from error
             raise
 
@@ -215,6 +216,3 @@ def _effective(git: Git, url: str, settings: tuple[tuple[str, str], ...]) -> str
     clean = access_to(url, url).url or url
     asking = replace(git, access=Access(config=settings))
     return asking.text("ls-remote", "--get-url", "--", clean, folder=git.directory.parent)
-
-
-__all__ = ["RemoteGone", "Repository", "open_repository", "redact"]

@@ -53,7 +53,7 @@ def _admin(git: Git, folder: Path) -> Path | None:
     link = folder / ".git"
     target = link.read_text(encoding="utf-8", errors="surrogateescape") if link.is_file() else ""
     admin = Path(target.removeprefix("gitdir:").strip())
-    if target and admin.parent == git.directory / "worktrees" and _whole(admin, link):
+    if target and admin.parent.resolve() == (git.directory / "worktrees").resolve() and _whole(admin, link):
         return admin
     ours = admin.parts[-3:-1] == (git.directory.name, "worktrees")
     if not ours and any(path.name != ".git" or path.is_dir() for path in folder.iterdir()):
@@ -68,7 +68,11 @@ def _admin(git: Git, folder: Path) -> Path | None:
 def _whole(admin: Path, link: Path) -> bool:
     try:
         pointer = os.fsdecode((admin / "gitdir").read_bytes()).strip()
-        return Path(pointer) == link and bool((admin / "HEAD").read_bytes()) and (admin / "commondir").is_file()
+        return (
+            Path(pointer).resolve() == link.resolve()
+            and bool((admin / "HEAD").read_bytes())
+            and (admin / "commondir").is_file()
+        )
     except OSError:
         return False
 
@@ -83,14 +87,15 @@ def _add(git: Git, commit: Commit, folder: Path) -> Path:
 
 def _choose(git: Git, folder: Path, admin: Path, patterns: Sequence[str], submodules: Sequence[str]) -> None:
     """Set what is checked out (git-sparse-checkout, "full pattern set"); it takes effect at the next reset."""
-    config = ("config", "--worktree")
-    git.run(*config, "core.sparseCheckout", "true" if patterns else "false", folder=folder)
-    git.run(*config, "core.sparseCheckoutCone", "false", folder=folder)
+    chosen = admin / "info" / "sparse-checkout"
+    if not patterns and not chosen.exists():
+        return
+    # Once chosen from, all is chosen by a pattern too: a reset brings nothing back when sparseness is switched off.
     lines = [*patterns, *(["/.gitmodules"] if submodules else []), *(f"/{path}" for path in submodules)]
-    info = admin / "info"
-    info.mkdir(exist_ok=True)
-    chosen = lines if patterns else ["/*"]
-    (info / "sparse-checkout").write_text("".join(f"{line}\n" for line in chosen), encoding="utf-8")
+    chosen.parent.mkdir(exist_ok=True)
+    chosen.write_text("".join(f"{line}\n" for line in (lines if patterns else ["/*"])), encoding="utf-8")
+    git.run("config", "--worktree", "core.sparseCheckout", "true", folder=folder)
+    git.run("config", "--worktree", "core.sparseCheckoutCone", "false", folder=folder)
 
 
 def _refresh(git: Git, folder: Path) -> None:

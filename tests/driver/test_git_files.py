@@ -1,0 +1,117 @@
+"""What a commit holds, by hash and by file; and its folders, exported safely."""
+
+import io
+import os
+import tarfile
+from pathlib import Path
+
+import pytest
+from made_repository import Link, Made, Submodule, isolate, run
+
+from driver.git import Repository, open_repository
+from driver.git.files import _extract
+from records import UsageError
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
+    isolate(monkeypatch, tmp_path)
+    return Made(tmp_path / "remote.git")
+
+
+def opened(made: Made) -> Repository:
+    return open_repository(made.path.parent / "work", str(made.path))
+
+
+def test_entries_are_those_of_the_top_level(made: Made) -> None:
+    id = made.commit(
+        {"file": "1", "folder/one": "1", "folder/two": "2", "link": Link("file"), "sub": Submodule("1" * 40)}
+    )
+    repository = opened(made)
+    entries = repository.entries(repository.commit(id))
+    assert set(entries) == {"file", "folder", "link", "sub"}
+    assert entries["sub"] == "160000 commit " + "1" * 40
+    assert entries["folder"] == "040000 tree " + run("rev-parse", "main:folder", at=made.path)
+    assert entries["file"].startswith("100644 blob ")
+
+
+def test_names_may_hold_anything(made: Made) -> None:
+    id = made.commit({'"tab\\tnew\\nline"': "1", "grüße": "2"})
+    repository = opened(made)
+    assert set(repository.entries(repository.commit(id))) == {"tab\tnew\nline", "grüße"}
+    repository.export(repository.commit(id), "", made.path.parent / "out")
+    assert set(os.listdir(made.path.parent / "out")) == {"tab\tnew\nline", "grüße"}
+
+
+def test_equal_folders_have_equal_trees(made: Made) -> None:
+    one = made.commit({"python/a": "1", "src/b/c": "2"})
+    other = made.commit({"python/a": "changed"})
+    repository = opened(made)
+    first, second = repository.commit(one), repository.commit(other)
+    assert repository.tree(first, "src") == repository.tree(second, "src/")
+    assert repository.tree(first, "src/b") == run("rev-parse", f"{one}:src/b", at=made.path)
+    assert repository.tree(first, "python") != repository.tree(second, "python")
+    assert repository.tree(first, "") == run("rev-parse", f"{one}^{{tree}}", at=made.path)
+
+
+@pytest.mark.parametrize("path", ["absent", "file", "folder/absent", "../folder", "/folder", "fold*", ":/folder"])
+def test_what_is_no_folder_is_refused(made: Made, path: str) -> None:
+    made.commit({"file": "1", "folder/one": "1"})
+    repository = opened(made)
+    with pytest.raises(UsageError, match=r"has no such folder|not a path in the repository"):
+        repository.tree(repository.resolve("main"), path)
+
+
+def test_files_are_all_below_a_folder(made: Made) -> None:
+    id = made.commit({"p/a": "1", "p/b/c": "2", "p/link": Link("a"), "q": "3", "p/sub": Submodule("1" * 40)})
+    repository = opened(made)
+    assert repository.files(repository.commit(id), "p") == ["a", "b/c", "link"]
+
+
+def test_an_export_is_the_files_as_they_are(made: Made, tmp_path: Path) -> None:
+    files = {
+        "p/a.py": "x = 1\n",
+        "p/version.py": "$Format:%H$\n",
+        "p/tests/t.py": "pass\n",
+        "p/link": Link("tests/t.py"),
+        "p/.gitattributes": "version.py export-subst\ntests export-ignore\n",
+        ".gitattributes": "p/a.py export-ignore\n",
+        "q": "not this",
+    }
+    id = made.commit(files)
+    repository = opened(made)
+    destination = tmp_path / "deep" / "out"
+    repository.export(repository.commit(id), "p", destination)
+    exported = sorted(str(path.relative_to(destination)) for path in destination.rglob("*") if not path.is_dir())
+    assert exported == sorted(repository.files(repository.commit(id), "p"))
+    assert (destination / "version.py").read_text() == "$Format:%H$\n"
+    assert (destination / "a.py").read_text() == "x = 1\n"
+    assert os.readlink(destination / "link") == "tests/t.py"
+
+
+def test_links_that_lead_out_are_left_out(made: Made, tmp_path: Path) -> None:
+    links = {"up": "../q", "absolute": "/etc/passwd", "far": "x/../../../q", "inside": "x/y", "dangling": "nothing"}
+    id = made.commit({"q": "1", "p/x/y": "2", **{f"p/{name}": Link(target) for name, target in links.items()}})
+    repository = opened(made)
+    repository.export(repository.commit(id), "p", tmp_path / "out")
+    assert sorted(os.listdir(tmp_path / "out")) == ["dangling", "inside", "x"]
+    assert (tmp_path / "out" / "inside").read_text() == "2"
+
+
+@pytest.mark.parametrize("name", ["../out", "a/../../out", "/absolute"])
+def test_paths_that_lead_out_are_never_written(tmp_path: Path, name: str) -> None:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        member = tarfile.TarInfo(name)
+        member.size = 1
+        archive.addfile(member, io.BytesIO(b"x"))
+    packed.seek(0)
+    (tmp_path / "in").mkdir()
+    with tarfile.open(fileobj=packed, mode="r|") as archive:
+        for member in archive:
+            try:
+                _extract(archive, member, tmp_path / "in")
+            except tarfile.FilterError:
+                continue
+    assert sorted(os.listdir(tmp_path)) == ["in"]
+    assert not Path("/absolute").exists()

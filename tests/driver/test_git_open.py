@@ -1,0 +1,433 @@
+"""A repository of our own: made whole or not at all, and nothing of the user's is written to."""
+
+import hashlib
+import logging
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from made_repository import Made, command_lines, isolate, run, serve
+
+from driver.git import RemoteGone, Repository, UnknownCommit, open_repository
+from records import OpduelError, RunError, UsageError
+
+OPEN = "import sys; from pathlib import Path; from driver.git import open_repository as o; r = o(Path(sys.argv[1]), "
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
+    isolate(monkeypatch, tmp_path)
+    made = Made(tmp_path / "remote.git")
+    made.commit({"a": "1", "folder/b": "2"})
+    made.tag("v1", made.tip("main"), annotated=True)
+    return made
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    return tmp_path / "work"
+
+
+@pytest.fixture
+def user(made: Made, tmp_path: Path) -> Path:
+    """The user's checkout of the remote, with a branch and a tag of its own."""
+    folder = tmp_path / "user"
+    run("clone", "--quiet", made.path, folder)
+    run("checkout", "--quiet", "-b", "mine", at=folder)
+    (folder / "a").write_text("mine")
+    run("commit", "--quiet", "-am", "my change", at=folder)
+    run("tag", "my_tag", at=folder)
+    return folder
+
+
+def start(expression: str, work: Path, *arguments: str) -> "subprocess.Popen[bytes]":
+    """A process of its own that opens a repository, to be killed."""
+    command = [sys.executable, "-c", OPEN + expression, str(work), *arguments]
+    return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE)
+
+
+def clones(url: str) -> list[str]:
+    """The command lines of running git clones of something on that server."""
+    return [line for line in command_lines() if " clone " in line and url in line and "-c" not in line.split()[:2]]
+
+
+def snapshot(folder: Path) -> dict[str, tuple[int, str]]:
+    """Every file with its time and content."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and not path.is_symlink():
+            content = hashlib.sha256(path.read_bytes()).hexdigest()
+            found[str(path.relative_to(folder))] = (path.stat().st_mtime_ns, content)
+    return found
+
+
+def ids(repository: Repository, *names: str) -> list[str]:
+    return [repository.resolve(name).id for name in names]
+
+
+def test_a_folder_is_cloned_once_and_used_again(made: Made, work: Path) -> None:
+    first = open_repository(work, str(made.path))
+    assert first.directory == work / "repository.git"
+    assert ids(first, "main", "v1") == [made.tip("main")] * 2
+    assert run("rev-parse", "--is-bare-repository", at=first.directory) == "true"
+    assert sorted(path.name for path in work.iterdir()) == ["repository.askpass", "repository.git", "repository.lock"]
+    made.commit()
+    assert ids(open_repository(work, str(made.path)), "main") != [made.tip("main")]  # not fetched
+
+
+def test_no_branch_of_our_own_is_left_by_the_clone(made: Made, work: Path) -> None:
+    repository = open_repository(work, str(made.path))
+    refs = run("for-each-ref", "--format=%(refname)", at=repository.directory).split()
+    assert refs == ["refs/remotes/origin/HEAD", "refs/remotes/origin/main", "refs/tags/v1"]
+    assert not run("config", "--list", "--file", repository.directory / "config", at=work).count("branch.")
+
+
+def test_a_folder_that_lacks_a_blob_of_old_history_is_cloned_and_fetched(made: Made, work: Path) -> None:
+    old = made.commit({"lost": "x" * 5000})
+    new = made.commit({"lost": None, "kept": "y"})
+    run("repack", "-adq", at=made.path)
+    run("unpack-objects", "-q", at=made.path, stdin=moved_pack(made.path).read_bytes())
+    lost = run("rev-parse", f"{old}:lost", at=made.path)
+    (made.path / "objects" / lost[:2] / lost[2:]).unlink()
+    repository = open_repository(work, str(made.path))
+    after = made.commit({"kept": "z"})
+    repository.fetch()
+    assert ids(repository, "main") == [after]
+    repository.export(repository.commit(new), "", work / "out")
+    assert sorted(path.name for path in (work / "out").iterdir()) == ["a", "folder", "kept"]
+    with pytest.raises(RunError, match=lost):
+        repository.export(repository.commit(old), "", work / "lost")
+
+
+def moved_pack(repository: Path) -> Path:
+    """The pack, moved out, so that its objects can be unpacked and one of them be lost."""
+    (pack,) = (repository / "objects" / "pack").glob("*.pack")
+    moved = repository / "out.pack"
+    shutil.move(pack, moved)
+    for index in (repository / "objects" / "pack").iterdir():
+        index.unlink()
+    return moved
+
+
+def test_a_clone_of_a_folder_that_borrows_reads_from_the_same_place(made: Made, tmp_path: Path, work: Path) -> None:
+    run("clone", "--quiet", "--shared", "--bare", made.path, tmp_path / "borrower")
+    repository = open_repository(work, str(tmp_path / "borrower"))
+    assert repository.files(repository.resolve("main"), "") == ["a", "folder/b"]
+
+
+def test_an_empty_remote_can_be_opened_and_filled_later(tmp_path: Path, work: Path, made: Made) -> None:
+    empty = Made(tmp_path / "empty.git")
+    repository = open_repository(work, str(empty.path))
+    with pytest.raises(UsageError, match="no default branch"):
+        repository.default_branch()
+    id = empty.commit()
+    repository.fetch()
+    assert repository.default_branch() == "main"
+    assert ids(repository, "main") == [id]
+
+
+def test_a_checkout_is_borrowed_from_and_not_written_to(made: Made, user: Path, work: Path) -> None:
+    (user / "a").write_text("dirty")
+    (user / "untracked").write_text("untracked")
+    (user / ".git" / "index.lock").write_text("")
+    before = snapshot(user)
+    newer = made.commit()
+    repository = open_repository(work, "origin", user)
+    assert ids(repository, "v1", "mine", "my_tag")[1:] == [run("rev-parse", "mine", at=user)] * 2
+    assert repository.default_branch() == "main"
+    assert ids(repository, "main") != [newer]
+    repository.fetch()
+    assert ids(repository, "main") == [newer]
+    repository.checkout(repository.resolve("mine"), work / "tree")
+    assert (work / "tree" / "a").read_text() == "mine"
+    assert snapshot(user) == before
+
+
+def test_objects_are_not_copied(user: Path, work: Path) -> None:
+    repository = open_repository(work, "origin", user)
+    repository.fetch()
+    assert not [path for path in (repository.directory / "objects").glob("??/*") if path.is_file()]
+    assert not list((repository.directory / "objects" / "pack").glob("*.pack"))
+
+
+def test_a_linked_worktree_and_a_bare_repository_can_be_borrowed_from(user: Path, work: Path, tmp_path: Path) -> None:
+    run("worktree", "add", "--quiet", tmp_path / "linked", "main", at=user)
+    run("clone", "--quiet", "--bare", user, tmp_path / "bare")
+    for index, folder in enumerate((tmp_path / "linked", tmp_path / "bare", user / ".git")):
+        repository = open_repository(work / str(index), "origin", folder)
+        repository.fetch()
+        assert ids(repository, "mine", "my_tag") == [run("rev-parse", "mine", at=user)] * 2
+
+
+def test_local_branches_follow_those_of_the_checkout(user: Path, work: Path) -> None:
+    repository = open_repository(work, "origin", user)
+    run("branch", "other", "main", at=user)
+    run("branch", "-m", "mine", "mine/2", at=user)
+    repository.fetch()
+    assert ids(repository, "other", "mine/2") == [run("rev-parse", name, at=user) for name in ("main", "mine/2")]
+    with pytest.raises(UnknownCommit, match=r"mine/2"):
+        repository.resolve("mine")
+
+
+def test_without_remotes_the_checkout_alone_counts(user: Path, work: Path) -> None:
+    run("remote", "remove", "origin", at=user)
+    repository = open_repository(work, "origin", user)
+    assert repository.fetch().moved == ()
+    assert repository.default_branch() == "mine"
+    assert ids(repository, "mine") == [run("rev-parse", "HEAD", at=user)]
+
+
+def test_a_remote_is_named_or_given(made: Made, user: Path, work: Path, tmp_path: Path) -> None:
+    other = Made(tmp_path / "other.git")
+    id = other.commit()
+    run("remote", "add", "fork", "../other.git", at=user)  # relative to the checkout
+    for index, remote in enumerate(("fork", str(other.path), f"file://{other.path}")):
+        repository = open_repository(work / str(index), remote, user)
+        repository.fetch()
+        assert ids(repository, "main") == [id]
+    with pytest.raises(UsageError, match=r"^upstream: not a remote of .*its remotes are fork, origin"):
+        open_repository(work / "none", "upstream", user)
+
+
+def test_what_was_known_of_another_remote_is_forgotten(made: Made, work: Path, tmp_path: Path) -> None:
+    made.branch("old", made.tip("main"))
+    open_repository(work, str(made.path))
+    other = Made(tmp_path / "other.git")
+    id = other.commit()
+    repository = open_repository(work, str(other.path))
+    with pytest.raises(UnknownCommit):
+        repository.resolve("old")
+    repository.fetch()
+    assert ids(repository, "main") == [id]
+    assert repository.default_branch() == "main"
+
+
+@pytest.mark.parametrize("as_remote", [True, False])
+def test_a_shallow_clone_is_refused(made: Made, work: Path, tmp_path: Path, as_remote: bool) -> None:
+    made.commit()
+    run("clone", "--quiet", "--depth=1", f"file://{made.path}", tmp_path / "shallow")
+    given = (str(tmp_path / "shallow"),) if as_remote else ("origin", tmp_path / "shallow")
+    with pytest.raises(UsageError, match=r"shallow clone, without history: run `git fetch --unshallow`"):
+        open_repository(work, *given)
+    assert not (work / "repository.git").exists()
+
+
+def test_a_shallow_remote_is_refused_over_the_network_too(made: Made, work: Path, tmp_path: Path) -> None:
+    made.commit()
+    run("clone", "--quiet", "--bare", "--depth=1", f"file://{made.path}", tmp_path / "served" / "shallow.git")
+    with serve(tmp_path / "served") as server:
+        with pytest.raises(UsageError, match="--unshallow"):
+            open_repository(work, f"{server.url}/shallow.git", sleep=lambda _: None)
+        assert not (work / "repository.git").exists()
+        assert not (work / "repository.git.making").exists()
+        run("init", "--quiet", tmp_path / "empty")
+        repository = open_repository(work, f"{server.url}/shallow.git", tmp_path / "empty")
+        with pytest.raises(UsageError, match="--unshallow"):
+            repository.fetch()
+
+
+def test_a_partial_clone_is_refused(made: Made, work: Path, tmp_path: Path) -> None:
+    run("config", "uploadpack.allowFilter", "true", at=made.path)
+    run("clone", "--quiet", "--filter=blob:none", f"file://{made.path}", tmp_path / "partial")
+    with pytest.raises(UsageError, match="a partial clone"):
+        open_repository(work, "origin", tmp_path / "partial")
+
+
+def test_what_is_no_repository_is_refused_in_one_line(user: Path, work: Path, tmp_path: Path) -> None:
+    (tmp_path / "plain").mkdir()
+    for folder, words in (
+        (tmp_path / "absent", "no such folder"),
+        (tmp_path / "plain", "not a git repository"),
+        (user / ".git" / "hooks", "not a git repository|a folder inside"),
+    ):
+        with pytest.raises(UsageError, match=f"^repo_dir {re.escape(str(folder))}: .*({words})") as raised:
+            open_repository(work, "origin", folder)
+        assert "\n" not in str(raised.value)
+    (user / "sub").mkdir()
+    with pytest.raises(UsageError, match="a folder inside a repository"):
+        open_repository(work, "origin", user / "sub")
+    for remote in (str(tmp_path / "absent"), str(tmp_path / "plain"), "-x", ""):
+        with pytest.raises(UsageError, match=r"^remote "):
+            open_repository(work, remote)
+
+
+def test_borrowed_objects_that_are_gone_are_told_with_the_mend(user: Path, work: Path, tmp_path: Path) -> None:
+    repository = open_repository(work, "origin", user)
+    commit = repository.resolve("mine")
+    user.rename(tmp_path / "elsewhere")
+    for use in (
+        lambda: repository.commit(commit.id),
+        lambda: repository.fetch(),
+        lambda: open_repository(work, str(tmp_path / "remote.git")),
+    ):
+        with pytest.raises(OpduelError, match=r"user/.git/objects: gone, but .*remove .*repository.git") as raised:
+            use()
+        assert "\n" not in str(raised.value)
+    again = open_repository(work, "origin", tmp_path / "elsewhere")  # it was moved: found again there
+    assert again.resolve("mine") == commit
+
+
+def test_a_branch_that_the_user_removed_and_cleaned_up_is_dropped(
+    made: Made, user: Path, work: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    repository = open_repository(work, "origin", user)
+    old = repository.resolve("mine").id
+    run("checkout", "--quiet", "main", at=user)
+    run("branch", "-D", "mine", at=user)
+    run("tag", "-d", "my_tag", at=user)
+    run("reflog", "expire", "--expire=now", "--all", at=user)
+    run("gc", "--quiet", "--prune=now", at=user)
+    with caplog.at_level(logging.WARNING):
+        repository = open_repository(work, "origin", user)
+    assert old[:12] in caplog.text
+    made.commit()
+    repository.fetch()
+    assert ids(repository, "main") == [made.tip("main")]
+
+
+def test_locks_of_killed_commands_do_not_block(made: Made, work: Path) -> None:
+    repository = open_repository(work, str(made.path))
+    repository.checkout(repository.resolve("main"), work / "tree")
+    place = repository.directory
+    left = [
+        "packed-refs.lock",
+        "packed-refs.new",
+        "config.lock",
+        "HEAD.lock",
+        "shallow.lock",
+        "objects/pack/tmp_pack_x",
+    ]
+    left += ["refs/remotes/origin/main.lock", "refs/tags/v2.lock", "objects/info/commit-graph.lock", "index.lock"]
+    left += ["worktrees/tree/index.lock", "objects/tmp_objdir-incoming-x/y", "refs/remotes/origin/empty"]
+    for name in left:
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_text("")
+    (work / "repository.git.making" / ".git").mkdir(parents=True)
+    made.commit()
+    made.branch("more", made.tip("main"))
+    pauses: list[float] = []
+    repository = open_repository(work, str(made.path), sleep=pauses.append)
+    repository.fetch()
+    assert not pauses
+    assert ids(repository, "main", "more") == [made.tip("main")] * 2
+    assert not [name for name in left if (place / name).exists()]
+    assert not (work / "repository.git.making").exists()
+    run("pack-refs", "--all", at=place)
+
+
+def test_an_environment_that_leads_elsewhere_changes_nothing(
+    made: Made, user: Path, work: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    before = snapshot(user)
+    for name, value in (
+        ("GIT_DIR", user / ".git"),
+        ("GIT_WORK_TREE", user),
+        ("GIT_INDEX_FILE", user / ".git" / "index"),
+        ("GIT_OBJECT_DIRECTORY", tmp_path / "nowhere"),
+        ("GIT_TRACE", tmp_path / "trace"),
+    ):
+        monkeypatch.setenv(name, str(value))
+    repository = open_repository(work, str(made.path))
+    repository.fetch()
+    repository.checkout(repository.resolve("main"), work / "tree")
+    assert (work / "tree" / "a").read_text() == "1"
+    assert snapshot(user) == before
+    assert not (tmp_path / "trace").exists()
+
+
+def test_hooks_of_the_users_are_not_run(
+    made: Made, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "hooks").mkdir()
+    for name in ("post-checkout", "post-index-change", "reference-transaction"):
+        (tmp_path / "hooks" / name).write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+        (tmp_path / "hooks" / name).chmod(0o755)
+    isolate(monkeypatch, tmp_path, f"[core]\n hooksPath = {tmp_path}/hooks\n[init]\n templateDir = {tmp_path}\n")
+    repository = open_repository(work, str(made.path))
+    repository.checkout(repository.resolve("main"), work / "tree")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_clone_that_fails_is_tried_three_times(work: Path, made: Made) -> None:
+    pauses: list[float] = []
+    with pytest.raises(
+        RemoteGone, match=r"^cloning http://127.0.0.1:9/x: failed 3 times; git said last: fatal: "
+    ) as raised:
+        open_repository(work, "http://127.0.0.1:9/x", sleep=pauses.append)
+    assert len(pauses) == 2
+    assert 0 < pauses[0] < pauses[1]
+    assert "\n" not in str(raised.value)
+    assert isinstance(raised.value, RunError)
+    assert not (work / "repository.git").exists()
+
+
+def test_a_server_that_says_nothing_is_given_up(made: Made, work: Path, tmp_path: Path) -> None:
+    released = threading.Event()
+    with serve(tmp_path) as server:
+        server.hold = lambda: released.wait(60) and None
+        with pytest.raises(RemoteGone, match=r"not done after 0\.5 s"):
+            open_repository(work, f"{server.url}/remote.git", sleep=lambda _: None, time_limit=0.5)
+        released.set()
+    assert not [line for line in command_lines() if server.url in line]
+    assert not (work / "repository.git.making").exists()
+
+
+def test_a_clone_killed_half_way_is_made_anew(made: Made, work: Path, tmp_path: Path) -> None:
+    reached, released = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        reached.set()
+        released.wait(60)
+
+    with serve(tmp_path) as server:
+        server.hold = hold
+        child = start("sys.argv[2])", work, f"{server.url}/remote.git")
+        assert reached.wait(60)
+        assert clones(server.url)
+        child.kill()
+        child.wait()
+        end = time.monotonic() + 30
+        while clones(server.url) and time.monotonic() < end:
+            time.sleep(0.05)
+        assert not clones(server.url)  # though the server still keeps it waiting
+        assert (work / "repository.git.making").exists()
+        assert not (work / "repository.git").exists()
+        server.hold = None
+        released.set()
+        repository = open_repository(work, f"{server.url}/remote.git")
+    assert child.returncode == -signal.SIGKILL
+    assert ids(repository, "main") == [made.tip("main")]
+
+
+@pytest.mark.parametrize("borrow", [False, True])
+def test_killed_at_any_moment_it_opens_again(made: Made, user: Path, work: Path, borrow: bool) -> None:
+    made.line(50)
+    rest = "'origin', Path(sys.argv[3])); r.fetch()" if borrow else "sys.argv[2]); r.fetch()"
+    target = (str(made.path), str(user))
+    begun = time.monotonic()
+    assert start(rest, work / "whole", *target).wait() == 0
+    whole = time.monotonic() - begun
+    killed = 0
+    for step in range(6):
+        child = start(rest, work / "killed", *target)
+        try:
+            child.wait(whole * (0.3 + 0.1 * step))
+        except subprocess.TimeoutExpired:
+            child.kill()
+            killed += 1
+        child.wait()
+        made.commit()
+    assert killed
+    repository = open_repository(work / "killed", *(("origin", user) if borrow else (str(made.path),)))
+    repository.fetch()
+    assert ids(repository, "main") == [made.tip("main")]
+    assert os.listdir(work / "killed").count("repository.git") == 1
+    run("fsck", "--connectivity-only", at=repository.directory)
