@@ -92,7 +92,7 @@ def bisect(
     for case, step in cases.items():
         if step.verdict not in SOUGHT or (step.verdict == "failed" and step.side != "treatment"):
             raise ValueError(f"{case}: regressed, improved, or failed on the treatment alone: not {step}")
-    search = _Search(points, cases, measure, prepare, thresholds, set(cached))
+    search = _Search(points, cases, measure, prepare, thresholds, frozenset(cached))
     search.descend()
     return search.culprits()
 
@@ -108,13 +108,12 @@ class _Change:
     def minus(self, part: "_Change") -> "_Change":
         """What remains of it without a part that was measured by itself.
 
-        The interval is that of a difference of two independent estimates, from their intervals (MOVER: Zou and Donner
-        2008, Statistics in Medicine 27, 1693-1702).
+        The upper end is that of a difference of two independent estimates, from their intervals (MOVER: Zou and Donner
+        2008, Statistics in Medicine 27, 1693-1702). The lower one is left open: nothing asks for it.
         """
         rest = self.estimate - part.estimate
-        below = math.hypot(self.estimate - self.low, part.high - part.estimate)
         above = math.hypot(self.high - self.estimate, part.estimate - part.low)
-        return _Change(rest, rest - below, rest + above)
+        return _Change(rest, -math.inf, rest + above)
 
 
 _UNKNOWN = _Change(0.0, -math.inf, math.inf)
@@ -148,7 +147,7 @@ class _Search:
     measure: Measure
     prepare: Prepare
     thresholds: Mapping[str, float]
-    at_hand: set[int]  # points whose builds exist
+    cached: Collection[int]
     prepared: set[int] = field(default_factory=set)
     unbuildable: set[int] = field(default_factory=set)
     steps: dict[tuple[Range, str], Step] = field(default_factory=dict)
@@ -250,7 +249,7 @@ class _Search:
     def _middle(self, left: int, right: int, failing: Collection[int]) -> int | None:
         """The point to split at: buildable, and nearest to the middle; None if there is none.
 
-        A point whose build is at hand goes first when it lies in the middle half.  Where a case fails at points in
+        A cached point goes first when it lies in the middle half.  Where a case fails at points in
         between, the middle is that of the widest stretch without one; after 1 + log2(right - left) such points none
         is tried.
         """
@@ -260,7 +259,7 @@ class _Search:
 
         def preference(point: int) -> tuple[bool, int, int]:
             off = abs(2 * point - start - end)  # twice the distance from the middle
-            return not (point in self.at_hand and 2 * off <= end - start), off, point
+            return not (point in self.cached and 2 * off <= end - start), off, point
 
         candidates = set(range(left + 1, right)) - set(failing) - self.unbuildable
         return next((point for point in sorted(candidates, key=preference) if self._can_build(point)), None)
@@ -270,7 +269,6 @@ class _Search:
             return True
         if self.prepare(point):
             self.prepared.add(point)
-            self.at_hand.add(point)
             return True
         self.unbuildable.add(point)
         return False

@@ -145,6 +145,15 @@ def test_the_right_half_is_not_asked_when_the_left_one_explains_the_whole() -> N
     assert history.measured == [(0, 2, ("a",)), (0, 1, ("a",))]
 
 
+def test_the_right_half_is_asked_when_the_left_one_explains_the_whole_but_for_the_interval() -> None:
+    steps = {
+        (0, 1): judged(2 * BOUND, 0.6 * BOUND),
+        (1, 2): judged(1.5 * BOUND, 0.1 * BOUND),
+    }
+    assert _bisected(2, judged(2.5 * BOUND, 0.3 * BOUND), steps) == [(0, 1), (1, 2)]  # 0.5 + hypot(0.3, 0.6) > 1
+    assert _bisected(2, judged(2.5 * BOUND, 0.3 * BOUND), {(0, 1): judged(2 * BOUND, 0.3 * BOUND)}) == [(0, 1)]
+
+
 def test_the_right_half_is_not_asked_when_the_left_one_is_clear_until_it_is_named() -> None:
     history = History(4, {"a": {4: 4 * BOUND}})
     assert ranges(history.bisect(), "a") == [(3, 4)]
