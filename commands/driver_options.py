@@ -112,7 +112,7 @@ def _add_builds(parser: Parser) -> None:
         "--platforms", "-p", "--platform", default="host", metavar="NAME", help="whose build script (default: host)"
     )
     builds.add_argument(
-        "--frameworks_dir", metavar="DIR", help="frameworks' data and build scripts (default: specifications/frameworks)"
+        "--frameworks_dir", metavar="DIR", help="frameworks' data and scripts (default: specifications/frameworks)"
     )
     builds.add_argument("--cmake_args", default="", metavar="ARGS", help="further arguments of CMake, as in a shell")
     builds.add_argument("--exec_dir", metavar="DIR", help="the build cache (default: in the user's cache folder)")

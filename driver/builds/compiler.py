@@ -86,7 +86,7 @@ class Compiler:
             log.warning("ccache is not installed: every commit is compiled from the start")
         self._folder.mkdir(parents=True, exist_ok=True)
         with self._turn, _Sole(self._folder) as sole:
-            source, build = self._folder / "source", self._folder / f"build-{_short(self.flags)}"
+            source, build = self._folder / "src", self._folder / f"build-{_short(self.flags)}"
             self._checkout(commit, source)
             kept = build.exists()
             try:
