@@ -15,7 +15,8 @@ from driver.builds.commit_builder import CommitBuilder
 from driver.descriptor import info_document
 from driver.flow import Investigation, Outcome, guilty_document
 from driver.git.choice import control_of, pending
-from driver.git.repository import RemoteGone, Repository
+from driver.git.command import RemoteGone
+from driver.git.repository import Repository
 from driver.journal import Journal
 from driver.points import CommitPoint, UnbuildableError
 from driver.runs import Runs
