@@ -4,7 +4,4 @@
 from commands import bootstrap
 
 if __name__ == "__main__":
-    bootstrap.enter()
-    from commands.harness import main
-
-    raise SystemExit(main())
+    bootstrap.run("commands.harness")

@@ -4,7 +4,4 @@
 from commands import bootstrap
 
 if __name__ == "__main__":
-    bootstrap.enter()
-    from commands.repo_driver import main
-
-    raise SystemExit(main())
+    bootstrap.run("commands.repo_driver")

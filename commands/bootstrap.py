@@ -5,7 +5,23 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ENVIRONMENT = os.path.join(ROOT, ".venv")
-NEEDED = ("numpy", "scipy", "pydantic", "yaml", "rich", "platformdirs", "psutil")
+NEEDED = ("numpy", "scipy", "pydantic", "yaml", "rich", "platformdirs", "psutil", "git")
+
+
+def run(module):
+    """Enter the environment, and end with what ``main()`` of the command's module returns.
+
+    A command that can't be loaded must not end in 1, which means that a regression was found.
+    """
+    enter()
+    import importlib
+
+    try:
+        main = importlib.import_module(module).main
+    except ImportError as error:
+        sys.stderr.write("opduel: its environment does not work (%s); make it anew with: %s\n" % (error, mend()))
+        raise SystemExit(2)
+    raise SystemExit(main())
 
 
 def enter():

@@ -9,7 +9,7 @@ from itertools import count
 from typing import Protocol
 
 from driver.journal import Journal, Rounds
-from records import Build, Report
+from records import Build, Report, RunError
 
 WHOM = "reporters"
 TRIES = 3  # of a measurement that could not be trusted
@@ -83,7 +83,11 @@ class Runs:
         if attempt > 1 and not order.log.rounds():
             log.warning("the run can't be trusted; once more in %g s", self._retry_after_s)
             self._sleep(self._retry_after_s)
-        report = self._harness.measure(order)
+        try:
+            report = self._harness.measure(order)
+        except RunError:  # nothing was measured; with the rounds that led there the next start would give up as soon
+            self._journal.forget_run(name)
+            raise
         if report.run.get("interrupted"):
             raise KeyboardInterrupt(str(report.run["stopped"]))
         if report.run.get("broken"):  # kept and told, but the next start makes the run anew

@@ -104,6 +104,9 @@ class Watch:
         self._runs.tell_all()
         self.fetch(tally)
         queue = self.due()
+        if not queue:
+            waiting = len(self._journal.troubled())
+            log.info("nothing to measure%s", f"; {waiting} to be tried again later" if waiting else "")
         for position, commit in enumerate(queue):
             if self.is_told_to_stop():
                 log.info("%s says 0: stopping before %s", self._settings.status_file, commit.short)

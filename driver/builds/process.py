@@ -47,12 +47,12 @@ class Outcome:
 
 
 def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """This process's variables without those that redirect Python or uv, with ``extra`` on top.
+    """This process's variables without those that redirect Python or uv and without our secrets, with ``extra`` on top.
 
     The user's own index, proxy and cache settings for uv stay.
     """
     dropped = {*_INTERPRETER_VARIABLES, *_UV_VARIABLES}
-    kept = {k: v for k, v in os.environ.items() if k not in dropped and not k.startswith("PYTHON")}
+    kept = {k: v for k, v in os.environ.items() if k not in dropped and not k.startswith(("PYTHON", "OPDUEL_"))}
     return {**kept, **(extra or {})}
 
 

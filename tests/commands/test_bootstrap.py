@@ -12,7 +12,7 @@ import pytest
 from command_line import ROOT, Outcome, run_process
 
 PACKAGES = ("commands", "comparator", "driver", "frameworks", "harness", "records", "reporters", "specifications")
-SCRIPTS = ("harness.py", "run_bench.py")
+SCRIPTS = ("harness.py", "run_bench.py", "repo_driver.py")
 ADDRESS = re.compile(r"make -C .*")
 
 
@@ -105,6 +105,13 @@ def test_an_environment_from_another_machine_is_to_be_made_anew(bare_python: Pat
     foreign.chmod(0o755)
     command = command_said(run_process([bare_python, checkout / "harness.py", "--help"]))
     assert command[-2:] == ["clean", "setup"]
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_damaged_environment_is_no_regression(checkout: Path, script: str) -> None:
+    (checkout / "commands" / "entry.py").write_text("import no_such_library\n")
+    said = command_said(run_process([sys.executable, checkout / script, "--help"]))
+    assert said[:2] == ["make", "-C"]
 
 
 def test_what_runs_before_the_environment_is_old_syntax() -> None:
