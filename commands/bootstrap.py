@@ -19,8 +19,8 @@ def run(module):
     try:
         main = importlib.import_module(module).main
     except ImportError as error:
-        sys.stderr.write("opduel: its environment does not work (%s); make it anew with: %s\n" % (error, mend()))
-        raise SystemExit(2)
+        sys.stderr.write("opduel: its environment does not work ({}); make it anew with: {}\n".format(error, mend()))
+        raise SystemExit(2) from None
     raise SystemExit(main())
 
 
