@@ -19,7 +19,7 @@ def run(module):
     try:
         main = importlib.import_module(module).main
     except ImportError as error:
-        sys.stderr.write("opduel: its environment does not work ({}); make it anew with: {}\n".format(error, mend()))
+        sys.stderr.write(f"opduel: its environment does not work ({error}); make it anew with: {mend()}\n")
         raise SystemExit(2) from None
     raise SystemExit(main())
 
