@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from made_mxnet_repository import make_frameworks_dir, make_repository
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -14,12 +15,14 @@ COMMANDS = [
     line for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL) for line in block.splitlines() if line.strip()
 ]
 MADE = [command for command in COMMANDS if command.startswith("make ")]
-RUN = [command for command in COMMANDS if command not in MADE]
+DRIVEN = [command for command in COMMANDS if "repo_driver.py" in command]
+RUN = [command for command in COMMANDS if command not in MADE + DRIVEN]
 
 
 def test_there_are_commands() -> None:
     assert len(MADE) >= 2
     assert len(RUN) >= 4
+    assert len(DRIVEN) >= 2
 
 
 @pytest.mark.parametrize("command", MADE)
@@ -48,6 +51,34 @@ def test_command_runs_and_leaves_its_report(command: str, tmp_path: Path) -> Non
     assert (finished.returncode == 3) == held_back, "on a busy machine, and for no other reason"
     assert str(report) in finished.stderr + finished.stdout
     assert all(comparison["rounds"] for comparison in document["comparisons"])
+
+
+@pytest.mark.mxnet
+@pytest.mark.parametrize("command", DRIVEN)
+def test_the_driver_builds_measures_and_reports(command: str, tmp_path: Path) -> None:
+    """MXNet's own repository can't be had in a test: a made one has the tag, and another commit for the one named."""
+    commit = make_repository(tmp_path / "repository")
+    make_frameworks_dir(tmp_path / "frameworks", tmp_path / "repository")
+    command = re.sub(r"--commit \w+", f"--commit {commit}", command)
+    environment = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path / "config"), "XDG_STATE_HOME": str(tmp_path)}
+    places = f"--frameworks_dir {tmp_path / 'frameworks'} --local_reporter {tmp_path / 'found'}"
+    finished = subprocess.run(
+        f"{command} {places} --busy_host report",
+        shell=True,
+        cwd=ROOT,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert finished.returncode in (0, 1), finished.stderr
+    reports = [json.loads(path.read_text(encoding="utf-8")) for path in (tmp_path / "found").rglob("report.json")]
+    (benchmark,) = (report for report in reports if report["run"]["run_type"] == "benchmark")
+    assert all(comparison["rounds"] for comparison in benchmark["comparisons"])
+    assert (benchmark["treatment"]["strategy"] == "overlay") == ("--commit" in command)
+    others = {report["run"]["run_type"] for report in reports if report is not benchmark}
+    assert others <= {"verify", "regress"}
 
 
 def test_its_links_lead_somewhere_and_nothing_is_left_to_fill_in() -> None:
