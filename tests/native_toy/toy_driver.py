@@ -125,10 +125,16 @@ class ToyDriver:
         return sorted((self.work / "builds" / "logs").glob("*.log"))
 
 
-def toy_driver(folder: Path, project: ToyProject, shared: Path | None = None, **releases: Any) -> ToyDriver:
+def toy_driver(
+    folder: Path,
+    project: ToyProject,
+    shared: Path | None = None,
+    options: tuple[str, ...] = QUICK,
+    releases: Mapping[str, str] | None = None,
+) -> ToyDriver:
     """A driver in ``folder``; builds, ccache's and uv's caches are ``shared`` with others, or its own."""
-    specifications = write_specifications(folder / "specifications", project.folder, **releases)
-    return ToyDriver(project, specifications, folder / "work", (shared or folder) / "builds")
+    specifications = write_specifications(folder / "specifications", project.folder, releases)
+    return ToyDriver(project, specifications, folder / "work", (shared or folder) / "builds", options)
 
 
 def verdicts(report: Mapping[str, Any]) -> dict[str, str]:

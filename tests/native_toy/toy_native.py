@@ -3,7 +3,7 @@
 import json
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from frameworks import Framework, registry
@@ -44,15 +44,10 @@ def register(specifications: Path) -> None:
     registry._FRAMEWORKS[NativeToy.name] = lambda _: NativeToy(specifications)  # type: ignore[assignment]
 
 
-def write_specifications(
-    folder: Path, remote: Path, releases: Mapping[str, str] | None = None, versions: Sequence[str] = ("1.0",)
-) -> Path:
-    """Write the framework's data files; returns the folder.
-
-    ``releases``: version -> the commit that it was made from; ``versions``: those that can be asked for.
-    """
+def write_specifications(folder: Path, remote: Path, releases: Mapping[str, str] | None = None) -> Path:
+    """Write the framework's data files; returns the folder. ``releases``: version -> the commit it was made from."""
     shutil.copytree(HERE / "specifications", folder)
-    known = list(dict.fromkeys([*versions, *(releases or {})]))
+    known = list(releases or ["1.0"])
     repository = {
         "remote": str(remote),
         "package": "python/toy",
