@@ -15,7 +15,7 @@ NOTHING: dict[str, Any] = dict.fromkeys(("p_value", "q_value", "mde", "control",
 
 
 def a_commit(number: int) -> Commit:
-    return Commit(f"{number:040x}", 1_700_000_000 + number, "Ada <ada@toy.example>", f"Change {number}")
+    return Commit(f"{number:012x}{number:028x}", 1_700_000_000 + number, "Ada <ada@toy.example>", f"Change {number}")
 
 
 def a_build(name: str, commit: Commit | None = None) -> Build:
