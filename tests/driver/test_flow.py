@@ -28,12 +28,14 @@ class Line:
         self.harness = MadeHarness(cases)
         self.points = [MadePoint(number, number in broken) for number in range(len(next(iter(cases.values()))))]
 
-    def follow(self, sought: Sequence[Verdict] = WORSE, settings: str = "") -> Outcome:
+    def follow(self, sought: Sequence[Verdict] = WORSE, settings: str = "", again: bool = False) -> Outcome:
         """One start, to its end."""
         journal = Journal(self.path)
         try:
             runs = Runs(journal, self.harness, 0.0, lambda _: None)
             investigation = Investigation(self.points, runs, journal, settings)
+            if again:
+                runs.forget(investigation.name)
             return investigation.follow_up(investigation.measure_ends(), sought)
         finally:
             journal.close()
@@ -159,6 +161,14 @@ def test_wherever_it_was_interrupted_it_ends_the_same_and_measures_nothing_twice
         assert line.asked()[position] == line.asked()[position + 1]
         assert line.asked()[:position] + line.asked()[position + 1 :] == undisturbed.asked()
         assert len(line.harness.told) == runs
+
+
+def test_what_could_not_be_built_is_tried_again_when_all_is_made_again(path: Path) -> None:
+    line = Line(path, {"a": levels(1, 1, 1, 1.3, 1.3)}, broken=[2])
+    line.follow()
+    line.points[2].broken = False
+    outcome = line.follow(again=True)
+    assert named(outcome) == [("p3", ("a",))]
 
 
 def test_other_settings_are_other_runs(path: Path) -> None:

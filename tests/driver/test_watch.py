@@ -12,8 +12,7 @@ import pytest
 from made_runs import MadeHarness, a_build, a_commit
 
 from driver.flow import Outcome
-from driver.git.refs import Fetched, Moved
-from driver.git.repository import RemoteGone
+from driver.git import Fetched, Moved, RemoteGone
 from driver.journal import FIRST_RETRY_S, Journal
 from driver.runs import Runs
 from driver.watch import Tally, Watch, WatchSettings
@@ -123,10 +122,23 @@ class Loop:
         self.last, self.status = folder / "last", folder / "status"
 
     def watch(self, sleep: Callable[[float], None] = time.sleep, **settings: Any) -> Watch:
-        chosen = WatchSettings(self.folder, commit_file=self.last, status_file=self.status, **settings)
+        chosen = WatchSettings(self.folder, status_file=self.status, **{"commit_file": self.last, **settings})
         runs = Runs(self.journal, self.harness, 0.0, lambda _: None)
         parts: tuple[Any, ...] = (self.repository, self.builder, runs, self.journal, chosen, self.ear)
         return Watch(*parts, sleep=sleep)
+
+    def passes(self, count: int, between: Callable[[int], None] = lambda _: None, **settings: Any) -> list[Tally]:
+        """So many passes of one process, with something happening after the first, the second..."""
+        tallies: list[Tally] = []
+
+        def after(tally: Tally) -> None:
+            tallies.append(tally)
+            between(len(tallies))
+            if len(tallies) == count:
+                self.status.write_text("0")
+
+        self.watch(interval_s=0.0, sleep=lambda _: None, **settings).for_ever(after)
+        return tallies
 
     def events(self, kind: str) -> list[str]:
         return [text for _, found, text in self.journal.events() if found == kind]
@@ -181,10 +193,22 @@ def test_one_that_cannot_be_built_holds_up_no_other_and_is_retried_when_due(loop
 
 def test_one_that_is_not_due_is_passed_over_when_it_goes_on_for_ever(loop: Loop) -> None:
     loop.builder.failing[3] = RunError("does not compile")
-    passes = passing(loop, 3)
-    total = loop.watch(interval_s=0.0, sleep=lambda _: None).for_ever(passes)
+    tallies = loop.passes(3)
     assert [number for number, _ in loop.builder.built].count(3) == 1
-    assert total.outcomes == []
+    assert [len(tally.failures) for tally in tallies] == [1, 0, 0]
+
+
+@pytest.mark.parametrize("commit_file", [True, False])
+def test_going_on_for_ever_a_commit_is_told_of_once(loop: Loop, commit_file: bool) -> None:
+    def between(number: int) -> None:
+        if number == 2:
+            loop.repository.line += [a_commit(4), a_commit(5)]
+
+    settings = {} if commit_file else {"commit_file": None}
+    tallies = loop.passes(4, between, **settings)
+    assert [len(tally.outcomes) for tally in tallies] == [1, 0, 2, 0]
+    assert loop.ear.begun == ["Change 3", "Change 4", "Change 5"]
+    assert loop.last.exists() == commit_file
 
 
 def test_a_trouble_of_a_commit_that_is_gone_is_passed_over(loop: Loop) -> None:
@@ -211,19 +235,6 @@ def test_a_signal_ends_it_and_the_commit_is_not_dealt_with(loop: Loop) -> None:
     assert loop.journal.troubled() == {}
 
 
-def passing(loop: Loop, count: int, between: Callable[[int], None] = lambda _: None) -> Callable[[Tally], None]:
-    """To be called after each pass: after so many, the status file says 0."""
-    done: list[Tally] = []
-
-    def after(tally: Tally) -> None:
-        done.append(tally)
-        between(len(done))
-        if len(done) == count:
-            loop.status.write_text("0")
-
-    return after
-
-
 def test_for_ever_takes_what_lands_and_survives_whatever_a_pass_ends_in(loop: Loop) -> None:
     def between(number: int) -> None:
         loop.repository.gone = number == 1  # for the second pass
@@ -234,9 +245,9 @@ def test_for_ever_takes_what_lands_and_survives_whatever_a_pass_ends_in(loop: Lo
             del loop.builder.failing[4]
             loop.now += HOUR_S
 
-    total = loop.watch(interval_s=0.0, sleep=lambda _: None).for_ever(passing(loop, 4, between))
-    assert [commit.subject for commit, _ in total.outcomes] == ["Change 3", "Change 4"]
-    assert total.failures == []  # of the last pass
+    tallies = loop.passes(4, between)
+    assert [commit.subject for tally in tallies for commit, _ in tally.outcomes] == ["Change 3", "Change 4"]
+    assert [len(tally.failures) for tally in tallies] == [0, 1, 1, 0]
     assert len(loop.events("remote gone")) == 1
     assert "the disk is full" in loop.events("failed")[0]
 
@@ -248,7 +259,7 @@ def test_a_pass_that_fails_as_a_whole_is_recorded(loop: Loop) -> None:
     def fails() -> None:
         raise RunError("git is broken")
 
-    loop.watch(interval_s=0.0, sleep=lambda _: None).for_ever(passing(loop, 3, fail))
+    assert [tally.failures for tally in loop.passes(3, fail)] == [[], ["git is broken"], []]
     assert loop.events("pass failed") == ["git is broken"]
 
 
@@ -353,7 +364,7 @@ def test_a_commit_asked_for_alone_is_the_treatment(loop: Loop) -> None:
 
 
 def test_a_commit_to_start_with_is_the_first_of_many(loop: Loop) -> None:
-    loop.watch(commit=a_commit(1).id, interval_s=0.0, sleep=lambda _: None).for_ever(passing(loop, 1))
+    loop.passes(1, commit=a_commit(1).id)
     assert loop.ear.begun == ["Change 1", "Change 2", "Change 3"]
 
 
