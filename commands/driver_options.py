@@ -1,6 +1,7 @@
 """repo_driver.py's own options; whatever else it is given must be harness.py's."""
 
 import argparse
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -55,6 +56,10 @@ def _check(own: argparse.Namespace) -> None:
         raise UsageError("--improved: says what else to trace to its commit; add --regression")
     if "," in own.platforms:
         raise UsageError(f"--platforms {own.platforms}: this host is one platform: give one name")
+    try:
+        shlex.split(own.cmake_args)
+    except ValueError as error:
+        raise UsageError(f"--cmake_args {own.cmake_args}: {error}: quote it as for a shell") from None
     if own.bisect_releases and len(own.bisect_releases.split(",")) < 2:
         raise UsageError("--bisect_releases: give two releases or more, the oldest first, with commas between")
 

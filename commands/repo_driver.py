@@ -79,12 +79,18 @@ class _Driver:
         watch = Watch(repository, builder, self._runs, self._journal, self._watch_settings(), _Teller())
         if own.dry_run:
             return self._dry_run(watch, builder)
-        if own.interval is None:
-            tally = watch.once()
+        codes = [DONE]
+
+        def after_pass(tally: Tally) -> None:
             self._prune(tally)
+            if codes[-1] != REGRESSED:  # by any pass; of all else only the last one counts
+                codes[-1] = _exit_code(tally, bool(self._sought()))
+
+        if own.interval is None:
+            after_pass(watch.once())
         else:
-            tally = watch.for_ever(self._prune)
-        return _exit_code(tally, bool(self._sought()))
+            watch.for_ever(after_pass)
+        return codes[-1]
 
     def releases(self) -> int:
         """Find the first bad one among releases; returns the exit code."""

@@ -82,6 +82,10 @@ class Journal:
         """The text kept under that name."""
         return self._one("SELECT text FROM facts WHERE name = ?", (name,))
 
+    def forget_facts(self, prefix: str) -> None:
+        """Let all texts go whose names begin so."""
+        self._write("DELETE FROM facts WHERE substr(name, 1, length(?)) = ?", (prefix, prefix))
+
     def rounds_of(self, run: str) -> "Rounds":
         """The log of the rounds of one run, under the run's name."""
         return Rounds(self, run)

@@ -102,9 +102,10 @@ class Runs:
         return self._journal.report(name) is not None
 
     def forget(self, prefix: str) -> None:
-        """Let all finished and begun runs go whose names begin so: they will be made again."""
+        """Let all go whose names begin so: runs, finished or begun, will be made again, and facts asked for again."""
         for run in self._journal.runs(prefix):
             self._journal.forget_run(run)
+        self._journal.forget_facts(prefix)
 
     def tell_all(self) -> None:
         """Tell of every finished run that was not told yet, in the order in which they were finished."""

@@ -91,6 +91,7 @@ class Watch:
         self._listener = listener
         self._sleep = sleep
         self._offset = time.time() - time.monotonic()
+        self._dealt_with: Commit | None = None
 
     def once(self) -> Tally:
         """One pass over the commits that are due.
@@ -115,9 +116,8 @@ class Watch:
                 self._attempt(commit, tally)
         return tally
 
-    def for_ever(self, after_pass: Callable[[Tally], None]) -> Tally:
+    def for_ever(self, after_pass: Callable[[Tally], None]) -> None:
         """Pass after pass, with at least the interval from one's beginning to the next, until told to stop."""
-        total = Tally()
         while not self.is_told_to_stop():
             began = time.monotonic()
             try:
@@ -126,11 +126,8 @@ class Watch:
                 self._record("pass failed", str(error))
                 tally = Tally(failures=[str(error)])
             after_pass(tally)
-            total.outcomes += tally.outcomes
-            total.failures = tally.failures
             self._wait(began + (self._settings.interval_s or 0.0))
         log.info("%s says 0: stopped", self._settings.status_file)
-        return total
 
     def due(self) -> list[Commit]:
         """The commits to measure in this pass, oldest first; those that failed before and are due again at the end."""
@@ -225,14 +222,18 @@ class Watch:
     def _finish(self, commit: Commit) -> None:
         """Write the commit down as the last one that was dealt with, unless one after it already is."""
         path, last = self._settings.commit_file, self._last()
-        if path is None or (last is not None and self._repository.is_ancestor(commit, last)):
+        if last is not None and self._repository.is_ancestor(commit, last):
             return
-        _write_text(path, f"{commit.id}\n")
+        self._dealt_with = commit
+        if path is not None:
+            _write_text(path, f"{commit.id}\n")
 
     def _last(self) -> Commit | None:
-        """The last commit dealt with, by the commit file; None without one that this repository has."""
+        """The last commit dealt with, by the commit file, or in this process; None without one."""
         path = self._settings.commit_file
-        if path is None or not path.exists():
+        if path is None:
+            return self._dealt_with
+        if not path.exists():
             return None
         try:
             return self._repository.resolve(path.read_text(encoding="utf-8").strip())

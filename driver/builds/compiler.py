@@ -24,6 +24,8 @@ from records import Commit, NoSpaceError, RunError
 LAST_LINES = 15
 _PAUSE_S = 0.2
 _SPACE_EVERY_S = 5.0
+_DYING_S = 10.0  # for killed processes to be gone
+_DYING_PAUSE_S = 0.02
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +63,7 @@ class Compiler:
         """End a compile that another thread is at, and let none begin."""
         self._stopped = True
         if self._leader is not None:
-            _kill_group(self._leader)
+            _end_session(self._leader)
 
     @property
     def toolchain(self) -> tuple[str, ...]:
@@ -124,7 +126,7 @@ class Compiler:
             sole.note(process.pid)
             code = _watch(process, build, log_path, limits)
         except BaseException:
-            _kill_group(process.pid)
+            _end_session(process.pid)
             process.wait()
             raise
         finally:
@@ -180,11 +182,11 @@ class _Sole:
             self._note.write_text(f"{leader} {psutil.Process(leader).create_time()}")
 
     def _end_orphan(self) -> None:
-        with suppress(OSError, ValueError, psutil.NoSuchProcess):
+        with suppress(OSError, ValueError):
             leader, since = self._note.read_text().split()
-            if abs(psutil.Process(int(leader)).create_time() - float(since)) < 1:
+            if not _is_another(int(leader), float(since)):
                 log.warning("ending the compile that a killed driver left behind")
-                _kill_group(int(leader))
+                _end_session(int(leader))
 
 
 def _watch(process: subprocess.Popen[bytes], build: Path, log_path: Path, limits: Limits) -> int:
@@ -228,9 +230,38 @@ def _tail(log_path: Path) -> str:
     return f"log: {log_path}; its last lines: {' | '.join(lines[-LAST_LINES:])}"
 
 
-def _kill_group(leader: int) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(leader, signal.SIGKILL)
+def _end_session(leader: int) -> None:
+    """End all processes of the session that ``leader`` began, whether or not it lives itself.
+
+    Its process group is not enough: Ninja gives each command that it starts a group of its own.
+    """
+    end = time.monotonic() + _DYING_S
+    while (members := _session(leader)) and time.monotonic() < end:
+        for member in members:
+            with suppress(ProcessLookupError):
+                os.kill(member, signal.SIGKILL)
+        time.sleep(_DYING_PAUSE_S)  # for one that was being started meanwhile
+
+
+def _session(leader: int) -> list[int]:
+    """The living processes of a session."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, ProcessLookupError):
+            if os.getsid(process.pid) == leader and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process.pid)
+    return found
+
+
+def _is_another(number: int, since: float) -> bool:
+    """Whether the process of that number is not the one that was started at ``since`` (seconds since 1970).
+
+    A number is not used again while processes of its session live: then the process is gone, not another.
+    """
+    try:
+        return abs(psutil.Process(number).create_time() - since) >= 1
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _version(tool: str) -> str:

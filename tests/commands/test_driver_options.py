@@ -1,0 +1,88 @@
+"""repo_driver.py's options: those that can't be had together, or at all, are one line and exit code 2."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from command_line import Outcome, fresh_logging
+
+from commands import repo_driver
+from commands.driver_options import parse
+
+Drive = Callable[..., Outcome]
+
+
+@pytest.fixture
+def drive(home: Path, capsys: pytest.CaptureFixture[str]) -> Drive:
+    """Call ``repo_driver.main`` with the given arguments."""
+
+    def call(*arguments: str) -> Outcome:
+        with fresh_logging():
+            code = repo_driver.main(arguments)
+        captured = capsys.readouterr()
+        return Outcome(code, captured.out, captured.err)
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("-b smoke", "add --ab_testing"),
+        ("--ab_testing", "-b/--benchmark_file"),
+        ("--ab_testing -b smoke --control mxnet==1.9.1", "--control: the driver chooses builds"),
+        ("--ab_testing -b smoke --treatment mxnet==1.9.1", "--treatment: the driver chooses builds"),
+        ("--ab_testing -b smoke --info {}", "--info: the driver chooses builds"),
+        ("--ab_testing -b smoke --run_type verify", "--run_type: the driver chooses builds"),
+        ("--ab_testing -b smoke --inject 5%", "--inject: the driver chooses builds"),
+        ("--ab_testing -b smoke --verify", "--verify: the driver chooses builds"),
+        ("--ab_testing -b smoke --exact_base", "--exact_base: add --base_commit"),
+        ("--ab_testing -b smoke --improved", "--improved: says what else to trace to its commit; add --regression"),
+        ("--ab_testing -b smoke --platforms host,cuda", "--platforms host,cuda: this host is one platform"),
+        ("--ab_testing -b smoke --build wheel", "--build: invalid choice: 'wheel'"),
+        ("--ab_testing -b smoke --step 0", "--step: '0' is below 1"),
+        ("--ab_testing -b smoke --interval -1", "--interval: '-1' is below 0"),
+        ("--ab_testing -b smoke --build_timeout 0", "--build_timeout: '0' is not above 0"),
+        ("--ab_testing -b smoke --cache_size nan", "--cache_size: 'nan' is not a finite number"),
+        ("--ab_testing -b smoke --regres", "unrecognized arguments: --regres"),
+        ("--ab_testing -b nothing", "spec 'nothing' is neither a file nor a spec's name"),
+        ("--bisect_releases mxnet==1.9.1 -b smoke", "--bisect_releases: give two releases or more"),
+        ("--bisect_releases a==1,b==2 -b smoke --commit x", "--bisect_releases: looks among releases"),
+        ("--bisect_releases a==1,b==2 -b smoke --interval 5", "--bisect_releases: looks among releases"),
+        ("--ab_testing -b smoke --repo_dir /no/such/folder", "/no/such/folder"),
+        ("--ab_testing -b smoke --remote_repository /no/such/folder", "/no/such/folder"),
+        (
+            '--ab_testing -b smoke --cmake_args=-DA="b',
+            '--cmake_args -DA="b: No closing quotation: quote it as for a shell',
+        ),
+    ],
+)
+def test_wrong_usage_is_one_line(drive: Drive, arguments: str, words: str) -> None:
+    outcome = drive(*arguments.split(" "))
+    assert words in outcome.error_line()
+
+
+def test_what_is_the_harness_s_is_handed_on() -> None:
+    options = parse(["--ab_testing", "-b", "smoke", "--threshold", "5%", "--time_budget", "60", "--build", "source"])
+    assert (options.harness.benchmark_file, options.harness.time_budget) == ("smoke", 60.0)
+    assert options.own.build == "source"
+
+
+def test_platform_and_cache_are_the_harness_s_too() -> None:
+    options = parse(["--ab_testing", "-b", "smoke", "-p", "cuda", "--exec_dir", "/cache"])
+    assert (options.harness.platform, options.harness.exec_dir) == ("cuda", "/cache")
+    assert (options.own.platforms, options.own.exec_dir) == ("cuda", "/cache")
+
+
+def test_help_is_shown(drive: Drive, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        drive("--help")
+    assert end.value.code == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "--bisect_releases" in shown
+    assert "Exit codes: 0 done" in shown
+
+
+def test_nothing_is_left_where_it_was_used_wrongly(drive: Drive, home: Path) -> None:
+    assert drive("--ab_testing", "-b", "smoke", "--exact_base").code == 2
+    assert list(home.iterdir()) == []

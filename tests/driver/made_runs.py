@@ -1,0 +1,121 @@
+"""Reports of runs that nobody measured, and a harness that answers by what it was told each point is like."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from driver.points import UnbuildableError
+from driver.runs import RunOrder
+from records import Build, Commit, Comparison, Failure, Report, Verdict
+from records.measurement import Side
+
+NOTHING: dict[str, Any] = dict.fromkeys(("p_value", "q_value", "mde", "control", "treatment", "decided_on"))
+
+
+def a_commit(number: int) -> Commit:
+    return Commit(f"{number:012x}{number:028x}", 1_700_000_000 + number, "Ada <ada@toy.example>", f"Change {number}")
+
+
+def a_build(name: str, commit: Commit | None = None) -> Build:
+    return Build("toy", name, "source", "/python", "1.0", "3.11", f"digest of {name}", commit=commit)
+
+
+def a_comparison(
+    case: str, verdict: Verdict, ratio: float | None = 1.0, side: Side | None = None, held_back: Verdict | None = None
+) -> Comparison:
+    failure = Failure(side, "crash", "died") if side else None
+    ends = None if ratio is None else (ratio * 0.99, ratio * 1.01)
+    return Comparison(
+        case, "toy.op", "forward", "time", "ns", verdict, ratio, ends, threshold=0.05, rounds=5, failure=failure,
+        injected=False, held_back=held_back, **NOTHING,
+    )  # fmt: skip
+
+
+def a_report(comparisons: Sequence[Comparison], control: Build, treatment: Build, **run: Any) -> Report:
+    run = {"id": "1", "broken": False, "interrupted": False, "stopped": None, **run}
+    return Report(run, control, treatment, {}, tuple(comparisons))
+
+
+@dataclass
+class MadeHarness:
+    """Measures nothing. ``level``: case -> what it takes at each build, by name; None where it fails.
+
+    ``rounds`` are kept in each run before it ends; ``ends``: what becomes of the next runs, in turn ("interrupted",
+    "broken", "held" or an exception), all others being complete.
+    """
+
+    level: Mapping[str, Mapping[str, float | None]]
+    rounds: int = 2
+    ends: list[str | BaseException] = field(default_factory=list)
+    orders: list[RunOrder] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
+    refuse: BaseException | None = None  # to be told
+    reports: dict[str, Report] = field(default_factory=dict)
+
+    def measure(self, order: RunOrder) -> Report:
+        self.orders.append(order)
+        for number in range(len(order.log.rounds()), self.rounds):
+            order.log.keep(f"round {number}")
+        end = self.ends.pop(0) if self.ends else ""
+        if isinstance(end, BaseException):
+            raise end
+        cases = self.level if order.cases is None else order.cases
+        found = [self._compare(case, order, held=end == "held") for case in cases]
+        flags = {"interrupted": end == "interrupted", "broken": end in ("broken", "interrupted")}
+        stopped = "by a signal" if end else None
+        name = f"{len(self.orders)}-{order.run_type}-{order.control.requested}..{order.treatment.requested}"
+        return a_report(
+            found, order.control, order.treatment, id=name, run_type=order.run_type, stopped=stopped, **flags
+        )
+
+    def dump(self, report: Report) -> str:
+        self.reports[report.run["id"]] = report
+        return json.dumps(report.run["id"])
+
+    def parse(self, text: str) -> Report:
+        return self.reports[json.loads(text)]
+
+    def tell(self, report: Report) -> None:
+        if self.refuse:
+            raise self.refuse
+        self.told.append(report.run["id"])
+
+    def _compare(self, case: str, order: RunOrder, held: bool) -> Comparison:
+        control, treatment = (self.level[case][build.requested] for build in (order.control, order.treatment))
+        if control is None or treatment is None:
+            side: Side = "both" if control == treatment else "control" if control is None else "treatment"  # type: ignore[assignment]
+            return a_comparison(case, "failed", None, side)
+        change = math.log(treatment / control)
+        verdict: Verdict = "unchanged" if abs(change) < 0.05 else "regressed" if change > 0 else "improved"
+        if held:
+            return a_comparison(case, "inconclusive", treatment / control, held_back=verdict)
+        return a_comparison(case, verdict, treatment / control)
+
+
+@dataclass
+class MadePoint:
+    """A point that is built by being asked, unless it can't be."""
+
+    number: int
+    broken: bool = False
+    cached: bool = False
+    asked: int = 0
+
+    @property
+    def name(self) -> str:
+        return f"p{self.number}"
+
+    @property
+    def commit(self) -> Commit | None:
+        return a_commit(self.number)
+
+    def build(self) -> Build:
+        self.asked += 1
+        if self.broken:
+            raise UnbuildableError(self.name, "does not compile")
+        return a_build(self.name, self.commit)
+
+    def is_cached(self) -> bool:
+        return self.cached

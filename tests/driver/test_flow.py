@@ -1,0 +1,196 @@
+"""From a benchmark to whose doing it is, on points whose levels the test knows; and the same after any crash."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from made_runs import MadeHarness, MadePoint, a_commit
+
+from driver.flow import Investigation, Outcome, guilty_document
+from driver.journal import Journal
+from driver.points import UnbuildableError
+from driver.runs import Runs
+from records import Verdict
+
+WORSE: Sequence[Verdict] = ("regressed", "failed")
+
+
+def levels(*of_points: float | None) -> Mapping[str, float | None]:
+    """One case's time at p0, p1..."""
+    return {f"p{number}": level for number, level in enumerate(of_points)}
+
+
+class Line:
+    """An investigation of points, start after start."""
+
+    def __init__(self, path: Path, cases: Mapping[str, Mapping[str, float | None]], broken: Sequence[int] = ()) -> None:
+        self.path = path
+        self.harness = MadeHarness(cases)
+        self.points = [MadePoint(number, number in broken) for number in range(len(next(iter(cases.values()))))]
+
+    def follow(self, sought: Sequence[Verdict] = WORSE, settings: str = "", again: bool = False) -> Outcome:
+        """One start, to its end."""
+        journal = Journal(self.path)
+        try:
+            runs = Runs(journal, self.harness, 0.0, lambda _: None)
+            investigation = Investigation(self.points, runs, journal, settings)
+            if again:
+                runs.forget(investigation.name)
+            return investigation.follow_up(investigation.measure_ends(), sought)
+        finally:
+            journal.close()
+
+    def asked(self) -> list[tuple[str, str, str, Sequence[str] | None]]:
+        """What was measured, in order."""
+        return [
+            (one.run_type, one.control.requested, one.treatment.requested, one.cases) for one in self.harness.orders
+        ]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Iterator[Path]:
+    return tmp_path / "journal.db"
+
+
+def named(outcome: Outcome) -> list[tuple[str, tuple[str, ...]]]:
+    assert outcome.guilty is not None
+    assert all(guilty.culprit.named for guilty in outcome.guilty)
+    return [(guilty.points[-1].name, tuple(guilty.culprit.cases)) for guilty in outcome.guilty]
+
+
+def test_nothing_flagged_nothing_followed(path: Path) -> None:
+    line = Line(path, {"a": levels(1, 1, 1), "b": levels(1, 1.2, 1.01)})
+    outcome = line.follow()
+    assert (outcome.verification, outcome.confirmed, outcome.guilty) == (None, (), None)
+    assert line.asked() == [("benchmark", "p0", "p2", None)]
+
+
+def test_one_commit_is_named_and_only_its_cases_are_measured_again(path: Path) -> None:
+    line = Line(path, {"a": levels(1, 1, 1, 1, 1.3, 1.3), "b": levels(1, 1, 1, 1, 1, 1)})
+    outcome = line.follow()
+    assert outcome.confirmed == ("a",)
+    assert named(outcome) == [("p4", ("a",))]
+    assert line.asked()[:2] == [("benchmark", "p0", "p5", None), ("verify", "p0", "p5", ["a"])]
+    assert {(kind, tuple(cases or ())) for kind, _, _, cases in line.asked()[2:]} == {("regress", ("a",))}
+
+
+def test_two_commits_that_slow_two_cases_are_both_named(path: Path) -> None:
+    line = Line(path, {"a": levels(1, 1.3, 1.3, 1.3, 1.3), "b": levels(1, 1, 1, 1.5, 1.5)})
+    assert named(line.follow()) == [("p1", ("a",)), ("p3", ("b",))]
+
+
+def test_one_case_slowed_twice_has_two_culprits(path: Path) -> None:
+    line = Line(path, {"a": levels(1, 1.3, 1.3, 1.3, 1.3, 1.3, 1.7, 1.7)})
+    assert named(line.follow()) == [("p1", ("a",)), ("p6", ("a",))]
+
+
+def test_a_commit_that_breaks_a_case_is_named(path: Path) -> None:
+    line = Line(path, {"a": levels(1, 1, None, None)})
+    assert named(line.follow()) == [("p2", ("a",))]
+
+
+def test_what_fails_on_both_sides_is_nobody_s_doing(path: Path) -> None:
+    line = Line(path, {"a": levels(None, None, None), "b": levels(None, 1, 1)})
+    assert line.follow().verification is None
+
+
+def test_improvements_are_followed_when_they_are_asked_for(path: Path) -> None:
+    line = Line(path, {"a": levels(1, 1, 0.6, 0.6)})
+    assert line.follow().guilty is None
+    assert named(line.follow([*WORSE, "improved"])) == [("p2", ("a",))]
+    assert [kind for kind, *_ in line.asked()].count("benchmark") == 1
+
+
+def test_what_a_second_measurement_does_not_find_is_not_followed(path: Path) -> None:
+    line = Line(path, {"a": levels(1, 1, 1.3)})
+    measure = line.harness.measure
+
+    def forgetful(order):  # type: ignore[no-untyped-def]
+        if order.run_type == "verify":
+            line.harness.level = {"a": levels(1, 1, 1)}
+        return measure(order)
+
+    line.harness.measure = forgetful  # type: ignore[method-assign]
+    outcome = line.follow()
+    assert outcome.verification is not None
+    assert (outcome.confirmed, outcome.guilty) == ((), None)
+
+
+def test_a_point_that_cannot_be_built_is_passed_over_and_written_down(path: Path) -> None:
+    line = Line(path, {"a": levels(1, 1, 1, 1, 1, 1, 1.3)}, broken=[3])
+    assert named(line.follow()) == [("p6", ("a",))]
+    journal = Journal(path)
+    assert [(kind, text) for _, kind, text in journal.events()] == [
+        ("unbuildable", "p3 can't be built: does not compile")
+    ]
+    journal.close()
+
+
+def test_a_culprit_among_points_that_cannot_be_built_is_a_range(path: Path) -> None:
+    line = Line(path, {"a": levels(1, 1, 1, 1.3, 1.3)}, broken=[2])
+    outcome = line.follow()
+    assert outcome.guilty is not None
+    (guilty,) = outcome.guilty
+    assert not guilty.culprit.named
+    assert [point.name for point in guilty.points] == ["p1", "p2", "p3"]
+    document = guilty_document(outcome, "a line")
+    assert document["culprits"][0]["named"] is False
+    assert [bad["commit"] for bad in document["culprits"][0]["bad"]] == [a_commit(2).id, a_commit(3).id]
+
+
+@pytest.mark.parametrize("end", [0, 4])
+def test_an_end_that_cannot_be_built_is_an_error(path: Path, end: int) -> None:
+    with pytest.raises(UnbuildableError, match=f"p{end} can't be built: does not compile"):
+        Line(path, {"a": levels(1, 1, 1, 1, 1)}, broken=[end]).follow()
+
+
+def test_wherever_it_was_interrupted_it_ends_the_same_and_measures_nothing_twice(tmp_path: Path) -> None:
+    cases = {"a": levels(1, 1.3, 1.3, 1.3, 1.3, 1.3, 1.7), "b": levels(1, 1, 1, 1, 1.5, 1.5, 1.5)}
+    undisturbed = Line(tmp_path / "undisturbed.db", cases, broken=[3])
+    expected = undisturbed.follow()
+    runs = len(undisturbed.harness.orders)
+    assert runs > 6
+    for position in range(runs):
+        line = Line(tmp_path / f"{position}.db", cases, broken=[3])
+        line.harness.ends = [""] * position + ["interrupted"]
+        with pytest.raises(KeyboardInterrupt):
+            line.follow()
+        outcome = line.follow()
+        assert guilty_document(outcome, "") == guilty_document(expected, "")
+        assert line.points[3].asked == 1  # what can't be built is not tried again
+        assert line.asked()[position] == line.asked()[position + 1]
+        assert line.asked()[:position] + line.asked()[position + 1 :] == undisturbed.asked()
+        assert len(line.harness.told) == runs
+
+
+def test_what_could_not_be_built_is_tried_again_when_all_is_made_again(path: Path) -> None:
+    line = Line(path, {"a": levels(1, 1, 1, 1.3, 1.3)}, broken=[2])
+    line.follow()
+    line.points[2].broken = False
+    outcome = line.follow(again=True)
+    assert named(outcome) == [("p3", ("a",))]
+
+
+def test_other_settings_are_other_runs(path: Path) -> None:
+    line = Line(path, {"a": levels(1, 1)})
+    for settings in ("one", "two", "one"):
+        line.follow(settings=settings)
+    assert len(line.harness.orders) == 2
+
+
+def test_the_document_has_the_evidence(path: Path) -> None:
+    line = Line(path, {"a": levels(1, 1.5)})
+    document = guilty_document(line.follow(), "p0..p1/0")
+    (culprit,) = document["culprits"]
+    assert document["line"] == "p0..p1/0"
+    assert culprit["cases"]["a"]["ratio"] == pytest.approx(1.5)
+    assert culprit["cases"]["a"]["ci"] == pytest.approx([1.5 * 0.99, 1.5 * 1.01])
+    assert culprit["evidence"].endswith("/verify")
+    (bad,) = culprit["bad"]
+    commit = a_commit(1)
+    assert bad == {
+        "commit": commit.id,
+        "commit_time": commit.time,
+        "author": commit.author,
+        "subject": commit.subject,
+    }

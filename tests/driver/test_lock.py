@@ -1,0 +1,53 @@
+"""One driver in a work directory, whatever became of the one before."""
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from driver.lock import sole_driver
+from records import RunError
+
+
+def test_a_second_one_is_refused_and_told_who_is_there(tmp_path: Path) -> None:
+    with sole_driver(tmp_path / "work"):
+        with pytest.raises(RunError) as refusal, sole_driver(tmp_path / "work"):
+            pass
+        with sole_driver(tmp_path / "other"):
+            pass
+    assert f"another driver (process {os.getpid()}) works there" in str(refusal.value)
+    with sole_driver(tmp_path / "work"):
+        pass
+
+
+def test_the_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with sole_driver(tmp_path):
+            os.write(write, b"held")
+            signal.pause()
+    assert os.read(read, 4) == b"held"
+    with pytest.raises(RunError, match=f"process {child}"), sole_driver(tmp_path):
+        pass
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    with sole_driver(tmp_path):
+        pass
+
+
+def test_what_a_holder_starts_does_not_keep_the_lock(tmp_path: Path) -> None:
+    with sole_driver(tmp_path):
+        child = subprocess.Popen(["sleep", "60"], close_fds=False)
+    with sole_driver(tmp_path):
+        pass
+    child.kill()
+    child.wait()
+
+
+def test_a_folder_that_cannot_be_made_is_one_error(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(RunError, match="give another folder with --work_dir"), sole_driver(tmp_path / "file" / "work"):
+        pass

@@ -1,0 +1,130 @@
+"""Runs that are made once: whatever ends a start, the next one neither loses nor doubles."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from made_runs import MadeHarness, a_build
+
+from driver.journal import Journal
+from driver.runs import TRIES, Runs
+from records import Report, RunError
+
+CONTROL, TREATMENT = a_build("old"), a_build("new")
+LEVEL = {"case": {"old": 1.0, "new": 1.0}}
+
+
+class Start:
+    """One start after the other of a driver that makes runs, on one journal."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.harness = MadeHarness(LEVEL)
+        self.slept: list[float] = []
+        self.again()
+
+    def again(self) -> None:
+        """As a new process would begin."""
+        self.journal = Journal(self.path)
+        self.runs = Runs(self.journal, self.harness, 120.0, self.slept.append)
+
+    def make(self, name: str = "run") -> Report:
+        return self.runs.make(name, "benchmark", CONTROL, TREATMENT)
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    begun = Start(tmp_path / "journal.db")
+    yield begun
+    begun.journal.close()
+
+
+def test_a_finished_run_is_answered_from_the_journal_and_told_once(start: Start) -> None:
+    first = start.make()
+    start.again()
+    assert start.make() == first
+    assert len(start.harness.orders) == 1
+    assert start.harness.told == [first.run["id"]]
+    assert start.runs.is_finished("run")
+
+
+def test_an_interrupted_run_keeps_its_rounds_and_is_not_reported(start: Start) -> None:
+    start.harness.ends = ["interrupted"]
+    with pytest.raises(KeyboardInterrupt, match="by a signal"):
+        start.make()
+    assert start.harness.told == []
+    start.again()
+    assert start.journal.rounds_of("run").rounds() == ["round 0", "round 1"]
+    report = start.make()
+    assert [order.seed for order in start.harness.orders] == [start.harness.orders[0].seed] * 2
+    assert start.harness.told == [report.run["id"]]
+    assert start.journal.rounds_of("run").rounds() == []
+
+
+def test_killed_between_the_end_of_a_run_and_its_telling(start: Start) -> None:
+    start.harness.refuse = SystemExit("killed")
+    with pytest.raises(SystemExit):
+        start.make()
+    start.harness.refuse = None
+    start.again()
+    report = start.make()
+    assert len(start.harness.orders) == 1
+    assert start.harness.told == [report.run["id"]]
+
+
+def test_what_was_not_told_is_told_by_the_next_start_in_order(start: Start) -> None:
+    start.harness.refuse = RunError("the disk is full")
+    for name in ("b", "a"):
+        with pytest.raises(RunError, match="full"):
+            start.make(name)
+    start.harness.refuse = None
+    start.again()
+    start.runs.tell_all()
+    assert [told.partition("-")[0] for told in start.harness.told] == ["1", "2"]
+    start.runs.tell_all()
+    assert len(start.harness.told) == 2
+
+
+def test_a_run_that_cannot_be_trusted_is_made_again_after_a_pause_but_not_for_ever(start: Start) -> None:
+    start.harness.ends = ["held", "held"]
+    report = start.make()
+    assert report.comparisons[0].held_back is None
+    assert (len(start.harness.orders), start.slept) == (3, [120.0, 120.0])
+    assert len({order.seed for order in start.harness.orders}) == 3
+    assert len(start.harness.told) == 3
+
+    start.harness.ends = ["held"] * 10
+    assert start.make("other").comparisons[0].held_back == "unchanged"
+    assert len(start.harness.orders) == 3 + TRIES
+
+
+def test_tries_that_were_made_before_are_not_made_again(start: Start) -> None:
+    start.harness.ends = ["held", "interrupted"]
+    with pytest.raises(KeyboardInterrupt):
+        start.make()
+    start.again()
+    start.make()
+    assert len(start.harness.orders) == 3
+    assert start.slept == [120.0]  # a run that was begun is gone on with at once
+    assert len(start.harness.told) == 2
+
+
+def test_a_run_that_broke_is_told_and_made_anew_by_the_next_start(start: Start) -> None:
+    start.harness.ends = ["broken"]
+    broken = start.make()
+    assert start.harness.told == [broken.run["id"]]
+    start.again()
+    whole = start.make()
+    assert not whole.run["broken"]
+    assert start.harness.told == [broken.run["id"], whole.run["id"]]
+
+
+def test_forgetting_makes_runs_anew(start: Start) -> None:
+    start.make("line/benchmark")
+    start.make("line/verify")
+    start.make("other")
+    start.runs.forget("line/")
+    for name in ("line/benchmark", "line/verify", "other"):
+        start.make(name)
+    assert len(start.harness.orders) == 5
+    assert len(start.harness.told) == 5

@@ -1,0 +1,391 @@
+"""The loop over commits: what goes wrong with one holds up no other, and time is the journal's alone."""
+
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_runs import MadeHarness, a_build, a_commit
+
+from driver.flow import Outcome
+from driver.git import Fetched, Moved, RemoteGone
+from driver.journal import FIRST_RETRY_S, Journal
+from driver.runs import Runs
+from driver.watch import Tally, Watch, WatchSettings
+from records import Build, Commit, NoSpaceError, RunError, UsageError
+
+HOUR_S = 3600.0
+
+
+class MadeRepository:
+    """One branch, main, of the commits 0, 1, 2..., all of one week."""
+
+    def __init__(self, count: int) -> None:
+        self.line = [a_commit(number) for number in range(count)]
+        self.gone = False
+        self.moved: tuple[Moved, ...] = ()
+        self.on_fetch: Callable[[], None] = lambda: None
+
+    def fetch(self) -> Fetched:
+        if self.gone:
+            raise RemoteGone("fetching: failed 3 times")
+        self.on_fetch()
+        return Fetched(self.moved)
+
+    def default_branch(self) -> str:
+        return "main"
+
+    def resolve(self, name: str) -> Commit:
+        return self.line[-1] if name == "main" else self.commit(name)
+
+    def commit(self, name: str) -> Commit:
+        for one in self.line:
+            if one.id == name:
+                return one
+        raise UsageError(f"{name!r}: no such commit")
+
+    def parent(self, commit: Commit) -> Commit | None:
+        index = self.line.index(commit)
+        return self.line[index - 1] if index else None
+
+    def is_ancestor(self, a: Commit, b: Commit) -> bool:
+        return self.line.index(a) <= self.line.index(b)
+
+    def merge_base(self, a: Commit, b: Commit) -> Commit | None:
+        return min(a, b, key=self.line.index)
+
+    def chain(self, control: Commit, treatment: Commit) -> list[Commit]:
+        return self.line[self.line.index(control) + 1 : self.line.index(treatment) + 1]
+
+    def since(self, tip: Commit, moment: int) -> Sequence[Commit]:
+        return [one for one in self.line[: self.line.index(tip) + 1] if one.time >= moment]
+
+
+class MadeBuilder:
+    """Builds every commit but those that fail, in the way that they do; a build can be made to take its time."""
+
+    def __init__(self) -> None:
+        self.failing: dict[int, Exception] = {}
+        self.built: list[tuple[int, frozenset[int] | None]] = []
+        self.wait: threading.Event | None = None
+        self.stopped = threading.Event()
+
+    def strategy(self, commits: Collection[Commit]) -> str:
+        return "source"
+
+    def is_cached(self, commit: Commit, strategy: str) -> bool:
+        return False
+
+    def build(self, commit: Commit, strategy: str, processors: frozenset[int] | None = None) -> Build:
+        number = int(commit.short, 16)
+        self.built.append((number, processors))
+        if self.wait and processors is not None:
+            self.wait.set()
+            self.stopped.wait(60)
+        if number in self.failing:
+            raise self.failing[number]
+        return a_build(commit.short, commit)
+
+    def stop(self) -> None:
+        self.stopped.set()
+
+
+class Ear:
+    """Hears what the loop says."""
+
+    def __init__(self) -> None:
+        self.begun: list[str] = []
+        self.outcomes: list[Outcome] = []
+
+    def begins(self, control: Commit, treatment: Commit, why: str, line: Sequence[Commit], strategy: str) -> None:
+        self.begun.append(treatment.subject)
+
+    def found(self, outcome: Outcome, document: Path | None) -> None:
+        self.outcomes.append(outcome)
+
+
+class Loop:
+    """A watch with everything around it made up."""
+
+    def __init__(self, folder: Path, commits: int) -> None:
+        self.now = 1_800_000_000.0
+        self.folder = folder
+        self.repository = MadeRepository(commits)
+        self.builder = MadeBuilder()
+        self.harness = MadeHarness({"case": {one.short: 1.0 for one in [a_commit(n) for n in range(50)]}})
+        self.journal = Journal(folder / "journal.db", lambda: self.now)
+        self.ear = Ear()
+        self.last, self.status = folder / "last", folder / "status"
+
+    def watch(self, sleep: Callable[[float], None] = time.sleep, **settings: Any) -> Watch:
+        chosen = WatchSettings(self.folder, status_file=self.status, **{"commit_file": self.last, **settings})
+        runs = Runs(self.journal, self.harness, 0.0, lambda _: None)
+        parts: tuple[Any, ...] = (self.repository, self.builder, runs, self.journal, chosen, self.ear)
+        return Watch(*parts, sleep=sleep)
+
+    def passes(self, count: int, between: Callable[[int], None] = lambda _: None, **settings: Any) -> list[Tally]:
+        """So many passes of one process, with something happening after the first, the second..."""
+        tallies: list[Tally] = []
+
+        def after(tally: Tally) -> None:
+            tallies.append(tally)
+            between(len(tallies))
+            if len(tallies) == count:
+                self.status.write_text("0")
+
+        self.watch(interval_s=0.0, sleep=lambda _: None, **settings).for_ever(after)
+        return tallies
+
+    def events(self, kind: str) -> list[str]:
+        return [text for _, found, text in self.journal.events() if found == kind]
+
+
+@pytest.fixture
+def loop(tmp_path: Path) -> Iterator[Loop]:
+    made = Loop(tmp_path, 4)
+    yield made
+    made.journal.close()
+
+
+def dealt_with(loop: Loop) -> str:
+    return a_commit(int(loop.last.read_text()[:12], 16)).subject
+
+
+def test_the_newest_commit_is_measured_and_written_down(loop: Loop) -> None:
+    tally = loop.watch().once()
+    assert [commit.subject for commit, _ in tally.outcomes] == loop.ear.begun == ["Change 3"]
+    assert dealt_with(loop) == "Change 3"
+    assert loop.watch().once().outcomes == []
+
+
+def test_all_commits_since_the_last_one_are_measured_in_order(loop: Loop) -> None:
+    loop.last.write_text(a_commit(1).id + "\n")
+    loop.watch().once()
+    assert loop.ear.begun == ["Change 2", "Change 3"]
+
+
+def test_one_that_cannot_be_built_holds_up_no_other_and_is_retried_when_due(loop: Loop) -> None:
+    loop.last.write_text(a_commit(1).id)
+    loop.builder.failing[2] = RunError("does not compile")
+    tally = loop.watch().once()
+    assert [commit.subject for commit, _ in tally.outcomes] == ["Change 3"]
+    assert tally.failures == [f"{a_commit(2).short} can't be built: does not compile"]
+    assert dealt_with(loop) == "Change 3"
+    assert "to be tried again after 2027-01-15 09:00 UTC" in loop.events("unbuildable")[0]
+
+    loop.now += HOUR_S - 1
+    assert loop.watch().once() == Tally()
+    loop.now += 1
+    assert len(loop.watch().once().failures) == 1
+    loop.now += HOUR_S
+    assert loop.watch().once() == Tally()  # two hours now
+
+    del loop.builder.failing[2]
+    loop.now += HOUR_S
+    assert [commit.subject for commit, _ in loop.watch().once().outcomes] == ["Change 2"]
+    assert loop.journal.troubled() == {}
+    assert dealt_with(loop) == "Change 3"
+
+
+def test_one_that_is_not_due_is_passed_over_when_it_goes_on_for_ever(loop: Loop) -> None:
+    loop.builder.failing[3] = RunError("does not compile")
+    tallies = loop.passes(3)
+    assert [number for number, _ in loop.builder.built].count(3) == 1
+    assert [len(tally.failures) for tally in tallies] == [1, 0, 0]
+
+
+@pytest.mark.parametrize("commit_file", [True, False])
+def test_going_on_for_ever_a_commit_is_told_of_once(loop: Loop, commit_file: bool) -> None:
+    def between(number: int) -> None:
+        if number == 2:
+            loop.repository.line += [a_commit(4), a_commit(5)]
+
+    settings = {} if commit_file else {"commit_file": None}
+    tallies = loop.passes(4, between, **settings)
+    assert [len(tally.outcomes) for tally in tallies] == [1, 0, 2, 0]
+    assert loop.ear.begun == ["Change 3", "Change 4", "Change 5"]
+    assert loop.last.exists() == commit_file
+
+
+def test_a_trouble_of_a_commit_that_is_gone_is_passed_over(loop: Loop) -> None:
+    loop.journal.record_trouble("f" * 40, "gone with a force-push")
+    loop.now += FIRST_RETRY_S
+    assert [commit.subject for commit, _ in loop.watch().once().outcomes] == ["Change 3"]
+
+
+def test_a_run_that_broke_is_retried(loop: Loop) -> None:
+    loop.harness.ends = ["broken"]
+    tally = loop.watch().once()
+    assert tally.failures == ["not completed: by a signal"]
+    assert list(loop.journal.troubled()) == [a_commit(3).id]
+    loop.now += HOUR_S
+    assert loop.watch().once().failures == []
+    assert loop.journal.troubled() == {}
+
+
+def test_a_signal_ends_it_and_the_commit_is_not_dealt_with(loop: Loop) -> None:
+    loop.harness.ends = ["interrupted"]
+    with pytest.raises(KeyboardInterrupt):
+        loop.watch().once()
+    assert not loop.last.exists()
+    assert loop.journal.troubled() == {}
+
+
+def test_for_ever_takes_what_lands_and_survives_whatever_a_pass_ends_in(loop: Loop) -> None:
+    def between(number: int) -> None:
+        loop.repository.gone = number == 1  # for the second pass
+        if number == 2:
+            loop.repository.line.append(a_commit(4))
+            loop.builder.failing[4] = NoSpaceError("the disk is full")
+        if number == 3:
+            del loop.builder.failing[4]
+            loop.now += HOUR_S
+
+    tallies = loop.passes(4, between)
+    assert [commit.subject for tally in tallies for commit, _ in tally.outcomes] == ["Change 3", "Change 4"]
+    assert [len(tally.failures) for tally in tallies] == [0, 1, 1, 0]
+    assert len(loop.events("remote gone")) == 1
+    assert "the disk is full" in loop.events("failed")[0]
+
+
+def test_a_pass_that_fails_as_a_whole_is_recorded(loop: Loop) -> None:
+    def fail(number: int) -> None:
+        loop.repository.on_fetch = fails if number == 1 else lambda: None
+
+    def fails() -> None:
+        raise RunError("git is broken")
+
+    assert [tally.failures for tally in loop.passes(3, fail)] == [[], ["git is broken"], []]
+    assert loop.events("pass failed") == ["git is broken"]
+
+
+def test_a_disk_without_space_ends_a_single_pass(loop: Loop) -> None:
+    loop.builder.failing[3] = NoSpaceError("the disk is full")
+    with pytest.raises(NoSpaceError):
+        loop.watch().once()
+    assert not loop.last.exists()
+
+
+def test_the_interval_is_from_beginning_to_beginning_and_ends_when_told(loop: Loop) -> None:
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) == 3:
+            loop.status.write_text("0\n")
+
+    loop.watch(interval_s=3600.0, sleep=sleep).for_ever(lambda _: None)
+    assert len(slept) == 3
+    assert all(0 < seconds <= 1 for seconds in slept)  # so that it sees the status file
+
+
+@pytest.mark.parametrize("content", ["1", "", "00", "zero"])
+def test_only_a_0_stops_it(loop: Loop, content: str) -> None:
+    loop.status.write_text(content)
+    assert len(loop.watch().once().outcomes) == 1
+
+
+def test_it_stops_between_commits(loop: Loop) -> None:
+    loop.last.write_text(a_commit(0).id)
+    measure = loop.harness.measure
+
+    def measure_and_stop(order):  # type: ignore[no-untyped-def]
+        loop.status.write_text("0")
+        return measure(order)
+
+    loop.harness.measure = measure_and_stop  # type: ignore[method-assign]
+    loop.watch().once()
+    assert loop.ear.begun == ["Change 1"]
+    assert dealt_with(loop) == "Change 1"
+
+
+def test_a_forced_branch_and_a_clock_that_jumped_are_written_down(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop.repository.moved = (Moved("main", a_commit(9), a_commit(3)),)
+    watch = loop.watch()
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() + 7200)
+    watch.once()
+    assert loop.events("history") == [f"branch main was forced from {a_commit(9).short} to {a_commit(3).short}"]
+    assert loop.events("clock jump") == ["the clock was moved by +7200 s"]
+    watch.once()
+    assert len(loop.events("clock jump")) == 1
+
+
+def test_the_next_commit_is_built_on_other_processors_meanwhile(loop: Loop) -> None:
+    loop.last.write_text(a_commit(1).id)
+    loop.watch(ahead=frozenset({7})).once()
+    ahead = [number for number, processors in loop.builder.built if processors == {7}]
+    assert ahead == [0, 3]  # the next one's control and treatment
+
+
+def test_building_ahead_ends_with_a_signal(loop: Loop) -> None:
+    loop.last.write_text(a_commit(1).id)
+    loop.builder.wait = threading.Event()
+    measure = loop.harness.measure
+
+    def interrupted(order):  # type: ignore[no-untyped-def]
+        assert loop.builder.wait
+        loop.builder.wait.wait(60)
+        loop.harness.ends = ["interrupted"]
+        return measure(order)
+
+    loop.harness.measure = interrupted  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        loop.watch(ahead=frozenset({7})).once()
+    assert loop.builder.stopped.is_set()
+    assert not [thread for thread in threading.enumerate() if "_build_quietly" in thread.name]
+
+
+def test_a_failure_ahead_is_said_when_it_is_that_commit_s_turn(loop: Loop) -> None:
+    loop.last.write_text(a_commit(1).id)
+    loop.builder.failing[3] = RunError("does not compile")
+    tally = loop.watch(ahead=frozenset({7})).once()
+    assert tally.failures == [f"{a_commit(3).short} can't be built: does not compile"]
+
+
+def test_what_was_never_told_is_told_before_anything_else(loop: Loop) -> None:
+    loop.harness.refuse = RunError("the disk is full")
+    with suppress(RunError):
+        loop.watch().once()
+    assert loop.harness.told == []
+    loop.harness.refuse = None
+    loop.repository.gone = True
+    loop.watch().once()
+    assert len(loop.harness.told) == 1
+
+
+def test_a_commit_asked_for_alone_is_the_treatment(loop: Loop) -> None:
+    loop.watch(commit=a_commit(2).id).once()
+    assert loop.ear.begun == ["Change 2"]
+
+
+def test_a_commit_to_start_with_is_the_first_of_many(loop: Loop) -> None:
+    loop.passes(1, commit=a_commit(1).id)
+    assert loop.ear.begun == ["Change 1", "Change 2", "Change 3"]
+
+
+def test_with_again_all_is_measured_anew(loop: Loop) -> None:
+    settings = {"commit": a_commit(2).id}
+    loop.watch(**settings).once()
+    loop.last.unlink()
+    loop.watch(**settings).once()
+    assert len(loop.harness.orders) == 1
+    loop.last.unlink()
+    loop.watch(**settings, again=True).once()
+    assert len(loop.harness.orders) == 2
+
+
+def test_culprits_and_both_builds_are_written_down(loop: Loop) -> None:
+    level = {one.short: 1.0 if number < 2 else 1.5 for number, one in enumerate(loop.repository.line)}
+    loop.harness = replace(loop.harness, level={"case": level})
+    loop.watch(sought=("regressed",)).once()
+    (outcome,) = loop.ear.outcomes
+    assert outcome.guilty is not None
+    assert [guilty.points[-1].name for guilty in outcome.guilty] == [a_commit(2).short]
+    name = f"{a_commit(0).short}..{a_commit(3).short}.json"
+    assert a_commit(2).id in (loop.folder / "culprits" / name).read_text()
+    assert f'"commit": "{a_commit(2).id}"' in (loop.folder / "info" / name).read_text()

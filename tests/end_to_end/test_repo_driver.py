@@ -1,0 +1,123 @@
+"""repo_driver.py from a git remote to a guilty commit: a native project, through real git, CMake, Ninja and ccache."""
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import Shared
+from toy_driver import Outcome, ToyDriver, toy_driver, verdicts
+
+MUL = "mul/float64/forward"
+
+
+@pytest.fixture(scope="module")
+def traced(shared: Shared, tmp_path_factory: pytest.TempPathFactory) -> tuple[Outcome, ToyDriver]:
+    """A whole campaign on main: its control is the first commit of the week."""
+    driver = toy_driver(tmp_path_factory.mktemp("traced"), shared.project, shared.caches)
+    return driver.run("--regression", "--commit_file", str(driver.work / "last")), driver
+
+
+def test_a_slow_commit_is_named(traced: tuple[Outcome, ToyDriver], shared: Shared) -> None:
+    outcome, driver = traced
+    assert outcome.code == 1, outcome.err
+    assert f"first bad: {shared.slow[:12]} 2024-01-08 Ada Toymaker: Check every product twice\n" in outcome.out
+    assert f"  {MUL}: regressed, +" in outcome.out
+    (path,) = (driver.work / "culprits").glob("*.json")
+    assert f"culprits: {path}\n" in outcome.out
+    document = json.loads(path.read_text())
+    assert document["confirmed"] == [MUL]
+    (culprit,) = document["culprits"]
+    assert culprit["named"] is True
+    (bad,) = culprit["bad"]
+    assert (bad["commit"], bad["subject"]) == (shared.slow, "Check every product twice")
+    assert bad["author"] == "Ada Toymaker <ada@toy.example>"
+    assert culprit["cases"][MUL]["verdict"] == "regressed"
+    assert culprit["cases"][MUL]["ci"][0] > 1.15
+
+
+def test_every_run_is_reported_with_its_kind(traced: tuple[Outcome, ToyDriver]) -> None:
+    _, driver = traced
+    reports = driver.reports()
+    kinds = [report["run"]["run_type"] for report in reports]
+    assert kinds[:3] == ["benchmark", "verify", "regress"]
+    assert set(kinds[3:]) <= {"regress"}
+    assert verdicts(reports[0])[MUL] == verdicts(reports[1])[MUL] == "regressed"
+    assert [verdicts(reports[0])[f"{name}/float64/forward"] for name in ("add", "sum")] == ["unchanged"] * 2
+    assert all(set(verdicts(report)) == {MUL} for report in reports[1:])
+    assert len({report["run"]["id"] for report in reports}) == len(reports) == len(told(driver))
+    assert {report["treatment"]["strategy"] for report in reports} == {"source"}
+
+
+def test_a_commit_that_does_not_compile_is_passed_over(traced: tuple[Outcome, ToyDriver], shared: Shared) -> None:
+    _, driver = traced
+    events = driver.journal("SELECT text FROM events WHERE kind = 'unbuildable'")
+    assert len(events) == 1
+    assert events[0][0].startswith(f"{shared.broken[:12]} can't be built: ")
+    assert "#error broken on purpose" in events[0][0]
+    measured = {report[side]["requested"] for report in driver.reports() for side in ("control", "treatment")}
+    assert shared.broken[:12] not in measured
+
+
+def test_the_same_command_again_measures_nothing_and_says_the_same(
+    traced: tuple[Outcome, ToyDriver], shared: Shared
+) -> None:
+    outcome, driver = traced
+    before = driver.reports()
+    again = driver.run("--regression")  # without the commit file, by which there is nothing left to do
+    assert (again.code, again.out) == (1, outcome.out)
+    assert driver.reports() == before
+
+
+def test_the_commit_file_ends_it(traced: tuple[Outcome, ToyDriver], shared: Shared) -> None:
+    _, driver = traced
+    last = driver.work / "last"
+    assert last.read_text() == f"{driver.project.id_of('main')}\n"
+    again = driver.run("--regression", "--commit_file", str(last))
+    assert (again.code, again.out) == (0, "")
+
+
+def test_the_builds_described_by_the_driver_are_understood_by_the_harness(traced: tuple[Outcome, ToyDriver]) -> None:
+    _, driver = traced
+    (info,) = (driver.work / "info").glob("*.json")
+    described = json.loads(info.read_text())
+    assert [one["commit"] for one in described["regression_commits"]] == [
+        json.loads(next((driver.work / "culprits").glob("*.json")).read_text())["culprits"][0]["bad"][0]["commit"]
+    ]
+    folder = driver.work / "by_info"
+    spec = str(driver.specifications / "toy.json")
+    options = ["--operators", "mul", "--max_rounds", "2", "--sentinels", "0", "--busy_host", "report"]
+    outcome = driver.run_other(
+        "harness", "-b", spec, "--info", str(info), *options, "--simple_local_reporter", str(folder)
+    )
+    assert outcome.code in (0, 1), outcome.err
+    report = json.loads((folder / "report.json").read_text())
+    for side in ("control", "treatment"):
+        assert report[side]["commit"]["id"] == described[side]["commit"]
+        assert report[side]["interpreter"] == described[side]["program"]
+
+
+def test_where_nothing_is_slower_nobody_is_named(driver: ToyDriver) -> None:
+    outcome = driver.run("--regression", "--branch", "quiet")
+    assert (outcome.code, outcome.out) == (0, ""), outcome.err
+    (report,) = driver.reports()
+    assert set(verdicts(report).values()) == {"unchanged"}
+    assert not (driver.work / "culprits").exists()
+
+
+def test_a_dry_run_says_what_it_would_do_and_does_none_of_it(driver: ToyDriver, shared: Shared, tmp_path: Path) -> None:
+    nowhere = tmp_path / "no cache"
+    outcome = driver.run("--regression", "--dry_run", "--exec_dir", str(nowhere))
+    assert outcome.code == 0, outcome.err
+    project = shared.project
+    assert (
+        f"control    {project.first[:12]} 2024-01-08 Ada Toymaker: A toy (the first commit of the week" in outcome.out
+    )
+    assert f"treatment  {project.id_of('main')[:12]} 2024-01-08 Ada Toymaker: Change 8, 7 between\n" in outcome.out
+    assert outcome.out.endswith("1 to measure on 3 cases, then verify and bisect; nothing was built or measured\n")
+    assert not list(nowhere.rglob("manifest.json"))
+    assert driver.reports() == []
+    assert driver.compile_logs() == []
+
+
+def told(driver: ToyDriver) -> list[tuple[str]]:
+    return driver.journal("SELECT run FROM told")

@@ -1,0 +1,5 @@
+#include "toy.h"
+
+#define REVISION 0
+
+int toy_revision(void) { return REVISION; }

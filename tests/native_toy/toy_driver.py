@@ -1,0 +1,142 @@
+"""repo_driver.py on a toy project: started as a user would, with folders of its own, and what it left looked at."""
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from toy_native import SPEC, write_specifications
+from toy_project import ToyProject
+
+LAUNCH = Path(__file__).resolve().with_name("launch.py")
+LONG_S = 300.0  # against hanging for ever, on however slow a machine; no test waits for it to pass
+# Verdicts in short runs on a machine that is shared: changes that matter are large, and so are those that are made.
+QUICK = ("--threshold", "15%", "--max_rounds", "5", "--sentinels", "0", "--busy_host", "report", "--min_free", "0")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+@dataclass(frozen=True)
+class ToyDriver:
+    """The command with its options. ``work`` is the work directory, ``cache`` the build cache, which may be shared."""
+
+    project: ToyProject
+    specifications: Path
+    work: Path
+    cache: Path
+    options: tuple[str, ...] = QUICK
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def reports_folder(self) -> Path:
+        return self.work / "reports"
+
+    def with_environment(self, **variables: str) -> "ToyDriver":
+        return replace(self, environment={**self.environment, **variables})
+
+    def command(self, *arguments: str, spec: str = SPEC) -> list[str]:
+        """The whole command; the remote is the project's folder unless the arguments say another."""
+        remote = [] if "--remote_repository" in arguments else ["--remote_repository", str(self.project.folder)]
+        mode = [] if "--bisect_releases" in arguments else ["--ab_testing", *remote]
+        folders = ["--work_dir", str(self.work), "--exec_dir", str(self.cache)]
+        reports = ["--local_reporter", str(self.reports_folder)]
+        spec_option = ["-b", str(self.specifications / spec)]
+        return self.launch("repo_driver", *mode, *spec_option, *folders, *reports, *self.options, *arguments)
+
+    def launch(self, command: str, *arguments: str) -> list[str]:
+        """Another command, with the toy among its frameworks."""
+        return [sys.executable, str(LAUNCH), str(self.specifications), command, *arguments]
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start it, with its output in files: nobody needs to read along."""
+        self.work.mkdir(parents=True, exist_ok=True)
+        with (self.work / "out").open("w") as out, (self.work / "err").open("w") as err:
+            return subprocess.Popen(
+                self.command(*arguments),
+                env=self.variables(),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                text=True,
+            )
+
+    def end(self, process: subprocess.Popen[str]) -> Outcome:
+        """Wait for it to end."""
+        code = process.wait(LONG_S)
+        return Outcome(code, (self.work / "out").read_text(), (self.work / "err").read_text())
+
+    def run(self, *arguments: str) -> Outcome:
+        """Run it to its end."""
+        return self.end(self.start(*arguments))
+
+    def run_other(self, command: str, *arguments: str) -> Outcome:
+        """Run another command to its end."""
+        done = subprocess.run(
+            self.launch(command, *arguments),
+            env=self.variables(),
+            capture_output=True,
+            text=True,
+            timeout=LONG_S,
+            check=False,
+        )
+        return Outcome(done.returncode, done.stdout, done.stderr)
+
+    def variables(self) -> dict[str, str]:
+        """A user's environment with folders of its own."""
+        home = self.work / "user"
+        dropped = ("UV_INDEX", "UV_DEFAULT_INDEX", "UV_FIND_LINKS", "PYTHONPATH")
+        return {
+            **{name: value for name, value in os.environ.items() if name not in dropped},
+            "XDG_CONFIG_HOME": str(home / "config"),
+            "XDG_STATE_HOME": str(home / "state"),
+            "XDG_CACHE_HOME": str(home / "cache"),
+            "CCACHE_DIR": str(self.cache.parent / "ccache"),
+            "UV_CACHE_DIR": str(self.cache.parent / "uv"),
+            **self.environment,
+        }
+
+    def reports(self) -> list[dict[str, Any]]:
+        """All reports on disk, in the order in which their runs were started."""
+        found = [json.loads(path.read_text()) for path in self.reports_folder.rglob("report.json")]
+        return sorted(found, key=lambda report: report["run"]["id"])
+
+    def journal(self, query: str) -> list[tuple[Any, ...]]:
+        """What the journal says, read beside whoever writes it."""
+        connection = sqlite3.connect(f"file:{self.work / 'journal.db'}?mode=ro", uri=True, timeout=30)
+        try:
+            return connection.execute(query).fetchall()
+        finally:
+            connection.close()
+
+    def compile_logs(self) -> list[Path]:
+        """The logs of all compiles."""
+        return sorted((self.work / "builds" / "logs").glob("*.log"))
+
+
+def toy_driver(
+    folder: Path,
+    project: ToyProject,
+    shared: Path | None = None,
+    options: tuple[str, ...] = QUICK,
+    releases: Mapping[str, str] | None = None,
+) -> ToyDriver:
+    """A driver in ``folder``; builds, ccache's and uv's caches are ``shared`` with others, or its own."""
+    specifications = write_specifications(folder / "specifications", project.folder, releases)
+    return ToyDriver(project, specifications, folder / "work", (shared or folder) / "builds", options)
+
+
+def verdicts(report: Mapping[str, Any]) -> dict[str, str]:
+    """Case id -> verdict."""
+    return {one["case"]: one["verdict"] for one in report["comparisons"]}
