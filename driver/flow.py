@@ -22,7 +22,7 @@ class Guilty:
 
     culprit: Culprit
     points: tuple[Point, ...]
-    evidence: str  # the id of the run that is the direct A/B
+    evidence: tuple[str, ...]  # the ids of the runs that are the direct A/B
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Investigation:
     def follow_up(self, benchmark: Report, sought: Sequence[Verdict]) -> Outcome:
         """Verify what the benchmark flagged in one of the ways ``sought``, and bisect what holds."""
         suspects = [one.case for one in benchmark.comparisons if _flag(one) in sought]
-        if not suspects:
+        if not suspects or benchmark.run.get("broken"):
             return Outcome(benchmark)
         last = len(self._points) - 1
         log.info("flagged: %s; verifying on fresh processes", ", ".join(suspects))
@@ -110,11 +110,12 @@ class Investigation:
         digest = hashlib.sha256("\0".join(sorted(cases)).encode()).hexdigest()[:8]
         return f"{self.name}/regress/{self._points[left].name}..{self._points[right].name}/{digest}"
 
-    def _evidence(self, culprit: Culprit) -> str:
-        """The prefix of the runs of the culprit's direct A/B; the verification's when that is the whole line."""
+    def _evidence(self, culprit: Culprit) -> tuple[str, ...]:
+        """The ids of the culprit's direct A/B; that is the verification when the culprit is the whole line."""
         if (culprit.left, culprit.right) == (0, len(self._points) - 1):
-            return f"{self.name}/verify"
-        return f"{self.name}/regress/{self._points[culprit.left].name}..{self._points[culprit.right].name}"
+            return self._runs.ids(f"{self.name}/verify")
+        names = f"{self._points[culprit.left].name}..{self._points[culprit.right].name}"
+        return self._runs.ids(f"{self.name}/regress/{names}/")
 
     def _prepare(self, index: int) -> bool:
         """Build a point; whether it could be was written down, so that a later start gets the same answer."""
@@ -176,7 +177,7 @@ def _culprit_document(one: Guilty) -> dict[str, Any]:
             }
             for case, step in one.culprit.cases.items()
         },
-        "evidence": one.evidence,
+        "evidence": list(one.evidence),
         "note": one.culprit.note,
     }
 

@@ -101,6 +101,11 @@ class Runs:
         """Whether the run needs no measuring."""
         return self._journal.report(name) is not None
 
+    def ids(self, prefix: str) -> tuple[str, ...]:
+        """The ids of the finished runs whose names begin so, as their reports have them."""
+        reports = map(self._finished, self._journal.runs(prefix))
+        return tuple(str(report.run["id"]) for report in reports if report is not None)
+
     def forget(self, prefix: str) -> None:
         """Let all go whose names begin so: runs, finished or begun, will be made again, and facts asked for again."""
         for run in self._journal.runs(prefix):

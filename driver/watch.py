@@ -113,7 +113,7 @@ class Watch:
                 log.info("%s says 0: stopping before %s", self._settings.status_file, commit.short)
                 break
             with self._building_ahead(queue[position + 1 : position + 2]):
-                self._attempt(commit, tally)
+                self._attempt(commit, tally, alone=len(queue) == 1)
         return tally
 
     def for_ever(self, after_pass: Callable[[Tally], None]) -> None:
@@ -162,21 +162,22 @@ class Watch:
         except (OSError, UnicodeDecodeError):
             return False
 
-    def _attempt(self, commit: Commit, tally: Tally) -> None:
+    def _attempt(self, commit: Commit, tally: Tally, alone: bool) -> None:
         """Investigate a commit; whatever is the matter with it stops no other."""
         try:
             outcome = self._investigate(commit)
         except (UsageError, NoSpaceError) as error:
-            if self._settings.interval_s is None:
+            if alone and self._settings.interval_s is None:
                 raise
             self._fail(commit, error, tally)
         except RunError as error:
             self._fail(commit, error, tally)
         else:
             tally.outcomes.append((commit, outcome))
-            self._journal.clear_trouble(commit.id)
-            if outcome.benchmark.run.get("broken"):
-                self._fail(commit, RunError(f"not completed: {outcome.benchmark.run['stopped']}"), tally)
+            if reason := _why_open(outcome):
+                self._fail(commit, RunError(f"{commit.short}: {reason}"), tally)
+            else:
+                self._journal.clear_trouble(commit.id)
         self._finish(commit)
 
     def _fail(self, commit: Commit, error: OpduelError, tally: Tally) -> None:
@@ -199,6 +200,8 @@ class Watch:
         write_document(info, info_document(*builds))
         benchmark = investigation.measure_ends()
         outcome = investigation.follow_up(benchmark, settings.sought)
+        if _why_open(outcome):  # told, and to be made anew when it is tried again
+            self._runs.forget(f"{investigation.name}/")
         document = None
         if outcome.guilty is not None:
             document = settings.work / "culprits" / f"{control.short}..{treatment.short}.json"
@@ -274,8 +277,8 @@ class Watch:
             _, _, line, strategy = self.plan(commit)
             for one in (line[0], line[-1]):
                 CommitPoint(one, self._builder, strategy, self._settings.ahead).build()
-        except OpduelError as error:
-            log.debug("building ahead: %s", error)  # it will be said when it is that commit's turn
+        except Exception as error:  # it will be said when it is that commit's turn
+            log.debug("building ahead: %s", error)
 
     def _notice_the_clock(self) -> None:
         offset = time.time() - time.monotonic()
@@ -294,6 +297,16 @@ class Watch:
             self._journal.note(kind, text)
         except RunError as error:
             log.error("%s", error)
+
+
+def _why_open(outcome: Outcome) -> str:
+    """Why the commit is to be measured again another time; empty if it is settled."""
+    for report in (outcome.benchmark, outcome.verification):
+        if report is not None and report.run.get("broken"):
+            return f"not completed: {report.run['stopped']}"
+        if report is not None and any(one.held_back for one in report.comparisons):
+            return "verdicts were held back, for the run can't be trusted"
+    return ""
 
 
 def write_document(path: Path, document: object) -> None:
