@@ -8,7 +8,7 @@ from pathlib import Path
 
 from commands.config import config_path, read_config
 from commands.entry import log, run_command
-from commands.measuring import exit_code, plan_measuring, tell
+from commands.measuring import exit_code, plan_measuring, tell, warn_of_python
 from commands.options import harness_parser
 from commands.progress import ProgressDisplay
 from driver.builds import BuildCache, load_releases, resolve_build
@@ -76,8 +76,7 @@ def _builds(
             log.info("%s: %s, from %s", side, asked, config_path() if side in config else releases.path)
         builds.append(resolve_build(asked, framework, cache))
     control, treatment = builds
-    if control.python != treatment.python:
-        log.warning("Python differs (%s, %s), and may be what a difference is due to", control.python, treatment.python)
+    warn_of_python(control, treatment)
     return control, treatment
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from commands.entry import log
-from commands.measuring import Measuring, tell
+from commands.measuring import Measuring, tell, warn_of_python
 from commands.progress import ProgressDisplay
 from driver.descriptor import info_document
 from driver.runs import RunOrder
@@ -30,6 +30,7 @@ class JournalledHarness:
         if order.control.digest == order.treatment.digest:
             log.info("%s and %s are byte-identical", order.control.requested, order.treatment.requested)
             return without_measuring(request, IDENTICAL)
+        warn_of_python(order.control, order.treatment)
         kept = len(order.log.rounds())
         again = f", going on after {kept} rounds" if kept else ""
         names = order.control.requested, order.treatment.requested

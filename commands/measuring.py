@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from commands.config import default_reports
-from commands.entry import DONE, INCOMPLETE, REGRESSED, patience
+from commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
 from commands.options import asked_metrics, by_metric
 from frameworks import FRAMEWORKS_DIR, Framework, get_framework
 from harness.cpus import plan_cpus
@@ -129,6 +129,12 @@ def _reporters(options: argparse.Namespace, config: Mapping[str, str]) -> list[R
     for one in reporters:
         one.check()
     return reporters
+
+
+def warn_of_python(control: Build, treatment: Build) -> None:
+    """Say that the two sides run on different Pythons, if they do."""
+    if control.python != treatment.python:
+        log.warning("Python differs (%s, %s), and may be what a difference is due to", control.python, treatment.python)
 
 
 def tell(
