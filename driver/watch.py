@@ -132,10 +132,10 @@ class Watch:
     def due(self) -> list[Commit]:
         """The commits to measure in this pass, oldest first; those that failed before and are due again at the end."""
         settings, repository = self._settings, self._repository
-        tip = repository.resolve(settings.branch or repository.default_branch())
+        tip = self._named("--branch", settings.branch or repository.default_branch())
         start = None
         if settings.commit is not None:
-            start = repository.resolve(settings.commit)
+            start = self._named("--commit", settings.commit)
             if settings.interval_s is None or not repository.is_ancestor(start, tip):
                 tip, start = start, None
         chosen = pending(tip, self._last(), start, settings.step, repository)
@@ -147,12 +147,23 @@ class Watch:
     def plan(self, treatment: Commit) -> tuple[Commit, str, list[Commit], str]:
         """For a treatment: its control, why that one, the commits of the line (control first), and the strategy."""
         settings = self._settings
-        base = None if settings.base is None else self._repository.resolve(settings.base)
+        base = None if settings.base is None else self._named("--base_commit", settings.base)
         choice = control_of(treatment, base, settings.exact_base, self._repository)
         line = [choice.commit, treatment]
         if settings.sought:
             line = [choice.commit, *self._repository.chain(choice.commit, treatment)]
         return choice.commit, choice.why, line, self._builder.strategy(line)
+
+    def _named(self, option: str, name: str) -> Commit:
+        """The commit that an option names.
+
+        Raises:
+            UsageError: there is none.
+        """
+        try:
+            return self._repository.resolve(name)
+        except UsageError as error:
+            raise UsageError(f"{option} {error}") from None
 
     def is_told_to_stop(self) -> bool:
         """Whether the status file says 0."""

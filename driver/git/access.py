@@ -90,7 +90,7 @@ def refuse_secrets(url: str) -> None:
     _, login = split(url)
     if login:
         raise UsageError(
-            f"remote {redact(url)}: holds a password or token, which the process list would show: "
+            f"--remote_repository {redact(url)}: holds a password or token, which the process list would show: "
             f"give the URL without it, and use git's credential helper or the variable {TOKEN_VARIABLE}"
         )
 

@@ -39,7 +39,7 @@ def clone(git: Git, place: Path) -> None:
     )
     if (made / ".git" / "shallow").exists():
         shutil.rmtree(made)
-        raise UsageError(f"remote {url}: {SHALLOW}")
+        raise UsageError(f"--remote_repository {url}: {SHALLOW}")
     ours = Git(made / ".git", git.lock, git.askpass)
     write_refs(ours, {}, set(read_refs(ours, "refs/heads/")))
     for section in ours.text("config", "--name-only", "--get-regexp", r"^branch\.", fine=(0, 1)).splitlines():

@@ -51,7 +51,7 @@ class Repository:
         if url := self.git.access.url:
             self.git.insist(f"fetching from {url}", self._fetch, lambda: making.sweep(self.directory))
             if (self.directory / "shallow").exists():
-                raise UsageError(f"remote {url}: {making.SHALLOW}")
+                raise UsageError(f"--remote_repository {url}: {making.SHALLOW}")
             self._follow_head()
         making.take_local(self.git, self.checkout_of_user)
         return Fetched(refs.moved(self.git, before, refs.read_refs(self.git, refs.BRANCHES)))
@@ -138,7 +138,7 @@ class Repository:
             return self.git.run("fetch", *options, "origin", _BRANCHES, network=True, fatal=_SHALLOW)
         except GitFailed as error:
             if "shallow" in error.said:
-                raise UsageError(f"remote {self.git.access.url}: {making.SHALLOW}") from error
+                raise UsageError(f"--remote_repository {self.git.access.url}: {making.SHALLOW}") from error
             raise
 
     def _follow_head(self) -> None:
@@ -177,7 +177,7 @@ def open_repository(
         place.parent.mkdir(parents=True, exist_ok=True)
         git = Git(place, place.with_name("repository.lock"), place.with_name("repository.askpass"), sleep=sleep)
         git = replace(git, time_limit=time_limit)
-        checkout = inspect(repo_dir, git, "repo_dir") if repo_dir else None
+        checkout = inspect(repo_dir, git, "--repo_dir") if repo_dir else None
         git = replace(git, access=_access(git, remote, checkout))
         wait_for_leftovers(git.lock)
         making.sweep(place)
@@ -196,7 +196,7 @@ def open_repository(
 def _access(git: Git, remote: str, checkout: Checkout | None) -> Access:
     refuse_secrets(remote)
     if not remote or remote.startswith("-"):
-        raise UsageError(f"remote {remote!r}: neither a URL nor a folder")
+        raise UsageError(f"--remote_repository {remote!r}: neither a URL nor a folder")
     settings = checkout.settings() if checkout else ()
     url = checkout.url(remote) if checkout else remote
     if url is None:
@@ -204,7 +204,7 @@ def _access(git: Git, remote: str, checkout: Checkout | None) -> Access:
     if not is_url(url):
         path = Path(url).expanduser().absolute()
         if not path.is_file():  # a bundle; anything else is looked at
-            inspect(path, git, "remote")
+            inspect(path, git, "--remote_repository")
         url = str(path)
     # A rule of the user's may put credentials into the URL, where the process list would show them.
     effective = _effective(git, url, settings)

@@ -248,14 +248,14 @@ def test_what_is_no_repository_is_refused_in_one_line(user: Path, work: Path, tm
         (tmp_path / "plain", "not a git repository"),
         (user / ".git" / "hooks", "not a git repository|a folder inside"),
     ):
-        with pytest.raises(UsageError, match=f"^repo_dir {re.escape(str(folder))}: .*({words})") as raised:
+        with pytest.raises(UsageError, match=f"^--repo_dir {re.escape(str(folder))}: .*({words})") as raised:
             open_repository(work, "origin", folder)
         assert "\n" not in str(raised.value)
     (user / "sub").mkdir()
     with pytest.raises(UsageError, match="a folder inside a repository"):
         open_repository(work, "origin", user / "sub")
     for remote in (str(tmp_path / "absent"), str(tmp_path / "plain"), "-x", ""):
-        with pytest.raises(UsageError, match=r"^remote "):
+        with pytest.raises(UsageError, match=r"^--remote_repository "):
             open_repository(work, remote)
 
 

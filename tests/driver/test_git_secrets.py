@@ -61,7 +61,9 @@ def with_login(server: Server, user: str = USER, secret: str = SECRET) -> str:
     ],
 )
 def test_a_url_with_a_secret_is_refused(tmp_path: Path, url: str, made: Made) -> None:
-    with pytest.raises(UsageError, match=r"^remote \w+://\*\*\*@host.invalid/x.git: .*OPDUEL_GIT_TOKEN") as raised:
+    with pytest.raises(
+        UsageError, match=r"^--remote_repository \w+://\*\*\*@host.invalid/x.git: .*OPDUEL_GIT_TOKEN"
+    ) as raised:
         opened(tmp_path, url)
     assert "credential helper" in str(raised.value)
     assert SECRET not in str(raised.value)
