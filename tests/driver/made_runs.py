@@ -51,12 +51,16 @@ class MadeHarness:
     ends: list[str | BaseException] = field(default_factory=list)
     orders: list[RunOrder] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
+    begun: int = 0  # runs, not counting those that were gone on with
     refuse: BaseException | None = None  # to be told
     reports: dict[str, Report] = field(default_factory=dict)
 
     def measure(self, order: RunOrder) -> Report:
         self.orders.append(order)
-        for number in range(len(order.log.rounds()), self.rounds):
+        if not order.log.rounds():
+            self.begun += 1
+            order.log.keep(str(self.begun))  # the run's id, for whoever resumes it
+        for number in range(len(order.log.rounds()), self.rounds + 1):
             order.log.keep(f"round {number}")
         end = self.ends.pop(0) if self.ends else ""
         if isinstance(end, BaseException):
@@ -65,7 +69,8 @@ class MadeHarness:
         found = [self._compare(case, order, held=end == "held") for case in cases]
         flags = {"interrupted": end == "interrupted", "broken": end in ("broken", "interrupted")}
         stopped = "by a signal" if end else None
-        name = f"{len(self.orders)}-{order.run_type}-{order.control.requested}..{order.treatment.requested}"
+        names = f"{order.control.requested}..{order.treatment.requested}"
+        name = f"{order.log.rounds()[0]}-{order.run_type}-{names}"
         return a_report(
             found, order.control, order.treatment, id=name, run_type=order.run_type, stopped=stopped, **flags
         )

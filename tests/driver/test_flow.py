@@ -171,6 +171,21 @@ def test_what_could_not_be_built_is_tried_again_when_all_is_made_again(path: Pat
     assert named(outcome) == [("p3", ("a",))]
 
 
+def test_evidence_is_the_direct_comparison(path: Path) -> None:
+    line = Line(path, {"a": levels(1, 1, 1, 1, 1.3, 1.3)})
+    (culprit,) = guilty_document(line.follow(), "")["culprits"]
+    (evidence,) = culprit["evidence"]
+    assert evidence.endswith("-regress-p3..p4")
+    assert evidence in line.harness.told
+
+
+def test_a_benchmark_that_broke_is_not_followed(path: Path) -> None:
+    line = Line(path, {"a": levels(1, 1.5)})
+    line.harness.ends = ["broken"]
+    assert line.follow().verification is None
+    assert named(line.follow()) == [("p1", ("a",))]
+
+
 def test_other_settings_are_other_runs(path: Path) -> None:
     line = Line(path, {"a": levels(1, 1)})
     for settings in ("one", "two", "one"):
@@ -185,7 +200,7 @@ def test_the_document_has_the_evidence(path: Path) -> None:
     assert document["line"] == "p0..p1/0"
     assert culprit["cases"]["a"]["ratio"] == pytest.approx(1.5)
     assert culprit["cases"]["a"]["ci"] == pytest.approx([1.5 * 0.99, 1.5 * 1.01])
-    assert culprit["evidence"].endswith("/verify")
+    assert culprit["evidence"] == ["2-verify-p0..p1"]
     (bad,) = culprit["bad"]
     commit = a_commit(1)
     assert bad == {

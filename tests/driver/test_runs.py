@@ -54,7 +54,7 @@ def test_an_interrupted_run_keeps_its_rounds_and_is_not_reported(start: Start) -
         start.make()
     assert start.harness.told == []
     start.again()
-    assert start.journal.rounds_of("run").rounds() == ["round 0", "round 1"]
+    assert start.journal.rounds_of("run").rounds() == ["1", "round 1", "round 2"]
     report = start.make()
     assert [order.seed for order in start.harness.orders] == [start.harness.orders[0].seed] * 2
     assert start.harness.told == [report.run["id"]]

@@ -14,7 +14,7 @@ from made_runs import MadeHarness, a_build, a_commit
 from driver.flow import Outcome
 from driver.git import Fetched, Moved, RemoteGone
 from driver.journal import FIRST_RETRY_S, Journal
-from driver.runs import Runs
+from driver.runs import TRIES, Runs
 from driver.watch import Tally, Watch, WatchSettings
 from records import Build, Commit, NoSpaceError, RunError, UsageError
 
@@ -220,10 +220,22 @@ def test_a_trouble_of_a_commit_that_is_gone_is_passed_over(loop: Loop) -> None:
 def test_a_run_that_broke_is_retried(loop: Loop) -> None:
     loop.harness.ends = ["broken"]
     tally = loop.watch().once()
-    assert tally.failures == ["not completed: by a signal"]
+    assert tally.failures == [f"{a_commit(3).short}: not completed: by a signal"]
     assert list(loop.journal.troubled()) == [a_commit(3).id]
     loop.now += HOUR_S
     assert loop.watch().once().failures == []
+    assert loop.journal.troubled() == {}
+
+
+def test_a_run_whose_verdicts_were_held_back_is_made_anew_when_due(loop: Loop) -> None:
+    loop.harness.ends = ["held"] * TRIES
+    tally = loop.watch().once()
+    assert tally.failures == [f"{a_commit(3).short}: verdicts were held back, for the run can't be trusted"]
+    loop.now += HOUR_S
+    tally = loop.watch().once()
+    assert tally.failures == []
+    assert [one.held_back for _, outcome in tally.outcomes for one in outcome.benchmark.comparisons] == [None]
+    assert len(loop.harness.orders) == len(loop.harness.told) == TRIES + 1
     assert loop.journal.troubled() == {}
 
 
@@ -268,6 +280,14 @@ def test_a_disk_without_space_ends_a_single_pass(loop: Loop) -> None:
     with pytest.raises(NoSpaceError):
         loop.watch().once()
     assert not loop.last.exists()
+
+
+def test_a_disk_without_space_for_one_of_several_leaves_the_others_their_turn(loop: Loop) -> None:
+    loop.last.write_text(a_commit(1).id)
+    loop.builder.failing[2] = NoSpaceError("the disk is full")
+    tally = loop.watch().once()
+    assert tally.failures == ["the disk is full"]
+    assert [commit.subject for commit, _ in tally.outcomes] == ["Change 3"]
 
 
 def test_the_interval_is_from_beginning_to_beginning_and_ends_when_told(loop: Loop) -> None:

@@ -1,6 +1,7 @@
 """Which commits the driver takes, pass after pass, on a repository that moves, breaks and goes away."""
 
 import os
+import signal
 import sqlite3
 import subprocess
 import time
@@ -60,6 +61,43 @@ def test_a_commit_that_lands_meanwhile_is_measured_without_another_one(own: ToyD
     assert outcome.code == 0, outcome.err
     assert f"{status} says 0: stopped" in outcome.err
     assert treatments(own) == ["Change 1", "Change 2"]
+
+
+def test_a_signal_ends_the_wait_for_the_next_pass(own: ToyDriver) -> None:
+    last = own.work / "last"
+    process = own.start("--interval", "3600", "--commit_file", str(last))
+    wait_for(last.exists, process)
+    process.send_signal(signal.SIGTERM)
+    outcome = own.end(process)
+    assert outcome.code == 3, outcome.err
+    assert outcome.err.endswith("repo_driver.py: stopped by SIGTERM\n")
+    assert treatments(own) == ["Change 1"]
+
+
+def test_a_checkout_of_the_user_s_is_read_and_never_touched(own: ToyDriver, project: ToyProject) -> None:
+    """With a change that was not committed, a file that git does not know, and another branch checked out."""
+    project.branch("mine")
+    mine = project.commit("Mine alone")
+    (project.folder / "README.md").write_text("being written")
+    (project.folder / "notes").write_text("mine")
+    before = snapshot(project.folder)
+    outcome = own.run("--repo_dir", str(project.folder), "--commit", "mine")
+    assert outcome.code == 0, outcome.err
+    assert [report["treatment"]["commit"]["id"] for report in own.reports()] == [mine]
+    assert snapshot(project.folder) == before
+
+
+def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
+    """Every file with its time and content."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {str(path): (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
+
+
+def test_a_disk_with_too_little_space_is_said_before_anything_is_compiled(own: ToyDriver, tmp_path: Path) -> None:
+    outcome = own.run("--min_free", "1e9", "--exec_dir", str(tmp_path / "another cache"))
+    assert (outcome.code, outcome.out) == (3, "")
+    assert "must stay: free some space, or lower --min_free" in outcome.err
+    assert own.compile_logs() == []
 
 
 def test_told_to_stop_before_it_began_it_measures_nothing(own: ToyDriver, tmp_path: Path) -> None:

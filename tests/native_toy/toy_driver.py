@@ -48,7 +48,8 @@ class ToyDriver:
 
     def command(self, *arguments: str, spec: str = SPEC) -> list[str]:
         """The whole command; the remote is the project's folder unless the arguments say another."""
-        remote = [] if "--remote_repository" in arguments else ["--remote_repository", str(self.project.folder)]
+        given = {"--remote_repository", "--repo_dir"} & set(arguments)
+        remote = [] if given else ["--remote_repository", str(self.project.folder)]
         mode = [] if "--bisect_releases" in arguments else ["--ab_testing", *remote]
         folders = ["--work_dir", str(self.work), "--exec_dir", str(self.cache)]
         reports = ["--local_reporter", str(self.reports_folder)]
