@@ -1,21 +1,10 @@
 """The native toy's history, built by whoever comes first and then taken from a cache that all tests share."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from toy_driver import ToyDriver, toy_driver
+from toy_driver import Shared, ToyDriver, toy_driver
 from toy_project import ToyProject
-
-
-@dataclass(frozen=True)
-class Shared:
-    """A project whose branches are only read, and the folder of the caches."""
-
-    project: ToyProject
-    caches: Path
-    slow: str  # the commit of main that slows mul
-    broken: str  # and the one that does not compile
 
 
 @pytest.fixture(scope="session")

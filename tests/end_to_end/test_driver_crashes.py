@@ -7,13 +7,11 @@ import signal
 import sqlite3
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
-from conftest import Shared
-from toy_driver import LONG_S, Outcome, ToyDriver, toy_driver
+from toy_driver import Outcome, Shared, ToyDriver, toy_driver, wait_for
 from toy_project import ToyProject
 
 SLOW = "Check every sum twice"
@@ -34,15 +32,6 @@ def short(tmp_path_factory: pytest.TempPathFactory) -> ToyProject:
 def own(short: ToyProject, shared: Shared, tmp_path: Path) -> ToyDriver:
     """The command with a build cache of its own, so that it compiles."""
     return toy_driver(tmp_path, short).with_environment(UV_CACHE_DIR=str(shared.caches / "uv"))
-
-
-def wait_for(what: Callable[[], object], process: subprocess.Popen[str]) -> None:
-    """Until it is so; the process must not have ended before."""
-    deadline = time.monotonic() + LONG_S
-    while not what():
-        assert process.poll() is None, "it ended before"
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def count(driver: ToyDriver, table: str) -> int:

@@ -3,14 +3,11 @@
 import os
 import signal
 import sqlite3
-import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Shared
-from toy_driver import LONG_S, ToyDriver, toy_driver
+from toy_driver import Shared, ToyDriver, toy_driver, wait_for
 from toy_project import ToyProject
 
 # Whatever the machine does, no change below one half matters here: these tests are about which commits are taken.
@@ -33,14 +30,6 @@ def own(project: ToyProject, shared: Shared, tmp_path: Path) -> ToyDriver:
 def treatments(driver: ToyDriver) -> list[str]:
     """The subjects of the commits that were measured, in order."""
     return [report["treatment"]["commit"]["subject"] for report in driver.reports()]
-
-
-def wait_for(what: Callable[[], object], process: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + LONG_S
-    while not what():
-        assert process.poll() is None, "it ended before"
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def is_measuring(driver: ToyDriver) -> bool:

@@ -4,8 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import Shared
-from toy_driver import Outcome, ToyDriver, toy_driver, verdicts
+from toy_driver import Outcome, Shared, ToyDriver, toy_driver, verdicts
 
 MUL = "mul/float64/forward"
 

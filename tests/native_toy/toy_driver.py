@@ -5,7 +5,8 @@ import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -141,3 +142,22 @@ def toy_driver(
 def verdicts(report: Mapping[str, Any]) -> dict[str, str]:
     """Case id -> verdict."""
     return {one["case"]: one["verdict"] for one in report["comparisons"]}
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A project whose branches are only read, and the folder of the caches."""
+
+    project: ToyProject
+    caches: Path
+    slow: str  # the commit of main that slows mul
+    broken: str  # and the one that does not compile
+
+
+def wait_for(what: Callable[[], object], process: subprocess.Popen[str]) -> None:
+    """Until it is so; the process must not have ended before."""
+    deadline = time.monotonic() + LONG_S
+    while not what():
+        assert process.poll() is None, "it ended before"
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
