@@ -8,8 +8,11 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
+
 HERE = Path(__file__).resolve().parent
 MONDAY = int(datetime(2024, 1, 8, 12, tzinfo=UTC).timestamp())
+TOOLS = ("git", "cmake", "ninja", "ccache", "cc")
 AUTHOR = "Ada Toymaker <ada@toy.example>"
 _IDENTITY = {
     "GIT_AUTHOR_NAME": "Ada Toymaker",
@@ -26,6 +29,10 @@ class ToyProject:
     """A repository at ``folder`` with one commit, on the branch main; more follow an hour apart, from a Monday on."""
 
     def __init__(self, folder: Path) -> None:
+        """A test that makes one is skipped where it can't be compiled."""
+        missing = [tool for tool in TOOLS if shutil.which(tool) is None]
+        if missing:
+            pytest.skip(f"not installed: {', '.join(missing)} (.ci/tools installs them)")
         self.folder = folder
         self.time = MONDAY
         self.subjects: dict[str, str] = {}  # by commit id
