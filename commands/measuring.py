@@ -86,6 +86,7 @@ def plan_measuring(
         "user_identifier": options.user_identifier,
         "run_type": options.run_type or ("verify" if options.verify else "benchmark"),
         "command": list(command),
+        "info": None,
     }
     return Measuring(options, framework, spec_path, cases, reporters, labels)
 

@@ -163,8 +163,8 @@ class _Running:
                 share.put_together(self._plan)
             if self._plan.fork and self._result.lost_worker is None:
                 self._supply.retire(self._start.release("control"))
-            self._start.close()
         finally:
+            self._start.close()
             self._result.wall_s = time.monotonic() - self._began
 
     def _twins(self, pair: Pair) -> Pair:

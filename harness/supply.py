@@ -138,9 +138,9 @@ class PairSupply:
 
     def retire(self, successor: Worker | None) -> None:
         """End the veteran; ``successor`` takes its place."""
-        if self.veteran:
-            self.veteran.close()
-        self.veteran = successor
+        veteran, self.veteran = self.veteran, successor  # first: an interrupt leaves no process that nobody knows
+        if veteran:
+            veteran.close()
 
     def advance(self) -> None:
         """Get the next pair on its way, or further, without waiting: where that disturbs no measurement."""

@@ -11,8 +11,11 @@ MUL = "mul/float64/forward"
 
 @pytest.fixture(scope="module")
 def traced(shared: Shared, tmp_path_factory: pytest.TempPathFactory) -> tuple[Outcome, ToyDriver]:
-    """A whole campaign on main: its control is the first commit of the week."""
-    driver = toy_driver(tmp_path_factory.mktemp("traced"), shared.project, shared.caches)
+    """A whole campaign on main: its control is the first commit of the week.
+
+    In caches of its own: a bisection prefers commits whose builds are there, and would pass by the broken one.
+    """
+    driver = toy_driver(tmp_path_factory.mktemp("traced"), shared.project)
     return driver.run("--regression", "--commit_file", str(driver.work / "last")), driver
 
 

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from resumable_run import FileLog, ListLog, asked, kept_samples, run, same, samples, slow, stop_at
 from toy_bench import toy_bench, toy_case
@@ -113,8 +114,11 @@ def test_a_round_that_a_signal_cuts_short_is_kept_in_whole_samples(monkeypatch: 
 
 
 def test_a_signal_while_a_pair_ends_costs_no_sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*_: Any) -> None:
+    retire = PairSupply.retire
+
+    def interrupt(*arguments: Any) -> None:
         monkeypatch.undo()
+        retire(*arguments)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(PairSupply, "retire", interrupt)
@@ -122,6 +126,7 @@ def test_a_signal_while_a_pair_ends_costs_no_sample(monkeypatch: pytest.MonkeyPa
     report = run_ab(asked(None, same("a"), same("b")))
     assert report.run["interrupted"]
     assert [one.rounds for one in report.comparisons] == [1, 1]
+    assert not [child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE]
 
 
 def test_who_interrupts_before_anything_is_measured_is_told_apart() -> None:
