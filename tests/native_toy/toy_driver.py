@@ -17,7 +17,7 @@ from toy_project import ToyProject
 LAUNCH = Path(__file__).resolve().with_name("launch.py")
 LONG_S = 300.0  # against hanging for ever, on however slow a machine; no test waits for it to pass
 # Verdicts in short runs on a machine that is shared: changes that matter are large, and so are those that are made.
-QUICK = ("--threshold", "15%", "--max_rounds", "5", "--sentinels", "0", "--busy_host", "report", "--min_free", "0")
+QUICK = ("--threshold", "15%", "--max_rounds", "10", "--sentinels", "0", "--busy_host", "report", "--min_free", "0")
 
 
 @dataclass(frozen=True)
