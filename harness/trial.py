@@ -30,7 +30,7 @@ def try_cases(
     Raises:
         RunError: the build stopped answering.
     """
-    environment = {**worker_environment(), **framework.environment(1)}
+    environment = {**worker_environment(), **framework.environment(1), **build.environment}
     command = [str(build.interpreter), str(SCRIPT), "--adaptor", str(framework.adaptor)]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, text=True

@@ -51,6 +51,19 @@ def load_spec(path: Path) -> Spec:
     return spec
 
 
+def is_bundle(path: Path) -> bool:
+    """Whether the spec in a file only lists others.
+
+    Raises:
+        UsageError: it can't be read.
+    """
+    try:
+        data = read_plain(path)
+    except UsageError as error:
+        raise UsageError(f"{path}: {_one_line(str(error))}") from None
+    return isinstance(data, dict) and "specs" in data
+
+
 def _member(bundle: Spec, path: Path, index: int) -> Spec:
     """One of a bundle's specs.
 
