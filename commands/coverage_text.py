@@ -89,7 +89,7 @@ def _against_peer(build: BuildCoverage, peer: Mapping[str, bool]) -> Iterable[st
     distinct = {build.registry.own_name(name) for name in peer}
     yield (
         "## Beside opperf\n\n"
-        f"opperf 1.9.1 measures {len(peer)} names, which are {len(distinct)} registered operators "
+        f"opperf 1.9.1 calls {len(peer)} names, which are {len(distinct)} registered operators "
         f"({PEER_SOURCE}),\n{len(backward)} of "
         "them backward, too. All of them are in `nd`, and only functions of `nd` are held against them."
     )

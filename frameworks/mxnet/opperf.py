@@ -1,7 +1,9 @@
-"""The operators that MXNet's own opperf measures: run in a build, with a folder that holds opperf's ``benchmark/``.
+"""The operators that opperf measures: run in a build, with the folder of MXNet's source that holds ``benchmark/``.
 
 It is opperf itself that chooses them: its whole run is gone through, with the measuring left out.  Prints one JSON
-document, operator -> whether opperf measures its backward, too.
+document, operator -> whether opperf measures its backward, too; of release 1.9.1's opperf, in its own build:
+
+    PYTHON frameworks/mxnet/opperf.py MXNET_SOURCE > specifications/frameworks/mxnet/opperf.json
 """
 
 import json
