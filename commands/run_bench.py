@@ -9,6 +9,7 @@ from commands.calibrate import calibrate
 from commands.config import QUESTIONS, config_path, default_reports, forget_config, read_config, write_config
 from commands.entry import DONE, log, run_command
 from commands.harness import run_harness
+from commands.listing import list_cases
 from commands.options import Parser, harness_parser
 from driver.builds import Releases, load_releases
 from frameworks import get_framework
@@ -28,7 +29,7 @@ def run_bench_parser() -> Parser:
     """The parser of run_bench.py's own options."""
     parser = Parser(
         prog="run_bench.py",
-        usage="%(prog)s [-h] [--reset_options] [--calibrate] -b SPEC ...",
+        usage="%(prog)s [-h] [--reset_options] [--calibrate] [--list [PATTERN]] -b SPEC ...",
         description=DESCRIPTION,
         allow_abbrev=False,
     )
@@ -40,11 +41,22 @@ def run_bench_parser() -> Parser:
         action="store_true",
         help="measure one build against itself, plain and slowed: what can this machine find?",
     )
+    parser.add_argument(
+        "--list",
+        metavar="PATTERN",
+        nargs="?",
+        const="",
+        help="show every case that there is, or those where PATTERN is in the id, the operator or the spec's name",
+    )
     return parser
 
 
 def _run_bench(arguments: Sequence[str] | None) -> int:
     options, passed_on = run_bench_parser().parse_known_args(arguments)
+    if options.list is not None:
+        if passed_on or options.calibrate or options.reset_options:
+            raise UsageError("--list: takes a pattern and no other options: leave them out")
+        return list_cases(options.list)
     if options.reset_options:
         path = config_path()
         log.info("%s answers in %s", "forgot the" if forget_config(path) else "there were no", path)

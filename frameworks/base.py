@@ -28,6 +28,11 @@ class Framework(ABC):
     def adaptor(self) -> Path:
         """The worker-side module: standard library, the framework, and Python 3.6 syntax only."""
 
+    @property
+    def registry_script(self) -> Path | None:
+        """A script that prints what operators the build has that runs it (driver/catalogue/registry.py), if any."""
+        return None
+
     @abstractmethod
     def environment(self, threads: int) -> Mapping[str, str]:
         """The fixed environment variables that both sides' workers get, for ``threads`` compute threads."""

@@ -142,7 +142,7 @@ class Inputs:
         if takes_tensor and is_shape(value):
             return self.tensor(name, value)
         if takes_tensor and isinstance(value, list):
-            return [self.tensor(f"{name}{i}", shape) for i, shape in enumerate(value)]
+            return [self.value(f"{name}{i}", item, True) for i, item in enumerate(value)]
         return as_attribute(value)
 
     def tensor(self, name, shape, dtype=None, init=None, low=None, high=None):
@@ -187,11 +187,33 @@ def make_array(random, shape, dtype, init, low, high):
         array = random.randint(0 if low is None else low, top, size=shape)
     elif init == "arange":
         array = numpy.arange(int(numpy.prod(shape))).reshape(shape)
+    elif init == "positive_definite":
+        root = random.normal(size=shape)
+        array = numpy.eye(shape[-1]) + numpy.matmul(root, numpy.swapaxes(root, -1, -2)) / shape[-1]
     elif init in ("zeros", "ones"):
         array = getattr(numpy, init)(shape)
     else:
         raise ValueError(f"init {init!r} is not known")
     return numpy.asarray(array).astype(dtype)
+
+
+class AddOne(mx.operator.CustomOp):
+    """What nd.Custom runs: an operator written in Python, so that it is the way there and back that is measured."""
+
+    def forward(self, is_train, req, in_data, out_data, aux):
+        self.assign(out_data[0], req[0], in_data[0] + 1)
+
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        self.assign(in_grad[0], req[0], out_grad[0])
+
+
+@mx.operator.register("opduel_add_one")
+class AddOneProperties(mx.operator.CustomOpProp):
+    def __init__(self):
+        super(AddOneProperties, self).__init__(need_top_grad=True)
+
+    def create_operator(self, ctx, in_shapes, in_dtypes):
+        return AddOne()
 
 
 def outputs_of(result):

@@ -25,6 +25,10 @@ class MXNet(Framework):
     def adaptor(self) -> Path:
         return Path(__file__).resolve().with_name("adaptor.py")
 
+    @property
+    def registry_script(self) -> Path:
+        return Path(__file__).resolve().with_name("registered.py")
+
     def environment(self, threads: int) -> Mapping[str, str]:
         """Threads, engine and operator tuning.
 

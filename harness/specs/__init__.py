@@ -2,7 +2,7 @@
 
 from harness.specs.expand import expand_cases, select_cases
 from harness.specs.find import find_spec, list_specs
-from harness.specs.load import load_spec
+from harness.specs.load import is_bundle, load_spec
 from harness.specs.model import Spec
 
-__all__ = ["Spec", "expand_cases", "find_spec", "list_specs", "load_spec", "select_cases"]
+__all__ = ["Spec", "expand_cases", "find_spec", "is_bundle", "list_specs", "load_spec", "select_cases"]

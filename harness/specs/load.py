@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from harness.specs.bundle import gather
 from harness.specs.expand import expand_cases
 from harness.specs.fields import show
 from harness.specs.model import Spec
@@ -35,15 +36,56 @@ MENDS = {
 def load_spec(path: Path) -> Spec:
     """The spec in a JSON or YAML file, valid through and through: ``expand_cases`` of it can't fail.
 
+    That of a bundle has the tests of all its specs.
+
     Raises:
         UsageError: one line that names the file, the field (``tests[2].inputs[0].data``) and the mend.
     """
     try:
         spec = validate(read_plain(path))
+        if spec.specs:
+            spec = gather(spec, [_member(spec, path, index) for index in range(len(spec.specs))])
         expand_cases(spec)
     except UsageError as error:
         raise UsageError(f"{path}: {_one_line(str(error))}") from None
     return spec
+
+
+def is_bundle(path: Path) -> bool:
+    """Whether the spec in a file only lists others.
+
+    Raises:
+        UsageError: it can't be read.
+    """
+    try:
+        data = read_plain(path)
+    except UsageError as error:
+        raise UsageError(f"{path}: {_one_line(str(error))}") from None
+    return isinstance(data, dict) and "specs" in data
+
+
+def _member(bundle: Spec, path: Path, index: int) -> Spec:
+    """One of a bundle's specs.
+
+    Raises:
+        UsageError: it is not there, not valid, or can't be in this bundle.
+    """
+    assert bundle.specs
+    field, name = f"specs[{index}]", bundle.specs[index]
+    if name in bundle.specs[:index]:
+        raise UsageError(f"{field} {show(name)} is listed twice: keep one")
+    if not name or Path(name).is_absolute():
+        raise UsageError(f"{field} is {show(name)}: use a path relative to this file's folder")
+    try:
+        member = validate(read_plain(path.parent / name))
+        if member.specs:
+            raise UsageError("is a bundle itself: list its specs instead")
+        if member.framework != bundle.framework:
+            raise UsageError(f"is for {member.framework}, the bundle for {bundle.framework}: take it out")
+        expand_cases(member)
+    except UsageError as error:
+        raise UsageError(f"{field}: {name}: {error}") from None
+    return member
 
 
 def validate(data: Any) -> Spec:

@@ -152,10 +152,26 @@ class Test(Settings):
 
 
 class Spec(StrictModel):
-    """What to measure. How often is the harness's business, and no field here."""
+    """What to measure. How often is the harness's business, and no field here.
+
+    One with ``specs`` is a bundle; ``load_spec`` puts their tests in place.
+    """
+
+    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["tests"]}, {"required": ["specs"]}]})
 
     schema_: str | None = Field(default=None, alias="$schema", description="For editors; not read.")
     framework: Framework
     description: str | None = Field(default=None, description="For people; not read.")
     defaults: Settings = Field(default_factory=Settings, description="Settings for all tests.")
-    tests: Annotated[list[Test], Field(min_length=1)]
+    tests: Annotated[list[Test], Field(min_length=1)] = Field(default_factory=list)
+    specs: Annotated[list[str], Field(min_length=1)] | None = Field(
+        default=None, description="In place of tests: other specs' files, relative to this one's folder."
+    )
+
+    @model_validator(mode="after")
+    def _tests_or_specs(self) -> "Spec":
+        if self.tests and self.specs:
+            raise field_error("specs", "and tests are both given: keep one, and put the tests in a file of their own")
+        if not self.tests and not self.specs:
+            raise field_error("tests", "is missing: add it")
+        return self

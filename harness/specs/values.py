@@ -14,7 +14,7 @@ MAX_ELEMENTS = 2**31 - 1
 # Tags name a union's branches; load.py takes them out of a field's path before a user sees it.
 TAGS = frozenset({"<shape>", "<shapes>", "<tensor>", "<attribute>", "<scalar>", "<object>", "<list>"})
 
-Init = Literal["normal", "uniform", "randint", "zeros", "ones", "arange"]
+Init = Literal["normal", "uniform", "randint", "zeros", "ones", "arange", "positive_definite"]
 INTEGERS = ("int8", "int32", "int64", "uint8")
 
 
@@ -61,6 +61,12 @@ class Tensor(StrictModel):
     )
 
     @model_validator(mode="after")
+    def _shape_fits(self) -> "Tensor":
+        if self.init == "positive_definite" and (len(self.shape) < 2 or self.shape[-1] != self.shape[-2]):
+            raise field_error("shape", "of positive_definite must end in two equal sizes")
+        return self
+
+    @model_validator(mode="after")
     def _range_fits(self) -> "Tensor":
         init = self.init or ("randint" if self.dtype in INTEGERS else None)
         for here, other in (("low", "high"), ("high", "low")):
@@ -88,7 +94,7 @@ class Attribute(StrictModel):
 def _kind_of_value(value: Any) -> str:
     """The branch for plain data, and for what it was made into (pydantic asks again when dumping)."""
     if isinstance(value, list):
-        return "<shapes>" if value and all(isinstance(item, list) for item in value) else "<shape>"
+        return "<shapes>" if value and all(isinstance(item, list | dict | Tensor) for item in value) else "<shape>"
     if isinstance(value, Attribute) or (isinstance(value, dict) and "value" in value):
         return "<attribute>"
     if isinstance(value, dict | Tensor):
@@ -98,16 +104,16 @@ def _kind_of_value(value: Any) -> str:
 
 _SCALAR = {"type": ["boolean", "number", "string", "null"]}
 
+VariadicTensor = Annotated[
+    Annotated[Shape, Tag("<shape>")] | Annotated[Tensor, Tag("<tensor>")],
+    Discriminator(lambda value: "<tensor>" if isinstance(value, dict | Tensor) else "<shape>"),
+]
+
 Value = Annotated[
     Annotated[Shape, Tag("<shape>")]
-    | Annotated[list[Shape], Field(min_length=1), Tag("<shapes>")]
+    | Annotated[list[VariadicTensor], Field(min_length=1), Tag("<shapes>")]
     | Annotated[Tensor, Tag("<tensor>")]
     | Annotated[Attribute, Tag("<attribute>")]
     | Annotated[bool | int | float | str | None, WithJsonSchema(_SCALAR), Tag("<scalar>")],
     Discriminator(_kind_of_value),
-]
-
-VariadicTensor = Annotated[
-    Annotated[Shape, Tag("<shape>")] | Annotated[Tensor, Tag("<tensor>")],
-    Discriminator(lambda value: "<tensor>" if isinstance(value, dict | Tensor) else "<shape>"),
 ]

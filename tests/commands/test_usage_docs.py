@@ -13,6 +13,7 @@ from command_line import ROOT
 from commands.calibrate import DEFAULT_BUDGET_S, DEFAULT_SPEC, OURS
 from commands.config import QUESTIONS, config_path, default_reports, read_config
 from commands.entry import DONE, INCOMPLETE, REGRESSED, USAGE
+from commands.listing import list_cases
 from commands.options import harness_parser
 from commands.progress import PLAIN_EVERY_S
 from commands.run_bench import run_bench_parser
@@ -36,6 +37,7 @@ def rows() -> dict[str, str]:
 def cell(action: argparse.Action) -> str:
     """An option as the tables' first cells write it."""
     argument = "TYPE" if action.choices else action.metavar
+    argument = f"[{argument}]" if action.nargs == "?" else argument
     return ", ".join(f"`{name} {argument}`" if action.nargs != 0 else f"`{name}`" for name in action.option_strings)
 
 
@@ -77,6 +79,10 @@ def test_examples_are_good_usage(command: str, line: str) -> None:
     arguments = shlex.split(re.split(r" 2>| \|", line)[0])
     if command == "run_bench":
         own, arguments = run_bench_parser().parse_known_args(arguments)
+        if own.list is not None:
+            assert not arguments
+            assert list_cases(own.list) == DONE
+            return
         arguments = ["-b", DEFAULT_SPEC, *arguments] if own.calibrate else arguments
     parsed = harness_parser().parse_args(arguments)
     cases = expand_cases(load_spec(find_spec(parsed.benchmark_file)))

@@ -178,7 +178,7 @@ anything = st.recursive(
 )
 plain_tensors: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {"shape": shapes}, optional={"dtype": st.sampled_from(DTYPES), "init": st.sampled_from(get_args(Init))}
-)
+).map(lambda tensor: {**tensor, "shape": [3, 3]} if tensor.get("init") == "positive_definite" else tensor)
 ranged_tensors = st.builds(
     lambda shape, low, width, dtype: {"shape": shape, "dtype": dtype, "low": low, "high": low + width},
     shapes,

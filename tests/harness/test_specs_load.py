@@ -37,7 +37,7 @@ BAD: list[tuple[str, Any, str, str, bool]] = [
     ("tests", ABSENT, "tests", "is missing: add it", True),
     ("tests", [], "tests", "is empty: it needs at least 1", True),
     ("tests", {}, "tests", "use a list", True),
-    ("test", [], "test", "did you mean tests? use $schema, framework, description, defaults, tests", True),
+    ("test", [], "test", "did you mean tests? use $schema, framework, description, defaults, tests, specs", True),
     ("description", 3, "description", "use a string", True),
     ("defaults", None, "defaults", "is null", True),
     ("defaults", [], "defaults", "use an object", True),

@@ -1,0 +1,100 @@
+"""python -m commands.catalogue: writes the catalogue's specs from a build's registry, and says what they cover."""
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from commands.coverage_text import BuildCoverage, coverage_text
+from commands.entry import DONE, log, run_command
+from commands.options import Parser
+from driver.builds import BuildCache, resolve_build
+from driver.catalogue import apply_rules, ask_registry, load_rules, spec_files, write_specs
+from frameworks import Framework, framework_names, get_framework
+from frameworks.base import SPECIFICATIONS
+from harness.specs import expand_cases, find_spec, load_spec
+from harness.trial import Attempt, try_cases
+from records import UsageError
+from reporters.stream import write_text
+
+DOCUMENT = SPECIFICATIONS.parent / "docs" / "coverage.md"
+PEER_FILE = "opperf.json"  # in the framework's data: operator -> whether that tool measures its backward
+EVERY = 200  # cases between two lines of progress
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit code."""
+    return run_command("commands.catalogue", lambda: _catalogue(arguments))
+
+
+def catalogue_parser() -> Parser:
+    """The parser of all its options."""
+    parser = Parser(prog="python -m commands.catalogue", description=__doc__, allow_abbrev=False)
+    parser.add_argument("--framework", choices=framework_names(), default=framework_names()[0], help="whose catalogue")
+    parser.add_argument("--exec_dir", metavar="DIR", help="the build cache")
+    actions = parser.add_subparsers(dest="action", required=True)
+    write = actions.add_parser("write", help="write the specs of all categories, and the bundle that lists them")
+    write.add_argument("build", metavar="BUILD", help="whose registry is asked")
+    coverage = actions.add_parser("coverage", help="try every case once, and say what ran")
+    coverage.add_argument("build", metavar="BUILD", nargs="+", help="on which builds; the first is told of in full")
+    coverage.add_argument("-b", "--benchmark_file", metavar="SPEC", default="all", help="the spec. Default: all")
+    coverage.add_argument("--write", action="store_true", help=f"write docs/{DOCUMENT.name} instead of printing it")
+    return parser
+
+
+def _catalogue(arguments: Sequence[str] | None) -> int:
+    options = catalogue_parser().parse_args(arguments)
+    framework = get_framework(options.framework)
+    cache = BuildCache(Path(options.exec_dir)) if options.exec_dir else BuildCache()
+    if options.action == "write":
+        return _write(options.build, framework, cache)
+    return _coverage(options, framework, cache)
+
+
+def _write(request: str, framework: Framework, cache: BuildCache) -> int:
+    rules = load_rules(framework)
+    catalogue = apply_rules(rules, ask_registry(resolve_build(request, framework, cache), framework))
+    write_specs(spec_files(catalogue, rules, framework.name), SPECIFICATIONS)
+    count = sum(len(tests) for tests in catalogue.tests.values())
+    log.info("%d operators in %d specs; %d left out", count, len(catalogue.tests), len(catalogue.left_out))
+    return DONE
+
+
+def _coverage(options: argparse.Namespace, framework: Framework, cache: BuildCache) -> int:
+    rules, spec_path = load_rules(framework), find_spec(options.benchmark_file)
+    cases = expand_cases(load_spec(spec_path), metrics=["time"])
+    covered = []
+    for request in options.build:
+        build = resolve_build(request, framework, cache)
+        registry = ask_registry(build, framework)
+        attempts: list[Attempt] = []
+        for attempt in try_cases(build, framework, cases):
+            attempts.append(attempt)
+            if len(attempts) % EVERY == 0:
+                log.info("%s: %d of %d cases tried", request, len(attempts), len(cases))
+        covered.append(BuildCoverage(request, registry, tuple(attempts), apply_rules(rules, registry).left_out))
+    text = coverage_text(covered, list(rules.categories), _peer(framework))
+    if not options.write:
+        write_text(sys.stdout, text)
+        return DONE
+    try:
+        DOCUMENT.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{DOCUMENT}: cannot be written: {error.strerror}: check the path") from None
+    return DONE
+
+
+def _peer(framework: Framework) -> Mapping[str, bool]:
+    """The operators that the framework's own tool measures, and whether it does their backward; empty if unknown."""
+    path = framework.specifications / PEER_FILE
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: not readable ({error}): restore it") from None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

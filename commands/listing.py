@@ -1,0 +1,48 @@
+"""run_bench.py --list: every case of every spec, with its operator and the spec that it is in."""
+
+import fnmatch
+import re
+import sys
+
+from commands.entry import DONE
+from harness.specs import expand_cases, find_spec, is_bundle, list_specs, load_spec
+from records import UsageError
+from reporters.stream import write_text
+
+Row = tuple[str, str, str]
+
+
+def list_cases(pattern: str) -> int:
+    """Print the cases that match: tab-separated, or in columns on a terminal; returns the exit code.
+
+    Raises:
+        UsageError: none matches.
+    """
+    rows = [row for row in _rows() if _matches(row, pattern)]
+    if not rows:
+        raise UsageError(f"--list: nothing matches {pattern!r}: use a part of a case's id, of an operator or of a spec")
+    widths = [max(len(row[column]) for row in rows) for column in (0, 1)] if sys.stdout.isatty() else None
+    write_text(sys.stdout, "".join(f"{_line(row, widths)}\n" for row in rows))
+    return DONE
+
+
+def _rows() -> list[Row]:
+    """Case id, operator and spec; a bundle's cases are those of its specs, and stand there."""
+    rows: list[Row] = []
+    for name in list_specs():
+        path = find_spec(f"specs/{name}")
+        if not is_bundle(path):
+            rows += [(case.id, case.operator, name) for case in expand_cases(load_spec(path))]
+    return rows
+
+
+def _matches(row: Row, pattern: str) -> bool:
+    """As for --operators: a glob over the whole of an entry, or, without ``*?[``, a part of it."""
+    glob = pattern if re.search(r"[*?[]", pattern) else f"*{pattern}*"
+    return any(fnmatch.fnmatchcase(entry, glob) for entry in row)
+
+
+def _line(row: Row, widths: list[int] | None) -> str:
+    if widths is None:
+        return "\t".join(row)
+    return f"{row[0]:{widths[0]}}  {row[1]:{widths[1]}}  {row[2]}"

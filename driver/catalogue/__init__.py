@@ -1,0 +1,18 @@
+"""The catalogue: a build's own registry and rules that are data become specs, one a category."""
+
+from driver.catalogue.apply import Catalogue, apply_rules
+from driver.catalogue.registry import Function, Registry, ask_registry
+from driver.catalogue.rules import Rules, load_rules
+from driver.catalogue.write import spec_files, write_specs
+
+__all__ = [
+    "Catalogue",
+    "Function",
+    "Registry",
+    "Rules",
+    "apply_rules",
+    "ask_registry",
+    "load_rules",
+    "spec_files",
+    "write_specs",
+]

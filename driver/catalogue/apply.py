@@ -1,0 +1,168 @@
+"""Rules and a registry become tests: plain data, as a spec holds it."""
+
+import fnmatch
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from driver.catalogue.registry import Function, Registry
+from driver.catalogue.rules import Category, Operator, Rules
+from records import UsageError
+
+SIZES = ("small", "large", "skewed")
+ALWAYS_TAKEN = ("args", "out")  # beside a function's own arguments
+
+Test = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """What a build's operators come to."""
+
+    tests: Mapping[str, Sequence[Test]]  # by category
+    left_out: Mapping[str, str]  # function or registered operator -> why it is in no category
+
+
+def apply_rules(rules: Rules, registry: Registry) -> Catalogue:
+    """The tests of every category, and what is in none.
+
+    A function that the build lacks is left out; so is one with an argument that no rule covers.
+
+    Raises:
+        UsageError: a rule names an argument that its operator doesn't have.
+    """
+    tests: dict[str, list[Test]] = {}
+    left_out: dict[str, str] = {}
+    used: set[str] = set()
+    for name, category in rules.categories.items():
+        tests[name] = []
+        for function in _functions_of(category, rules, registry, left_out):
+            try:
+                tests[name].append(_test(function, category, rules))
+                used.add(function.name)
+            except LookupError as error:
+                left_out[function.name] = f"no rule for its argument {error.args[0]}"
+    left_out.update(_not_in(used, rules, registry, left_out))
+    return Catalogue({name: found for name, found in tests.items() if found}, left_out)
+
+
+def reason(name: str, rules: Rules) -> str | None:
+    """Why ``name`` is no case, if the rules say so."""
+    return next((why for pattern, why in rules.cannot.items() if fnmatch.fnmatchcase(name, pattern)), None)
+
+
+def _functions_of(category: Category, rules: Rules, registry: Registry, left_out: dict[str, str]) -> Iterator[Function]:
+    """The functions of a category in the order of its list; of several names for one operator a pattern takes one."""
+    named = [one for one in category.operators if not _is_pattern(one)]
+    taken = {_identity(registry.functions[name]) for name in named if name in registry.functions}
+    for listed in category.operators:
+        if not _is_pattern(listed):
+            told = reason(listed, rules)
+            if told or listed not in registry.functions:
+                left_out[listed] = told or "this build has no such operator"
+            else:
+                yield registry.functions[listed]
+            continue
+        for name in sorted(fnmatch.filter(registry.functions, listed)):
+            function = registry.functions[name]
+            if name in named or _identity(function) in taken:
+                continue
+            taken.add(_identity(function))
+            if why := reason(name, rules):
+                left_out[name] = why
+            else:
+                yield function
+
+
+def _is_pattern(text: str) -> bool:
+    return re.search(r"[*?[]", text) is not None
+
+
+def _identity(function: Function) -> tuple[str, str]:
+    """What aliases have in common: the namespace's root and the operator."""
+    return function.name.partition(".")[0], function.registered or function.name
+
+
+def _test(function: Function, category: Category, rules: Rules) -> Test:
+    """One test with all of an operator's inputs.
+
+    Raises:
+        LookupError: with the name of an argument that has no rule.
+        UsageError: a rule for an argument that isn't one.
+    """
+    own = rules.operators.get(function.name, Operator())
+    stem = category.prefix + function.name.removeprefix("nd.").replace("_internal._", "internal.")
+    inputs = []
+    for case, values in (own.cases or {"": {}}).items():
+        for argument in [*own.inputs, *values]:
+            if argument not in function.arguments and argument not in ALWAYS_TAKEN:
+                known = ", ".join(function.arguments)
+                raise UsageError(f"operators.{function.name}: {argument} is no argument: use one of {known}")
+        resolved = _inputs(function, [values, own.inputs, category.inputs], rules.arguments)
+        for size in _wanted(_sizes(resolved), category.sizes):
+            identifier = "_".join(part for part in (stem, case, size) if part)
+            inputs.append({**_pick(resolved, size), "case": {"identifier": identifier}})
+    backward = category.backward if own.backward is None else own.backward
+    return {"operator": function.name, **({"run_backward": True} if backward else {}), "inputs": inputs}
+
+
+def _inputs(function: Function, levels: Sequence[Mapping[str, Any]], general: Mapping[str, Any]) -> dict[str, Any]:
+    """Argument -> value from the nearest level that has it; the general ones are for tensors and required arguments."""
+    found: dict[str, Any] = {}
+    variadic = next((name for name, kind in function.arguments.items() if kind == "tensors"), None)
+    for name, kind in function.arguments.items():
+        if kind == "tensors":
+            continue
+        level = next((level for level in levels if name in level), None)
+        if level is not None:
+            found[name] = level[name]
+        elif kind in ("tensor", "required") and name in general:
+            found[name] = general[name]
+        elif kind == "tensor" or (kind == "required" and not (variadic and name.startswith("num_"))):
+            raise LookupError(name)
+    for name in ALWAYS_TAKEN:
+        level = next((level for level in levels if name in level), None)
+        if level is not None:
+            found[name] = level[name]
+    if variadic and "args" not in found:
+        raise LookupError(variadic)
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _wanted(there: Sequence[str], wanted: Sequence[str]) -> Sequence[str]:
+    """The sizes to make cases of: those wanted, or all where none of these is there; one without a name for none."""
+    return [size for size in there if size in wanted] or there or [""]
+
+
+def _by_size(value: Any) -> bool:
+    return isinstance(value, dict) and bool(value) and set(value) <= set(SIZES)
+
+
+def _sizes(value: Any) -> list[str]:
+    """The sizes that ``value`` speaks of, wherever within it, in the usual order."""
+    found: set[str] = set(value) if _by_size(value) else set()
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for item in inner:
+        found.update(_sizes(item))
+    return [size for size in SIZES if size in found]
+
+
+def _pick(value: Any, size: str) -> Any:
+    """``value`` with ``size`` chosen throughout; where there is no such size, the last one that there is."""
+    if _by_size(value):
+        return value.get(size, list(value.values())[-1])
+    if isinstance(value, dict):
+        return {name: _pick(item, size) for name, item in value.items()}
+    return [_pick(item, size) for item in value] if isinstance(value, list) else value
+
+
+def _not_in(used: set[str], rules: Rules, registry: Registry, told: Mapping[str, str]) -> dict[str, str]:
+    """Registered operators that no used function stands for, each with the reason."""
+    covered = {registry.functions[name].registered for name in used}
+    told_of = {registry.functions[name].registered: why for name, why in told.items() if name in registry.functions}
+    return {
+        own: reason(own, rules) or told_of.get(own) or "no rule yet"
+        for own in registry.registered
+        if own not in covered
+    }

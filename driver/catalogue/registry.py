@@ -1,0 +1,60 @@
+"""Asking a build which operators it has: one subprocess in the build's own interpreter."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from driver.builds.process import run
+from frameworks import Framework, worker_environment
+from records import Build, RunError, UsageError
+
+TIMEOUT_S = 180.0  # the import takes 1 to 4 s; a cold disk or an emulated CPU much longer
+
+Kind = Literal["tensor", "tensors", "required", "optional"]
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function that a spec can name."""
+
+    name: str  # as in a spec: "nd.linalg.gemm2"
+    registered: str | None  # the operator that it calls, by its own name; None where that can't be told
+    arguments: Mapping[str, Kind]  # in order; "tensors" are a variadic operator's
+
+
+@dataclass(frozen=True)
+class Registry:
+    """All operators of a build."""
+
+    version: str
+    registered: Mapping[str, Sequence[str]]  # an operator's own name -> every name of it, aliases included
+    functions: Mapping[str, Function]  # by name
+
+    def own_name(self, name: str) -> str | None:
+        """The operator that is registered as ``name``, by its own name."""
+        return next((own for own, names in self.registered.items() if name in names), None)
+
+
+def ask_registry(build: Build, framework: Framework) -> Registry:
+    """What ``build`` itself says of its operators.
+
+    Raises:
+        UsageError: the framework has no registry that could be asked.
+        RunError: the build's answer is missing or not understood.
+    """
+    script = framework.registry_script
+    if script is None:
+        raise UsageError(f"{framework.name} has no registry to ask: write its specs by hand")
+    environment = {**worker_environment(), **framework.environment(1), **build.environment}
+    outcome = run([build.interpreter, script], timeout=TIMEOUT_S, whole_environment=environment)
+    if not outcome.ok:
+        raise RunError(f"{build.requested}: does not tell its operators: {outcome.last_words}")
+    try:
+        said = json.loads(outcome.stdout)
+        functions = {
+            name: Function(name, one["registered"], dict(one["arguments"])) for name, one in said["functions"].items()
+        }
+        return Registry(said["version"], said["registered"], functions)
+    except (ValueError, KeyError, TypeError) as error:
+        raise RunError(f"{build.requested}: its answer is not understood ({error})") from None

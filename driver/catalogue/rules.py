@@ -1,0 +1,53 @@
+"""The data file of the catalogue: categories, what each argument is given, and what can't be run."""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from driver.builds.data_file import Strict, read_data
+from frameworks import Framework
+
+FILE_NAME = "operators.yaml"
+
+
+Size = Literal["small", "large", "skewed"]
+
+
+class Category(Strict):
+    """Operators that become one spec."""
+
+    description: str
+    operators: list[str] = Field(min_length=1)  # functions' names, or globs over them
+    inputs: dict[str, Any] = Field(default_factory=dict)  # for those of its operators that have such an argument
+    backward: bool = False
+    sizes: list[Size] = Field(default=["small", "large", "skewed"])  # of those that its values have
+    prefix: str = ""  # of the cases' names
+
+
+class Operator(Strict):
+    """What one operator is given in place of its category's."""
+
+    inputs: dict[str, Any] = Field(default_factory=dict)
+    cases: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    backward: bool | None = None
+
+
+class Rules(Strict):
+    """The whole file."""
+
+    shapes: dict[str, Any] = Field(default_factory=dict)  # for YAML's anchors; not read
+    arguments: dict[str, Any]
+    categories: dict[str, Category] = Field(min_length=1)
+    operators: dict[str, Operator] = Field(default_factory=dict)
+    # A function's or registered operator's name, or a glob -> why it is no case.
+    cannot: dict[str, str] = Field(default_factory=dict)
+
+
+def load_rules(framework: Framework) -> Rules:
+    """The framework's rules.
+
+    Raises:
+        UsageError: the file is missing, isn't YAML or says something impossible; names file, field and mend.
+    """
+    path = framework.specifications / FILE_NAME
+    return read_data(path, Rules, "the rules of this framework's operators are there")

@@ -1,0 +1,62 @@
+"""The catalogue's specs as files: one a category, and the bundle that lists them."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from driver.catalogue.apply import Catalogue
+from driver.catalogue.rules import Rules
+from records import UsageError
+
+FOLDER = "operators"
+BUNDLE = "all.json"
+_WIDTH = 150  # of a line with one test or one input on it
+
+
+def spec_files(catalogue: Catalogue, rules: Rules, framework: str) -> dict[str, str]:
+    """Path within ``specifications/`` -> content. The same catalogue makes the same files."""
+    files = {}
+    for name, tests in catalogue.tests.items():
+        head = {
+            "$schema": "../spec.schema.json",
+            "framework": framework,
+            "description": rules.categories[name].description,
+        }
+        lines = [f"  {json.dumps(key)}: {json.dumps(value)}," for key, value in head.items()]
+        body = ",\n".join(_test_text(test) for test in tests)
+        files[f"{FOLDER}/{name}.json"] = "{\n" + "\n".join(lines) + f'\n  "tests": [\n{body}\n  ]\n}}\n'
+    bundle = {
+        "$schema": "./spec.schema.json",
+        "framework": framework,
+        "description": "Every operator that there are rules for, by category.",
+        "specs": list(files),
+    }
+    return {**files, BUNDLE: json.dumps(bundle, indent=2) + "\n"}
+
+
+def _test_text(test: Mapping[str, Any]) -> str:
+    """A test on one line where it fits, else with a line for each of its inputs."""
+    text = json.dumps(test)
+    if len(text) + 4 <= _WIDTH:
+        return f"    {text}"
+    head = {key: value for key, value in test.items() if key != "inputs"}
+    inputs = ",\n".join(f"      {json.dumps(one)}" for one in test["inputs"])
+    return f'    {json.dumps(head)[:-1]}, "inputs": [\n{inputs}\n    ]}}'
+
+
+def write_specs(files: Mapping[str, str], root: Path) -> None:
+    """Write the files below ``root``; specs of categories that there are no longer go.
+
+    Raises:
+        UsageError: a file can't be written.
+    """
+    try:
+        (root / FOLDER).mkdir(parents=True, exist_ok=True)
+        for old in (root / FOLDER).glob("*.json"):
+            if f"{FOLDER}/{old.name}" not in files:
+                old.unlink()
+        for name, text in files.items():
+            (root / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{error.filename}: cannot be written: {error.strerror}: check the path") from None

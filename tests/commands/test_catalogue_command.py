@@ -1,0 +1,132 @@
+"""The catalogue on real MXNet: what is committed is what 1.9.1 and the rules give, and it runs."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import commands.catalogue
+from commands.catalogue import PEER_FILE, main
+from commands.coverage_text import BuildCoverage, coverage_text
+from driver.catalogue import Function, Registry, apply_rules, ask_registry, load_rules, spec_files
+from frameworks import get_framework
+from frameworks.base import SPECIFICATIONS
+from harness.specs import expand_cases, find_spec, load_spec
+from harness.trial import Attempt, try_cases
+from records import Build, Case
+
+FRAMEWORK = get_framework("mxnet")
+
+
+@pytest.fixture(scope="module")
+def registry(mxnet_1_9: Build) -> Registry:
+    return ask_registry(mxnet_1_9, FRAMEWORK)
+
+
+@pytest.mark.mxnet
+def test_what_is_committed_is_what_the_build_and_the_rules_give(registry: Registry) -> None:
+    rules = load_rules(FRAMEWORK)
+    files = spec_files(apply_rules(rules, registry), rules, FRAMEWORK.name)
+    written = {str(path.relative_to(SPECIFICATIONS)) for path in SPECIFICATIONS.glob("operators/*.json")}
+    assert set(files) == written | {"all.json"}
+    for name, text in files.items():
+        assert (SPECIFICATIONS / name).read_text(encoding="utf-8") == text, f"{name}: write the specs again"
+
+
+@pytest.mark.mxnet
+def test_the_write_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, home: Path) -> None:
+    monkeypatch.setattr(commands.catalogue, "SPECIFICATIONS", tmp_path)
+    assert main(["write", "mxnet==1.9.1"]) == 0
+    assert (tmp_path / "all.json").read_bytes() == (SPECIFICATIONS / "all.json").read_bytes()
+
+
+@pytest.mark.mxnet
+def test_nothing_that_the_build_registers_is_dropped_without_a_reason(registry: Registry) -> None:
+    left_out = apply_rules(load_rules(FRAMEWORK), registry).left_out
+    assert not [name for name, reason in left_out.items() if reason == "no rule yet" or "no rule for" in reason]
+    named = {registry.functions[case.operator].registered for case in expand_cases(load_spec(find_spec("all")))}
+    assert set(registry.registered) - named == {name for name in left_out if "." not in name}
+    assert len(named) >= 300
+
+
+@pytest.mark.mxnet
+def test_arguments_are_those_that_functions_take(registry: Registry) -> None:
+    """NumPy's front end documents signatures that some of its functions don't have."""
+    functions = registry.functions
+    assert next(iter(functions["np.trace"].arguments)) == "data"
+    assert list(functions["np.matmul"].arguments)[:2] == ["x1", "x2"]
+    assert functions["nd.Convolution"].arguments["kernel"] == "required"
+    assert functions["nd.concat"].arguments["data"] == "tensors"
+    assert functions["nd.linalg.gemm2"].registered == "_linalg_gemm2"
+    assert registry.own_name("broadcast_plus") == "broadcast_add"
+    assert registry.own_name("no_such") is None
+
+
+@pytest.mark.mxnet
+def test_every_operator_that_opperf_measures_is_in_the_catalogue(registry: Registry) -> None:
+    peer = json.loads((FRAMEWORK.specifications / PEER_FILE).read_text())
+    cases = [case for case in expand_cases(load_spec(find_spec("all"))) if case.operator.startswith("nd.")]
+    assert len(peer) >= 233
+    for direction in ("forward", "backward"):
+        ours = {registry.functions[case.operator].registered for case in cases if case.direction == direction}
+        theirs = [name for name, backward in peer.items() if backward or direction == "forward"]
+        assert not [name for name in theirs if registry.own_name(name) not in ours], direction
+
+
+@pytest.mark.mxnet
+@pytest.mark.parametrize("release", ["mxnet_1_8", "mxnet_1_9"])
+def test_the_smallest_case_of_every_operator_runs(release: str, request: pytest.FixtureRequest) -> None:
+    """All cases are tried by ``commands.catalogue coverage``; here one of each operator and direction."""
+    build: Build = request.getfixturevalue(release)
+    first: dict[tuple[str, str], Case] = {}
+    for case in expand_cases(load_spec(find_spec("all"))):
+        first.setdefault((case.operator, case.direction), case)
+    failed = {one.case.operator: one.reason for one in try_cases(build, FRAMEWORK, [*first.values()]) if one.reason}
+    expected = {"nd.amp_cast"} if release == "mxnet_1_8" else set()  # docs/coverage.md
+    assert set(failed) == expected, failed
+
+
+@pytest.mark.mxnet
+def test_operators_that_crash_cost_nothing_but_themselves(mxnet_1_9: Build) -> None:
+    def case(operator: str, **inputs: object) -> Case:
+        return Case(operator, operator, "forward", inputs, "float32", "cpu", threshold=0.02, timeout_s=5)
+
+    crash = case("nd.contrib.quantize_asym", data=[8, 64])
+    attempts = list(try_cases(mxnet_1_9, FRAMEWORK, [crash, case("nd.exp", data=[3])]))
+    assert "Segmentation fault" in str(attempts[0].reason)
+    assert attempts[1].reason is None
+
+
+def test_the_document() -> None:
+    names = {"nd.a": "a", "nd.b": "b", "np.c": "c"}
+    registry = Registry(
+        "1.0",
+        {"a": ["a", "also_a"], "b": ["b"], "c": ["c"], "d": ["d"]},
+        {name: Function(name, own, {}) for name, own in names.items()},
+    )
+
+    def attempt(operator: str, direction: str, reason: str | None) -> Attempt:
+        case = Case(f"{operator}/{direction}", operator, direction, {}, "float32", "cpu", 0.02, 1.0)  # type: ignore[arg-type]
+        return Attempt(case, None if reason else 1.0, reason)
+
+    attempts = (
+        attempt("nd.a", "forward", None),
+        attempt("nd.a", "backward", "no | gradient"),
+        attempt("nd.b", "forward", "crash"),
+        attempt("np.c", "forward", None),
+    )
+    built = BuildCoverage("toy==1.0", registry, attempts, {"d": "too dull", "nd.gone": "no such"})
+    text = coverage_text([built], ["x"], {"also_a": True, "b": False, "c": False})
+    assert "| toy==1.0 | 3 | 2 | 0 | 2 | 4 | 2 |" in text
+    assert "| toy==1.0 | nd.a/backward | no \\| gradient |" in text
+    assert "Not run forward here: b, c." in text
+    assert "Not run backward here: also_a." in text
+    assert "| too dull | 1 | `d` |" in text
+    assert "| no such | 1 | `nd.gone` |" in text
+
+
+def test_the_committed_document_names_its_command_and_reaches_the_goal() -> None:
+    text = commands.catalogue.DOCUMENT.read_text(encoding="utf-8")
+    assert "`.venv/bin/python -m commands.catalogue coverage mxnet==1.9.1 mxnet==1.8.0.post0 --write`" in text
+    assert "Not run forward here: none." in text
+    assert "no rule" not in text

@@ -1,0 +1,65 @@
+"""run_bench.py --list: every case that there is, and where."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import RUN_BENCH
+
+from commands.run_bench import main
+from harness.specs import expand_cases, find_spec, load_spec
+
+
+def listed(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[list[str]]:
+    assert main(["--list", *arguments]) == 0
+    return [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+
+
+def test_it_lists_every_case_once_with_operator_and_spec(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = listed(capsys)
+    assert all(len(row) == 3 for row in rows)
+    assert len({tuple(row) for row in rows}) == len(rows)
+    catalogue = [[row[0], row[1]] for row in rows if row[2].startswith("operators/")]
+    cases = expand_cases(load_spec(find_spec("all")))
+    assert sorted(catalogue) == sorted([case.id, case.operator] for case in cases)
+    assert {"smoke.json", "conv.json"} <= {row[2] for row in rows}
+    assert "all.json" not in {row[2] for row in rows}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "column", "want"),
+    [
+        ("nd.linalg.", 1, {"operators/linalg.json"}),
+        ("operators/gemm.json", 2, {"operators/gemm.json"}),
+        ("dot_plain_*/backward", 0, {"operators/gemm.json"}),
+    ],
+)
+def test_a_pattern_is_looked_for_in_all_three(
+    home: Path, capsys: pytest.CaptureFixture[str], pattern: str, column: int, want: set[str]
+) -> None:
+    rows = listed(capsys, pattern)
+    assert rows
+    assert {row[2] for row in rows} == want
+    assert all(pattern.partition("*")[0] in row[column] for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--list", "no such"], "--list: nothing matches 'no such'"),
+        (["--list", "exp", "-b", "smoke"], "--list: takes a pattern and no other options"),
+        (["--list", "--calibrate"], "--list: takes a pattern and no other options"),
+    ],
+)
+def test_bad_usage(home: Path, caplog: pytest.LogCaptureFixture, arguments: list[str], words: str) -> None:
+    assert main(arguments) == 2
+    assert words in caplog.text
+
+
+def test_a_reader_that_leaves_is_no_error() -> None:
+    command = f"{sys.executable} {RUN_BENCH} --list | head -1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    first, code = done.stdout.splitlines()
+    assert first.count("\t") == 2
+    assert (code, done.stderr) == ("0", "")

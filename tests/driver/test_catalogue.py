@@ -1,0 +1,155 @@
+"""Rules and a registry become tests: what each argument is given, how cases are named, what is left out and why."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from toy_framework import Toy
+
+from driver.catalogue import Function, Registry, Rules, apply_rules, load_rules, spec_files, write_specs
+from records import UsageError
+
+FUNCTIONS = {
+    "nd.exp": ("exp", {"data": "tensor"}),
+    "nd.sum": ("sum", {"data": "tensor", "axis": "optional"}),
+    "nd.one_hot": ("one_hot", {"indices": "tensor", "depth": "required", "dtype": "optional"}),
+    "nd.concat": ("Concat", {"data": "tensors", "num_args": "required", "dim": "optional"}),
+    "nd.Concat": ("Concat", {"data": "tensors", "num_args": "required", "dim": "optional"}),
+    "nd._internal._plus": ("_plus", {"lhs": "tensor", "rhs": "tensor"}),
+    "nd.odd": ("odd", {"strange": "tensor"}),
+    "np.exp": ("_npi_exp", {"x": "required", "where": "optional"}),
+}
+REGISTRY = Registry(
+    "1.0",
+    {own: [own] for own, _ in FUNCTIONS.values()}
+    | {"Concat": ["Concat", "concat"], "_backward_exp": ["_backward_exp"]},
+    {name: Function(name, own, arguments) for name, (own, arguments) in FUNCTIONS.items()},  # type: ignore[arg-type]
+)
+
+
+def rules(categories: dict[str, Any], **more: Any) -> Rules:
+    return Rules.model_validate(
+        {
+            "arguments": {"data": [2, 3], "x": [2], "lhs": [2], "rhs": [2]},
+            "categories": {name: {"description": name, **one} for name, one in categories.items()},
+            **more,
+        }
+    )
+
+
+def only_test(operator: str, category: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    found = apply_rules(rules({"c": {"operators": [operator], **(category or {})}}, **more), REGISTRY)
+    (test,) = found.tests["c"]
+    return test
+
+
+def test_tensors_and_required_arguments_are_given_and_optional_ones_are_not() -> None:
+    assert only_test("nd.exp") == {
+        "operator": "nd.exp",
+        "inputs": [{"data": [2, 3], "case": {"identifier": "exp"}}],
+    }
+    more = {"arguments": {"indices": [4], "depth": 5, "dtype": "int32"}}
+    assert only_test("nd.one_hot", **more)["inputs"][0] == {
+        "indices": [4],
+        "depth": 5,
+        "case": {"identifier": "one_hot"},
+    }
+
+
+def test_the_nearest_level_wins_and_null_leaves_an_argument_out() -> None:
+    category = {"inputs": {"data": [7], "axis": 1}}
+    assert only_test("nd.sum", category)["inputs"][0] == {"data": [7], "axis": 1, "case": {"identifier": "sum"}}
+    own = {"inputs": {"axis": None}, "cases": {"a": {"data": [8]}, "b": {"axis": 0}}}
+    assert only_test("nd.sum", category, operators={"nd.sum": own})["inputs"] == [
+        {"data": [8], "case": {"identifier": "sum_a"}},
+        {"data": [7], "axis": 0, "case": {"identifier": "sum_b"}},
+    ]
+
+
+def test_sizes_make_cases_in_the_usual_order() -> None:
+    by_size = {"large": [64, 2], "small": [4, 2]}
+    category = {"inputs": {"data": {"shape": by_size, "init": "ones"}, "axis": {"large": 1}}}
+    inputs = only_test("nd.sum", category)["inputs"]
+    assert [one["case"]["identifier"] for one in inputs] == ["sum_small", "sum_large"]
+    assert [one["data"] for one in inputs] == [{"shape": [4, 2], "init": "ones"}, {"shape": [64, 2], "init": "ones"}]
+    restricted = only_test("nd.sum", {**category, "sizes": ["large", "skewed"]})["inputs"]
+    assert [one["case"]["identifier"] for one in restricted] == ["sum_large"]
+
+
+def test_variadic_operators_get_args_and_no_count() -> None:
+    category = {"inputs": {"args": [[2], {"small": [3], "large": [4]}]}}
+    assert [one["args"] for one in only_test("nd.concat", category)["inputs"]] == [[[2], [3]], [[2], [4]]]
+
+
+def test_backward_is_the_categorys_unless_the_operator_says() -> None:
+    assert "run_backward" not in only_test("nd.exp")
+    assert only_test("nd.exp", {"backward": True})["run_backward"] is True
+    assert "run_backward" not in only_test("nd.exp", {"backward": True}, operators={"nd.exp": {"backward": False}})
+
+
+def test_patterns_take_one_name_of_an_operator_and_none_that_is_named() -> None:
+    category = {"operators": ["nd.*oncat", "nd._internal._*"], "inputs": {"args": [[2]]}, "prefix": "p."}
+    tests = apply_rules(rules({"c": category}), REGISTRY).tests["c"]
+    assert [test["operator"] for test in tests] == ["nd.Concat", "nd._internal._plus"]
+    assert tests[1]["inputs"][0]["case"] == {"identifier": "p.internal.plus"}
+    both = {"operators": ["nd.concat", "nd.*oncat"], "inputs": {"args": [[2]]}}
+    assert [test["operator"] for test in apply_rules(rules({"c": both}), REGISTRY).tests["c"]] == ["nd.concat"]
+
+
+def test_nothing_is_dropped_without_a_reason() -> None:
+    wanted = {"operators": ["nd.exp", "nd.odd", "nd.gone", "nd.sum", "np.exp"]}
+    found = apply_rules(rules({"c": wanted}, cannot={"nd.s*": "too dull", "_backward_*": "no call"}), REGISTRY)
+    assert [test["operator"] for test in found.tests["c"]] == ["nd.exp", "np.exp"]
+    assert found.left_out == {
+        "nd.odd": "no rule for its argument strange",
+        "nd.gone": "this build has no such operator",
+        "nd.sum": "too dull",
+        "odd": "no rule for its argument strange",
+        "sum": "too dull",
+        "_backward_exp": "no call",
+        "one_hot": "no rule yet",
+        "Concat": "no rule yet",
+        "_plus": "no rule yet",
+    }
+
+
+def test_a_rule_for_what_is_no_argument_is_an_error() -> None:
+    with pytest.raises(UsageError, match=r"operators\.nd\.sum: axes is no argument: use one of data, axis"):
+        only_test("nd.sum", operators={"nd.sum": {"inputs": {"axes": 1}}})
+
+
+def test_files_are_valid_json_and_old_ones_go(tmp_path: Path) -> None:
+    several = rules(
+        {"a": {"operators": ["nd.exp"]}, "b": {"operators": ["np.exp"]}, "none": {"operators": ["nd.gone"]}}
+    )
+    files = spec_files(apply_rules(several, REGISTRY), several, "mxnet")
+    assert list(files) == ["operators/a.json", "operators/b.json", "all.json"]
+    assert json.loads(files["all.json"])["specs"] == ["operators/a.json", "operators/b.json"]
+    (tmp_path / "operators").mkdir()
+    (tmp_path / "operators" / "old.json").write_text("{}")
+    write_specs(files, tmp_path)
+    assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.json")) == sorted(files)
+    assert json.loads((tmp_path / "operators" / "a.json").read_text())["tests"][0]["operator"] == "nd.exp"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (None, "the rules of this framework's operators are there; restore it"),
+        ("arguments: {}\ncategories: {}", "categories"),
+        (
+            "arguments: {}\ncategories: {a: {description: x, operators: [nd.exp], sizes: [huge]}}",
+            "categories.a.sizes.0",
+        ),
+        ("arguments: {}\ncategories: {a: {description: x, operators: [nd.exp], input: {}}}", "categories.a.input"),
+    ],
+)
+def test_bad_rules_are_named(tmp_path: Path, text: str | None, words: str) -> None:
+    if text is not None:
+        (tmp_path / "operators.yaml").write_text(text)
+    with pytest.raises(UsageError) as caught:
+        load_rules(Toy(tmp_path))
+    assert words in str(caught.value)
+    assert str(tmp_path / "operators.yaml") in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1

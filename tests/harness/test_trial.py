@@ -1,0 +1,63 @@
+"""Trying cases once: those that crash, hang or refuse cost nothing but themselves."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from toy_bench import toy_build, toy_case
+
+from frameworks import Framework
+from harness.trial import try_cases
+from records import RunError
+
+
+class Toy(Framework):
+    name = "toy"
+    import_name = "toy"
+
+    def __init__(self, adaptor: str = "toy_adaptor.py") -> None:
+        self._adaptor = adaptor
+
+    @property
+    def adaptor(self) -> Path:
+        return Path(__file__).with_name(self._adaptor)
+
+    def environment(self, threads: int) -> Mapping[str, str]:
+        return {}
+
+    def can_fork(self, threads: int, context: str) -> bool:
+        return True
+
+
+def test_each_case_is_told_of_whatever_happens_to_the_others() -> None:
+    names = ["work", "abort", "refuse", "hang", "segfault_like_exit", "garbage", "remember", "kill", "missing"]
+    cases = [toy_case(f"{number}", name) for number, name in enumerate([*names, "remember", "work"])]
+    attempts = list(try_cases(toy_build("control"), Toy(), cases, limit_s=2.0))
+    assert [one.case for one in attempts] == cases
+    told = [one.reason for one in attempts]
+    assert told == [
+        None,
+        "died of signal 6",
+        "ValueError: Shapes (2,) and (3,)",
+        "no answer in 2 s",
+        "ended with exit code 255 after saying 'Segmentation fault: 11'",
+        None,
+        None,
+        "died of signal 9",
+        "MissingOperator: toy 1.0 has no operator nd.gone",
+        None,
+        None,
+    ]
+    assert all((one.call_ns is None) == (one.reason is not None) for one in attempts)
+
+
+def test_the_time_of_a_call_grows_with_its_work() -> None:
+    short, long = try_cases(toy_build("control"), Toy(), [toy_case("a", turns=1000), toy_case("b", turns=1_000_000)])
+    assert short.call_ns
+    assert long.call_ns
+    assert long.call_ns > 50 * short.call_ns
+
+
+def test_a_build_that_does_not_import_is_an_error() -> None:
+    with pytest.raises(RunError, match="stopped answering at a"):
+        list(try_cases(toy_build("control"), Toy("gone.py"), [toy_case("a")]))
