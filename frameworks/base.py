@@ -26,7 +26,7 @@ class Framework(ABC):
     @property
     @abstractmethod
     def adaptor(self) -> Path:
-        """The worker-side module: standard library, the framework, and Python 3.6 syntax only."""
+        """The worker-side module, or package: standard library, the framework, and Python 3.6 syntax only."""
 
     @property
     def registry_script(self) -> Path | None:

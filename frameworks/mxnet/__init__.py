@@ -1,1 +1,1 @@
-"""Apache MXNet: its fixed environment (framework.py) and its operators as the worker runs them (adaptor.py)."""
+"""Apache MXNet: its fixed environment (framework.py) and its operators as the worker runs them (adaptor/)."""

@@ -23,7 +23,7 @@ class MXNet(Framework):
 
     @property
     def adaptor(self) -> Path:
-        return Path(__file__).resolve().with_name("adaptor.py")
+        return Path(__file__).resolve().with_name("adaptor")
 
     @property
     def registry_script(self) -> Path:

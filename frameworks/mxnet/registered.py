@@ -22,9 +22,9 @@ NAMESPACES += ("npx", "npx.image", "npx.random")
 NOT_ARGUMENTS = ("out", "name", "kwargs", "ctx", "device")
 
 
-def load_adaptor():
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "adaptor.py")
-    spec = importlib.util.spec_from_file_location("opduel_adaptor", path)
+def load_operators():
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "adaptor", "operators.py")
+    spec = importlib.util.spec_from_file_location("opduel_operators", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -85,17 +85,17 @@ def arguments_of(function, registered):
     return found
 
 
-def functions_of(adaptor, own_names):
+def functions_of(operators, own_names):
     """Every public function in the namespaces, and the internal ones, by the name that a spec gives it."""
     found = {}
     for namespace in NAMESPACES:
         try:
-            module = adaptor.mx
+            module = operators.mx
             for part in namespace.split("."):
                 module = getattr(module, part)
         except AttributeError:  # an older release
             continue
-        prefixes = adaptor.REGISTERED_PREFIXES[namespace.split(".")[-1] if namespace != "nd" else ""]
+        prefixes = operators.REGISTERED_PREFIXES[namespace.split(".")[-1] if namespace != "nd" else ""]
         if namespace.startswith("np"):
             prefixes = tuple("_" + namespace.split(".")[0] + infix for infix in ("_", "i_", "x__")) + prefixes
         for name in sorted(vars(module)):
@@ -107,7 +107,7 @@ def functions_of(adaptor, own_names):
             registered = next((prefix + name for prefix in prefixes if prefix + name in own_names), None)
             found[operator] = {
                 "registered": own_names.get(registered),
-                "arguments": arguments_of(function, adaptor.argument_types(operator)),
+                "arguments": arguments_of(function, operators.argument_types(operator)),
             }
     return found
 
@@ -115,15 +115,15 @@ def functions_of(adaptor, own_names):
 def main():
     answer = os.dup(1)
     os.dup2(2, 1)
-    adaptor = load_adaptor()
-    own_names = {alias: own_name(adaptor.base, alias) for alias in all_registered(adaptor.base)}
+    operators = load_operators()
+    own_names = {alias: own_name(operators.base, alias) for alias in all_registered(operators.base)}
     registered = {}
     for alias in sorted(own_names):
         registered.setdefault(own_names[alias], []).append(alias)
     document = {
-        "version": adaptor.mx.__version__,
+        "version": operators.mx.__version__,
         "registered": registered,
-        "functions": functions_of(adaptor, own_names),
+        "functions": functions_of(operators, own_names),
     }
     with os.fdopen(answer, "w") as stream:
         json.dump(document, stream)

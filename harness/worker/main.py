@@ -56,9 +56,12 @@ def die_with_parent():
 
 
 def load_adaptor(path):
-    """The framework's worker-side module, loaded by path; importing it imports the framework."""
-    spec = importlib.util.spec_from_file_location("opduel_adaptor", path)
+    """The framework's worker-side module or package, loaded by path; importing it imports the framework."""
+    folder = [path] if os.path.isdir(path) else None
+    source = os.path.join(path, "__init__.py") if folder else path
+    spec = importlib.util.spec_from_file_location("opduel_adaptor", source, submodule_search_locations=folder)
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # a package's own modules look for it there
     spec.loader.exec_module(module)
     return module
 

@@ -1,13 +1,12 @@
 """Run in a build: prints a digest of the tensors that the adaptor makes for each case on stdin, and their types."""
 
 import hashlib
-import importlib.util
 import json
+import os
 import sys
 
-spec = importlib.util.spec_from_file_location("adaptor", sys.argv[1])
-adaptor = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(adaptor)
+sys.path.insert(0, os.path.dirname(sys.argv[1]))
+import adaptor
 
 found = []
 for case, seed in json.load(sys.stdin):

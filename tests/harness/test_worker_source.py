@@ -12,7 +12,7 @@ from harness.process import WORKER
 from harness.trial import SCRIPT as TRYING
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-ADAPTORS = sorted([*ROOT.glob("frameworks/*/adaptor.py"), *ROOT.glob("frameworks/mxnet/[or]*.py")])
+ADAPTORS = sorted([*ROOT.glob("frameworks/*/adaptor/*.py"), *ROOT.glob("frameworks/mxnet/[or]*.py")])
 ALLOWED = {"mxnet": {"mxnet", "numpy", "benchmark"}}  # the last is opperf itself
 
 
@@ -22,8 +22,8 @@ def imports(source: str) -> set[str]:
         if isinstance(node, ast.Import):
             found |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            found.add((node.module or "").partition(".")[0])
-    return found
+            found.add("" if node.level else (node.module or "").partition(".")[0])
+    return found - {""}  # the package's own
 
 
 def test_there_is_something_to_check() -> None:
@@ -60,6 +60,6 @@ def test_the_worker_imports_the_standard_library_alone() -> None:
     assert imports(TRYING.read_text()) <= sys.stdlib_module_names | {"main"}  # the worker's own
 
 
-@pytest.mark.parametrize("path", ADAPTORS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+@pytest.mark.parametrize("path", ADAPTORS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_an_adaptor_imports_its_framework_and_the_standard_library(path: Path) -> None:
-    assert imports(path.read_text()) <= sys.stdlib_module_names | ALLOWED[path.parent.name]
+    assert imports(path.read_text()) <= sys.stdlib_module_names | ALLOWED[path.relative_to(ROOT).parts[1]]

@@ -1,0 +1,78 @@
+"""Operators by name: the Python functions that users call, and what the registry says of their arguments."""
+
+import ctypes
+
+import mxnet as mx
+from mxnet import base
+
+ROOTS = ("nd", "np", "npx")
+# Registered names carry their namespace as a prefix.
+REGISTERED_PREFIXES = {
+    "": ("",),
+    "linalg": ("_linalg_",),
+    "contrib": ("_contrib_",),
+    "random": ("_random_", "_sample_"),
+    "image": ("_image_",),
+    "sparse": ("",),
+    "op": ("",),
+    "_internal": ("",),
+    "np": ("_np_", "_npi_", ""),
+    "npx": ("_npx_", ""),
+}
+
+
+class MissingOperator(Exception):
+    """This build has no operator of that name."""
+
+    kind = "missing"
+
+
+def resolve(name):
+    """The Python function for ``nd.Convolution``, ``nd.linalg.gemm2``, ``np.add``..."""
+    parts = name.split(".")
+    if parts[0] not in ROOTS:
+        raise ValueError(f"{name}: operators live under {', '.join(ROOTS)}")
+    found = mx
+    for part in parts:
+        found = getattr(found, part, None)
+        if found is None:
+            raise MissingOperator(f"mxnet {mx.__version__} has no operator {name}")
+    if not callable(found):
+        raise MissingOperator(f"{name} is not an operator")
+    return found
+
+
+def registered_types(name):
+    """``{argument: type}`` of a registered operator, or None; by the C API, which all versions share."""
+    handle = base.OpHandle()
+    try:
+        base.check_call(base._LIB.NNGetOpHandle(base.c_str(name), ctypes.byref(handle)))
+    except base.MXNetError:
+        return None
+    text = ctypes.c_char_p()
+    count = base.mx_uint()
+    names, types, descriptions = [ctypes.POINTER(ctypes.c_char_p)() for _ in range(3)]
+    base.check_call(
+        base._LIB.MXSymbolGetAtomicSymbolInfo(
+            handle,
+            ctypes.byref(text),
+            ctypes.byref(text),
+            ctypes.byref(count),
+            ctypes.byref(names),
+            ctypes.byref(types),
+            ctypes.byref(descriptions),
+            ctypes.byref(text),
+            ctypes.byref(text),
+        )
+    )
+    return {base.py_str(names[i]): base.py_str(types[i]) for i in range(count.value)}
+
+
+def argument_types(operator):
+    """``{argument: type}`` for an operator as the user names it; empty for a function written in Python."""
+    parts = operator.split(".")
+    for prefix in REGISTERED_PREFIXES.get(parts[-2] if parts[-2] != "nd" else "", ("",)):
+        types = registered_types(prefix + parts[-1])
+        if types is not None:
+            return types
+    return {}
