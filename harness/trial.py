@@ -1,15 +1,14 @@
 """Every case once, on one build: does it run at all, and how long does a call take, about?"""
 
-import json
-import subprocess
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 
 from frameworks import Framework, worker_environment
-from records import Build, Case, RunError
+from harness.blocks import CaseRequest
+from harness.cpus import plan_cpus
+from harness.solo import Solo
+from records import Build, Case, Failure
 
-SCRIPT = Path(__file__).resolve().parent / "worker" / "trying.py"
 LIMIT_S = 10.0  # for one case, inputs and several calls
 
 
@@ -18,7 +17,7 @@ class Attempt:
     """How one case went."""
 
     case: Case
-    call_ns: float | None  # the median of three calls; None if it failed
+    call_ns: float | None  # the lower quartile of some calls; None if it failed
     reason: str | None  # why it failed
 
 
@@ -28,24 +27,14 @@ def try_cases(
     """Try each case in a process of its own, which may crash, or hang for ``limit_s`` at most; in order, as they come.
 
     Raises:
-        RunError: the build stopped answering.
+        RunError: the build can't be started.
     """
-    environment = {**worker_environment(), **framework.environment(1), **build.environment}
-    command = [str(build.interpreter), str(SCRIPT), "--adaptor", str(framework.adaptor)]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, text=True
-    ) as process:
-        assert process.stdin
-        assert process.stdout
-        try:
-            for case in cases:
-                request = {"case": asdict(case), "seed": seed, "seconds": limit_s}
-                try:
-                    process.stdin.write(json.dumps(request) + "\n")
-                    process.stdin.flush()
-                    answer = json.loads(process.stdout.readline())
-                except (OSError, ValueError):
-                    raise RunError(f"{build.requested}: stopped answering at {case.id}") from None
-                yield Attempt(case, answer["ns"], answer["reason"])
-        finally:
-            process.kill()
+    environment = {**worker_environment(), **framework.environment(1)}
+    with Solo("treatment", build, framework.adaptor, environment, plan_cpus(1).start) as solo:
+        for case in cases:
+            request = CaseRequest(case, seed).message("treatment")
+            answer = solo.ask([request], limit_s, fork=framework.can_fork(1, case.context))
+            if isinstance(answer, Failure):
+                yield Attempt(case, None, answer.reason)
+            else:
+                yield Attempt(case, answer[0]["call_ns"], None)

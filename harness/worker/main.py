@@ -15,6 +15,7 @@ Over a slot:
                                                                    -> {"pid": int}
     {"op": "prepare", "case": {...}, "seed": int, "inject": share, "slow": bool} -> {"call_ns": ns, "spins": int}
     {"op": "block", "discard": int, "calls": int, "inner": int}    -> {"ns": [ns a call, ...]}
+    {"op": "profile", "calls": int}          -> {"calls": [{"operators": {name: [ns, ...]}, "memory": {device: bytes}}]}
     {"op": "end"}                                                  -> {"ended": exit code, -N for signal N}
 A child that dies answers whatever was asked with {"ended": ...}.  Any answer may instead be {"error": {"kind": str,
 "reason": str}}: the framework refused, the child lives on.
@@ -137,6 +138,9 @@ class Session:
     def block(self, discard, calls, inner):
         time_calls(self.call, discard, inner, self.spins)
         return {"ns": time_calls(self.call, calls, inner, self.spins)}
+
+    def profile(self, calls):
+        return {"calls": self.adaptor.profile(self.call, calls)}
 
 
 def describe(error, adaptor):

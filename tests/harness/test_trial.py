@@ -37,13 +37,13 @@ def test_each_case_is_told_of_whatever_happens_to_the_others() -> None:
     told = [one.reason for one in attempts]
     assert told == [
         None,
-        "died of signal 6",
+        "killed by SIGABRT",
         "ValueError: Shapes (2,) and (3,)",
-        "no answer in 2 s",
-        "ended with exit code 255 after saying 'Segmentation fault: 11'",
+        "no answer within 2 s (prepare)",
+        "exited with code 255, having printed 'Segmentation fault'",
         None,
         None,
-        "died of signal 9",
+        "killed by SIGKILL (by hand, or a memory limit)",
         "MissingOperator: toy 1.0 has no operator nd.gone",
         None,
         None,
@@ -58,6 +58,8 @@ def test_the_time_of_a_call_grows_with_its_work() -> None:
     assert long.call_ns > 50 * short.call_ns
 
 
-def test_a_build_that_does_not_import_is_an_error() -> None:
-    with pytest.raises(RunError, match="stopped answering at a"):
-        list(try_cases(toy_build("control"), Toy("gone.py"), [toy_case("a")]))
+def test_a_build_that_can_not_be_started_fails_its_cases_then_the_trial() -> None:
+    attempts = try_cases(toy_build("control"), Toy("gone.py"), [toy_case(name) for name in "abc"])
+    assert "exited with code 1" in (next(attempts).reason or "")
+    with pytest.raises(RunError, match="could not be started 3 times in a row"):
+        list(attempts)

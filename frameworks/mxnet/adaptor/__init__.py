@@ -12,6 +12,7 @@ import numpy
 from . import custom  # noqa: F401 - registers what nd.Custom runs
 from .inputs import Inputs
 from .operators import resolve
+from .profiler import Profiler
 
 
 def versions():
@@ -27,6 +28,15 @@ def telling_line(message):
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     line = lines[-1] if lines[0].startswith("Traceback") else lines[0]
     return re.sub(r"^\[\d\d:\d\d:\d\d\] \S+:\d+: ", "", line)
+
+
+def profile(call, calls):
+    """What the framework's own profiler says of so many calls: ``Profiler.profile``. Once a process."""
+    profiler = Profiler()
+    try:
+        return profiler.profile(call, calls)
+    finally:
+        profiler.close()
 
 
 def outputs_of(result):
