@@ -4,9 +4,11 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from commands.calibrate import calibrate
 from commands.config import QUESTIONS, config_path, default_reports, forget_config, read_config, write_config
+from commands.convert import FORMATS, convert
 from commands.entry import DONE, log, run_command
 from commands.harness import run_harness
 from commands.listing import list_cases
@@ -29,7 +31,7 @@ def run_bench_parser() -> Parser:
     """The parser of run_bench.py's own options."""
     parser = Parser(
         prog="run_bench.py",
-        usage="%(prog)s [-h] [--reset_options] [--calibrate] [--list [PATTERN]] -b SPEC ...",
+        usage="%(prog)s [-h] [--reset_options] [--calibrate] [--list [PATTERN]] [--convert REPORT] -b SPEC ...",
         description=DESCRIPTION,
         allow_abbrev=False,
     )
@@ -48,6 +50,8 @@ def run_bench_parser() -> Parser:
         const="",
         help="show every case that there is, or those where PATTERN is in the id, the operator or the spec's name",
     )
+    parser.add_argument("--convert", metavar="REPORT", type=Path, help="print a report.json as what --to says")
+    parser.add_argument("--to", choices=list(FORMATS), help="md: Markdown; for --convert")
     return parser
 
 
@@ -57,6 +61,10 @@ def _run_bench(arguments: Sequence[str] | None) -> int:
         if passed_on or options.calibrate or options.reset_options:
             raise UsageError("--list: takes a pattern and no other options: leave them out")
         return list_cases(options.list)
+    if options.convert is not None:
+        if passed_on or options.to is None:
+            raise UsageError(f"--convert: takes a report and --to {'|'.join(FORMATS)}, and no other options")
+        return convert(options.convert, options.to)
     if options.reset_options:
         path = config_path()
         log.info("%s answers in %s", "forgot the" if forget_config(path) else "there were no", path)

@@ -1,0 +1,109 @@
+"""A report as Markdown, for a pull request, a wiki or our own docs: what changed in full, the rest folded."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from records import Build, Comparison, Report, Verdict
+from reporters.summary import WORST_FIRST, distrust_line, injection, injection_line, worst_first
+from reporters.text import printable
+from reporters.units import human_change, human_duration, human_interval, human_share, human_value
+
+FOLDED: tuple[Verdict, ...] = ("inconclusive", "unchanged")  # in <details>, which GitHub and GitLab show as one line
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~&#!])")
+
+
+def to_markdown(report: Report) -> str:
+    """The whole report: who was compared, the counts, and a table of cases for each verdict, the worst first."""
+    lines = [*_heading(report), ""]
+    for verdict in WORST_FIRST:
+        cases = [one for one in worst_first(report.comparisons) if one.verdict == verdict]
+        if cases:
+            lines += _section(verdict, cases)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """A Markdown table's lines; cells are escaped by who made them."""
+    return [_row(headings), _row(["---"] * len(headings)), *map(_row, rows)]
+
+
+def cell(text: str) -> str:
+    """``text`` as it is, whatever Markdown or HTML it holds, on one line."""
+    return _SPECIAL.sub(r"\\\1", printable(" ".join(text.split())))
+
+
+def code(text: str) -> str:
+    """``text`` as code in a table's cell; a backtick ends no code, and a bar no cell."""
+    return f"`{printable(' '.join(text.split())).replace('`', chr(39)).replace('|', chr(92) + '|')}`"
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _heading(report: Report) -> Iterator[str]:
+    run = report.run
+    counts = ", ".join(f"{report.count(verdict)} {verdict}" for verdict in WORST_FIRST)
+    yield f"**{counts}**"
+    yield ""
+    if line := distrust_line(report):
+        yield f"**{cell(line)}**"
+        yield ""
+    if run.get("complete") is False:
+        yield f"**not complete: {cell(str(run.get('stopped') or 'stopped early'))}**"
+        yield ""
+    sides = (("control", report.control), ("treatment", report.treatment))
+    yield from table(["side", "build", "version", "Python"], [[name, *_build(build)] for name, build in sides])
+    yield ""
+    wall = run.get("wall_s")
+    words = [
+        f"spec {code(str(run.get('spec')))}",
+        f"{run.get('rounds')} process pairs",
+        human_duration(wall) if isinstance(wall, int | float) else "",
+        f"seed {run.get('seed')}",
+        f"host {cell(str(report.host.get('cpu_model')))}, {report.host.get('logical_cpus')} CPUs",
+    ]
+    yield "; ".join(word for word in words if word)
+    if outcome := injection(report):
+        yield ""
+        yield injection_line(outcome)
+
+
+def _build(build: Build) -> list[str]:
+    return [code(build.requested), cell(build.version), cell(build.python)]
+
+
+def _section(verdict: Verdict, cases: Sequence[Comparison]) -> list[str]:
+    title = f"{verdict} ({len(cases)})"
+    rows = _failures(cases) if verdict == "failed" else _changes(cases)
+    if verdict in FOLDED:
+        return ["<details>", f"<summary>{title}</summary>", "", *rows, "", "</details>", ""]
+    return [f"### {title}", "", *rows, ""]
+
+
+def _failures(cases: Sequence[Comparison]) -> list[str]:
+    rows = []
+    for one in cases:
+        failure = one.failure
+        said = [failure.side, failure.kind, cell(failure.reason)] if failure else ["-", "-", cell(one.note)]
+        rows.append([code(one.case), *said])
+    return table(["case", "side", "kind", "reason"], rows)
+
+
+def _changes(cases: Sequence[Comparison]) -> list[str]:
+    headings = ["case", "change", "interval", "control", "rounds", "smallest to be seen", "note"]
+    return table(
+        headings,
+        [
+            [
+                code(one.case),
+                human_change(one.ratio),
+                human_interval(one.ci),
+                human_value(one.control, one.unit),
+                str(one.rounds),
+                human_share(one.mde),
+                cell(one.note),
+            ]
+            for one in cases
+        ],
+    )

@@ -1,0 +1,69 @@
+"""Reports as Markdown, read by a real Markdown parser."""
+
+import pytest
+from markdown_it import MarkdownIt
+from report_samples import comparison, failed, report, trust
+
+from records import Failure, Report
+from reporters.markdown import to_markdown
+
+PARSER = MarkdownIt("commonmark").enable("table")
+
+
+def tables(document: Report) -> list[list[list[str]]]:
+    """Every table's rows as a reader sees them, the headings first."""
+    found: list[list[list[str]]] = []
+    for token in PARSER.parse(to_markdown(document)):
+        if token.type == "table_open":
+            found.append([])
+        elif token.type == "tr_open":
+            found[-1].append([])
+        elif token.type == "inline" and token.level == 4 and found:
+            shown = "".join(part.content for part in token.children or [])
+            found[-1][-1].append(shown)
+    return found
+
+
+def test_each_verdict_has_a_table_the_worst_first() -> None:
+    builds, regressed, broken, unclear, improved, unchanged = tables(report())
+    assert [row[1] for row in builds[1:]] == ["mxnet==1.8.0.post0", "mxnet==1.9.1"]
+    assert [row[0] for row in regressed[1:]] == ["much slower", "slower"]
+    assert regressed[2][1:3] == ["+5.3 %", "[+4.2, +6.4]"]
+    assert broken[1] == ["broken", "treatment", "crash", "the worker died of SIGSEGV"]
+    assert [unclear[1][0], unclear[1][-1]] == ["unclear", "two modes"]
+    assert [improved[1][0], unchanged[1][0]] == ["faster", "steady"]
+
+
+def test_what_is_not_flagged_is_folded() -> None:
+    text = to_markdown(report())
+    folded = text.split("<details>")[1:]
+    assert [part.split("<summary>")[1].split("</summary>")[0] for part in folded] == [
+        "inconclusive (1)",
+        "unchanged (1)",
+    ]
+    assert "much slower" not in "".join(folded)
+
+
+@pytest.mark.parametrize(
+    "hostile", ["a | b", "`x` | `y`", "<script>alert(1)</script>", "[x](http://y)", "a\nb", "![](x)"]
+)
+def test_texts_from_outside_stay_texts(hostile: str) -> None:
+    document = report(
+        [comparison(hostile, "regressed", 2.0, note=hostile), failed("f", Failure("control", "error", hostile))]
+    )
+    _, regressed, broken = tables(document)
+    shown = " ".join(hostile.split())
+    assert regressed[1][0] == shown.replace("`", "'")
+    assert regressed[1][-1] == shown
+    assert broken[1][-1] == shown
+    html = PARSER.render(to_markdown(document))
+    assert "<script" not in html
+    assert "<a " not in html
+    assert "<img" not in html
+
+
+def test_a_run_that_is_not_to_be_trusted_says_so_above_all_tables() -> None:
+    text = to_markdown(report(trust=trust("others were busy"), complete=False, stopped="the time was up"))
+    head = text[: text.index("| side")]
+    assert "can't be trusted: others were busy" in head
+    assert "not complete: the time was up" in head
