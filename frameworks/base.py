@@ -14,6 +14,7 @@ class Framework(ABC):
     name: str  # as in specifications/frameworks/<name>/ and in a spec's "framework" field
     import_name: str  # what the build's interpreter imports; it must have __version__
     namespaces: Mapping[str, Sequence[str]]  # where operators live: modules, and those directly within them
+    block_namespaces: Sequence[str] = ()  # those of them that hold blocks: made first, then called
     not_operators: Sequence[str]  # functions in those namespaces that read or write files instead of computing
     # Functions whose instructions are counted, those that they call included, as callgrind's --toggle-collect takes
     # them.  None of them may run within another, or within itself.  None: instructions can't be counted.
@@ -40,6 +41,10 @@ class Framework(ABC):
     @abstractmethod
     def can_fork(self, threads: int, context: str) -> bool:
         """Whether an operator behaves in a child forked after the import as in the importing process itself."""
+
+    def is_block(self, operator: str) -> bool:
+        """Whether a spec's operator is a block: made first, with weights of its own, and perhaps hybridized."""
+        return operator.rpartition(".")[0] in self.block_namespaces
 
     def counting_environment(self) -> Mapping[str, str]:
         """What counting needs beyond ``environment(1)``: all work done by the thread that calls."""

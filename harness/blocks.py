@@ -77,6 +77,7 @@ class CaseRequest:
             "inputs": case.inputs,
             "dtype": case.dtype,
             "context": case.context,
+            "mode": case.mode,
         }
 
     def message(self, side: Side) -> dict[str, Any]:

@@ -4,7 +4,7 @@
 """
 
 from records.build import Build
-from records.case import DEFAULT_METRIC, METRICS, Case, Direction, Metric, case_id_for
+from records.case import DEFAULT_METRIC, DEFAULT_MODE, METRICS, MODES, Case, Direction, Metric, case_id_for
 from records.commit import Commit
 from records.errors import NoSpaceError, OpduelError, RunError, UsageError
 from records.measurement import Failure, Incident, PairSample, Stage
@@ -12,7 +12,9 @@ from records.report import SCHEMA_VERSION, Comparison, Report, Verdict, Verifica
 
 __all__ = [
     "DEFAULT_METRIC",
+    "DEFAULT_MODE",
     "METRICS",
+    "MODES",
     "SCHEMA_VERSION",
     "Build",
     "Case",

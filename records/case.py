@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 Direction = Literal["forward", "backward", "both"]
+Mode = Literal["imperative", "hybridized"]
+MODES: tuple[Mode, ...] = ("imperative", "hybridized")
+DEFAULT_MODE: Mode = "imperative"
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,7 @@ class Case:
 
     ``inputs`` is plain JSON data keyed by the operator's own argument names; the framework's adaptor in the
     worker turns it into tensors.  ``threshold`` is a share (0.02 for 2 %), ``timeout_s`` bounds one request.
+    ``mode`` is how a block runs: as it is, or compiled to a graph first; operators know the default alone.
     """
 
     id: str
@@ -46,6 +50,7 @@ class Case:
     threshold: float
     timeout_s: float
     metric: str = DEFAULT_METRIC
+    mode: Mode = DEFAULT_MODE
 
     @property
     def time_id(self) -> str:

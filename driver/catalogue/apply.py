@@ -8,7 +8,7 @@ from typing import Any
 
 from driver.catalogue.registry import Function, Registry
 from driver.catalogue.rules import Category, Operator, Rules
-from records import UsageError
+from records import MODES, UsageError
 
 SIZES = ("small", "large", "skewed")
 ALWAYS_TAKEN = ("args", "out")  # beside a function's own arguments
@@ -104,7 +104,9 @@ def _test(function: Function, category: Category, rules: Rules) -> Test:
             identifier = "_".join(part for part in (stem, case, size) if part)
             inputs.append({**_pick(resolved, size), "case": {"identifier": identifier}})
     backward = category.backward if own.backward is None else own.backward
-    return {"operator": function.name, **({"run_backward": True} if backward else {}), "inputs": inputs}
+    hybrid = function.hybrid if own.hybrid is None else own.hybrid
+    settings = {**({"run_backward": True} if backward else {}), **({"mode": list(MODES)} if hybrid else {})}
+    return {"operator": function.name, **settings, "inputs": inputs}
 
 
 def _inputs(function: Function, levels: Sequence[Mapping[str, Any]], general: Mapping[str, Any]) -> dict[str, Any]:
@@ -158,11 +160,12 @@ def _pick(value: Any, size: str) -> Any:
 
 
 def _not_in(used: set[str], rules: Rules, registry: Registry, told: Mapping[str, str]) -> dict[str, str]:
-    """Registered operators that no used function stands for, each with the reason."""
+    """Registered operators that no used function stands for, and blocks that aren't used, each with the reason."""
     covered = {registry.functions[name].registered for name in used}
     told_of = {registry.functions[name].registered: why for name, why in told.items() if name in registry.functions}
+    blocks = [name for name, function in registry.functions.items() if function.hybrid is not None]
     return {
-        own: reason(own, rules) or told_of.get(own) or "no rule yet"
-        for own in registry.registered
-        if own not in covered
+        own: reason(own, rules) or told_of.get(own) or told.get(own) or "no rule yet"
+        for own in [*registry.registered, *blocks]
+        if own not in covered and own not in used
     }

@@ -21,6 +21,7 @@ class Function:
     name: str  # as in a spec: "nd.linalg.gemm2"
     registered: str | None  # the operator that it calls, by its own name; None where that can't be told
     arguments: Mapping[str, Kind]  # in order; "tensors" are a variadic operator's
+    hybrid: bool | None = None  # of a block: whether it can be compiled to a graph; None: no block
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,8 @@ def ask_registry(build: Build, framework: Framework) -> Registry:
     try:
         said = json.loads(outcome.stdout)
         functions = {
-            name: Function(name, one["registered"], dict(one["arguments"])) for name, one in said["functions"].items()
+            name: Function(name, one["registered"], dict(one["arguments"]), one.get("hybrid"))
+            for name, one in said["functions"].items()
         }
         return Registry(said["version"], said["registered"], functions)
     except (ValueError, KeyError, TypeError) as error:

@@ -1,14 +1,16 @@
 """The data file of the catalogue: categories, what each argument is given, and what can't be run."""
 
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
 
 from driver.builds.data_file import Strict, read_data
 from frameworks import Framework
+from records import UsageError
 
 FILE_NAME = "operators.yaml"
-
+PURPOSE = "the rules of this framework's operators are there"
 
 Size = Literal["small", "large", "skewed"]
 
@@ -30,6 +32,7 @@ class Operator(Strict):
     inputs: dict[str, Any] = Field(default_factory=dict)
     cases: dict[str, dict[str, Any]] = Field(default_factory=dict)
     backward: bool | None = None
+    hybrid: bool | None = None  # false: a block that says it can be hybridized, and can't
 
 
 class Rules(Strict):
@@ -41,6 +44,7 @@ class Rules(Strict):
     operators: dict[str, Operator] = Field(default_factory=dict)
     # A function's or registered operator's name, or a glob -> why it is no case.
     cannot: dict[str, str] = Field(default_factory=dict)
+    more: list[str] = Field(default_factory=list)  # other files of rules beside this one
 
 
 def load_rules(framework: Framework) -> Rules:
@@ -50,4 +54,19 @@ def load_rules(framework: Framework) -> Rules:
         UsageError: the file is missing, isn't YAML or says something impossible; names file, field and mend.
     """
     path = framework.specifications / FILE_NAME
-    return read_data(path, Rules, "the rules of this framework's operators are there")
+    rules = read_data(path, Rules, PURPOSE)
+    for name in rules.more:
+        rules = _joined(rules, read_data(path.with_name(name), Rules, PURPOSE), path.with_name(name))
+    return rules
+
+
+def _joined(rules: Rules, more: Rules, path: Path) -> Rules:
+    """Both as one; each says what the other doesn't."""
+    both: dict[str, Any] = {}
+    for field in ("arguments", "categories", "operators", "cannot"):
+        ours, theirs = getattr(rules, field), getattr(more, field)
+        for name in theirs:
+            if name in ours:
+                raise UsageError(f"{path}: {field}.{name}: is in {FILE_NAME} or another file, too: keep one")
+        both[field] = {**ours, **theirs}
+    return rules.model_copy(update=both)

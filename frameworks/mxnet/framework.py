@@ -5,6 +5,8 @@ from pathlib import Path
 
 from frameworks.base import Framework
 
+BLOCK_NAMESPACES = ("gluon.nn", "gluon.rnn", "gluon.loss", "gluon.contrib.nn", "gluon.contrib.rnn", "gluon.contrib.cnn")
+
 
 class MXNet(Framework):
     """MXNet 1.4 to 1.9."""
@@ -15,11 +17,17 @@ class MXNet(Framework):
         "nd": ("contrib", "linalg", "random", "image", "sparse", "op", "_internal"),
         "np": ("linalg", "random"),
         "npx": ("image", "random"),
+        **dict.fromkeys(BLOCK_NAMESPACES, ()),
     }
+    block_namespaces = BLOCK_NAMESPACES
     not_operators = ("load", "load_frombuffer", "save", "savez", "imread")
-    # The C functions themselves are not seen: callgrind takes what ctypes calls for a part of libffi.  These two do
-    # their work, in every release from 1.4 on, and neither calls itself or the other; "(*)" leaves out their lambdas.
-    counted_functions = ("mxnet::Imperative::Invoke(*)", "mxnet::Imperative::Backward(*)")
+    # The C functions themselves are not seen: callgrind takes what ctypes calls for a part of libffi.  These do
+    # their work, in every release from 1.4 on, and none calls itself or another; "(*)" leaves out their lambdas.
+    counted_functions = (
+        "mxnet::Imperative::Invoke(*)",
+        "mxnet::Imperative::Backward(*)",
+        "mxnet::CachedOp::Forward(*)",  # of a hybridized block; its backward is in the one above
+    )
 
     @property
     def adaptor(self) -> Path:

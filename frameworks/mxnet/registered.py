@@ -3,8 +3,10 @@
 Prints one JSON document on stdout, whatever MXNet prints:
     {"version": str,
      "registered": {name: [alias, ...]}        an operator's own name -> every name that it is registered under
-     "functions": {"nd.linalg.gemm2": {"registered": name or null, "arguments": [[name, kind], ...]}}}
-An argument's kind is "tensor", "tensors" (a variadic operator's), "required" or "optional".
+     "functions": {"nd.linalg.gemm2": {"registered": name or null, "arguments": [[name, kind], ...]},
+                   "gluon.nn.Dense": {"registered": null, "arguments": [...], "hybrid": bool}}}
+An argument's kind is "tensor", "tensors" (a variadic operator's), "required" or "optional". Those of a block are its
+constructor's and the tensors of its call.
 """
 
 import ctypes
@@ -22,10 +24,13 @@ NAMESPACES += ("npx", "npx.image", "npx.random")
 NOT_ARGUMENTS = ("out", "name", "kwargs", "ctx", "device")
 
 
-def load_operators():
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "adaptor", "operators.py")
-    spec = importlib.util.spec_from_file_location("opduel_operators", path)
+def load_adaptor():
+    """The package beside this file, as the worker loads it."""
+    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "adaptor")
+    source = os.path.join(folder, "__init__.py")
+    spec = importlib.util.spec_from_file_location("opduel_adaptor", source, submodule_search_locations=[folder])
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
 
@@ -112,10 +117,58 @@ def functions_of(operators, own_names):
     return found
 
 
+def blocks_of(blocks):
+    """Every block that can be made, by the name that a spec gives it."""
+    found = {}
+    for module in blocks.MODULES:
+        place = blocks.gluon
+        for part in module.split("."):
+            place = getattr(place, part, None)  # None in an older release
+        for name, kind in sorted(vars(place).items()) if place else ():
+            is_block = inspect.isclass(kind) and issubclass(kind, blocks.gluon.Block)
+            if is_block and not name.startswith("_") and kind not in (blocks.gluon.Block, blocks.gluon.HybridBlock):
+                found[blocks.ROOT + module + "." + name] = {
+                    "registered": None,
+                    "arguments": block_arguments(blocks, kind),
+                    "hybrid": issubclass(kind, blocks.gluon.HybridBlock),
+                }
+    return found
+
+
+def block_arguments(blocks, kind):
+    """``[[name, kind], ...]``: those of the call, then the constructor's, then ours.
+
+    What recurrent blocks begin with is made for them.  What the constructor makes an attribute of is a parameter.
+    """
+    is_hybrid = issubclass(kind, blocks.gluon.HybridBlock)
+    own = is_hybrid and kind.hybrid_forward is not blocks.gluon.HybridBlock.hybrid_forward
+    parameters = inspect.signature(kind.hybrid_forward if own else kind.forward).parameters
+    call = list(parameters.values())[2 if own else 1 :]  # self, and of hybrid_forward F
+    made = set()
+    for base in kind.__mro__:
+        made.update(getattr(getattr(vars(base).get("__init__"), "__code__", None), "co_names", ()))
+    found = []
+    for i, one in enumerate(call):
+        name = "data" if i == 0 and one.name in ("x", "inputs", "args") else one.name
+        if name != "states" and name not in made and (i == 0 or one.kind == one.POSITIONAL_OR_KEYWORD):
+            found.append([name, "tensor" if one.default is one.empty else "optional"])
+    own_names = inspect.signature(kind.__init__).parameters
+    for one in blocks.constructor_parameters(kind):
+        required = one.default is one.empty and one.name in own_names  # a class gives its bases what they require
+        if one.name not in ("prefix", "params"):
+            found.append([one.name, "required" if required else "optional"])
+    if hasattr(kind, "add"):
+        found.append([blocks.LAYERS, "required"])
+    if issubclass(kind, blocks.gluon.rnn.RecurrentCell):
+        found.append([blocks.UNROLL, "optional"])
+    return found
+
+
 def main():
     answer = os.dup(1)
     os.dup2(2, 1)
-    operators = load_operators()
+    adaptor = load_adaptor()
+    operators = adaptor.operators
     own_names = {alias: own_name(operators.base, alias) for alias in all_registered(operators.base)}
     registered = {}
     for alias in sorted(own_names):
@@ -123,7 +176,7 @@ def main():
     document = {
         "version": operators.mx.__version__,
         "registered": registered,
-        "functions": functions_of(operators, own_names),
+        "functions": dict(functions_of(operators, own_names), **blocks_of(adaptor.blocks)),
     }
     with os.fdopen(answer, "w") as stream:
         json.dump(document, stream)

@@ -3,11 +3,13 @@
 import fnmatch
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from typing import Any, cast
 
+from frameworks import get_framework
 from harness.specs.model import CaseSettings, Inputs, Settings, Spec, Test
 from harness.specs.values import Tensor
-from records import DEFAULT_METRIC, METRICS, Case, Direction, UsageError, case_id_for
+from records import DEFAULT_METRIC, DEFAULT_MODE, METRICS, Case, Direction, UsageError, case_id_for
 
 DEFAULT_DTYPE = "float32"
 DEFAULT_CONTEXT = "cpu"
@@ -28,11 +30,14 @@ def expand_cases(
     """
     cases: dict[str, Case] = {}
     origins: dict[str, str] = {}
+    is_block = get_framework(spec.framework).is_block
     for number, test in enumerate(spec.tests):
         several = isinstance(test.inputs, list)
         for index, inputs in enumerate(test.inputs if isinstance(test.inputs, list) else [test.inputs]):
             origin = f"tests[{number}].inputs" + (f"[{index}]" if several else "")
             for case in _cases_of(spec.defaults, test, inputs, index, origin, thresholds or {}, metrics):
+                if case.mode != DEFAULT_MODE and not is_block(case.operator):
+                    raise UsageError(f"{origin} is {case.mode}, and {case.operator} is no block: take its mode out")
                 if case.id in cases:
                     raise _not_unique(case.id, origins[case.id], origin)
                 cases[case.id] = case
@@ -65,7 +70,7 @@ def _cases_of(
     thresholds: Mapping[str, float],
     asked: Sequence[str],
 ) -> Iterator[Case]:
-    """The cases of one input: one for each direction and metric."""
+    """The cases of one input: one for each mode, direction and metric."""
     own = inputs.case or CaseSettings()
     levels = (own, test, defaults)
     dtype = _nearest(levels, "dtype") or DEFAULT_DTYPE
@@ -73,7 +78,8 @@ def _cases_of(
     metrics = asked or _nearest(levels, "metric") or [DEFAULT_METRIC]
     share, timeout = _nearest(levels, "threshold"), _nearest(levels, "timeout")
     template = own.identifier or test.identifier or test.operator.rpartition(".")[2].lower().lstrip("_") + "_{ID}"
-    for direction in _directions(levels):
+    modes = _nearest(levels, "mode") or [DEFAULT_MODE]
+    for mode, direction in product(modes, _directions(levels)):
         fields = {
             "ID": str(index),
             "OPERATOR": test.operator,
@@ -83,7 +89,7 @@ def _cases_of(
         }
         if "{SHAPE}" in template:
             fields["SHAPE"] = _first_shape(inputs, origin)
-        time_id = _case_id(template, fields)
+        time_id = _case_id(template, fields, mode)
         if len(time_id.partition("/")[0]) > MAX_NAME:
             raise UsageError(f"{origin} gets a name of more than {MAX_NAME} characters: use a shorter identifier")
         for metric in metrics:
@@ -97,6 +103,7 @@ def _cases_of(
                 threshold=thresholds.get(metric, METRICS[metric].threshold) if share is None else share,
                 timeout_s=DEFAULT_TIMEOUT_S if timeout is None else timeout,
                 metric=metric,
+                mode=mode,
             )
 
 
@@ -114,13 +121,15 @@ def _directions(levels: Sequence[Settings]) -> tuple[Direction, ...]:
     return ("forward",)
 
 
-def _case_id(template: str, fields: dict[str, str]) -> str:
-    """``identifier[/dtype][/context]/direction``: what is usual, or in the identifier, is left out."""
+def _case_id(template: str, fields: dict[str, str], mode: str) -> str:
+    """``identifier[/dtype][/context][/mode]/direction``: what is usual, or in the identifier, is left out."""
     parts = [re.sub(r"\{([A-Z]+)\}", lambda found: fields[found[1]], template)]
     if fields["DTYPE"] != DEFAULT_DTYPE and "{DTYPE}" not in template:
         parts.append(fields["DTYPE"])
     if fields["CONTEXT"] != DEFAULT_CONTEXT and "{CONTEXT}" not in template:
         parts.append(fields["CONTEXT"])
+    if mode != DEFAULT_MODE:
+        parts.append(mode)
     return "/".join([*parts, fields["DIRECTION"]])
 
 

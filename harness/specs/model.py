@@ -1,6 +1,7 @@
 """The shape of a spec: pydantic models, one field each for everything that a spec can say."""
 
 import re
+from collections.abc import Callable, Collection
 from typing import Annotated, Any
 
 from pydantic import (
@@ -28,7 +29,7 @@ from harness.specs.fields import (
 )
 from harness.specs.strict import StrictModel, field_error
 from harness.specs.values import Value, VariadicTensor
-from records import METRICS, UsageError
+from records import METRICS, MODES, UsageError
 
 _ARGUMENT = re.compile(ARGUMENT_PATTERN.removesuffix("$") + r"\Z")
 
@@ -41,15 +42,24 @@ def _known_framework(name: str) -> str:
     return name
 
 
-def _metrics(value: Any) -> Any:
-    """One metric, or a list of several, each once."""
-    names = value if isinstance(value, list) else [value]
-    for name in names:
-        if not isinstance(name, str) or name not in METRICS:
-            raise ValueError(f"is {show(name)}: use one of {', '.join(METRICS)}, or a list of several")
-    if not names or len(set(names)) < len(names):
-        raise ValueError(f"is {show(value)}: name each metric once")
-    return names
+def _some_of(known: Collection[str], what: str) -> Callable[[Any], Any]:
+    """A validator: one name, or a list of several, each once."""
+
+    def check(value: Any) -> Any:
+        names = value if isinstance(value, list) else [value]
+        for name in names:
+            if not isinstance(name, str) or name not in known:
+                raise ValueError(f"is {show(name)}: use one of {', '.join(known)}, or a list of several")
+        if not names or len(set(names)) < len(names):
+            raise ValueError(f"is {show(value)}: name each {what} once")
+        return names
+
+    return check
+
+
+def _names_schema(known: Collection[str]) -> WithJsonSchema:
+    one = {"type": "string", "enum": list(known)}
+    return WithJsonSchema({"anyOf": [one, {"type": "array", "items": one, "minItems": 1, "uniqueItems": True}]})
 
 
 def _unique(directions: list[str]) -> list[str]:
@@ -61,14 +71,8 @@ def _unique(directions: list[str]) -> list[str]:
 Framework = Annotated[
     str, AfterValidator(_known_framework), WithJsonSchema({"type": "string", "enum": framework_names()})
 ]
-_METRIC_SCHEMA = {"type": "string", "enum": list(METRICS)}
-MetricNames = Annotated[
-    list[str],
-    BeforeValidator(_metrics),
-    WithJsonSchema(
-        {"anyOf": [_METRIC_SCHEMA, {"type": "array", "items": _METRIC_SCHEMA, "minItems": 1, "uniqueItems": True}]}
-    ),
-]
+MetricNames = Annotated[list[str], BeforeValidator(_some_of(METRICS, "metric")), _names_schema(METRICS)]
+Modes = Annotated[list[str], BeforeValidator(_some_of(MODES, "mode")), _names_schema(MODES)]
 Directions = Annotated[
     list[Direction], Field(min_length=1, json_schema_extra={"uniqueItems": True}), AfterValidator(_unique)
 ]
@@ -89,6 +93,9 @@ class Settings(StrictModel):
     )
     directions: Directions | None = Field(
         default=None, description="The same said in full: a case for each of forward, backward, both."
+    )
+    mode: Modes | None = Field(
+        default=None, description="How a block runs, one or a list: imperative, hybridized. Default: imperative."
     )
     threshold: Threshold | None = Field(
         default=None, description='The smallest change that matters, as a share (0.02) or "2%".'

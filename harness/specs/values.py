@@ -3,9 +3,19 @@
 import math
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, ConfigDict, Discriminator, Field, JsonValue, Tag, WithJsonSchema, model_validator
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    JsonValue,
+    Tag,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
-from harness.specs.fields import Dtype, Number
+from harness.specs.fields import BLOCK_NAMESPACES, BLOCK_PATTERN, Dtype, Number, matching
 from harness.specs.strict import StrictModel, field_error
 
 MAX_DIMENSIONS = 32
@@ -84,11 +94,35 @@ class Tensor(StrictModel):
 
 
 class Attribute(StrictModel):
-    """An attribute said in full: needed for lists that are not shapes, such as [-1, 2] or [0.5, 0.5]."""
+    """An attribute said in full: for lists that are not shapes, such as [-1, 2] or [0.5, 0.5], and for blocks."""
 
     nullable: ClassVar[frozenset[str]] = frozenset({"value"})
 
     value: JsonValue
+
+    @field_validator("value")
+    @classmethod
+    def _blocks_have_names(cls, value: Any) -> Any:
+        _check_blocks(value)
+        return value
+
+
+_check_name = matching(BLOCK_PATTERN, f"use a block's name such as gluon.nn.Dense, under {', '.join(BLOCK_NAMESPACES)}")
+
+
+def _check_blocks(value: Any) -> None:
+    """See that every ``{"block": name, ...}`` within an attribute names what may be a block.
+
+    Raises:
+        ValueError: one doesn't.
+    """
+    if isinstance(value, dict) and "block" in value:
+        try:
+            _check_name(value["block"])
+        except ValueError as error:
+            raise ValueError(f"has a block that {error}") from None
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _check_blocks(item)
 
 
 def _kind_of_value(value: Any) -> str:

@@ -118,6 +118,21 @@ def test_a_case_for_each_metric() -> None:
     assert [case.threshold for case in cases_of({**EXP, **both, "threshold": 0.03})] == [0.03] * 4
 
 
+def test_a_case_for_each_mode_of_a_block() -> None:
+    block = {"operator": "gluon.nn.Dense", "dtype": "float64", "inputs": {"data": [2, 3], "units": 4}}
+    assert ids_of(block) == ["dense_0/float64/forward"]
+    both = cases_of({**block, "mode": ["imperative", "hybridized"], "run_backward": True, "metric": "instructions"})
+    assert [(case.id, case.mode) for case in both] == [
+        ("dense_0/float64/forward/instructions", "imperative"),
+        ("dense_0/float64/backward/instructions", "imperative"),
+        ("dense_0/float64/hybridized/forward/instructions", "hybridized"),
+        ("dense_0/float64/hybridized/backward/instructions", "hybridized"),
+    ]
+    assert ids_of({**block, "mode": "imperative"}, EXP, mode="imperative")[1] == "exp_0/forward"
+    with pytest.raises(UsageError, match=r"tests\[0\].inputs is hybridized, and nd.exp is no block"):
+        cases_of(EXP, mode=["imperative", "hybridized"])
+
+
 def test_the_command_lines_metrics_hold_whatever_the_spec_says() -> None:
     said = {**EXP, "metric": ["time", "instructions"]}
     assert [case.id for case in cases_of(said, metrics=("instructions",))] == ["exp_0/forward/instructions"]

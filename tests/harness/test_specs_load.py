@@ -70,6 +70,11 @@ BAD: list[tuple[str, Any, str, str, bool]] = [
             "npx.save",
             "npx.image.imread",
             "nd.register.exec",
+            "gluon.Trainer",
+            "gluon.nn..Dense",
+            "gluon.nn.basic_layers.Dense",
+            "gluon.model_zoo.get_model",
+            "gluonxnn.Dense",
             "os.system",
             "nd.exp()",
             "nd.exp; import os",
@@ -121,6 +126,9 @@ BAD: list[tuple[str, Any, str, str, bool]] = [
     ("tests[1].metric", ["time", 3], "tests[1].metric", "is 3: use one of time", True),
     ("tests[1].metric", ["time", "time"], "tests[1].metric", "name each metric once", True),
     ("defaults.metric", [], "defaults.metric", "name each metric once", True),
+    ("tests[1].mode", "hybrid", "tests[1].mode", "use one of imperative, hybridized, or a list", True),
+    ("tests[1].mode", ["hybridized"] * 2, "tests[1].mode", "name each mode once", True),
+    ("tests[1].mode", "hybridized", "tests[1].inputs", "nd.sum is no block: take its mode out", False),
     ("tests[1].run_backward", "true", "tests[1].run_backward", "use true or false", True),
     ("tests[1].run_backward", 1, "tests[1].run_backward", "use true or false", True),
     ("tests[1].directions", [], "tests[1].directions", "is empty", True),
@@ -175,7 +183,11 @@ BAD: list[tuple[str, Any, str, str, bool]] = [
     ("tests[1].inputs.args", [2, 3], "tests[1].inputs.args[0]", "use a list", True),
     ("tests[1].inputs.args", [[2], {"value": 1}], "tests[1].inputs.args[1].value", "is not a field", True),
     ("tests[1].inputs.args", None, "tests[1].inputs.args", "is null", True),
-    # Tensors and attributes said in full
+    # Tensors, attributes and blocks said in full
+    *[
+        ("tests[1].inputs.axis", {"value": value}, "tests[1].inputs.axis.value", "use a block's name such as", False)
+        for value in ({"block": "nd.exp"}, [{"block": "gluon.nn.Dense", "a": {"block": "os.system"}}], {"block": None})
+    ],
     ("tests[1].inputs.data", {}, "tests[1].inputs.data.shape", "is missing: add it", True),
     ("tests[1].inputs.data", {"shapes": [1]}, "tests[1].inputs.data.shapes", "did you mean shape?", True),
     ("tests[1].inputs.data", {"shape": 3}, "tests[1].inputs.data.shape", "use a list", True),

@@ -10,6 +10,7 @@ import mxnet as mx
 import numpy
 
 from . import custom  # noqa: F401 - registers what nd.Custom runs
+from .blocks import BlockCall, is_block
 from .inputs import Inputs
 from .operators import resolve
 from .profiler import Profiler
@@ -40,7 +41,10 @@ def profile(call, calls):
 
 
 def outputs_of(result):
-    return list(result) if isinstance(result, (list, tuple)) else [result]
+    """The outputs in a row: a recurrent block returns its states in a list of their own."""
+    if not isinstance(result, (list, tuple)):
+        return [result]
+    return [output for part in result for output in outputs_of(part)]
 
 
 def wait_for(results):
@@ -57,19 +61,23 @@ def make_call(case, seed):
 
     Raises MissingOperator; MXNetError and others as the operator does.
     """
-    operator = resolve(case["operator"])
     inputs = Inputs(case, seed)
     if hasattr(mx, "npx"):  # the case before this one may have been of the other kind
         (mx.npx.set_np if inputs.numpy else mx.npx.reset_np)()
-    args, kwargs = inputs.arguments()
+    if is_block(case["operator"]):
+        block = BlockCall(case, inputs)
+        operator, args, kwargs, tensors, gradients = block.call, block.args, {}, block.inputs, block.gradients()
+    else:
+        operator = resolve(case["operator"])
+        args, kwargs = inputs.arguments()
+        tensors, gradients = inputs.differentiable(), []
     mx.nd.waitall()
     if case["direction"] == "forward":
         return forward_call(operator, args, kwargs)
-    tensors = inputs.differentiable()
     for tensor in tensors:
         tensor.attach_grad()
     make = {"backward": backward_call, "both": both_call}[case["direction"]]
-    return make(operator, args, kwargs, [tensor.grad for tensor in tensors])
+    return make(operator, args, kwargs, [tensor.grad for tensor in tensors] + gradients)
 
 
 def forward_call(operator, args, kwargs):

@@ -59,13 +59,16 @@ class Inputs:
     def tensor(self, name, shape, dtype=None, init=None, low=None, high=None):
         """A tensor whose values depend on the seed, the case and the argument's name alone."""
         dtype = dtype or self.case["dtype"]
-        key = f"{self.seed}|{self.case['id']}|{name}"
-        random = numpy.random.RandomState(zlib.crc32(key.encode("utf-8")) & 0xFFFFFFFF)
-        array = make_array(random, tuple(shape), dtype, init, low, high)
+        array = make_array(self.random(name), tuple(shape), dtype, init, low, high)
         module = mx.np if self.numpy else mx.nd
         tensor = module.array(array, dtype=dtype, ctx=self.context)
         self.tensors[name] = tensor
         return tensor
+
+    def random(self, name):
+        """Random numbers that depend on the seed, the case and the name alone."""
+        key = f"{self.seed}|{self.case['id']}|{name}"
+        return numpy.random.RandomState(zlib.crc32(key.encode("utf-8")) & 0xFFFFFFFF)
 
     def differentiable(self):
         """The tensors that gradients are asked of: floating point, and no states."""

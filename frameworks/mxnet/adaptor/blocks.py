@@ -1,0 +1,162 @@
+"""Gluon blocks by name: made from plain data, with weights from the seed, imperative or hybridized.
+
+Of a case's inputs those that the constructor takes go there, ``layers`` and ``unroll`` are ours, and the others are
+the tensors of the call, in the order written.
+"""
+
+import inspect
+
+import mxnet as mx
+import numpy
+from mxnet import gluon
+from mxnet.gluon import contrib  # noqa: F401 - its blocks are looked up in gluon
+
+from .operators import MissingOperator
+
+ROOT = "gluon."
+MODULES = ("nn", "rnn", "loss", "contrib.nn", "contrib.rnn", "contrib.cnn")
+LAYERS = "layers"  # blocks for those that are made empty and added to
+UNROLL = "unroll"  # steps of a recurrent cell in one call
+POSITIVE = ("gamma", "alpha", "running_var")  # parameters that scale
+
+
+def is_block(name):
+    return name.startswith(ROOT)
+
+
+def block_class(name):
+    """The class for ``gluon.nn.Dense``.
+
+    Raises ValueError for a name from elsewhere, MissingOperator where this build has no such block.
+    """
+    module, _, last = name[len(ROOT) :].rpartition(".")
+    if not is_block(name) or module not in MODULES:
+        raise ValueError("{}: blocks live under {}".format(name, ", ".join(ROOT + one for one in MODULES)))
+    found = gluon
+    for part in [*module.split("."), last]:
+        found = getattr(found, part, None)
+    if not (inspect.isclass(found) and issubclass(found, gluon.Block)):
+        raise MissingOperator("mxnet {} has no block {}".format(mx.__version__, name))
+    return found
+
+
+def constructor_parameters(kind):
+    """The constructor's parameters, those of its bases too where it passes on what it doesn't know, in order."""
+    found = []
+    for base in kind.__mro__:
+        if "__init__" not in vars(base):
+            continue
+        parameters = list(inspect.signature(base.__init__).parameters.values())[1:]
+        named = [one for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
+        found += [one for one in named if one.name not in [other.name for other in found]]
+        if base is gluon.Block or not any(one.kind == one.VAR_KEYWORD for one in parameters):
+            break
+    return found
+
+
+def make_block(name, arguments):
+    """A block from its name and the plain data of its constructor's arguments and ``layers``."""
+    arguments = dict(arguments)
+    layers = arguments.pop(LAYERS, [])
+    kind = block_class(name)
+    if layers and not hasattr(kind, "add"):
+        raise ValueError("{} takes no {}".format(name, LAYERS))
+    block = kind(**{key: argument(value) for key, value in arguments.items()})
+    for layer in argument(layers):
+        block.add(layer)
+    return block
+
+
+def argument(value):
+    """What a constructor gets for plain data: lists become tuples, and ``{"block": name, ...}`` a block."""
+    if isinstance(value, list):
+        return tuple(argument(item) for item in value)
+    if not isinstance(value, dict):
+        return value
+    if "block" in value:
+        return make_block(value["block"], {key: item for key, item in value.items() if key != "block"})
+    if "value" in value:
+        return argument(value["value"])
+    raise ValueError('{} is neither {{"value": ...}} nor {{"block": ...}}'.format(value))
+
+
+class BlockCall:
+    """A case's block, ready to be called."""
+
+    def __init__(self, case, inputs):
+        """``inputs``: an Inputs of the same case, which makes the tensors. Shapes are settled, weights are drawn."""
+        name, given = case["operator"], case["inputs"]
+        taken = [one.name for one in constructor_parameters(block_class(name))] + [LAYERS]
+        self.block = make_block(name, {key: value for key, value in given.items() if key in taken})
+        self.args = []
+        for key, value in given.items():
+            if key not in taken and key != UNROLL:
+                self.args += self.tensors(inputs, key, value, taken)
+        self.inputs = inputs.differentiable()
+        self.call = self.caller(given.get(UNROLL), inputs)
+        self.settle(case["dtype"], inputs)
+        if case.get("mode") == "hybridized":
+            if not hybridizable(self.block):
+                raise ValueError("{} can't be hybridized: its mode is imperative".format(name))
+            self.block.hybridize(static_alloc=True, static_shape=True)
+
+    def tensors(self, inputs, key, value, taken):
+        """The tensors of one argument of the call: several for ``args``, else one, or a list in one argument."""
+        made = inputs.value(key, value, True)
+        if not (isinstance(made, mx.nd.NDArray) or (isinstance(made, list) and made)):
+            known = ", ".join(taken)
+            raise ValueError(
+                "{} is no argument of the constructor, and no tensor: it takes {}".format(key, known or "none")
+            )
+        return made if key == "args" else [made]
+
+    def caller(self, steps, inputs):
+        """What is called with ``args``; recurrent cells and layers get states that were made beforehand."""
+        block = self.block
+        if isinstance(block, gluon.rnn.RecurrentCell):
+            states = self.states(self.args[0].shape[0], inputs)
+            if steps is not None:
+                return lambda data: block.unroll(steps, data, begin_state=states, layout="NTC", merge_outputs=True)
+
+            def step(data):
+                block.reset()  # some keep the output of the step before
+                return block(data, states)
+
+            return step
+        if steps is not None:
+            raise ValueError("unroll is for recurrent cells, not for {}".format(type(block).__name__))
+        if hasattr(block, "begin_state"):
+            batch = self.args[0].shape[block._layout.find("N")]
+            self.args.append(self.states(batch, inputs))
+        return block
+
+    def states(self, batch, inputs):
+        """States that a recurrent block begins with, from the seed."""
+        found = self.block.state_info(batch)
+        return [inputs.tensor("begin_state{}".format(i), list(one["shape"])) for i, one in enumerate(found)]
+
+    def settle(self, dtype, inputs):
+        """Make the parameters: their shapes come with a first call, their values from the seed and their names."""
+        if numpy.dtype(dtype).kind == "f" and dtype != "float32":
+            self.block.cast(dtype)
+        self.block.initialize(mx.init.Zero(), ctx=inputs.context)
+        self.call(*self.args)
+        for name, parameter in self.block._collect_params_with_prefix().items():
+            array = drawn(inputs.random("parameter " + name), name, parameter.shape)
+            parameter.set_data(mx.nd.array(array, dtype=parameter.dtype, ctx=inputs.context))
+
+    def gradients(self):
+        """Of the parameters that are trained."""
+        return [one.list_grad()[0] for one in self.block.collect_params().values() if one.grad_req != "null"]
+
+
+def drawn(random, name, shape):
+    """Values of a parameter, as an array: of size 1 or so, that outputs neither vanish nor explode."""
+    if name.endswith(POSITIVE):
+        return random.uniform(0.5, 1.5, size=shape)
+    inputs = max(1, int(numpy.prod(shape[1:])))
+    return random.normal(size=shape) / numpy.sqrt(inputs)
+
+
+def hybridizable(block):
+    return isinstance(block, gluon.HybridBlock) or any(hybridizable(one) for one in block._children.values())
