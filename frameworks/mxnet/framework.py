@@ -12,11 +12,12 @@ class MXNet(Framework):
     name = "mxnet"
     import_name = "mxnet"
     namespaces = {  # noqa: RUF012 - a constant
-        "nd": ("contrib", "linalg", "random", "image", "sparse", "op", "_internal"),
-        "np": ("linalg", "random"),
+        "nd": ("contrib", "linalg", "random", "image", "sparse", "op", "_internal", "NDArray"),
+        "np": ("linalg", "random", "ndarray"),
         "npx": ("image", "random"),
+        "image": (),
     }
-    not_operators = ("load", "load_frombuffer", "save", "savez", "imread")
+    not_operators = ("load", "load_frombuffer", "save", "savez", "imread", "genfromtxt")
     # The C functions themselves are not seen: callgrind takes what ctypes calls for a part of libffi.  These two do
     # their work, in every release from 1.4 on, and neither calls itself or the other; "(*)" leaves out their lambdas.
     counted_functions = ("mxnet::Imperative::Invoke(*)", "mxnet::Imperative::Backward(*)")

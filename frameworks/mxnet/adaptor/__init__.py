@@ -65,9 +65,7 @@ def make_call(case, seed):
     mx.nd.waitall()
     if case["direction"] == "forward":
         return forward_call(operator, args, kwargs)
-    tensors = inputs.differentiable()
-    for tensor in tensors:
-        tensor.attach_grad()
+    tensors = inputs.attach_gradients()
     make = {"backward": backward_call, "both": both_call}[case["direction"]]
     return make(operator, args, kwargs, [tensor.grad for tensor in tensors])
 
