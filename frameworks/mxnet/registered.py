@@ -78,9 +78,9 @@ def arguments_of(function, registered):
         return [[name, kind_of(kind)] for name, kind in registered.items()]
     found = []
     for one in parameters:
-        if one.kind == one.VAR_POSITIONAL:
+        if one.kind == one.VAR_POSITIONAL and not found:
             found.append([one.name, "tensors"])
-        elif one.kind != one.VAR_KEYWORD and one.name not in NOT_ARGUMENTS:
+        elif one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD) and one.name not in NOT_ARGUMENTS:
             found.append([one.name, "required" if one.default is one.empty else "optional"])
     return found
 

@@ -100,6 +100,12 @@ def _number(value: Any) -> Any:
 
 
 Number = Annotated[int | float, BeforeValidator(_number), WithJsonSchema({"type": "number"})]
+Share = Annotated[
+    int | float,
+    BeforeValidator(_number),
+    Field(ge=0, le=1),
+    WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1}),
+]
 Identifier = Annotated[
     str,
     BeforeValidator(_identifier),

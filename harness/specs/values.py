@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, ConfigDict, Discriminator, Field, JsonValue, Tag, WithJsonSchema, model_validator
 
-from harness.specs.fields import Argument, Context, Dtype, Index, Number
+from harness.specs.fields import Argument, Context, Dtype, Index, Number, Share
 from harness.specs.strict import StrictModel, field_error
 
 MAX_DIMENSIONS = 32
@@ -75,7 +75,7 @@ class Tensor(StrictModel):
     )
 
     stype: StorageType | None = Field(default=None, description="How it is stored. Default: default, which is dense.")
-    density: Annotated[Number, Field(ge=0, le=1)] | None = Field(
+    density: Share | None = Field(
         default=None,
         description="Of csr the share of elements, of row_sparse that of rows, that are stored. Default: 0.1.",
     )

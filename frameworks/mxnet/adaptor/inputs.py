@@ -125,7 +125,7 @@ def sparse_tensor(random, array, stype, density, context):
     """``array`` with a share of its elements (csr) or rows (row_sparse) alone, at places drawn from ``random``."""
     rows = array.shape[0]
     count = array.size if stype == "csr" else rows
-    stored = min(count, max(1, int(round(density * count)))) if density else 0
+    stored = min(count, max(1, round(density * count))) if density else 0
     places = numpy.sort(random.choice(count, stored, replace=False)) if stored else numpy.zeros(0, "int64")
     options = {"shape": array.shape, "dtype": array.dtype, "ctx": context}
     if stype == "row_sparse":
@@ -149,10 +149,11 @@ def encoded_picture(pixels):
 
 def stored(content):
     """A zlib stream of ``content`` in stored blocks (RFC 1950, RFC 1951 3.2.4)."""
-    starts = range(0, len(content), 0xFFFF)
-    blocks = [content[start : start + 0xFFFF] for start in starts]
-    sizes = [(index == len(blocks) - 1, len(block), len(block) ^ 0xFFFF) for index, block in enumerate(blocks)]
-    body = b"".join(struct.pack("<BHH", *size) + block for size, block in zip(sizes, blocks))
+    body = b""
+    for start in range(0, len(content), 0xFFFF):
+        block = content[start : start + 0xFFFF]
+        last = start + len(block) == len(content)
+        body += struct.pack("<BHH", last, len(block), len(block) ^ 0xFFFF) + block
     return b"\x78\x01" + body + struct.pack(">I", zlib.adler32(content))
 
 
