@@ -92,9 +92,10 @@ def _test(function: Function, category: Category, rules: Rules) -> Test:
         UsageError: a rule for an argument that isn't one.
     """
     own = rules.operators.get(function.name, Operator())
-    stem = category.prefix + function.name.removeprefix("nd.").replace("_internal._", "internal.")
+    stem = category.prefix + _readable(function.name)
     inputs = []
-    for case, values in (own.cases or {"": {}}).items():
+    for case, whole in (own.cases or {"": {}}).items():
+        values = {name: value for name, value in whole.items() if name != "case"}
         for argument in [*own.inputs, *values]:
             if argument not in function.arguments and argument not in ALWAYS_TAKEN:
                 known = ", ".join(function.arguments)
@@ -102,11 +103,17 @@ def _test(function: Function, category: Category, rules: Rules) -> Test:
         resolved = _inputs(function, [values, own.inputs, category.inputs], rules.arguments)
         for size in _wanted(_sizes(resolved), category.sizes):
             identifier = "_".join(part for part in (stem, case, size) if part)
-            inputs.append({**_pick(resolved, size), "case": {"identifier": identifier}})
+            inputs.append({**_pick(resolved, size), "case": {"identifier": identifier, **whole.get("case", {})}})
     backward = category.backward if own.backward is None else own.backward
     hybrid = function.hybrid if own.hybrid is None else own.hybrid
     settings = {**({"run_backward": True} if backward else {}), **({"mode": list(MODES)} if hybrid else {})}
     return {"operator": function.name, **settings, "inputs": inputs}
+
+
+def _readable(name: str) -> str:
+    """``nd._internal._power`` as ``internal.power``, ``nd.NDArray.__iadd__`` as ``NDArray.iadd``."""
+    plain = name.removeprefix("nd.").replace("_internal._", "internal.")
+    return re.sub(r"\.__([a-z]+)__$", r".\1", plain)
 
 
 def _inputs(function: Function, levels: Sequence[Mapping[str, Any]], general: Mapping[str, Any]) -> dict[str, Any]:

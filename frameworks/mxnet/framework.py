@@ -14,13 +14,14 @@ class MXNet(Framework):
     name = "mxnet"
     import_name = "mxnet"
     namespaces = {  # noqa: RUF012 - a constant
-        "nd": ("contrib", "linalg", "random", "image", "sparse", "op", "_internal"),
-        "np": ("linalg", "random"),
+        "nd": ("contrib", "linalg", "random", "image", "sparse", "op", "_internal", "NDArray"),
+        "np": ("linalg", "random", "ndarray"),
         "npx": ("image", "random"),
+        "image": (),
         **dict.fromkeys(BLOCK_NAMESPACES, ()),
     }
     block_namespaces = BLOCK_NAMESPACES
-    not_operators = ("load", "load_frombuffer", "save", "savez", "imread")
+    not_operators = ("load", "load_frombuffer", "save", "savez", "imread", "genfromtxt")
     # The C functions themselves are not seen: callgrind takes what ctypes calls for a part of libffi.  These do
     # their work, in every release from 1.4 on, and none calls itself or another; "(*)" leaves out their lambdas.
     counted_functions = (

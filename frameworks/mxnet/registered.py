@@ -20,7 +20,7 @@ import types
 sys.path.pop(0)  # this folder: its modules must not hide any of the build's
 
 NAMESPACES = ("nd", "nd.contrib", "nd.linalg", "nd.random", "nd.image", "nd._internal", "np", "np.linalg", "np.random")
-NAMESPACES += ("npx", "npx.image", "npx.random")
+NAMESPACES += ("npx", "npx.image", "npx.random", "nd.sparse", "image")
 NOT_ARGUMENTS = ("out", "name", "kwargs", "ctx", "device")
 
 
@@ -83,9 +83,9 @@ def arguments_of(function, registered):
         return [[name, kind_of(kind)] for name, kind in registered.items()]
     found = []
     for one in parameters:
-        if one.kind == one.VAR_POSITIONAL:
+        if one.kind == one.VAR_POSITIONAL and not found:
             found.append([one.name, "tensors"])
-        elif one.kind != one.VAR_KEYWORD and one.name not in NOT_ARGUMENTS:
+        elif one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD) and one.name not in NOT_ARGUMENTS:
             found.append([one.name, "required" if one.default is one.empty else "optional"])
     return found
 
@@ -100,7 +100,7 @@ def functions_of(operators, own_names):
                 module = getattr(module, part)
         except AttributeError:  # an older release
             continue
-        prefixes = operators.REGISTERED_PREFIXES[namespace.split(".")[-1] if namespace != "nd" else ""]
+        prefixes = operators.REGISTERED_PREFIXES.get(namespace.split(".")[-1] if namespace != "nd" else "", ())
         if namespace.startswith("np"):
             prefixes = tuple("_" + namespace.split(".")[0] + infix for infix in ("_", "i_", "x__")) + prefixes
         for name in sorted(vars(module)):
@@ -164,6 +164,27 @@ def block_arguments(blocks, kind):
     return found
 
 
+def methods_of(operators):
+    """The methods and properties of arrays, those that Python's own operators call among them.
+
+    ``self`` is the array.  What a method passes on is not told: rules say it in full.
+    """
+    found = {}
+    for array in operators.ARRAYS:
+        root, name = array.split(".")
+        kind = getattr(getattr(operators.mx, root, None), name, None)
+        for one in sorted(vars(kind)) if kind else ():
+            member = getattr(kind, one)
+            if not (isinstance(member, property) or inspect.isfunction(member)):
+                continue
+            arguments = [["self", "tensor"]]
+            if inspect.isfunction(member):
+                named = [p for p in parameters_of(member) if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+                arguments += [[p.name, "required" if p.default is p.empty else "optional"] for p in named[1:]]
+            found[array + "." + one] = {"registered": None, "arguments": arguments}
+    return found
+
+
 def main():
     answer = os.dup(1)
     os.dup2(2, 1)
@@ -176,7 +197,7 @@ def main():
     document = {
         "version": operators.mx.__version__,
         "registered": registered,
-        "functions": dict(functions_of(operators, own_names), **blocks_of(adaptor.blocks)),
+        "functions": dict(functions_of(operators, own_names), **methods_of(operators), **blocks_of(adaptor.blocks)),
     }
     with os.fdopen(answer, "w") as stream:
         json.dump(document, stream)

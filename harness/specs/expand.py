@@ -77,7 +77,7 @@ def _cases_of(
     context = _nearest(levels, "context") or DEFAULT_CONTEXT
     metrics = asked or _nearest(levels, "metric") or [DEFAULT_METRIC]
     share, timeout = _nearest(levels, "threshold"), _nearest(levels, "timeout")
-    template = own.identifier or test.identifier or test.operator.rpartition(".")[2].lower().lstrip("_") + "_{ID}"
+    template = own.identifier or test.identifier or test.operator.rpartition(".")[2].lower().strip("_") + "_{ID}"
     modes = _nearest(levels, "mode") or [DEFAULT_MODE]
     for mode, direction in product(modes, _directions(levels)):
         fields = {
@@ -141,10 +141,10 @@ def _compact(context: str) -> str:
 def _first_shape(inputs: Inputs, origin: str) -> str:
     """The first tensor's shape as ``1x3x64x64``."""
     for value in [*(inputs.args or []), *(inputs.__pydantic_extra__ or {}).values()]:
-        candidate = value.shape if isinstance(value, Tensor) else value
-        if isinstance(candidate, list):
-            first = candidate[0] if candidate and isinstance(candidate[0], list) else candidate
-            return "x".join(str(size) for size in first) or "scalar"
+        for item in value if isinstance(value, list) and value and not isinstance(value[0], int) else [value]:
+            shape = item.shape if isinstance(item, Tensor) else item
+            if isinstance(shape, list):
+                return "x".join(str(size) for size in shape) or "scalar"
     raise UsageError(f"{origin} has no shape for {{SHAPE}} in the identifier: use another placeholder")
 
 

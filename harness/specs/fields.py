@@ -18,12 +18,20 @@ BLOCK_NAMESPACES = tuple(name for framework in _FRAMEWORKS for name in framework
 NOT_OPERATORS = tuple(name for framework in _FRAMEWORKS for name in framework.not_operators)
 
 _NAME = r"_?[A-Za-z][A-Za-z0-9_]*"
+# Python's own operators, as methods of arrays; no other special method can be reached from a spec.
+_SPECIAL = (
+    "__[ir]?(add|sub|mul|truediv|mod|pow|matmul|and|or|xor)__|"
+    "__(neg|abs|invert|eq|ne|gt|ge|lt|le|getitem|setitem|len|bool|int|float)__"
+)
 _ROOTS = "|".join(
     re.escape(root) + (rf"(\.({'|'.join(inner)}))?" if inner else "") for root, inner in NAMESPACES.items()
 )
-OPERATOR_PATTERN = rf"^(?!.{{101}})({_ROOTS})\.(?!({'|'.join(NOT_OPERATORS)})$){_NAME}$"
+OPERATOR_PATTERN = rf"^(?!.{{101}})({_ROOTS})\.(?!({'|'.join(NOT_OPERATORS)})$)({_NAME}|{_SPECIAL})$"
 BLOCK_PATTERN = rf"^(?!.{{101}})({'|'.join(map(re.escape, BLOCK_NAMESPACES))})\.{_NAME}$"
+_SIZE = r"-?(0|[1-9][0-9]{0,9})"
 ARGUMENT_PATTERN = rf"^{_NAME}$"
+_SUBSCRIPT = rf"({_SIZE}|({_SIZE})?:({_SIZE})?(:({_SIZE})?)?|\.\.\.|None)"
+INDEX_PATTERN = rf"^{_SUBSCRIPT}( ?, ?{_SUBSCRIPT})*$"
 CONTEXT_PATTERN = r"^(cpu|gpu)(\((0|[1-9][0-9]{0,2})\))?$"
 PERCENT_PATTERN = r"^[0-9]{1,2}(\.[0-9]+)?%$"
 _PLACEHOLDER = rf"\{{({'|'.join(PLACEHOLDERS)})\}}"
@@ -96,6 +104,12 @@ def _number(value: Any) -> Any:
 
 
 Number = Annotated[int | float, BeforeValidator(_number), WithJsonSchema({"type": "number"})]
+Share = Annotated[
+    int | float,
+    BeforeValidator(_number),
+    Field(ge=0, le=1),
+    WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1}),
+]
 Identifier = Annotated[
     str,
     BeforeValidator(_identifier),
@@ -107,6 +121,8 @@ Operator = Annotated[
 ]
 Dtype = Annotated[str, *_one_of(DTYPES)]
 Context = Annotated[str, *_text(CONTEXT_PATTERN, "use cpu, gpu, or one of several such as gpu(1)")]
+Index = Annotated[str, *_text(INDEX_PATTERN, 'use what stands between the brackets, such as "2:5, 0" or "..., ::2"')]
+Argument = Annotated[str, *_text(ARGUMENT_PATTERN, "use the name of another argument")]
 Direction = Annotated[str, *_one_of(("forward", "backward", "both"))]
 Threshold = Annotated[
     float,

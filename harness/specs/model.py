@@ -28,7 +28,7 @@ from harness.specs.fields import (
     show,
 )
 from harness.specs.strict import StrictModel, field_error
-from harness.specs.values import Value, VariadicTensor
+from harness.specs.values import Positional, SameAs, Tensor, Value
 from records import METRICS, MODES, UsageError
 
 _ARGUMENT = re.compile(ARGUMENT_PATTERN.removesuffix("$") + r"\Z")
@@ -124,8 +124,8 @@ class Inputs(StrictModel):
     __pydantic_extra__: dict[str, Value] = Field(init=False)
 
     case: CaseSettings | None = Field(default=None, description="Settings for this input alone.")
-    args: Annotated[list[VariadicTensor], Field(min_length=1)] | None = Field(
-        default=None, description="A variadic operator's tensors, such as those that nd.concat joins."
+    args: Annotated[list[Positional], Field(min_length=1)] | None = Field(
+        default=None, description="Arguments without a name, such as the tensors that nd.concat joins."
     )
 
     @model_validator(mode="before")
@@ -136,6 +136,14 @@ class Inputs(StrictModel):
                 if not _ARGUMENT.match(name):
                     raise field_error(name, "is not an argument's name: use letters, digits and _")
         return data
+
+    @model_validator(mode="after")
+    def _same_as_a_tensor(self) -> "Inputs":
+        others = self.__pydantic_extra__ or {}
+        for name, value in others.items():
+            if isinstance(value, SameAs) and not isinstance(others.get(value.same_as), list | Tensor):
+                raise field_error(name, f"is the same as {value.same_as}, which is no tensor here: name one that is")
+        return self
 
 
 InputsOrList = Annotated[

@@ -15,16 +15,40 @@ from pydantic import (
     model_validator,
 )
 
-from harness.specs.fields import BLOCK_NAMESPACES, BLOCK_PATTERN, Dtype, Number, matching
+from harness.specs.fields import (
+    BLOCK_NAMESPACES,
+    BLOCK_PATTERN,
+    Argument,
+    Context,
+    Dtype,
+    Index,
+    Number,
+    Share,
+    matching,
+)
 from harness.specs.strict import StrictModel, field_error
 
 MAX_DIMENSIONS = 32
 MAX_ELEMENTS = 2**31 - 1
 
 # Tags name a union's branches; load.py takes them out of a field's path before a user sees it.
-TAGS = frozenset({"<shape>", "<shapes>", "<tensor>", "<attribute>", "<scalar>", "<object>", "<list>"})
+TAGS = frozenset(
+    {
+        "<shape>",
+        "<shapes>",
+        "<tensor>",
+        "<attribute>",
+        "<index>",
+        "<device>",
+        "<same>",
+        "<scalar>",
+        "<object>",
+        "<list>",
+    }
+)
 
-Init = Literal["normal", "uniform", "randint", "zeros", "ones", "arange", "positive_definite"]
+Init = Literal["normal", "uniform", "randint", "zeros", "ones", "arange", "positive_definite", "png"]
+StorageType = Literal["default", "row_sparse", "csr"]
 INTEGERS = ("int8", "int32", "int64", "uint8")
 
 
@@ -70,10 +94,36 @@ class Tensor(StrictModel):
         default=None, description="Of uniform (default 1.0) and randint (default 10): no value reaches it."
     )
 
+    stype: StorageType | None = Field(default=None, description="How it is stored. Default: default, which is dense.")
+    density: Share | None = Field(
+        default=None,
+        description="Of csr the share of elements, of row_sparse that of rows, that are stored. Default: 0.1.",
+    )
+    grad_stype: StorageType | None = Field(
+        default=None, description="How its gradient is stored. Default: as the tensor itself."
+    )
+    grad_req: Literal["write", "add", "null"] | None = Field(
+        default=None, description="null: no gradient is asked of it. Default: write; null for csr and integers."
+    )
+
+    @model_validator(mode="after")
+    def _storage_fits(self) -> "Tensor":
+        if self.density is not None and self.stype in (None, "default"):
+            raise field_error("density", 'needs "stype": "row_sparse" or "csr"')
+        if self.stype == "csr" and len(self.shape) != 2:
+            raise field_error("shape", "of csr must have two sizes")
+        if self.stype == "row_sparse" and not self.shape:
+            raise field_error("shape", "of row_sparse must have a size")
+        if self.init in ("positive_definite", "png") and self.stype not in (None, "default"):
+            raise field_error("init", f"of a sparse tensor can't be {self.init}: use another")
+        return self
+
     @model_validator(mode="after")
     def _shape_fits(self) -> "Tensor":
         if self.init == "positive_definite" and (len(self.shape) < 2 or self.shape[-1] != self.shape[-2]):
             raise field_error("shape", "of positive_definite must end in two equal sizes")
+        if self.init == "png" and (len(self.shape) != 3 or self.shape[-1] != 3 or 0 in self.shape):
+            raise field_error("shape", "of png is that of the picture: height, width, 3")
         return self
 
     @model_validator(mode="after")
@@ -125,29 +175,69 @@ def _check_blocks(value: Any) -> None:
         _check_blocks(item)
 
 
+class Subscript(StrictModel):
+    """What stands between the brackets of ``x[...]``, as Python writes it."""
+
+    index: Index
+
+
+class Device(StrictModel):
+    """A context as an argument, such as that which a tensor is copied to."""
+
+    context: Context
+
+
+class SameAs(StrictModel):
+    """The very tensor that another argument is: for results that go into one of the inputs."""
+
+    same_as: Argument
+
+
+_SAID: dict[str, tuple[type[StrictModel], str]] = {
+    "value": (Attribute, "<attribute>"),
+    "index": (Subscript, "<index>"),
+    "context": (Device, "<device>"),
+    "same_as": (SameAs, "<same>"),
+}
+
+
+def _kind_of_object(value: Any) -> str:
+    """The branch for an object, or for what it was made into."""
+    for field, (model, tag) in _SAID.items():
+        if isinstance(value, model) or (isinstance(value, dict) and field in value):
+            return tag
+    return "<tensor>"
+
+
 def _kind_of_value(value: Any) -> str:
     """The branch for plain data, and for what it was made into (pydantic asks again when dumping)."""
     if isinstance(value, list):
-        return "<shapes>" if value and all(isinstance(item, list | dict | Tensor) for item in value) else "<shape>"
-    if isinstance(value, Attribute) or (isinstance(value, dict) and "value" in value):
-        return "<attribute>"
-    if isinstance(value, dict | Tensor):
-        return "<tensor>"
+        return "<shapes>" if value and all(isinstance(item, list | dict | StrictModel) for item in value) else "<shape>"
+    if isinstance(value, dict | StrictModel):
+        return _kind_of_object(value)
     return "<scalar>"
 
 
 _SCALAR = {"type": ["boolean", "number", "string", "null"]}
 
-VariadicTensor = Annotated[
-    Annotated[Shape, Tag("<shape>")] | Annotated[Tensor, Tag("<tensor>")],
-    Discriminator(lambda value: "<tensor>" if isinstance(value, dict | Tensor) else "<shape>"),
+Positional = Annotated[
+    Annotated[Shape, Tag("<shape>")]
+    | Annotated[Tensor, Tag("<tensor>")]
+    | Annotated[Attribute, Tag("<attribute>")]
+    | Annotated[Subscript, Tag("<index>")]
+    | Annotated[Device, Tag("<device>")]
+    | Annotated[SameAs, Tag("<same>")],
+    Discriminator(lambda value: _kind_of_object(value) if isinstance(value, dict | StrictModel) else "<shape>"),
 ]
 
 Value = Annotated[
     Annotated[Shape, Tag("<shape>")]
-    | Annotated[list[VariadicTensor], Field(min_length=1), Tag("<shapes>")]
+    | Annotated[list[Positional], Field(min_length=1), Tag("<shapes>")]
     | Annotated[Tensor, Tag("<tensor>")]
     | Annotated[Attribute, Tag("<attribute>")]
+    | Annotated[Subscript, Tag("<index>")]
+    | Annotated[Device, Tag("<device>")]
+    | Annotated[SameAs, Tag("<same>")]
     | Annotated[bool | int | float | str | None, WithJsonSchema(_SCALAR), Tag("<scalar>")],
     Discriminator(_kind_of_value),
 ]

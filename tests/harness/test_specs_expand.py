@@ -39,6 +39,8 @@ EXP: dict[str, Any] = {"operator": "nd.exp", "inputs": {"data": [2, 3]}}
         ({}, ["exp_0/forward"]),
         ({"operator": "nd.linalg.gemm2"}, ["gemm2_0/forward"]),
         ({"operator": "nd._internal._plus_scalar"}, ["plus_scalar_0/forward"]),
+        ({"operator": "nd.NDArray.__iadd__"}, ["iadd_0/forward"]),
+        ({"inputs": {"args": [{"value": "ij"}, [3, 4]]}, "identifier": "{SHAPE}"}, ["3x4/forward"]),
         ({"inputs": [{"data": [1]}, {"data": [2]}]}, ["exp_0/forward", "exp_1/forward"]),
         ({"identifier": "e"}, ["e/forward"]),
         ({"identifier": "e_{ID}_{ID}"}, ["e_0_0/forward"]),
@@ -158,7 +160,11 @@ def test_inputs_reach_the_case_as_they_were_written() -> None:
         "bare": {"shape": []},
         "list": {"value": [-1, None, {"a": [0.5]}]},
         "nothing": {"value": None},
-        "args": [[1], {"shape": [2], "init": "ones"}],
+        "args": [[1], {"shape": [2], "init": "ones"}, {"value": "ij,jk"}, {"index": "1"}],
+        "sparse": {"shape": [2, 3], "stype": "csr", "density": 0.5, "grad_stype": "default", "grad_req": "add"},
+        "key": {"index": "1:2, ..., ::-1,None"},
+        "elsewhere": {"context": "cpu(1)"},
+        "out": {"same_as": "data"},
     }
     case = cases_of({**EXP, "inputs": {**inputs, "case": {"dtype": "int8"}}})[0]
     assert case.inputs == inputs
@@ -191,9 +197,19 @@ scalars = st.none() | st.booleans() | int64 | finite | strings
 anything = st.recursive(
     scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(strings, inner, max_size=3)
 )
+SHAPES_OF = {"positive_definite": [3, 3], "png": [2, 2, 3]}
 plain_tensors: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {"shape": shapes}, optional={"dtype": st.sampled_from(DTYPES), "init": st.sampled_from(get_args(Init))}
-).map(lambda tensor: {**tensor, "shape": [3, 3]} if tensor.get("init") == "positive_definite" else tensor)
+).map(lambda tensor: {**tensor, "shape": SHAPES_OF.get(tensor.get("init", ""), tensor["shape"])})
+sparse_tensors = st.fixed_dictionaries(
+    {"shape": st.lists(sizes, min_size=2, max_size=2), "stype": st.sampled_from(["csr", "row_sparse"])},
+    optional={
+        "density": st.floats(0, 1) | st.integers(0, 1),
+        "grad_stype": st.sampled_from(["default", "csr", "row_sparse"]),
+        "grad_req": st.sampled_from(["write", "add", "null"]),
+        "dtype": st.sampled_from(DTYPES),
+    },
+)
 ranged_tensors = st.builds(
     lambda shape, low, width, dtype: {"shape": shape, "dtype": dtype, "low": low, "high": low + width},
     shapes,
@@ -201,9 +217,17 @@ ranged_tensors = st.builds(
     st.integers(1, 9),
     st.sampled_from(["int32", "int64"]),
 )
-tensors = plain_tensors | ranged_tensors
+tensors = plain_tensors | ranged_tensors | sparse_tensors
+others = st.builds(lambda text: {"index": text}, st.sampled_from(["0", "-1, :", "1:2:-1", "...,None"])) | st.builds(
+    lambda text: {"context": text}, st.sampled_from(["cpu", "cpu(1)", "gpu(0)"])
+)
 values = (
-    shapes | st.lists(shapes, min_size=1, max_size=3) | tensors | st.builds(lambda x: {"value": x}, anything) | scalars
+    shapes
+    | st.lists(shapes, min_size=1, max_size=3)
+    | tensors
+    | others
+    | st.builds(lambda x: {"value": x}, anything)
+    | scalars
 )
 thresholds = st.floats(0, 0.999) | st.sampled_from(["2%", "0.5%", "99%"])
 ways = st.fixed_dictionaries({}, optional={"run_backward": st.booleans()}) | st.builds(
@@ -227,7 +251,9 @@ levels = st.builds(
 inputs = st.builds(
     lambda arguments, reserved: {**arguments, **reserved},
     st.dictionaries(names, values, max_size=3),
-    st.fixed_dictionaries({}, optional={"case": levels, "args": st.lists(shapes | tensors, min_size=1, max_size=3)}),
+    st.fixed_dictionaries(
+        {}, optional={"case": levels, "args": st.lists(shapes | tensors | others, min_size=1, max_size=3)}
+    ),
 )
 placeholders = st.sampled_from([f"{{{name}}}" for name in PLACEHOLDERS if name != "SHAPE"])
 identifiers = st.builds(lambda parts: "t{ID}." + "-".join(parts), st.lists(placeholders, max_size=3))

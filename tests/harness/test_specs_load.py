@@ -57,6 +57,9 @@ BAD: list[tuple[str, Any, str, str, bool]] = [
             "nd..exp",
             ".exp",
             "nd.__class__",
+            "nd.NDArray.__reduce__",
+            "nd.NDArray.__init__",
+            "nd.NDArray.exp.__add__",
             "nd.exp.__globals__",
             "nd.__init__",
             "nd._internal.__dict__",
@@ -181,7 +184,7 @@ BAD: list[tuple[str, Any, str, str, bool]] = [
     ("tests[0].inputs[1].data", [[[2]]], "tests[0].inputs[1].data[0][0]", "use an integer", True),
     ("tests[1].inputs.args", [], "tests[1].inputs.args", "is empty", True),
     ("tests[1].inputs.args", [2, 3], "tests[1].inputs.args[0]", "use a list", True),
-    ("tests[1].inputs.args", [[2], {"value": 1}], "tests[1].inputs.args[1].value", "is not a field", True),
+    ("tests[1].inputs.args", [[2], {"valu": 1}], "tests[1].inputs.args[1].valu", "is not a field", True),
     ("tests[1].inputs.args", None, "tests[1].inputs.args", "is null", True),
     # Tensors, attributes and blocks said in full
     *[
@@ -244,6 +247,35 @@ BAD: list[tuple[str, Any, str, str, bool]] = [
         True,
     ),
     ("tests[1].inputs.axis", {"value": 0, "shape": [1]}, "tests[1].inputs.axis.shape", "is not a field", True),
+    # Pictures, sparse tensors, subscripts, contexts, and the same tensor twice
+    ("tests[1].inputs.data", {"shape": [3], "init": "png"}, "tests[1].inputs.data.shape", "height, width, 3", False),
+    ("tests[1].inputs.data", {"shape": [3], "density": 0.5}, "tests[1].inputs.data.density", 'needs "stype"', False),
+    ("tests[1].inputs.data", {"shape": [3], "stype": "csr"}, "tests[1].inputs.data.shape", "two sizes", False),
+    ("tests[1].inputs.data", {"shape": [], "stype": "row_sparse"}, "tests[1].inputs.data.shape", "a size", False),
+    ("tests[1].inputs.data", {"shape": [3], "stype": "coo"}, "tests[1].inputs.data.stype", "use one of", True),
+    (
+        "tests[1].inputs.data",
+        {"shape": [3], "stype": "row_sparse", "density": 1.5},
+        "tests[1].inputs.data.density",
+        "use at most 1",
+        True,
+    ),
+    (
+        "tests[1].inputs.data",
+        {"shape": [3, 3], "stype": "csr", "init": "positive_definite"},
+        "tests[1].inputs.data.init",
+        "of a sparse tensor can't be positive_definite",
+        False,
+    ),
+    ("tests[1].inputs.data", {"shape": [3], "grad_req": None}, "tests[1].inputs.data.grad_req", "is null", True),
+    *[
+        ("tests[1].inputs.axis", {"index": text}, "tests[1].inputs.axis.index", "between the brackets", True)
+        for text in ("", "1;2", "a", "1,", ",1", "1:2:3:4", "__import__", "1.5", [1], 3)
+    ],
+    ("tests[1].inputs.axis", {"context": "tpu"}, "tests[1].inputs.axis.context", "use cpu, gpu", True),
+    ("tests[1].inputs.axis", {"same_as": "a b"}, "tests[1].inputs.axis.same_as", "another argument", True),
+    ("tests[1].inputs.axis", {"same_as": "lhs"}, "tests[1].inputs.axis", "which is no tensor here", False),
+    ("tests[1].inputs", {"a": 1, "b": {"same_as": "a"}}, "tests[1].inputs.b", "which is no tensor here", False),
 ]
 
 

@@ -66,16 +66,15 @@ def make_call(case, seed):
         (mx.npx.set_np if inputs.numpy else mx.npx.reset_np)()
     if is_block(case["operator"]):
         block = BlockCall(case, inputs)
-        operator, args, kwargs, tensors, gradients = block.call, block.args, {}, block.inputs, block.gradients()
+        operator, args, kwargs, gradients = block.call, block.args, {}, block.gradients()
     else:
         operator = resolve(case["operator"])
         args, kwargs = inputs.arguments()
-        tensors, gradients = inputs.differentiable(), []
+        gradients = []
     mx.nd.waitall()
     if case["direction"] == "forward":
         return forward_call(operator, args, kwargs)
-    for tensor in tensors:
-        tensor.attach_grad()
+    tensors = inputs.attach_gradients()
     make = {"backward": backward_call, "both": both_call}[case["direction"]]
     return make(operator, args, kwargs, [tensor.grad for tensor in tensors] + gradients)
 

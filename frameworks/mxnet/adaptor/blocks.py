@@ -92,7 +92,6 @@ class BlockCall:
         for key, value in given.items():
             if key not in taken and key != UNROLL:
                 self.args += self.tensors(inputs, key, value, taken)
-        self.inputs = inputs.differentiable()
         self.call = self.caller(given.get(UNROLL), inputs)
         self.settle(case["dtype"], inputs)
         if case.get("mode") == "hybridized":
@@ -133,7 +132,9 @@ class BlockCall:
     def states(self, batch, inputs):
         """States that a recurrent block begins with, from the seed."""
         found = self.block.state_info(batch)
-        return [inputs.tensor("begin_state{}".format(i), list(one["shape"])) for i, one in enumerate(found)]
+        return [
+            inputs.tensor("begin_state{}".format(i), list(one["shape"]), grad_req="null") for i, one in enumerate(found)
+        ]
 
     def settle(self, dtype, inputs):
         """Make the parameters: their shapes come with a first call, their values from the seed and their names."""

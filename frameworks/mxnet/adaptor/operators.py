@@ -1,11 +1,12 @@
 """Operators by name: the Python functions that users call, and what the registry says of their arguments."""
 
 import ctypes
+import inspect
 
 import mxnet as mx
 from mxnet import base
 
-ROOTS = ("nd", "np", "npx")
+ROOTS = ("nd", "np", "npx", "image")
 # Registered names carry their namespace as a prefix.
 REGISTERED_PREFIXES = {
     "": ("",),
@@ -13,12 +14,14 @@ REGISTERED_PREFIXES = {
     "contrib": ("_contrib_",),
     "random": ("_random_", "_sample_"),
     "image": ("_image_",),
-    "sparse": ("",),
+    "sparse": ("_sparse_", ""),
     "op": ("",),
     "_internal": ("",),
     "np": ("_np_", "_npi_", ""),
     "npx": ("_npx_", ""),
 }
+# Arrays, whose methods and properties are operators, too.
+ARRAYS = ("nd.NDArray", "np.ndarray")
 
 
 class MissingOperator(Exception):
@@ -37,9 +40,23 @@ def resolve(name):
         found = getattr(found, part, None)
         if found is None:
             raise MissingOperator(f"mxnet {mx.__version__} has no operator {name}")
-    if not callable(found):
+    if name.rpartition(".")[0] in ARRAYS:
+        return method(parts[-1], isinstance(found, property))
+    if not callable(found) or inspect.isclass(found):
         raise MissingOperator(f"{name} is not an operator")
     return found
+
+
+def method(name, is_property):
+    """A function of ``self``, and of what else the method takes; a sparse array's own method goes before."""
+
+    def read(self):
+        return getattr(self, name)
+
+    def call(self, *args, **kwargs):
+        return getattr(self, name)(*args, **kwargs)
+
+    return read if is_property else call
 
 
 def registered_types(name):
@@ -71,6 +88,8 @@ def registered_types(name):
 def argument_types(operator):
     """``{argument: type}`` for an operator as the user names it; empty for a function written in Python."""
     parts = operator.split(".")
+    if operator.rpartition(".")[0] in ARRAYS or parts[0] == "image":
+        return {}
     for prefix in REGISTERED_PREFIXES.get(parts[-2] if parts[-2] != "nd" else "", ("",)):
         types = registered_types(prefix + parts[-1])
         if types is not None:
