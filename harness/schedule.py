@@ -53,6 +53,7 @@ class Order:
     can_fork: Callable[[Case], bool] = lambda case: True
     sentinels: int = 0
     earlier: Earlier | None = None
+    spent_s: float = 0.0  # of the time budget, before the first round
 
     @property
     def injected(self) -> frozenset[str]:
@@ -64,7 +65,7 @@ class Order:
         if self.earlier is not None:
             return self.earlier.injected
         chosen: set[str] = set()
-        for metric in METRICS if self.inject else ():
+        for metric in (name for name, metric in METRICS.items() if self.inject and metric.injectable):
             coin = random.Random(f"inject {self.seed}")
             cases = [case for case in self.cases if case.metric == metric]
             chosen |= {coin.choice(pair).id for pair in zip(cases[::2], cases[1::2], strict=False)}
@@ -154,7 +155,7 @@ class Schedule:
         self._on_progress = on_progress
         self._coin = random.Random(_coin_seed(order, len(self._kept)))
         self._supply = PairSupply(bench, random.Random(f"pairs {self._coin.random()}"))
-        self._began = time.monotonic()
+        self._began = time.monotonic() - order.spent_s
         self._lost: Counter[str] = Counter()  # processes that each case has cost
         self._failed_starts = 0
         self._start_s = dict.fromkeys(METRICS, 0.0)  # what starting a pair took lately

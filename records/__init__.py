@@ -4,7 +4,7 @@
 """
 
 from records.build import Build
-from records.case import DEFAULT_METRIC, METRICS, Case, Direction, Metric, case_id_for
+from records.case import DEFAULT_METRIC, METRICS, SAMPLED, Case, Direction, Metric, Tolerance, case_id_for
 from records.commit import Commit
 from records.errors import NoSpaceError, OpduelError, RunError, UsageError
 from records.measurement import Failure, Incident, PairSample, Stage
@@ -13,6 +13,7 @@ from records.report import SCHEMA_VERSION, Comparison, Report, Verdict, Verifica
 __all__ = [
     "DEFAULT_METRIC",
     "METRICS",
+    "SAMPLED",
     "SCHEMA_VERSION",
     "Build",
     "Case",
@@ -28,6 +29,7 @@ __all__ = [
     "Report",
     "RunError",
     "Stage",
+    "Tolerance",
     "UsageError",
     "Verdict",
     "Verification",

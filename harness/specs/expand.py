@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from harness.specs.model import CaseSettings, Inputs, Settings, Spec, Test
 from harness.specs.values import Tensor
-from records import DEFAULT_METRIC, METRICS, Case, Direction, UsageError, case_id_for
+from records import DEFAULT_METRIC, METRICS, Case, Direction, Tolerance, UsageError, case_id_for
 
 DEFAULT_DTYPE = "float32"
 DEFAULT_CONTEXT = "cpu"
@@ -72,6 +72,7 @@ def _cases_of(
     context = _nearest(levels, "context") or DEFAULT_CONTEXT
     metrics = asked or _nearest(levels, "metric") or [DEFAULT_METRIC]
     share, timeout = _nearest(levels, "threshold"), _nearest(levels, "timeout")
+    tolerance = _nearest(levels, "tolerance")
     template = own.identifier or test.identifier or test.operator.rpartition(".")[2].lower().lstrip("_") + "_{ID}"
     for direction in _directions(levels):
         fields = {
@@ -94,10 +95,18 @@ def _cases_of(
                 inputs=_plain(inputs),
                 dtype=dtype,
                 context=context,
-                threshold=thresholds.get(metric, METRICS[metric].threshold) if share is None else share,
+                threshold=_threshold(metric, thresholds, share),
                 timeout_s=DEFAULT_TIMEOUT_S if timeout is None else timeout,
                 metric=metric,
+                tolerance=Tolerance() if tolerance is None else Tolerance(tolerance.rtol, tolerance.atol),
             )
+
+
+def _threshold(metric: str, thresholds: Mapping[str, float], share: float | None) -> float:
+    """The spec's ``share``, the command line's, or the metric's own; what isn't sampled has tolerances instead."""
+    if not METRICS[metric].sampled:
+        return METRICS[metric].threshold
+    return thresholds.get(metric, METRICS[metric].threshold) if share is None else share
 
 
 def _nearest(levels: Sequence[Settings], field: str) -> Any:
