@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from comparator import Looks, Prior, Standing, standing
 from harness.blocks import CaseRequest
 from harness.instructions import run_counting_round
+from harness.memory import run_memory_round
 from harness.pair import Round, RoundResult, run_round
 from harness.recall import PhaseRecall, Recall
 from harness.sentinels import Turns, draw_sentinels
@@ -17,7 +18,12 @@ from records import DEFAULT_METRIC, METRICS, Case, Failure, Incident, PairSample
 
 LOST_FOR_GOOD = 2  # processes that a case may cost before it has failed: once may be someone else's doing
 FAILED_STARTS = 3  # in a row
-ROUNDS = {"time": run_round, "instructions": run_counting_round}  # metric -> what a process pair does for it
+ROUNDS = {  # metric -> what a process pair does for it
+    "time": run_round,
+    "instructions": run_counting_round,
+    "memory": run_memory_round,
+    "process_memory": run_memory_round,
+}
 
 
 @dataclass(frozen=True)

@@ -30,9 +30,8 @@ def results(case, seed, inputs, operator, args, kwargs, folder, limit):
 
 def backward(case, seed, inputs, operator, args, kwargs):
     """The gradients, and of direction "both" the outputs before them."""
-    wanted = {
-        name: tensor for name, tensor in inputs.tensors.items() if any(tensor is t for t in inputs.differentiable())
-    }
+    differentiable = inputs.differentiable()
+    wanted = [(name, one) for name, one in inputs.tensors.items() if any(one is other for other in differentiable)]
     for _, tensor in wanted:
         tensor.attach_grad()
     with mx.autograd.record():
