@@ -56,6 +56,7 @@ class Measuring:
             sentinels=options.sentinels,
             hold=options.busy_host == "hold",
             verify_after=verify_after(options),
+            roofline=options.roofline,
         )
 
 

@@ -50,6 +50,11 @@ def harness_parser() -> argparse.ArgumentParser:
         help="one or more, with commas between: time, instructions (under valgrind), memory, process_memory, error (do "
         "both compute the same?); whatever the spec says; repeatable",
     )
+    what.add_argument(
+        "--roofline",
+        action="store_true",
+        help="measure the host's roofline first, and say how near to it each case comes whose work is known",
+    )
     what.add_argument("--framework", metavar="NAME", help="must be the spec's own; for checking")
     what.add_argument("-p", "--platform", default="host", metavar="NAME", help="kept with the report (default: host)")
     what.add_argument("--exec_dir", metavar="DIR", help="the build cache (default: in the user's cache folder)")

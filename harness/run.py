@@ -17,6 +17,7 @@ from harness.host import HostMonitor, host_fingerprint
 from harness.instructions import plan_counting, threads_of
 from harness.judging import judged
 from harness.recall import Recall, RoundLog, Start, fingerprint
+from harness.roofline import measure_roofline
 from harness.schedule import Findings, Order, Progress, Schedule
 from harness.sentinels import usual_count
 from harness.supply import Bench
@@ -37,7 +38,7 @@ class RunRequest:
     the usual count. ``hold``: whether a run that can't be trusted holds its verdicts back. ``verify_after``: measure
     flagged cases again, so many seconds later; None for not at all. ``log``: where rounds are kept, and where those of
     an earlier start are found, if it measured the same cases on the same builds in the same way; None: nowhere. The
-    time budget may differ.
+    time budget may differ. ``roofline``: measure the host's before anything else.
     """
 
     framework: Framework
@@ -55,6 +56,7 @@ class RunRequest:
     hold: bool = True
     verify_after: float | None = None
     log: RoundLog | None = None
+    roofline: bool = False
 
 
 class InterruptedRunError(RunError):
@@ -91,7 +93,7 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
         monitor.sample()
         on_progress(progress)
 
-    host = host_fingerprint()
+    host = {**host_fingerprint(), "roofline": measure_roofline(cpus, request.threads) if request.roofline else None}
     recall = Recall(request.log, _identity(request, order, bench, host))
     start = _begin(recall)
     kept = recall.phase("first", monitor)
@@ -114,7 +116,7 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     trust = _trust(request, order, findings, noise, cpus)
     if request.hold and not trust["trusted"]:
         comparisons = hold_back(comparisons)
-    comparisons = agreement.among(read_together(comparisons))
+    comparisons = _with_work(request, agreement.among(read_together(comparisons)))
     run = _run_record(request, order, findings, start, recall.resumed, bench, trust)
     return Report(run, request.control, request.treatment, {**host, **noise}, comparisons)
 
@@ -188,7 +190,14 @@ def without_measuring(request: RunRequest, why: str) -> Report:
     trust = {"trusted": True, "hold": request.hold, "reasons": [], "frequency_mhz": None, "sentinels": []}
     run = _run_record(request, order, findings, _begin(Recall(None, "")), [], bench, trust)
     comparisons = [_unmeasured(case, why) for case in request.cases]
-    return Report(run, request.control, request.treatment, {**host_fingerprint(), **noise}, comparisons)
+    host = {**host_fingerprint(), "roofline": None, **noise}
+    return Report(run, request.control, request.treatment, host, comparisons)
+
+
+def _with_work(request: RunRequest, comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """The comparisons of time with the work of a call, where it is known."""
+    known = {case.id: request.framework.work(case) for case in request.cases if case.metric == DEFAULT_METRIC}
+    return [dataclasses.replace(one, work=known.get(one.case)) for one in comparisons]
 
 
 def _unmeasured(case: Case, why: str) -> Comparison:

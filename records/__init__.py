@@ -9,12 +9,14 @@ from records.commit import Commit
 from records.errors import NoSpaceError, OpduelError, RunError, UsageError
 from records.measurement import Failure, Incident, PairSample, Stage
 from records.report import SCHEMA_VERSION, Comparison, Report, Verdict, Verification
+from records.work import Achieved, Work, achieved, roof
 
 __all__ = [
     "DEFAULT_METRIC",
     "METRICS",
     "SAMPLED",
     "SCHEMA_VERSION",
+    "Achieved",
     "Build",
     "Case",
     "Commit",
@@ -33,5 +35,8 @@ __all__ = [
     "UsageError",
     "Verdict",
     "Verification",
+    "Work",
+    "achieved",
     "case_id_for",
+    "roof",
 ]
