@@ -19,7 +19,7 @@ from harness.cpus import plan_cpus
 from harness.instructions import require_counting
 from harness.run import RunRequest
 from harness.specs import Spec, expand_cases, find_spec, load_spec, select_cases
-from records import DEFAULT_METRIC, Build, Case, Report, RunError, UsageError
+from records import DEFAULT_METRIC, METRICS, Build, Case, Report, RunError, UsageError
 from reporters import Reporter, Told, chosen_reporters, report_all
 from reporters.folder import FolderReporter
 from reporters.local import LocalReporter
@@ -56,6 +56,7 @@ class Measuring:
             sentinels=options.sentinels,
             hold=options.busy_host == "hold",
             verify_after=verify_after(options),
+            roofline=options.roofline,
         )
 
 
@@ -117,7 +118,8 @@ def _cases(options: argparse.Namespace, spec: Spec) -> list[Case]:
         cases = select_cases(cases, options.operators)
     if options.timeout is not None:
         cases = [dataclasses.replace(case, timeout_s=options.timeout) for case in cases]
-    if options.inject and max(Counter(case.metric for case in cases).values()) < 2:
+    injectable = Counter(case.metric for case in cases if METRICS[case.metric].injectable)
+    if options.inject and max(injectable.values(), default=0) < 2:
         raise UsageError("--inject slows one case of two: give it two cases or more")
     return cases
 

@@ -4,7 +4,7 @@ import argparse
 import math
 
 from comparator import DEFAULT_MAX_ROUNDS
-from records import METRICS, UsageError
+from records import METRICS, SAMPLED, UsageError
 from reporters import add_reporter_options
 
 DEFAULT_ALPHA = 0.05
@@ -47,7 +47,13 @@ def harness_parser() -> argparse.ArgumentParser:
         type=metrics,
         action="append",
         metavar="METRICS",
-        help="time, instructions (under valgrind), or both: time,instructions; whatever the spec says; repeatable",
+        help="one or more, with commas between: time, instructions (under valgrind), memory, process_memory, error (do "
+        "both compute the same?); whatever the spec says; repeatable",
+    )
+    what.add_argument(
+        "--roofline",
+        action="store_true",
+        help="measure the host's roofline first, and say how near to it each case comes whose work is known",
     )
     what.add_argument("--framework", metavar="NAME", help="must be the spec's own; for checking")
     what.add_argument("-p", "--platform", default="host", metavar="NAME", help="kept with the report (default: host)")
@@ -133,9 +139,11 @@ def threshold(text: str) -> dict[str, float]:
     """``2%`` -> the share for every metric; ``instructions=0.5%`` -> for one."""
     name, equals, value = text.partition("=")
     if not equals:
-        return dict.fromkeys(METRICS, share(text))
+        return dict.fromkeys(SAMPLED, share(text))
+    if name in METRICS and name not in SAMPLED:
+        raise argparse.ArgumentTypeError(f"{text!r}: {name} has no threshold but a tolerance, which the spec may say")
     if name not in METRICS:
-        raise argparse.ArgumentTypeError(f"{text!r} names no metric: write one of {', '.join(METRICS)} before the =")
+        raise argparse.ArgumentTypeError(f"{text!r} names no metric: write one of {', '.join(SAMPLED)} before the =")
     try:
         return {name: share(value)}
     except argparse.ArgumentTypeError as error:

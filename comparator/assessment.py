@@ -44,7 +44,7 @@ def assess(
 
     Raises:
         ValueError: alpha outside (0, 1), a threshold below 0, a metric that is not known, cases of one id, samples
-            under another case's id or of no case at all, a value that is not finite and positive.
+            under another case's id or of no case at all, a value that is not finite, or below 0.
     """
     _check(cases, samples, failures, alpha)
     values = {case.id: split(samples.get(case.id, ())) for case in cases}
@@ -68,7 +68,7 @@ def fit_priors(cases: Sequence[Case], samples: Mapping[str, Sequence[PairSample]
     """The prior of each metric in a run, as ``assess`` fits it.
 
     Raises:
-        ValueError: a value that is not finite and positive.
+        ValueError: a value that is not finite, or below 0.
     """
     return _priors(cases, {case.id: split(samples.get(case.id, ())) for case in cases}, looks)
 

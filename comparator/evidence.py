@@ -18,7 +18,7 @@ from records import PairSample
 class Values:
     """Process values of one case and stage, in the order in which they were measured (shape (n,) each)."""
 
-    control: tuple[float, ...]  # in the metric's unit, > 0
+    control: tuple[float, ...]  # in the metric's unit, 0 or more
     treatment: tuple[float, ...]
     log_ratios: tuple[float, ...]
 
@@ -27,12 +27,12 @@ class Values:
         """The values of samples.
 
         Raises:
-            ValueError: a value is not finite, or a process value not above 0.
+            ValueError: a value is not finite, or a process value below 0.
         """
         for sample in samples:
             sides = (sample.control, sample.treatment)
-            if not all(0 < value < math.inf for value in sides) or not math.isfinite(sample.log_ratio):
-                raise ValueError(f"{sample.case_id}, round {sample.round}: not a finite, positive measurement")
+            if not all(0 <= value < math.inf for value in sides) or not math.isfinite(sample.log_ratio):
+                raise ValueError(f"{sample.case_id}, round {sample.round}: not a finite measurement of 0 or more")
         return cls(
             tuple(sample.control for sample in samples),
             tuple(sample.treatment for sample in samples),

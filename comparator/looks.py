@@ -10,9 +10,10 @@ from records import Stage
 DEFAULT_MAX_ROUNDS = 30
 GROWTH = 1.6
 FIRST_LOOK = 5
-# Counts hardly vary from process to process, and a process that counts costs much: few are looked at.
+# Counts, of instructions or bytes, hardly vary from process to process: few are looked at.
 FIRST_LOOK_AT_COUNTS = 3
 MAX_ROUNDS_OF_COUNTS = 5
+COUNTED = ("instructions", "memory", "process_memory")
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,8 @@ def plan_looks(max_rounds: int = DEFAULT_MAX_ROUNDS) -> Looks:
     """The schedule for at most ``max_rounds`` samples of a case in each stage: both end there.
 
     Each look comes at about 1.6 times the samples of the one before: closer ones cost more error than
-    they save rounds.  Instruction counts are looked at after 3 and 5 samples, or fewer if ``max_rounds`` is below.
+    they save rounds.  Counts (of instructions, of bytes) are looked at after 3 and 5 samples, or fewer if
+    ``max_rounds`` is below.
 
     Raises:
         ValueError: fewer than 2 rounds, from which nothing could be decided.
@@ -89,7 +91,7 @@ def plan_looks(max_rounds: int = DEFAULT_MAX_ROUNDS) -> Looks:
         raise ValueError(f"a verdict needs at least 2 rounds, not {max_rounds}")
     counts = _geometric(FIRST_LOOK_AT_COUNTS, min(max_rounds, MAX_ROUNDS_OF_COUNTS))
     times = _geometric(FIRST_LOOK, max_rounds)
-    return Looks(times, times, by_metric={"instructions": Looks(counts, counts)})
+    return Looks(times, times, by_metric=dict.fromkeys(COUNTED, Looks(counts, counts)))
 
 
 def _geometric(first: int, last: int) -> tuple[int, ...]:

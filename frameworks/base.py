@@ -4,6 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from records import Case, Work
+
 SPECIFICATIONS = Path(__file__).resolve().parent.parent / "specifications"
 FRAMEWORKS_DIR = SPECIFICATIONS / "frameworks"
 
@@ -49,6 +51,10 @@ class Framework(ABC):
     def counting_environment(self) -> Mapping[str, str]:
         """What counting needs beyond ``environment(1)``: all work done by the thread that calls."""
         return {}
+
+    def work(self, case: Case) -> Work | None:
+        """What a call of the case can't do without; None where that isn't known."""
+        return None
 
     @property
     def specifications(self) -> Path:

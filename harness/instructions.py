@@ -7,26 +7,23 @@ import math
 import platform
 import random
 import shutil
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeVar
+from typing import Any
 
 from frameworks import Framework, worker_environment
 from harness.blocks import CaseRequest, Processes, time_left
-from harness.channel import Steps, complete
-from harness.losses import CaseLostError, CaseRefusedError, WorkerLostError
+from harness.losses import CaseRefusedError
 from harness.pair import Round, RoundResult
 from harness.preparation import together
 from harness.process import WORKER, Worker
 from harness.supply import PADDING_BYTES, Bench, Counting, Pair, PairSupply
+from harness.untimed import at_once, run_untimed_round
 from records import Case, Failure, PairSample, UsageError
 from records.measurement import SIDES, Side
-
-T = TypeVar("T")
 
 SCRIPT = WORKER.with_name("counting.py")
 MACHINES = ("x86_64", "AMD64")
@@ -111,30 +108,21 @@ def callgrind(counting: Counting, paths: Path) -> list[str]:
 
 
 def run_counting_round(supply: PairSupply, plan: Round, coin: random.Random, result: RoundResult) -> None:
-    """Count the round's cases, in random order, in one fresh process pair, and fill ``result`` as it goes.
+    """Count the round's cases in one fresh process pair; the rest is as in ``run_untimed_round``.
 
-    The pair is none of ``supply``'s, and the round has no sentinels.
-    Never raises for what a worker does; when it is interrupted, what was counted is in ``result``.
+    The pair is none of ``supply``'s.
 
     Raises:
         ValueError: the bench doesn't say how to count.
     """
     bench = supply.bench
-    if bench.counting is None:
+    counting = bench.counting
+    if counting is None:
         raise ValueError("this bench counts no instructions")
-    began = time.monotonic()
-    result.unmeasured = coin.sample(list(plan.requests), len(plan.requests))
-    with ExitStack() as stack:
-        paths = Path(stack.enter_context(TemporaryDirectory(prefix="opduel-counts-")))
-        try:
-            pair = _start_pair(bench, bench.counting, paths, stack, coin)
-            result.start_s = time.monotonic() - began
-            while result.unmeasured and time.monotonic() < plan.deadline:
-                _count_case(pair, result.unmeasured.pop(0), plan, result)
-        except WorkerLostError as error:
-            if not _out_of_time(error, plan):
-                result.lost_worker = error.failure
-    result.wall_s = time.monotonic() - began
+    with TemporaryDirectory(prefix="opduel-counts-") as folder:
+        run_untimed_round(
+            plan, coin, result, lambda stack: _start_pair(bench, counting, Path(folder), stack, coin), _count
+        )
 
 
 def _start_pair(bench: Bench, counting: Counting, folder: Path, stack: ExitStack, coin: random.Random) -> Pair:
@@ -161,69 +149,20 @@ def _start_pair(bench: Bench, counting: Counting, folder: Path, stack: ExitStack
             prefix=callgrind(counting, paths),
         )
         pair[side] = stack.enter_context(worker)
-    _at_once({side: pair[side].readying(START_TIMEOUT_S) for side in SIDES})
+    at_once({side: pair[side].readying(START_TIMEOUT_S) for side in SIDES})
     return pair
 
 
-def _at_once(steps: Mapping[Side, Steps[T]]) -> dict[Side, T]:
-    """What both sides' steps return; while one is waited for, the other's worker works.
+def _count(processes: Processes, request: CaseRequest, plan: Round) -> PairSample:
+    """Count one case.
 
     Raises:
-        CaseRefusedError, CaseLostError: with the side, or "both".
-        WorkerLostError: a worker was lost.
+        CaseRefusedError, CaseLostError, WorkerLostError: as ``_ask_both``.
     """
-    found: dict[Side, T] = {}
-    errors: dict[Side, CaseRefusedError | CaseLostError] = {}
-    for side in SIDES:  # their first step sends the request
-        try:
-            next(steps[side])
-        except StopIteration as end:
-            found[side] = end.value
-        except (CaseRefusedError, CaseLostError) as error:
-            errors[side] = error
-    for side in [side for side in SIDES if side not in found and side not in errors]:
-        try:
-            found[side] = complete(steps[side])
-        except (CaseRefusedError, CaseLostError) as error:
-            errors[side] = error
-    if errors:
-        raise together(errors)
-    return found
-
-
-def _count_case(pair: Pair, request: CaseRequest, plan: Round, result: RoundResult) -> None:
-    """Count one case and note what came of it.
-
-    Raises:
-        WorkerLostError: a worker was lost, and with it the pair.
-    """
-    case = request.case
-    processes: Processes = {}
-    try:
-        for side in SIDES:
-            processes[side] = complete(pair[side].beginning(fork=True))
-        first = _ask_both(processes, dict.fromkeys(SIDES, _preparation(request)), case, plan)
-        counts = plan_counts(first, request.inject)
-        messages = {side: {"op": "count", "discard": counts.discard, "calls": counts.calls[side]} for side in SIDES}
-        totals = _ask_both(processes, messages, case, plan)
-    except CaseRefusedError as error:
-        result.refused[case.id] = error.failure
-    except (CaseLostError, WorkerLostError) as error:
-        if _out_of_time(error, plan):
-            result.unmeasured.append(request)
-        else:
-            result.lost[case.id] = error.failure
-        if isinstance(error, WorkerLostError):
-            raise
-    else:
-        result.samples.append(_sample(totals, counts, request, plan))
-    for process in processes.values():
-        process.end()
-
-
-def _out_of_time(error: CaseLostError | WorkerLostError, plan: Round) -> bool:
-    """Whether it was the run's time that was up, and not the case's."""
-    return error.failure.kind == "timeout" and time.monotonic() >= plan.deadline
+    first = _ask_both(processes, dict.fromkeys(SIDES, _preparation(request)), request.case, plan)
+    counts = plan_counts(first, request.inject)
+    messages = {side: {"op": "count", "discard": counts.discard, "calls": counts.calls[side]} for side in SIDES}
+    return _sample(_ask_both(processes, messages, request.case, plan), counts, request, plan)
 
 
 def _preparation(request: CaseRequest) -> dict[str, Any]:
@@ -241,7 +180,7 @@ def _ask_both(
         WorkerLostError: a worker was lost.
     """
     timeout_s = time_left(case, plan.deadline, SLOWDOWN)
-    answers = _at_once({side: processes[side].asking(messages[side], timeout_s) for side in SIDES})
+    answers = at_once({side: processes[side].asking(messages[side], timeout_s) for side in SIDES})
     counts = {side: int(answers[side]["count"]) for side in SIDES}
     nothing = {side: CaseRefusedError(Failure(side, "error", NOTHING)) for side in SIDES if counts[side] == 0}
     if nothing:

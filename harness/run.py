@@ -1,6 +1,7 @@
 """One A/B run: two builds, the cases of a spec, a budget; in comes a request, out goes a report."""
 
 import dataclasses
+import math
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -10,18 +11,22 @@ from typing import Any
 
 from comparator import SentinelCheck, check_sentinels, fit_priors, hold_back, plan_looks, read_together
 from frameworks import Framework, worker_environment
+from harness.agreement import Agreement
 from harness.cpus import CpuPlan, plan_cpus, this_thread_on
 from harness.host import HostMonitor, host_fingerprint
 from harness.instructions import plan_counting, threads_of
 from harness.judging import judged
 from harness.recall import Recall, RoundLog, Start, fingerprint
+from harness.roofline import measure_roofline
 from harness.schedule import Findings, Order, Progress, Schedule
 from harness.sentinels import usual_count
 from harness.supply import Bench
 from harness.trust import Frequency, distrust, sentinel_reasons
 from harness.verification import Verifier, first_order
-from records import DEFAULT_METRIC, METRICS, Build, Case, Comparison, Report, RunError
+from records import DEFAULT_METRIC, METRICS, SAMPLED, Build, Case, Comparison, Report, RunError
 from records.measurement import Side
+
+AGREEMENT_SHARE = 0.5  # of a time budget, at most, for comparing numbers, if there is anything else to measure
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,7 @@ class RunRequest:
     the usual count. ``hold``: whether a run that can't be trusted holds its verdicts back. ``verify_after``: measure
     flagged cases again, so many seconds later; None for not at all. ``log``: where rounds are kept, and where those of
     an earlier start are found, if it measured the same cases on the same builds in the same way; None: nowhere. The
-    time budget may differ.
+    time budget may differ. ``roofline``: measure the host's before anything else.
     """
 
     framework: Framework
@@ -51,6 +56,7 @@ class RunRequest:
     hold: bool = True
     verify_after: float | None = None
     log: RoundLog | None = None
+    roofline: bool = False
 
 
 class InterruptedRunError(RunError):
@@ -81,19 +87,24 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     order = _order(request)
     monitor = HostMonitor(allowed=cpus.measure | cpus.control)
     monitor.begin()
+    agreement = _Agreed(request, bench, order)
 
     def tell(progress: Progress) -> None:
         monitor.sample()
         on_progress(progress)
 
-    host = host_fingerprint()
+    host = {**host_fingerprint(), "roofline": measure_roofline(cpus, request.threads) if request.roofline else None}
     recall = Recall(request.log, _identity(request, order, bench, host))
     start = _begin(recall)
     kept = recall.phase("first", monitor)
     with this_thread_on(cpus.control):
-        findings = Schedule(bench, order if request.verify_after is None else first_order(order), tell, kept).run()
+        order = agreement.compare(tell)
+        findings = Findings(samples={case.id: [] for case in order.cases}, wall_s=order.spent_s)
+        if agreement.stopped is None and order.cases:
+            findings = Schedule(bench, order if request.verify_after is None else first_order(order), tell, kept).run()
+        agreement.note(findings)
         during = kept.noise()
-        if findings.broken and not any(findings.samples.values()):
+        if findings.broken and not any(findings.samples.values()) and not agreement.found:
             error = InterruptedRunError if findings.interrupted else RunError
             raise error(f"nothing was measured: {findings.stopped}")
         began = time.monotonic() - findings.wall_s
@@ -105,9 +116,62 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     trust = _trust(request, order, findings, noise, cpus)
     if request.hold and not trust["trusted"]:
         comparisons = hold_back(comparisons)
-    comparisons = read_together(comparisons)
+    comparisons = _with_work(request, agreement.among(read_together(comparisons)))
     run = _run_record(request, order, findings, start, recall.resumed, bench, trust)
     return Report(run, request.control, request.treatment, {**host, **noise}, comparisons)
+
+
+class _Agreed:
+    """The part of a run that compares numbers: its cases come first, and leave the others the rest of the time."""
+
+    def __init__(self, request: RunRequest, bench: Bench, order: Order) -> None:
+        self._request, self._bench, self._order = request, bench, order
+        self._cases = [case for case in request.cases if case.metric not in SAMPLED]
+        self._agreement: Agreement | None = None
+        self._comparisons: list[Comparison] = []
+
+    def compare(self, tell: Callable[[Progress], None]) -> Order:
+        """Compare them; returns the order that is left."""
+        if not self._cases:
+            return self._order
+        began, cases = time.monotonic(), len(self._request.cases)
+        budget = self._order.time_budget
+        share = AGREEMENT_SHARE if self._order.cases else 1.0
+
+        def on_case(left: int) -> None:
+            tell(Progress(0, left + len(self._order.cases), cases, time.monotonic() - began, 0.0))
+
+        self._agreement = Agreement(
+            self._bench,
+            self._request.seed,
+            self._order.can_fork,
+            math.inf if budget is None else began + share * budget,
+            on_case,
+        )
+        self._comparisons = self._agreement.compare(self._cases)
+        return dataclasses.replace(self._order, spent_s=time.monotonic() - began)
+
+    @property
+    def stopped(self) -> BaseException | None:
+        """What ended the run while numbers were compared."""
+        return self._agreement.stopped if self._agreement else None
+
+    @property
+    def found(self) -> bool:
+        """Whether any case came to something."""
+        return any(one.rounds or one.failure for one in self._comparisons)
+
+    def note(self, findings: Findings) -> None:
+        """Note in ``findings`` that it ended early, if it did."""
+        if self.stopped is not None:
+            findings.stop(self.stopped)
+        elif self._agreement and self._agreement.out_of_time and findings.stopped is None:
+            findings.stopped = f"the time budget of {self._order.time_budget:g} s was spent"
+
+    def among(self, others: Sequence[Comparison]) -> list[Comparison]:
+        """All the run's comparisons, in the order of its cases."""
+        known = {one.case: one for one in (*others, *self._comparisons)}
+        return [known[case.id] for case in self._request.cases]
 
 
 def without_measuring(request: RunRequest, why: str) -> Report:
@@ -126,7 +190,14 @@ def without_measuring(request: RunRequest, why: str) -> Report:
     trust = {"trusted": True, "hold": request.hold, "reasons": [], "frequency_mhz": None, "sentinels": []}
     run = _run_record(request, order, findings, _begin(Recall(None, "")), [], bench, trust)
     comparisons = [_unmeasured(case, why) for case in request.cases]
-    return Report(run, request.control, request.treatment, {**host_fingerprint(), **noise}, comparisons)
+    host = {**host_fingerprint(), "roofline": None, **noise}
+    return Report(run, request.control, request.treatment, host, comparisons)
+
+
+def _with_work(request: RunRequest, comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """The comparisons of time with the work of a call, where it is known."""
+    known = {case.id: request.framework.work(case) for case in request.cases if case.metric == DEFAULT_METRIC}
+    return [dataclasses.replace(one, work=known.get(one.case)) for one in comparisons]
 
 
 def _unmeasured(case: Case, why: str) -> Comparison:
@@ -216,7 +287,7 @@ def _begin(recall: Recall) -> Start:
 def _order(request: RunRequest) -> Order:
     timed = [case.metric == DEFAULT_METRIC for case in request.cases]
     return Order(
-        request.cases,
+        [case for case in request.cases if case.metric in SAMPLED],
         plan_looks(request.max_rounds),
         request.alpha,
         request.seed,

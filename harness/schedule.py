@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from comparator import Looks, Prior, Standing, standing
 from harness.blocks import CaseRequest
 from harness.instructions import run_counting_round
+from harness.memory import run_memory_round
 from harness.pair import Round, RoundResult, run_round
 from harness.recall import PhaseRecall, Recall
 from harness.sentinels import Turns, draw_sentinels
@@ -17,7 +18,12 @@ from records import DEFAULT_METRIC, METRICS, Case, Failure, Incident, PairSample
 
 LOST_FOR_GOOD = 2  # processes that a case may cost before it has failed: once may be someone else's doing
 FAILED_STARTS = 3  # in a row
-ROUNDS = {"time": run_round, "instructions": run_counting_round}  # metric -> what a process pair does for it
+ROUNDS = {  # metric -> what a process pair does for it
+    "time": run_round,
+    "instructions": run_counting_round,
+    "memory": run_memory_round,
+    "process_memory": run_memory_round,
+}
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,7 @@ class Order:
     can_fork: Callable[[Case], bool] = lambda case: True
     sentinels: int = 0
     earlier: Earlier | None = None
+    spent_s: float = 0.0  # of the time budget, before the first round
 
     @property
     def injected(self) -> frozenset[str]:
@@ -64,7 +71,7 @@ class Order:
         if self.earlier is not None:
             return self.earlier.injected
         chosen: set[str] = set()
-        for metric in METRICS if self.inject else ():
+        for metric in (name for name, metric in METRICS.items() if self.inject and metric.injectable):
             coin = random.Random(f"inject {self.seed}")
             cases = [case for case in self.cases if case.metric == metric]
             chosen |= {coin.choice(pair).id for pair in zip(cases[::2], cases[1::2], strict=False)}
@@ -154,7 +161,7 @@ class Schedule:
         self._on_progress = on_progress
         self._coin = random.Random(_coin_seed(order, len(self._kept)))
         self._supply = PairSupply(bench, random.Random(f"pairs {self._coin.random()}"))
-        self._began = time.monotonic()
+        self._began = time.monotonic() - order.spent_s
         self._lost: Counter[str] = Counter()  # processes that each case has cost
         self._failed_starts = 0
         self._start_s = dict.fromkeys(METRICS, 0.0)  # what starting a pair took lately

@@ -94,7 +94,7 @@ class Verifier:
         budget = order.time_budget
         left = None if budget is None else budget - (time.monotonic() - self.began)
         cases = [case for case in order.cases if case.id in flagged]
-        return replace(order, cases=cases, time_budget=left, earlier=earlier)
+        return replace(order, cases=cases, time_budget=left, earlier=earlier, spent_s=0.0)
 
     def _measure(self, order: Order) -> Findings:
         monitor = HostMonitor(allowed=self.bench.cpus.measure | self.bench.cpus.control)

@@ -4,18 +4,32 @@
 """
 
 from records.build import Build
-from records.case import DEFAULT_METRIC, DEFAULT_MODE, METRICS, MODES, Case, Direction, Metric, case_id_for
+from records.case import (
+    DEFAULT_METRIC,
+    DEFAULT_MODE,
+    METRICS,
+    MODES,
+    SAMPLED,
+    Case,
+    Direction,
+    Metric,
+    Tolerance,
+    case_id_for,
+)
 from records.commit import Commit
 from records.errors import NoSpaceError, OpduelError, RunError, UsageError
 from records.measurement import Failure, Incident, PairSample, Stage
 from records.report import SCHEMA_VERSION, Comparison, Report, Verdict, Verification
+from records.work import Achieved, Work, achieved, roof
 
 __all__ = [
     "DEFAULT_METRIC",
     "DEFAULT_MODE",
     "METRICS",
     "MODES",
+    "SAMPLED",
     "SCHEMA_VERSION",
+    "Achieved",
     "Build",
     "Case",
     "Commit",
@@ -30,8 +44,12 @@ __all__ = [
     "Report",
     "RunError",
     "Stage",
+    "Tolerance",
     "UsageError",
     "Verdict",
     "Verification",
+    "Work",
+    "achieved",
     "case_id_for",
+    "roof",
 ]

@@ -12,24 +12,43 @@ DEFAULT_MODE: Mode = "imperative"
 
 @dataclass(frozen=True)
 class Metric:
-    """What a number means: its unit, which way is better, and the share from which on a change matters by default."""
+    """What a number means: its unit, which way is better, and the share from which on a change matters by default.
+
+    ``injectable``: work can be injected that it shows. ``sampled``: it is measured in rounds and judged by statistics;
+    what isn't is compared once, against tolerances.
+    """
 
     name: str
     unit: str
     lower_is_better: bool
     threshold: float = 0.02
+    injectable: bool = False
+    sampled: bool = True
 
 
 DEFAULT_METRIC = "time"
 METRICS: Mapping[str, Metric] = {
-    "time": Metric("time", "ns", lower_is_better=True),
-    "instructions": Metric("instructions", "instructions", lower_is_better=True, threshold=0.005),
+    "time": Metric("time", "ns", lower_is_better=True, injectable=True),
+    "instructions": Metric("instructions", "instructions", lower_is_better=True, threshold=0.005, injectable=True),
+    "memory": Metric("memory", "bytes", lower_is_better=True, threshold=0.01),
+    "process_memory": Metric("process_memory", "bytes", lower_is_better=True),
+    "error": Metric("error", "tol", lower_is_better=True, threshold=0.0, sampled=False),
 }
+SAMPLED = tuple(name for name, metric in METRICS.items() if metric.sampled)
 
 
 def case_id_for(metric: str, time_id: str) -> str:
     """The id of the case that measures by ``metric`` what the case ``time_id`` measures by time."""
     return time_id if metric == DEFAULT_METRIC else f"{time_id}/{metric}"
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far two numbers may lie apart and count as equal: ``absolute`` + ``relative`` times the control's. What is
+    None follows from the numbers' dtype."""
+
+    relative: float | None = None
+    absolute: float | None = None
 
 
 @dataclass(frozen=True)
@@ -51,6 +70,7 @@ class Case:
     timeout_s: float
     metric: str = DEFAULT_METRIC
     mode: Mode = DEFAULT_MODE
+    tolerance: Tolerance = Tolerance()  # for the metric "error"
 
     @property
     def time_id(self) -> str:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from records.build import Build
 from records.measurement import FROM_OUTSIDE, Failure, PairSample
+from records.work import Work
 
 SCHEMA_VERSION = 1
 
@@ -70,6 +71,7 @@ class Comparison:
     note: str = ""
     held_back: Verdict | None = None
     verification: Verification | None = None
+    work: Work | None = None  # of one call, for the metric "time", where it is known
     samples: Sequence[PairSample] = field(default_factory=tuple)
 
     @property

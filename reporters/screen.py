@@ -3,13 +3,13 @@
 import io
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Self, TextIO
 
 from rich.console import Console
 from rich.text import Text
 
-from records import Report
+from records import Comparison, Report
 from reporters.base import Reporter
 from reporters.screen_table import cases_lines
 from reporters.screen_words import distrust_lines, footer_lines, header_lines
@@ -75,11 +75,15 @@ def render(report: Report, width: int = NARROW, colour: bool = False, most_uncha
     for line in [*header_lines(report, width), *distrust_lines(report, width)]:
         console.print(line)
     if shown:
-        console.print(Text(""), *cases_lines(shown, report.run.get("alpha"), width), sep="\n")
+        console.print(Text(""), *_table(report, shown, width), sep="\n")
     console.print(Text(""))
     for line in footer_lines(report, hidden, width):
         console.print(line)
     return "".join(f"{line.rstrip()}\n" for line in sink.getvalue().splitlines())
+
+
+def _table(report: Report, shown: Sequence[Comparison], width: int) -> list[Text]:
+    return cases_lines(shown, report.run.get("alpha"), width, report.host.get("roofline"))
 
 
 def wants_colour(stream: TextIO, environment: Mapping[str, str]) -> bool:

@@ -7,6 +7,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from records import Comparison, Verdict
+from reporters.rates import rates_words
 from reporters.summary import WORST_FIRST, worst_first
 from reporters.text import fold, folded_names, printable, shorten
 from reporters.units import human_change, human_interval, human_share, human_value
@@ -24,11 +25,11 @@ _CASE_LINES = 3
 _REMARK_LINES = 2
 
 
-def cases_lines(comparisons: Sequence[Comparison], alpha: Any, width: int) -> list[Text]:
+def cases_lines(comparisons: Sequence[Comparison], alpha: Any, width: int, roofline: Any = None) -> list[Text]:
     """The table of ``comparisons`` as lines, at most ``width`` columns wide (76 or more).
 
     Case names that don't fit are folded, very long ones lose their middle; what else is to be said of a case stands
-    below it, over the table's whole width.
+    below it, over the table's whole width. With a ``roofline`` (``host["roofline"]``), that is how fast it ran, too.
     """
     headings = _headings(alpha)
     rows = {one.case: _figures(one) for one in comparisons}
@@ -51,7 +52,7 @@ def cases_lines(comparisons: Sequence[Comparison], alpha: Any, width: int) -> li
             name, *rest = names[one.case]
             lines.append(Text(line(name, rows[one.case])))
             lines += [Text(more) for more in rest]
-            lines += [Text(f"  {remark}", style="italic") for remark in _remarks(one, width - 2)]
+            lines += [Text(f"  {remark}", style="italic") for remark in _remarks(one, width - 2, roofline)]
     return lines
 
 
@@ -78,8 +79,8 @@ def _confirmation(one: Comparison) -> str:
     return f"confirmed: {human_change(again.ratio)} {human_interval(again.ci)} in {again.rounds} rounds"
 
 
-def _remarks(one: Comparison, width: int) -> list[str]:
+def _remarks(one: Comparison, width: int, roofline: Any) -> list[str]:
     """What is to be said of a case, folded to ``width``."""
-    parts = ("injected" if one.injected else "", printable(one.note), _confirmation(one))
+    parts = ("injected" if one.injected else "", printable(one.note), _confirmation(one), rates_words(one, roofline))
     remark = "; ".join(part for part in parts if part)
     return fold(shorten(remark, _REMARK_LINES * (width - 1)), width) if remark else []

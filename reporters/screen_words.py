@@ -5,7 +5,8 @@ from typing import Any, TypeGuard
 
 from rich.text import Text
 
-from records import Build, Failure, Report
+from records import SAMPLED, Build, Failure, Report
+from reporters.rates import roofline_words
 from reporters.screen_table import STYLES
 from reporters.summary import WORST_FIRST, distrust_line, injection, injection_line, worst_first
 from reporters.text import fold, last_line, printable, shorten
@@ -24,6 +25,7 @@ def header_lines(report: Report, width: int) -> list[Text]:
         ("control", _build(report.control)),
         ("treatment", _build(report.treatment)),
         ("host", _host(report.host)),
+        ("roofline", roofline_words(report.host.get("roofline"))),
         ("busy host", _disturbance(report.host)),
     ]
     return [Text(f"{label:<11}").append(shorten(printable(words), width - 11)) for label, words in lines if words]
@@ -95,7 +97,7 @@ def _counts(report: Report) -> Text:
 
 def _effort(report: Report) -> str:
     run = report.run
-    thresholds = sorted({one.threshold for one in report.comparisons})
+    thresholds = sorted({one.threshold for one in report.comparisons if one.metric in SAMPLED})
     rounds, seconds = run.get("rounds"), run.get("wall_s")
     words = [
         f"threshold {' to '.join(human_share(one) for one in thresholds[:1] + thresholds[1:][-1:])}"

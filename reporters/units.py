@@ -9,9 +9,11 @@ _SIZES = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 def human_value(value: float | None, unit: str) -> str:
-    """``value`` to three digits; nanoseconds in ns, us, ms or s, instructions in k, M or G, any other unit as it is."""
+    """``value`` to three digits: nanoseconds up to s, instructions up to G, bytes up to TiB, another unit as it is."""
     if value is None or not math.isfinite(value):
         return ABSENT
+    if unit == "bytes":
+        return human_size(value)
     if unit == "instructions":
         size, prefix = next((size, prefix) for size, prefix in _COUNTS if abs(value) < 0.9995 * size)
         return f"{_three_digits(value / min(size / 1e3, 1e9))} {prefix}instr"

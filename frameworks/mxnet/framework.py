@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from frameworks.base import Framework
+from frameworks.mxnet.work import work
+from records import Case, Work
 
 BLOCK_NAMESPACES = ("gluon.nn", "gluon.rnn", "gluon.loss", "gluon.contrib.nn", "gluon.contrib.rnn", "gluon.contrib.cnn")
 
@@ -59,6 +61,9 @@ class MXNet(Framework):
     def counting_environment(self) -> Mapping[str, str]:
         """The engine that runs an operator in the thread that calls it."""
         return {"MXNET_ENGINE_TYPE": "NaiveEngine"}
+
+    def work(self, case: Case) -> Work | None:
+        return work(case)
 
     def can_fork(self, threads: int, context: str) -> bool:
         """Not on a GPU, and not with more than one thread: MXNet's own fork handler switches OpenMP off.

@@ -9,7 +9,7 @@ from typing import Any, cast
 from frameworks import get_framework
 from harness.specs.model import CaseSettings, Inputs, Settings, Spec, Test
 from harness.specs.values import Tensor
-from records import DEFAULT_METRIC, DEFAULT_MODE, METRICS, Case, Direction, UsageError, case_id_for
+from records import DEFAULT_METRIC, DEFAULT_MODE, METRICS, Case, Direction, Tolerance, UsageError, case_id_for
 
 DEFAULT_DTYPE = "float32"
 DEFAULT_CONTEXT = "cpu"
@@ -77,6 +77,7 @@ def _cases_of(
     context = _nearest(levels, "context") or DEFAULT_CONTEXT
     metrics = asked or _nearest(levels, "metric") or [DEFAULT_METRIC]
     share, timeout = _nearest(levels, "threshold"), _nearest(levels, "timeout")
+    tolerance = _nearest(levels, "tolerance")
     template = own.identifier or test.identifier or test.operator.rpartition(".")[2].lower().strip("_") + "_{ID}"
     modes = _nearest(levels, "mode") or [DEFAULT_MODE]
     for mode, direction in product(modes, _directions(levels)):
@@ -100,11 +101,19 @@ def _cases_of(
                 inputs=_plain(inputs),
                 dtype=dtype,
                 context=context,
-                threshold=thresholds.get(metric, METRICS[metric].threshold) if share is None else share,
+                threshold=_threshold(metric, thresholds, share),
                 timeout_s=DEFAULT_TIMEOUT_S if timeout is None else timeout,
                 metric=metric,
                 mode=mode,
+                tolerance=Tolerance() if tolerance is None else Tolerance(tolerance.rtol, tolerance.atol),
             )
+
+
+def _threshold(metric: str, thresholds: Mapping[str, float], share: float | None) -> float:
+    """The spec's ``share``, the command line's, or the metric's own; what isn't sampled has tolerances instead."""
+    if not METRICS[metric].sampled:
+        return METRICS[metric].threshold
+    return thresholds.get(metric, METRICS[metric].threshold) if share is None else share
 
 
 def _nearest(levels: Sequence[Settings], field: str) -> Any:

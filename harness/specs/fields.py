@@ -103,6 +103,12 @@ def _number(value: Any) -> Any:
     return value
 
 
+def _slack(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+        raise ValueError(f"is {show(value)}: use a number of 0 or more")
+    return float(value)
+
+
 Number = Annotated[int | float, BeforeValidator(_number), WithJsonSchema({"type": "number"})]
 Share = Annotated[
     int | float,
@@ -137,3 +143,6 @@ Threshold = Annotated[
     ),
 ]
 Seconds = Annotated[float, Field(gt=0, le=86400)]
+Slack = Annotated[
+    float, BeforeValidator(_slack), WithJsonSchema({"type": "number", "minimum": 0}), Field(description="0 or more.")
+]

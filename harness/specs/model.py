@@ -24,6 +24,7 @@ from harness.specs.fields import (
     Identifier,
     Operator,
     Seconds,
+    Slack,
     Threshold,
     show,
 )
@@ -78,6 +79,20 @@ Directions = Annotated[
 ]
 
 
+class Tolerance(StrictModel):
+    """How far the treatment's numbers may lie from the control's: atol + rtol times the control's, for the metric
+    error."""
+
+    rtol: Slack | None = Field(default=None, description="Default: by the numbers' dtype.")
+    atol: Slack | None = Field(default=None, description="Default: by the numbers' dtype and size.")
+
+    @model_validator(mode="after")
+    def _says_something(self) -> "Tolerance":
+        if self.rtol is None and self.atol is None:
+            raise field_error("rtol", "and atol are both missing: say one of them, or leave the tolerance out")
+        return self
+
+
 class Settings(StrictModel):
     """How to run: may be said for the whole spec (defaults), for a test, and for one input (case); the nearest wins."""
 
@@ -86,7 +101,7 @@ class Settings(StrictModel):
     dtype: Dtype | None = Field(default=None, description="Of tensors that say none. Default: float32.")
     context: Context | None = Field(default=None, description="Where to run. Default: cpu.")
     metric: MetricNames | None = Field(
-        default=None, description="What to measure, one or a list: time, instructions. Default: time."
+        default=None, description=f"What to measure, one or a list: {', '.join(METRICS)}. Default: time."
     )
     run_backward: bool | None = Field(
         default=None, description="true: two cases, forward and backward. Default: false, forward only."
@@ -101,6 +116,9 @@ class Settings(StrictModel):
         default=None, description='The smallest change that matters, as a share (0.02) or "2%".'
     )
     timeout: Seconds | None = Field(default=None, description="Seconds for one request. Default: 60.")
+    tolerance: Tolerance | None = Field(
+        default=None, description="For the metric error, in place of what the numbers' dtype allows."
+    )
 
     @model_validator(mode="after")
     def _directions_said_once(self) -> "Settings":

@@ -16,6 +16,9 @@ Over a slot:
     {"op": "prepare", "case": {...}, "seed": int, "inject": share, "slow": bool} -> {"call_ns": ns, "spins": int}
     {"op": "block", "discard": int, "calls": int, "inner": int}    -> {"ns": [ns a call, ...]}
     {"op": "profile", "calls": int}          -> {"calls": [{"operators": {name: [ns, ...]}, "memory": {device: bytes}}]}
+    {"op": "resident", "calls": int}                               -> {"bytes": most resident memory meanwhile}
+    {"op": "results", "case": {...}, "seed": int, "folder": path, "limit": bytes} (unprepared)
+                        -> {"arrays": [{"name", "dtype", "shape", "storage", "file", "count"}, ...]}
     {"op": "end"}                                                  -> {"ended": exit code, -N for signal N}
 A child that dies answers whatever was asked with {"ended": ...}.  Any answer may instead be {"error": {"kind": str,
 "reason": str}}: the framework refused, the child lives on.
@@ -118,6 +121,22 @@ def spins_for(call, call_ns, share):
     return max(1, round(share * sorted(ratios)[SPIN_PROBES // 2]))
 
 
+def resident_peak(call, calls):
+    """The most memory that was resident in this process (VmHWM, bytes) in so many calls.
+
+    What making the inputs has left is given back to the system before, and Linux told to forget its peak; where it
+    doesn't take that, the peak is the one since the process began.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+    with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w") as stream:
+        stream.write("5")  # man 5 proc: reset the peak
+    for _ in range(calls):
+        call()
+    with open("/proc/self/status") as lines:
+        return next(1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
+
+
 class Session:
     """The case in preparation, and how to time it."""
 
@@ -141,6 +160,12 @@ class Session:
 
     def profile(self, calls):
         return {"calls": self.adaptor.profile(self.call, calls)}
+
+    def results(self, case, seed, folder, limit):
+        return {"arrays": self.adaptor.results(case, seed, folder, limit)}
+
+    def resident(self, calls):
+        return {"bytes": resident_peak(self.call, calls)}
 
 
 def describe(error, adaptor):

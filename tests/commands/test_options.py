@@ -11,7 +11,7 @@ import pytest
 from command_line import HARNESS, Outcome, run_process
 
 from commands.options import asked_metrics, by_metric, harness_parser
-from records import UsageError
+from records import SAMPLED, UsageError
 
 Run = Callable[..., Outcome]
 
@@ -54,10 +54,10 @@ def test_thresholds_are_for_every_metric_or_for_one() -> None:
         return by_metric(parsed)
 
     assert thresholds() == {}
-    assert thresholds("2 %") == {"time": 0.02, "instructions": 0.02}
+    assert thresholds("2 %") == dict.fromkeys(SAMPLED, 0.02)
     assert thresholds("instructions=1%") == {"instructions": 0.01}
-    assert thresholds("0.05", "instructions=0.5%") == {"time": 0.05, "instructions": 0.005}
-    assert thresholds("instructions=0.5%", "5%") == {"time": 0.05, "instructions": 0.05}
+    assert thresholds("0.05", "instructions=0.5%") == {**dict.fromkeys(SAMPLED, 0.05), "instructions": 0.005}
+    assert thresholds("instructions=0.5%", "5%") == dict.fromkeys(SAMPLED, 0.05)
 
 
 def test_metrics_come_once_each_in_the_order_given() -> None:
@@ -78,8 +78,8 @@ def test_metrics_come_once_each_in_the_order_given() -> None:
             for text in ("2", "1", "100%", "200%", "-1", "-1%", "nan", "nan%", "inf", "", "%", "x")
         ),
         *(("--threshold", text) for text in ("2%%", "%2", "2%x", "0,02")),
-        *(("--threshold", text) for text in ("mood=2%", "time=2", "instructions=", "=2%")),
-        *(("--metric", text) for text in ("memory", "", "time,", "time;instructions", "Time")),
+        *(("--threshold", text) for text in ("mood=2%", "time=2", "instructions=", "=2%", "error=2%")),
+        *(("--metric", text) for text in ("mood", "", "time,", "time;instructions", "Time")),
         *(("--inject", text) for text in ("1", "5", "-0.1", "nan", "")),
         *(("--alpha", text) for text in ("0", "1", "-0.1", "1.5", "nan", "5%", "")),
         *(("--seed", text) for text in ("-1", "4294967296", "1.5", "x", "")),

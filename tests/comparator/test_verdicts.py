@@ -1,6 +1,7 @@
 """``judge``: dense tables of what goes in and what is said."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -168,12 +169,20 @@ def test_notes(screen: list[float], own: list[float], note: str) -> None:
 
 @pytest.mark.parametrize(
     ("control", "treatment", "log_ratio"),
-    [(0.0, 1.0, 0.0), (1.0, -1.0, 0.0), (math.nan, 1.0, 0.0), (1.0, math.inf, 0.0), (1.0, 1.0, math.nan)],
+    [(-0.5, 1.0, 0.0), (1.0, -1.0, 0.0), (math.nan, 1.0, 0.0), (1.0, math.inf, 0.0), (1.0, 1.0, math.nan)],
 )
 def test_refuses_values_that_are_no_measurement(control: float, treatment: float, log_ratio: float) -> None:
     sample = PairSample("a", "screen", 3, control, treatment, log_ratio, 1, 1)
     with pytest.raises(ValueError, match="a, round 3"):
         one([sample])
+
+
+def test_identical_counts_are_unchanged_at_the_first_look_even_where_both_are_zero() -> None:
+    looks = plan_looks().of_metric("memory")
+    samples = [PairSample("a", "screen", number, 0.0, 0.0, 0.0, 1, 5) for number in range(looks.screen[0])]
+    case = replace(a_case(), metric="memory", threshold=0.01)
+    (comparison,) = judge([case], {"a": samples}, {}, plan_looks())
+    assert (comparison.verdict, comparison.ratio, comparison.control) == ("unchanged", 1.0, 0.0)
 
 
 def test_refuses_what_does_not_fit_together() -> None:

@@ -3,6 +3,7 @@
 It stands in for MXNet where the point is the worker, not the operator; real MXNet is in test_mxnet_*.py.
 """
 
+import array
 import os
 import signal
 import sys
@@ -28,6 +29,39 @@ def work(turns):
     for value in range(turns):
         total += value
     return total
+
+
+def profile(call, calls):
+    """``TOY_BYTES`` says what a call holds, on either side: ``control,treatment``."""
+    held = os.environ["TOY_BYTES"].split(",")[os.environ["TOY_SIDE"] == "treatment"]
+    return [{"operators": {}, "memory": {"cpu/0": int(held)} if int(held) else {}} for _ in range(calls)]
+
+
+def results(case, seed, folder, limit):
+    """The ``numbers`` of the case, some ``off`` on the treatment: always, or only once (``once`` is a file to leave).
+
+    ``dtype`` and ``shape`` may differ there, too; ``random`` numbers differ from process to process.
+    """
+    make_call(case, seed)
+    inputs, treatment = case["inputs"], os.environ["TOY_SIDE"] == "treatment"
+    numbers = [float(one) for one in inputs.get("numbers", [1, 2, 3])]
+    once = inputs.get("once")
+    if treatment and not (once and os.path.exists(once)):
+        off = inputs.get("off", [0] * len(numbers))
+        numbers = [one + float(off[number]) for number, one in enumerate(numbers)]
+        if once:
+            open(once, "w").close()
+    if inputs.get("random"):
+        numbers[0] = float(os.getpid())
+    kept = numbers[: limit // 8]
+    with open(os.path.join(folder, "0.bin"), "wb") as stream:
+        array.array("d", kept).tofile(stream)
+    shape = inputs["shape"] if treatment and "shape" in inputs else [len(numbers)]
+    told = {"name": "output", "dtype": "<f8", "storage": "default", "file": "0.bin", "count": len(kept)}
+    found = [dict(told, shape=shape)]
+    if treatment and inputs.get("more"):
+        found.append(dict(told, shape=shape, name="gradient"))
+    return found
 
 
 def make_call(case, seed):

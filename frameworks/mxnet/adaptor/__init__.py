@@ -14,6 +14,7 @@ from .blocks import BlockCall, is_block
 from .inputs import Inputs
 from .operators import resolve
 from .profiler import Profiler
+from .results import results as results_of
 
 
 def versions():
@@ -56,27 +57,38 @@ def wait_for(results):
             mx.nd.waitall()
 
 
-def make_call(case, seed):
-    """A function of no arguments that runs the case once, and returns when it is done.
-
-    Raises MissingOperator; MXNetError and others as the operator does.
-    """
+def made_ready(case, seed):
+    """The case's operator, its ``Inputs``, and what they come to as ``args`` and ``kwargs``."""
     inputs = Inputs(case, seed)
     if hasattr(mx, "npx"):  # the case before this one may have been of the other kind
         (mx.npx.set_np if inputs.numpy else mx.npx.reset_np)()
     if is_block(case["operator"]):
         block = BlockCall(case, inputs)
-        operator, args, kwargs, gradients = block.call, block.args, {}, block.gradients()
+        operator, args, kwargs = block.call, block.args, {}
     else:
         operator = resolve(case["operator"])
         args, kwargs = inputs.arguments()
-        gradients = []
     mx.nd.waitall()
+    return operator, inputs, args, kwargs
+
+
+def results(case, seed, folder, limit):
+    """What the case computes, written to files: as results.py says. Raises as ``make_call``."""
+    operator, inputs, args, kwargs = made_ready(case, seed)
+    return results_of(case, seed, inputs, operator, args, kwargs, folder, limit)
+
+
+def make_call(case, seed):
+    """A function of no arguments that runs the case once, and returns when it is done.
+
+    Raises MissingOperator; MXNetError and others as the operator does.
+    """
+    operator, inputs, args, kwargs = made_ready(case, seed)
     if case["direction"] == "forward":
         return forward_call(operator, args, kwargs)
-    tensors = inputs.attach_gradients()
+    gradients = [gradient for _, gradient in inputs.attach_gradients()]
     make = {"backward": backward_call, "both": both_call}[case["direction"]]
-    return make(operator, args, kwargs, [tensor.grad for tensor in tensors] + gradients)
+    return make(operator, args, kwargs, gradients)
 
 
 def forward_call(operator, args, kwargs):

@@ -145,10 +145,8 @@ class BlockCall:
         for name, parameter in self.block._collect_params_with_prefix().items():
             array = drawn(inputs.random("parameter " + name), name, parameter.shape)
             parameter.set_data(mx.nd.array(array, dtype=parameter.dtype, ctx=inputs.context))
-
-    def gradients(self):
-        """Of the parameters that are trained."""
-        return [one.list_grad()[0] for one in self.block.collect_params().values() if one.grad_req != "null"]
+            if parameter.grad_req != "null":
+                inputs.parameters[name] = parameter
 
 
 def drawn(random, name, shape):

@@ -30,6 +30,7 @@ class Inputs:
         self.context = make_context(case["context"])
         self.types = argument_types(case["operator"])
         self.tensors = {}
+        self.parameters = {}  # of a Gluon block: name -> those that are trained
         self.gradients = {}  # name -> (grad_req, grad_stype) of those that say one
 
     def arguments(self):
@@ -97,14 +98,14 @@ class Inputs:
         return numpy.random.RandomState(zlib.crc32(key.encode("utf-8")) & 0xFFFFFFFF)
 
     def attach_gradients(self):
-        """Ask for gradients of the tensors of floating point that are no states; returns those tensors."""
+        """``(name, gradient)`` of the tensors of floating point that are no states, and of a block's parameters."""
         found = []
         for name, tensor in self.tensors.items():
             request, stype = self.gradients[name]
             if numpy.dtype(tensor.dtype).kind == "f" and not AUXILIARY.match(name) and request != "null":
                 tensor.attach_grad(request, **({"stype": stype} if stype else {}))
-                found.append(tensor)
-        return found
+                found.append((name, tensor.grad))
+        return found + [(name, one.list_grad()[0]) for name, one in self.parameters.items()]
 
 
 def as_attribute(value):

@@ -1,0 +1,235 @@
+"""How much work an operator must do, from a case's shapes: by formulas where they are known, and else nothing.
+
+Operations are counted as usual: a product of matrices (m, k) and (k, n) has 2 m k n.  Bytes are the compulsory traffic:
+every input read once, every output written once.  A transcendental function has no agreed number of operations, so that
+of these the bytes alone are known.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from records import Case, Work
+
+SIZES = {"float16": 2, "float32": 4, "float64": 8, "int8": 1, "uint8": 1, "bool": 1, "int32": 4, "int64": 8}
+Shape = tuple[int, ...]
+
+
+class _UnknownError(Exception):
+    """No formula holds for these inputs."""
+
+
+@dataclass(frozen=True)
+class _Amount:
+    """``flop`` operations (None: not known), ``read`` and ``written`` elements."""
+
+    flop: float | None
+    read: float
+    written: float
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A case's inputs, by name."""
+
+    inputs: Mapping[str, Any]
+
+    def shape(self, *names: str) -> Shape:
+        """The shape of the one tensor with any of these names.
+
+        Raises:
+            _UnknownError: there is none.
+        """
+        for name in names:
+            value = self.inputs.get(name)
+            found = value.get("shape") if isinstance(value, Mapping) else value
+            if isinstance(found, list) and all(isinstance(one, int) for one in found):
+                return tuple(found)
+        raise _UnknownError
+
+    def optional(self, name: str) -> int:
+        """The elements of a tensor that may be missing."""
+        return math.prod(self.shape(name)) if name in self.inputs else 0
+
+    def attribute(self, name: str, default: Any) -> Any:
+        value = self.inputs.get(name, default)
+        return value["value"] if isinstance(value, Mapping) and "value" in value else value
+
+    def per_axis(self, name: str, axes: int, default: int) -> Shape:
+        """A kernel's stride and the like: one number for each axis."""
+        value = self.attribute(name, None)
+        if value in (None, [], ()):
+            return (default,) * axes
+        if not isinstance(value, list) or len(value) != axes:
+            raise _UnknownError
+        return tuple(value)
+
+
+Formula = Callable[[_Call, str], _Amount]
+
+
+def work(case: Case) -> Work | None:
+    """The work of one call of ``case``, in its direction; None where no formula is known."""
+    formula = FORMULAS.get(case.operator.partition(".")[2])
+    directions = ("forward", "backward") if case.direction == "both" else (case.direction,)
+    if formula is None or case.dtype not in SIZES or _other_dtypes(case):
+        return None
+    try:
+        amounts = [formula(_Call(case.inputs), direction) for direction in directions]
+    except _UnknownError:
+        return None
+    flops = [one.flop for one in amounts]
+    elements = sum(one.read + one.written for one in amounts)
+    flop = None if None in flops else float(sum(one or 0.0 for one in flops))
+    return Work(flop, float(SIZES[case.dtype] * elements), case.dtype)
+
+
+def _other_dtypes(case: Case) -> bool:
+    tensors = [one for one in case.inputs.values() if isinstance(one, Mapping)]
+    return any(one.get("dtype", case.dtype) != case.dtype for one in tensors)
+
+
+def _product(call: _Call, direction: str, left: Shape, right: Shape, out: Shape, inner: int, extra: int = 0) -> _Amount:
+    """A product of matrices; backward two of them, one for each input's gradient. ``extra``: elements of a bias."""
+    a, b, c = math.prod(left), math.prod(right), math.prod(out)
+    if direction == "forward":
+        return _Amount(2.0 * c * inner + (c if extra else 0), a + b + extra, c)
+    return _Amount(4.0 * c * inner + (c if extra else 0), a + b + c, a + b + extra)
+
+
+def _dot(call: _Call, direction: str) -> _Amount:
+    """Of matrices; ``transpose_a`` and ``transpose_b`` as for nd.dot and nd.batch_dot."""
+    left, right = call.shape("lhs", "a", "A"), call.shape("rhs", "b", "B")
+    if len(left) < 2 or len(left) != len(right) or left[:-2] != right[:-2] or (len(left) > 2 and "a" in call.inputs):
+        raise _UnknownError
+    rows, inner = left[-2:][::-1] if call.attribute("transpose_a", False) else left[-2:]
+    again, columns = right[-2:][::-1] if call.attribute("transpose_b", False) else right[-2:]
+    if inner != again or "C" in call.inputs or "axis" in call.inputs:
+        raise _UnknownError
+    return _product(call, direction, left, right, (*left[:-2], rows, columns), inner)
+
+
+def _fully_connected(call: _Call, direction: str) -> _Amount:
+    data, weight = call.shape("data", "x"), call.shape("weight")
+    if call.attribute("flatten", True):
+        data = (data[0], math.prod(data[1:]))
+    return _product(call, direction, data, weight, (*data[:-1], weight[0]), data[-1], call.optional("bias"))
+
+
+def _convolution(call: _Call, direction: str) -> _Amount:
+    """Each output is a sum over the kernel and the channels of its group."""
+    data, weight = call.shape("data"), call.shape("weight")
+    kernel = call.per_axis("kernel", len(data) - 2, 1)
+    if call.attribute("layout", None) not in (None, "NCW", "NCHW", "NCDHW"):
+        raise _UnknownError
+    stride, dilate = (call.per_axis(name, len(kernel), 1) for name in ("stride", "dilate"))
+    pad = call.per_axis("pad", len(kernel), 0)
+    spatial = [
+        (size + 2 * p - d * (k - 1) - 1) // s + 1
+        for size, k, s, p, d in zip(data[2:], kernel, stride, pad, dilate, strict=True)
+    ]
+    out = (data[0], weight[0], *spatial)
+    return _product(call, direction, data, weight, out, math.prod(weight[1:]), call.optional("bias"))
+
+
+def _deconvolution(call: _Call, direction: str) -> _Amount:
+    """Each input goes into as many outputs as the kernel has elements, for every channel of its group."""
+    data, weight = call.shape("data"), call.shape("weight")
+    kernel = call.per_axis("kernel", len(data) - 2, 1)
+    if "target_shape" in call.inputs or call.attribute("layout", None) not in (None, "NCW", "NCHW", "NCDHW"):
+        raise _UnknownError
+    stride, dilate = (call.per_axis(name, len(kernel), 1) for name in ("stride", "dilate"))
+    pad, adj = (call.per_axis(name, len(kernel), 0) for name in ("pad", "adj"))
+    spatial = [
+        (size - 1) * s - 2 * p + d * (k - 1) + 1 + a
+        for size, k, s, p, d, a in zip(data[2:], kernel, stride, pad, dilate, adj, strict=True)
+    ]
+    channels = weight[1] * int(call.attribute("num_group", 1))
+    out, inputs, bias = data[0] * channels * math.prod(spatial), math.prod(data), call.optional("bias")
+    flop = 2.0 * inputs * math.prod(weight[1:])
+    if direction == "forward":
+        return _Amount(flop + (out if bias else 0), inputs + math.prod(weight) + bias, out)
+    return _Amount(2 * flop + (out if bias else 0), inputs + math.prod(weight) + out, inputs + math.prod(weight) + bias)
+
+
+def _forward_only(direction: str) -> None:
+    """What the gradient reads differs from operator to operator.
+
+    Raises:
+        _UnknownError: it is asked for.
+    """
+    if direction != "forward":
+        raise _UnknownError
+
+
+def _unary(flop: bool) -> Formula:
+    def formula(call: _Call, direction: str) -> _Amount:
+        _forward_only(direction)
+        n = math.prod(call.shape("data", "x", "a"))
+        return _Amount(float(n) if flop else None, n, n)
+
+    return formula
+
+
+def _binary(flop: bool) -> Formula:
+    def formula(call: _Call, direction: str) -> _Amount:
+        _forward_only(direction)
+        left, right = call.shape("lhs", "x1"), call.shape("rhs", "x2")
+        n = math.prod(_broadcast(left, right))
+        return _Amount(float(n) if flop else None, math.prod(left) + math.prod(right), n)
+
+    return formula
+
+
+def _broadcast(left: Shape, right: Shape) -> Shape:
+    axes = max(len(left), len(right))
+    both = [(1,) * (axes - len(one)) + one for one in (left, right)]
+    if any(a != b and 1 not in (a, b) for a, b in zip(*both, strict=True)):
+        raise _UnknownError
+    return tuple(b if a == 1 else a for a, b in zip(*both, strict=True))
+
+
+def _reduction(call: _Call, direction: str) -> _Amount:
+    """One operation an element read; the gradient, where it is a constant times the output's, is another story."""
+    _forward_only(direction)
+    data = call.shape("data", "a")
+    if call.attribute("exclude", False):
+        raise _UnknownError
+    axis = call.attribute("axis", None)
+    chosen: Sequence[int] = range(len(data)) if axis in (None, []) else axis if isinstance(axis, list) else [axis]
+    reduced = {one % len(data) for one in chosen} if data else set()
+    written = math.prod(size for number, size in enumerate(data) if number not in reduced)
+    return _Amount(float(math.prod(data)), math.prod(data), written)
+
+
+def _softmax(call: _Call, direction: str) -> _Amount:
+    """Backward reads the output and its gradient."""
+    n = math.prod(call.shape("data"))
+    if set(call.inputs) - {"data", "axis", "temperature"}:
+        raise _UnknownError
+    return _Amount(None, n if direction == "forward" else 2 * n, n)
+
+
+def _copy(call: _Call, direction: str) -> _Amount:
+    """Moves every element and computes nothing; so does its gradient."""
+    n = math.prod(call.shape("data", "a"))
+    return _Amount(0.0, n, n)
+
+
+ARITHMETIC = ("add", "sub", "mul", "div")
+FORMULAS: dict[str, Formula] = {
+    **dict.fromkeys(("dot", "batch_dot", "linalg.gemm2", "np.dot", "matmul"), _dot),
+    **dict.fromkeys(("FullyConnected", "fully_connected"), _fully_connected),
+    **dict.fromkeys(("Convolution", "convolution"), _convolution),
+    **dict.fromkeys(("Deconvolution", "deconvolution"), _deconvolution),
+    **{f"{kind}_{name}": _binary(True) for kind in ("broadcast", "elemwise") for name in ARITHMETIC},
+    **dict.fromkeys(("add", "subtract", "multiply", "divide", "true_divide"), _binary(True)),
+    **dict.fromkeys(("broadcast_maximum", "broadcast_minimum", "broadcast_power", "broadcast_hypot"), _binary(False)),
+    **dict.fromkeys(("abs", "absolute", "negative", "square", "relu", "sqrt", "reciprocal"), _unary(True)),
+    **dict.fromkeys(("exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "tanh"), _unary(False)),
+    **dict.fromkeys(("sigmoid", "erf", "arctan", "sinh", "cosh", "cbrt", "rsqrt", "gamma", "gammaln"), _unary(False)),
+    **dict.fromkeys(("sum", "mean", "max", "min", "prod"), _reduction),
+    **dict.fromkeys(("softmax", "log_softmax", "softmin"), _softmax),
+    **dict.fromkeys(("transpose", "flip", "swapaxes"), _copy),
+}

@@ -1,0 +1,43 @@
+"""The measured roofline of the host: the most operations and bytes a second that its processors reach."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from harness.cpus import CpuPlan, this_thread_on
+from records import RunError
+
+PROBE = Path(__file__).with_name("roofline_probe.py")
+TIMEOUT_S = 60.0
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def measure_roofline(cpus: CpuPlan, threads: int) -> dict[str, Any]:
+    """``gflops`` (10^9 operations a second of a matrix product, by dtype), ``gbytes`` (10^9 bytes a second of a copy
+    of ``copied_bytes``, reading and writing counted), and ``threads``: on the measuring processors, in about a second.
+
+    Williams, Waterman and Patterson, "Roofline: an insightful visual performance model for multicore architectures",
+    Communications of the ACM 52 (4), 2009, 65-76.
+
+    Raises:
+        RunError: it could not be measured.
+    """
+    environment = {**os.environ, **dict.fromkeys(THREADS, str(threads))}
+    try:
+        with this_thread_on(cpus.measure):
+            done = subprocess.run(
+                [sys.executable, str(PROBE), str(threads)],
+                capture_output=True,
+                text=True,
+                timeout=TIMEOUT_S,
+                env=environment,
+                check=True,
+            )
+        found: dict[str, Any] = json.loads(done.stdout)
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        words = " ".join(str(getattr(error, "stderr", "") or error).split())[-200:]
+        raise RunError(f"--roofline: could not be measured ({words}): leave it out") from None
+    return found

@@ -1,0 +1,43 @@
+"""The work that a call must do, and how fast it did it: for the roofline."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one call can't do without: floating-point operations (an addition or a multiplication is one), and bytes,
+    every input read and every output written once; None where that isn't known. ``dtype``: what it computes in."""
+
+    flop: float | None
+    bytes: float | None
+    dtype: str
+
+
+@dataclass(frozen=True)
+class Achieved:
+    """The rates at which that was done: 10^9 operations and 10^9 bytes a second; None where the work isn't known."""
+
+    gflops: float | None
+    gbytes: float | None
+
+
+def achieved(work: Work, nanoseconds: float) -> Achieved:
+    """The rates of a call that took so long (> 0)."""
+    return Achieved(
+        None if work.flop is None else work.flop / nanoseconds,
+        None if work.bytes is None else work.bytes / nanoseconds,
+    )
+
+
+def roof(work: Work, peak_gflops: float | None, gbytes: float | None) -> float | None:
+    """The fewest nanoseconds in which a machine of that peak (10^9 operations a second) and memory bandwidth (10^9
+    bytes a second) could do the work: the larger of what operations and bytes take; None if neither is known.
+
+    That is the roofline of Williams, Waterman and Patterson (2009), in terms of time.
+    """
+    bounds = [
+        amount / rate
+        for amount, rate in ((work.flop, peak_gflops), (work.bytes, gbytes))
+        if amount is not None and rate
+    ]
+    return max(bounds) if bounds else None

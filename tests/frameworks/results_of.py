@@ -1,0 +1,22 @@
+"""Runs inside a build: writes what cases compute. Arguments: cases as JSON by name, a folder, a limit in bytes."""
+
+import importlib.util
+import json
+import os
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PACKAGE = os.path.join(os.path.dirname(os.path.dirname(HERE)), "frameworks", "mxnet", "adaptor")
+spec = importlib.util.spec_from_file_location(
+    "opduel_adaptor", os.path.join(PACKAGE, "__init__.py"), submodule_search_locations=[PACKAGE]
+)
+adaptor = importlib.util.module_from_spec(spec)
+sys.modules[spec.name] = adaptor
+spec.loader.exec_module(adaptor)
+
+folder, limit, found = sys.argv[2], int(sys.argv[3]), {}
+for name, case in json.loads(sys.argv[1]).items():
+    os.makedirs(os.path.join(folder, name))
+    found[name] = adaptor.results(case, 1, os.path.join(folder, name), limit)
+with open(os.path.join(folder, "found.json"), "w") as stream:
+    json.dump(found, stream)

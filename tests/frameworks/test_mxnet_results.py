@@ -1,0 +1,79 @@
+"""What MXNet computes, written and compared: dense, sparse, several outputs, gradients, states changed in place."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from records import Build
+
+HERE = Path(__file__).resolve().parent
+pytestmark = pytest.mark.mxnet
+
+CASES: dict[str, dict[str, Any]] = {
+    "dot": {"operator": "nd.dot", "direction": "both", "inputs": {"lhs": [2, 3], "rhs": [3, 4]}},
+    "softmax": {"operator": "nd.softmax", "direction": "backward", "inputs": {"data": [2, 3]}},
+    "topk": {"operator": "nd.topk", "inputs": {"data": [2, 8], "ret_typ": "both", "k": 3}},
+    "momentum": {
+        "operator": "nd.sgd_mom_update",
+        "inputs": {"weight": [4], "grad": [4], "mom": [4], "lr": 0.1, "momentum": 0.9},
+    },
+    "sparse": {"operator": "nd.cast_storage", "inputs": {"data": [4, 4], "stype": "csr"}},
+    "random": {"operator": "nd.random.normal", "inputs": {"shape": {"value": [5]}}},
+}
+
+
+def results(build: Build, folder: Path, limit: int = 1 << 20) -> dict[str, list[dict[str, Any]]]:
+    cases = {
+        name: {"id": name, "direction": "forward", "dtype": "float32", "context": "cpu", **case}
+        for name, case in CASES.items()
+    }
+    subprocess.run(
+        [build.interpreter, str(HERE / "results_of.py"), json.dumps(cases), str(folder), str(limit)],
+        check=True,
+        env={**os.environ, **build.environment, "OMP_NUM_THREADS": "1"},
+        cwd=folder,
+    )
+    found: dict[str, list[dict[str, Any]]] = json.loads((folder / "found.json").read_text())
+    return found
+
+
+def numbers(folder: Path, name: str, told: dict[str, Any]) -> Any:
+    return np.fromfile(folder / name / told["file"], dtype=told["dtype"]).reshape(told["shape"])
+
+
+@pytest.mark.parametrize("version", ["mxnet_1_5", "mxnet_1_9"])
+def test_all_that_a_call_computes_is_written(version: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    found = results(request.getfixturevalue(version), tmp_path)
+    names = {name: [one["name"] for one in told] for name, told in found.items()}
+    assert names == {
+        "dot": ["output", "gradient of lhs", "gradient of rhs"],
+        "softmax": ["gradient of data"],
+        "topk": ["output[0]", "output[1]"],
+        "momentum": ["output", "mom after the call"],
+        "sparse": ["output"],
+        "random": ["output"],
+    }
+    assert [one["storage"] for one in found["sparse"]] == ["csr"]
+    assert found["sparse"][0]["shape"] == [4, 4]
+    values, indices = (numbers(tmp_path, "topk", one) for one in found["topk"])
+    assert (np.diff(values) <= 0).all()
+    assert set(indices.reshape(-1)) <= set(range(8))
+    gradient = numbers(tmp_path, "softmax", found["softmax"][0])
+    assert np.abs(gradient).max() > 1e-3, "of the plain sum of a softmax there would be no gradient"
+    again = tmp_path / "again"
+    again.mkdir()
+    repeated = results(request.getfixturevalue(version), again)
+    for name, told in found.items():
+        for one, other in zip(told, repeated[name], strict=True):
+            assert np.array_equal(numbers(tmp_path, name, one), numbers(again, name, other)), name
+
+
+def test_no_more_is_written_than_the_limit_allows(mxnet_1_9: Build, tmp_path: Path) -> None:
+    told = results(mxnet_1_9, tmp_path, limit=16)["dot"][0]
+    assert (told["count"], told["shape"]) == (4, [2, 4])
+    assert (tmp_path / "dot" / told["file"]).stat().st_size == 16

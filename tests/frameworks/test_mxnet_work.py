@@ -1,0 +1,72 @@
+"""The formulas for an operator's work, against numbers worked out by hand, and against the shapes that MXNet gives."""
+
+from typing import Any
+
+import pytest
+
+from frameworks.mxnet.work import work
+from records import Case, Work
+
+
+def case(operator: str, direction: Any = "forward", dtype: str = "float32", **inputs: Any) -> Case:
+    return Case("a", operator, direction, inputs, dtype, "cpu", 0.02, 60.0)
+
+
+@pytest.mark.parametrize(
+    ("one", "flop", "elements"),
+    [
+        (case("nd.dot", lhs=[2, 3], rhs=[3, 5]), 60, 6 + 15 + 10),
+        (case("nd.dot", lhs=[3, 2], rhs=[5, 3], transpose_a=True, transpose_b=True), 60, 6 + 15 + 10),
+        (case("nd.dot", "backward", lhs=[2, 3], rhs=[3, 5]), 120, 2 * (6 + 15) + 10),
+        (case("nd.dot", "both", lhs=[2, 3], rhs=[3, 5]), 180, 3 * (6 + 15) + 2 * 10),
+        (case("nd.batch_dot", lhs=[7, 2, 3], rhs=[7, 3, 5]), 420, 7 * (6 + 15 + 10)),
+        (case("nd.FullyConnected", data=[4, 2, 3], weight=[5, 6], num_hidden=5, no_bias=True), 240, 24 + 30 + 20),
+        (case("nd.FullyConnected", data=[4, 6], weight=[5, 6], bias=[5]), 240 + 20, 24 + 30 + 5 + 20),
+        (
+            case("nd.Convolution", data=[2, 3, 8, 8], weight=[4, 3, 3, 3], kernel=[3, 3], stride=[2, 2], pad=[1, 1]),
+            2 * (2 * 4 * 4 * 4) * 27,
+            2 * 3 * 64 + 4 * 27 + 2 * 4 * 16,
+        ),
+        (
+            case("nd.Convolution", data=[1, 4, 8], weight=[4, 2, 3], kernel=[3], num_group=2, dilate=[2]),
+            2 * (4 * 4) * 6,
+            32 + 24 + 16,
+        ),
+        (
+            case("nd.Deconvolution", data=[1, 3, 4], weight=[3, 5, 3], kernel=[3], stride=[2]),
+            2 * 12 * 15,
+            12 + 45 + 5 * 9,
+        ),
+        (case("nd.broadcast_add", lhs=[4, 1], rhs={"shape": [3], "init": "ones"}), 12, 4 + 3 + 12),
+        (case("nd.exp", data=[4, 5]), None, 40),
+        (case("nd.sum", data=[4, 5], axis=1), 20, 24),
+        (case("nd.mean", data=[4, 5], axis=[0, -1]), 20, 21),
+        (case("nd.softmax", "backward", data=[4, 5]), None, 60),
+        (case("np.matmul", a=[2, 3], b=[3, 5]), 60, 31),
+    ],
+)
+def test_the_work_of_a_call(one: Case, flop: float | None, elements: float) -> None:
+    assert work(one) == Work(flop, 4.0 * elements, "float32")
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        case("nd.topk", data=[4, 5]),
+        case("nd.exp", "backward", data=[4, 5]),
+        case("nd.dot", lhs=[2, 3], rhs=[4, 5]),
+        case("nd.dot", lhs=[2, 3]),
+        case("nd.broadcast_add", lhs=[2], rhs=[3]),
+        case("nd.Convolution", data=[1, 8, 8, 3], weight=[4, 3, 3, 3], kernel=[3, 3], layout="NHWC"),
+        case("nd.Embedding", data={"shape": [4], "dtype": "int32"}, weight=[10, 4]),
+        case("nd.softmax", data=[4, 5], length=[4]),
+        case("nd.sum", data=[4, 5], axis=1, exclude=True),
+        case("nd.elemwise_add", lhs=[2], rhs={"shape": [2], "dtype": "float64"}),
+    ],
+)
+def test_where_nothing_is_known_nothing_is_said(one: Case) -> None:
+    assert work(one) is None
+
+
+def test_the_dtype_sizes_the_bytes() -> None:
+    assert work(case("nd.exp", dtype="float64", data=[10])) == Work(None, 160.0, "float64")
