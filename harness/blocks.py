@@ -77,6 +77,7 @@ class CaseRequest:
             "inputs": case.inputs,
             "dtype": case.dtype,
             "context": case.context,
+            "files": {name: file.path for name, file in case.files.items()},
         }
 
     def message(self, side: Side) -> dict[str, Any]:

@@ -4,7 +4,7 @@
 """
 
 from records.build import Build
-from records.case import DEFAULT_METRIC, METRICS, Case, Direction, Metric, case_id_for
+from records.case import DEFAULT_METRIC, METRICS, Case, Direction, Metric, ModelFile, case_id_for
 from records.commit import Commit
 from records.errors import NoSpaceError, OpduelError, RunError, UsageError
 from records.measurement import Failure, Incident, PairSample, Stage
@@ -22,6 +22,7 @@ __all__ = [
     "Failure",
     "Incident",
     "Metric",
+    "ModelFile",
     "NoSpaceError",
     "OpduelError",
     "PairSample",

@@ -1,9 +1,11 @@
 """Apache MXNet, as the controller knows it."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from frameworks.base import Framework
+from records import Case
 
 
 class MXNet(Framework):
@@ -15,7 +17,11 @@ class MXNet(Framework):
         "nd": ("contrib", "linalg", "random", "image", "sparse", "op", "_internal"),
         "np": ("linalg", "random"),
         "npx": ("image", "random"),
+        "model_zoo": ("vision",),
+        "saved": (),
     }
+    networks = ("model_zoo", "saved")
+    saved_networks = {"saved": ("symbol", "params")}  # noqa: RUF012 - a constant
     not_operators = ("load", "load_frombuffer", "save", "savez", "imread")
     # The C functions themselves are not seen: callgrind takes what ctypes calls for a part of libffi.  These two do
     # their work, in every release from 1.4 on, and neither calls itself or the other; "(*)" leaves out their lambdas.
@@ -50,6 +56,14 @@ class MXNet(Framework):
     def counting_environment(self) -> Mapping[str, str]:
         """The engine that runs an operator in the thread that calls it."""
         return {"MXNET_ENGINE_TYPE": "NaiveEngine"}
+
+    def profiling_environment(self) -> Mapping[str, str]:
+        """One operator a time: MXNet runs several in bulk otherwise, and its profiler sees them as one."""
+        return {"MXNET_EXEC_BULK_EXEC_INFERENCE": "0", "MXNET_EXEC_BULK_EXEC_TRAIN": "0"}
+
+    def as_profiled(self, case: Case) -> Case:
+        """A network that isn't hybridized: of one that is, releases before 1.6 tell of no operator at all."""
+        return replace(case, inputs={**case.inputs, "hybridize": False}) if self.is_network(case) else case
 
     def can_fork(self, threads: int, context: str) -> bool:
         """Not on a GPU, and not with more than one thread: MXNet's own fork handler switches OpenMP off.

@@ -97,6 +97,7 @@ def _cases_of(
                 threshold=thresholds.get(metric, METRICS[metric].threshold) if share is None else share,
                 timeout_s=DEFAULT_TIMEOUT_S if timeout is None else timeout,
                 metric=metric,
+                files={name: file.record() for name, file in (test.files or {}).items()},
             )
 
 

@@ -14,10 +14,13 @@ PLACEHOLDERS = ("ID", "OPERATOR", "DTYPE", "CONTEXT", "DIRECTION", "SHAPE")
 # Where operators live. No other module can be reached from a spec: not the framework's own, let alone os.
 _FRAMEWORKS = [get_framework(name) for name in framework_names()]
 NAMESPACES = {root: inner for framework in _FRAMEWORKS for root, inner in framework.namespaces.items()}
+FILES = {root: names for framework in _FRAMEWORKS for root, names in framework.saved_networks.items()}
 NOT_OPERATORS = tuple(name for framework in _FRAMEWORKS for name in framework.not_operators)
 
 _NAME = r"_?[A-Za-z][A-Za-z0-9_]*"
-_ROOTS = "|".join(rf"{root}(\.({'|'.join(inner)}))?" for root, inner in NAMESPACES.items())
+_ROOTS = "|".join(
+    root + (rf"(\.({'|'.join(inner)}))?" if inner else "") for root, inner in NAMESPACES.items()
+)
 OPERATOR_PATTERN = rf"^(?!.{{101}})({_ROOTS})\.(?!({'|'.join(NOT_OPERATORS)})$){_NAME}$"
 ARGUMENT_PATTERN = rf"^{_NAME}$"
 CONTEXT_PATTERN = r"^(cpu|gpu)(\((0|[1-9][0-9]{0,2})\))?$"

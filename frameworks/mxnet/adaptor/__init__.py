@@ -11,6 +11,7 @@ import numpy
 
 from . import custom  # noqa: F401 - registers what nd.Custom runs
 from .inputs import Inputs
+from .networks import is_network, make_network_call
 from .operators import resolve
 from .profiler import Profiler
 
@@ -57,6 +58,8 @@ def make_call(case, seed):
 
     Raises MissingOperator; MXNetError and others as the operator does.
     """
+    if is_network(case["operator"]):
+        return make_network_call(case, seed)
     operator = resolve(case["operator"])
     inputs = Inputs(case, seed)
     if hasattr(mx, "npx"):  # the case before this one may have been of the other kind
