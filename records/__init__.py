@@ -8,12 +8,13 @@ from records.case import DEFAULT_METRIC, METRICS, Case, Direction, Metric, Model
 from records.commit import Commit
 from records.errors import NoSpaceError, OpduelError, RunError, UsageError
 from records.measurement import Failure, Incident, PairSample, Stage
-from records.report import SCHEMA_VERSION, Comparison, Report, Verdict, Verification
+from records.report import SCHEMA_VERSION, Breakdown, Comparison, OperatorTime, Report, Verdict, Verification
 
 __all__ = [
     "DEFAULT_METRIC",
     "METRICS",
     "SCHEMA_VERSION",
+    "Breakdown",
     "Build",
     "Case",
     "Commit",
@@ -25,6 +26,7 @@ __all__ = [
     "ModelFile",
     "NoSpaceError",
     "OpduelError",
+    "OperatorTime",
     "PairSample",
     "Report",
     "RunError",

@@ -18,9 +18,7 @@ FILES = {root: names for framework in _FRAMEWORKS for root, names in framework.s
 NOT_OPERATORS = tuple(name for framework in _FRAMEWORKS for name in framework.not_operators)
 
 _NAME = r"_?[A-Za-z][A-Za-z0-9_]*"
-_ROOTS = "|".join(
-    root + (rf"(\.({'|'.join(inner)}))?" if inner else "") for root, inner in NAMESPACES.items()
-)
+_ROOTS = "|".join(root + (rf"(\.({'|'.join(inner)}))?" if inner else "") for root, inner in NAMESPACES.items())
 OPERATOR_PATTERN = rf"^(?!.{{101}})({_ROOTS})\.(?!({'|'.join(NOT_OPERATORS)})$){_NAME}$"
 ARGUMENT_PATTERN = rf"^{_NAME}$"
 CONTEXT_PATTERN = r"^(cpu|gpu)(\((0|[1-9][0-9]{0,2})\))?$"
