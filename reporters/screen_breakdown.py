@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from records import Breakdown, Comparison, OperatorTime, Report
+from records import Breakdown, OperatorTime, Report
 from reporters.text import fold, printable, shorten
 from reporters.units import human_share, human_value
 
 MOST_ROWS = 8
-_NAME = 32  # columns
+_NAME = (16, 32)  # columns, at least and at most
 _HEADINGS = ("count", "control", "share", "treatment", "share", "difference")
 
 
@@ -21,14 +21,14 @@ def breakdown_lines(report: Report, width: int) -> list[Text]:
     for one in report.comparisons:
         if one.breakdown is not None and (every or one.verdict in ("regressed", "improved")):
             lines += [Text(""), Text(f"operators of {shorten(printable(one.case), width - 13)}", style="bold")]
-            lines += _table(one, one.breakdown)
+            lines += _table(one.breakdown, width)
             if one.breakdown.note:
                 words = shorten(printable(f"not profiled: {one.breakdown.note}"), 3 * (width - 4))
                 lines += [Text(f"  {piece}") for piece in fold(words, width - 2)]
     return lines
 
 
-def _table(one: Comparison, breakdown: Breakdown) -> list[Text]:
+def _table(breakdown: Breakdown, width: int) -> list[Text]:
     """The operators whose time differs most between the sides first; what is left is summed up."""
     control = {row.name: row for row in breakdown.control}
     treatment = {row.name: row for row in breakdown.treatment}
@@ -42,15 +42,14 @@ def _table(one: Comparison, breakdown: Breakdown) -> list[Text]:
         sums = [_sum([table[name] for name in others if name in table]) for table in (control, treatment)]
         rows.append((f"{len(others)} others", _cells(sums[0], sums[1], breakdown)))
     widths = [max(map(cell_len, column)) for column in zip(_HEADINGS, *(cells for _, cells in rows), strict=True)]
-    return [
-        _line("operator", _HEADINGS, widths, "bold"),
-        *(_line(printable(name), cells, widths) for name, cells in rows),
-    ]
+    room = min(max(width - sum(widths) - 2 * len(widths) - 2, _NAME[0]), _NAME[1])
+    lines = [Text(_line("operator", room, _HEADINGS, widths), style="bold")]
+    return lines + [Text(_line(printable(name), room, cells, widths)) for name, cells in rows]
 
 
-def _line(name: str, cells: Sequence[str], widths: Sequence[int], style: str = "") -> Text:
-    padded = ("  " + " " * (room - cell_len(cell)) + cell for cell, room in zip(cells, widths, strict=True))
-    return Text("  " + set_cell_size(shorten(name, _NAME - 2), _NAME - 2) + "".join(padded), style=style)
+def _line(name: str, room: int, cells: Sequence[str], widths: Sequence[int]) -> str:
+    padded = ("  " + " " * (space - cell_len(cell)) + cell for cell, space in zip(cells, widths, strict=True))
+    return "  " + set_cell_size(shorten(name, room), room) + "".join(padded)
 
 
 def _ns(table: dict[str, OperatorTime], name: str) -> float:

@@ -105,6 +105,8 @@ class Network:
     def settle(self, static=True):
         if self.hybridize:
             self.block.hybridize(static_alloc=static, static_shape=static)
+        elif self.saved:  # there is no other form than a graph: it runs one operator a time, in memory of its own
+            self.block.hybridize(forward_bulk_size=0, backward_bulk_size=0)
 
     def outputs(self):
         result = self.block(*self.tensors)
@@ -114,7 +116,8 @@ class Network:
         """One number for each example, or for all."""
         outputs = self.outputs()
         if self.loss_name == "sum":
-            return sum(output.sum() for output in outputs)
+            sums = [output.sum() for output in outputs]
+            return sums[0] if len(sums) == 1 else mx.nd.add_n(*sums)
         if self.labels is None:
             self.labels = self.draw_labels(outputs[0].shape)
         return self.cross_entropy(outputs[0], self.labels)
