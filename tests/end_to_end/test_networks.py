@@ -73,13 +73,13 @@ def finished(folder: Path, server: str) -> tuple[Report, str]:
             "md5": hashlib.md5((folder / "net-0000.params").read_bytes(), usedforsecurity=False).hexdigest(),
         },
     }
-    zoo = {"data": [1, 3, 32, 32], "classes": 5}
+    zoo = {"data": [1, 3, 32, 32], "classes": 5, "case": {"threshold": "20%"}}
     tests = [
         {"operator": "saved.net", "identifier": "saved", "files": files, "inputs": {"data": [1, 3, 16, 16]}},
         {"operator": "model_zoo.mobilenet0_25", "identifier": "zoo", "inputs": zoo, "directions": ["forward", "both"]},
     ]
     spec = {"framework": "mxnet", "tests": tests}
-    options = ("--time_budget", "8", "--breakdown", "--screen_reporter", "--sentinels", "0", "--busy_host", "report")
+    options = ("--time_budget", "15", "--breakdown", "--screen_reporter", "--sentinels", "0", "--busy_host", "report")
     done = harness(folder, spec, *options)
     assert done.returncode in (0, 1), done.stderr
     return read_report(folder / "reports" / "report.json"), done.stdout
