@@ -1,23 +1,25 @@
 """Networks through the real command: fetched from a server, measured on two releases, broken down by operator."""
 
+import contextlib
 import functools
 import hashlib
 import http.server
+import io
 import json
 import os
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from records import Build, Report
+import harness.pair
+from commands.harness import run_harness
+from records import Build, Report, UsageError
 from reporters import read_report
 
 pytestmark = pytest.mark.mxnet
-ROOT = Path(__file__).resolve().parents[2]
 SAVE = """
 import os, sys, mxnet as mx
 net = mx.gluon.nn.HybridSequential()
@@ -34,12 +36,16 @@ def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def harness(folder: Path, spec: object, *options: str) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, spec: object, *options: str) -> str:
+    """What harness.py prints on standard output."""
     (folder / "spec.json").write_text(json.dumps(spec))
     releases = ("--control", "mxnet==1.8.0.post0", "--treatment", "mxnet==1.9.1")
     cache = ("--model_cache", str(folder / "cache"), "--simple_local_reporter", str(folder / "reports"))
-    command = [sys.executable, str(ROOT / "harness.py"), "-b", str(folder / "spec.json"), *releases, *cache, *options]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    printed = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(printed):
+        patch.setattr(harness.pair, "MOST_FORKS", 1)
+        run_harness(["-b", str(folder / "spec.json"), *releases, *cache, *options])
+    return printed.getvalue()
 
 
 @pytest.fixture(scope="module")
@@ -73,30 +79,27 @@ def finished(folder: Path, server: str) -> tuple[Report, str]:
             "md5": hashlib.md5((folder / "net-0000.params").read_bytes(), usedforsecurity=False).hexdigest(),
         },
     }
-    zoo = {"data": [1, 3, 32, 32], "classes": 5, "case": {"threshold": "20%"}}
+    zoo = {"data": [1, 3, 32, 32], "classes": 5}
     tests = [
         {"operator": "saved.net", "identifier": "saved", "files": files, "inputs": {"data": [1, 3, 16, 16]}},
-        {"operator": "model_zoo.mobilenet0_25", "identifier": "zoo", "inputs": zoo, "directions": ["forward", "both"]},
+        {"operator": "model_zoo.mobilenet0_25", "identifier": "zoo", "inputs": zoo, "directions": ["both"]},
     ]
-    spec = {"framework": "mxnet", "tests": tests}
-    options = ("--time_budget", "15", "--breakdown", "--screen_reporter", "--sentinels", "0", "--busy_host", "report")
-    done = harness(folder, spec, *options)
-    assert done.returncode in (0, 1), done.stderr
-    return read_report(folder / "reports" / "report.json"), done.stdout
+    spec = {"framework": "mxnet", "defaults": {"threshold": "50%"}, "tests": tests}
+    options = ("--max_rounds", "2", "--breakdown", "--screen_reporter", "--sentinels", "0", "--busy_host", "report")
+    printed = run(folder, spec, *options)
+    return read_report(folder / "reports" / "report.json"), printed
 
 
 def test_each_network_was_measured_on_both_sides(finished: tuple[Report, str]) -> None:
-    assert [one.case for one in finished[0].comparisons] == ["saved/forward", "zoo/forward", "zoo/both"]
+    assert [one.case for one in finished[0].comparisons] == ["saved/forward", "zoo/both"]
     for one in finished[0].comparisons:
         assert one.failure is None
         assert one.control
         assert one.treatment
-    times = {one.case: one.control or 0.0 for one in finished[0].comparisons}
-    assert times["zoo/both"] > 2 * times["zoo/forward"], "backward and an update take as long again, at least"
 
 
 def test_each_operator_was_seen_on_both_sides(finished: tuple[Report, str]) -> None:
-    counts = {"saved/forward": (1, 0), "zoo/forward": (27, 0), "zoo/both": (27, 27)}
+    counts = {"saved/forward": (1, 0), "zoo/both": (27, 27)}
     for one in finished[0].comparisons:
         assert one.breakdown is not None
         assert one.breakdown.note == ""
@@ -112,11 +115,10 @@ def test_the_screen_shows_them(finished: tuple[Report, str]) -> None:
         assert f"operators of {one.case}" in finished[1]
 
 
-def test_a_wrong_checksum_is_one_line(folder: Path) -> None:
+def test_a_wrong_checksum_is_said(folder: Path) -> None:
     files = {"symbol": {"location": "net-symbol.json", "sha256": "0" * 64}}
     test = {"operator": "saved.net", "files": files, "inputs": {"data": [1, 3, 16, 16]}}
-    done = harness(folder, {"framework": "mxnet", "tests": [test]})
-    assert done.returncode == 2
-    (line,) = done.stderr.splitlines()
-    assert "spec.json: net_0/forward: files.symbol: " in line
-    assert f"has sha256 {sha256(folder / 'net-symbol.json')}, not {'0' * 64}: correct the checksum" in line
+    with pytest.raises(UsageError) as caught:
+        run(folder, {"framework": "mxnet", "tests": [test]})
+    assert "spec.json: net_0/forward: files.symbol: " in str(caught.value)
+    assert f"has sha256 {sha256(folder / 'net-symbol.json')}, not {'0' * 64}: correct the checksum" in str(caught.value)
