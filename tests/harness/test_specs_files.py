@@ -67,3 +67,15 @@ def test_who_takes_no_files(tmp_path: Path) -> None:
     for operator in ("nd.exp", "model_zoo.resnet18_v1"):
         with pytest.raises(UsageError, match=f"files.symbol is no file of {operator}: {operator} needs none"):
             load_spec(written(tmp_path, files, operator))
+
+
+@pytest.mark.parametrize("operator", ["model_zoo.alexnet", "model_zoo.vision.alexnet"])
+def test_networks_of_the_zoo_have_two_spellings(tmp_path: Path, operator: str) -> None:
+    (case,) = expand_cases(load_spec(written(tmp_path, None, operator)))
+    assert (case.id, case.operator, case.files) == ("alexnet_0/forward", operator, {})
+
+
+@pytest.mark.parametrize("operator", ["saved", "saved.", "saved..net", "saved.a.b", "model_zoo..x", "model_zoo.text.x"])
+def test_what_is_no_network(tmp_path: Path, operator: str) -> None:
+    with pytest.raises(UsageError, match=r"tests\[0\]\.operator is"):
+        load_spec(written(tmp_path, None, operator))
