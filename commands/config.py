@@ -27,6 +27,11 @@ def default_reports() -> Path:
     return platformdirs.user_state_path("opduel") / "reports"
 
 
+def default_model_cache() -> Path:
+    """Where networks' files are kept when nobody says: ``$XDG_CACHE_HOME/opduel/models``."""
+    return platformdirs.user_cache_path("opduel") / "models"
+
+
 def read_config(path: Path) -> dict[str, str]:
     """The kept answers; empty without a file.
 

@@ -11,15 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from commands.config import default_reports
+from commands.config import default_model_cache, default_reports
 from commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
 from commands.options import asked_metrics, by_metric
 from frameworks import FRAMEWORKS_DIR, Framework, get_framework
 from harness.cpus import plan_cpus
 from harness.instructions import require_counting
+from harness.models import fetch_files
 from harness.run import RunRequest
 from harness.specs import Spec, expand_cases, find_spec, load_spec, select_cases
-from records import DEFAULT_METRIC, METRICS, Build, Case, Report, RunError, UsageError
+from records import DEFAULT_METRIC, METRICS, Build, Case, OpduelError, Report, RunError, UsageError
 from reporters import Reporter, Told, chosen_reporters, report_all
 from reporters.folder import FolderReporter
 from reporters.local import LocalReporter
@@ -57,6 +58,7 @@ class Measuring:
             hold=options.busy_host == "hold",
             verify_after=verify_after(options),
             roofline=options.roofline,
+            breakdown=options.breakdown,
         )
 
 
@@ -77,6 +79,7 @@ def plan_measuring(
     spec = load_spec(spec_path)
     framework = _framework(options, spec, frameworks_dir)
     cases = _cases(options, spec)
+    cases = _with_files(cases, options, spec_path)
     plan_cpus(options.threads)  # these two are said before builds are made, not after
     require_counting(framework, cases)
     labels = {
@@ -122,6 +125,15 @@ def _cases(options: argparse.Namespace, spec: Spec) -> list[Case]:
     if options.inject and max(injectable.values(), default=0) < 2:
         raise UsageError("--inject slows one case of two: give it two cases or more")
     return cases
+
+
+def _with_files(cases: list[Case], options: argparse.Namespace, spec_path: Path) -> list[Case]:
+    """The cases with the files that they need on this host."""
+    cache = Path(options.model_cache).expanduser().absolute() if options.model_cache else default_model_cache()
+    try:
+        return fetch_files(cases, cache, log.info)
+    except OpduelError as error:
+        raise type(error)(f"{spec_path}: {error}") from None
 
 
 def _reporters(options: argparse.Namespace, config: Mapping[str, str]) -> list[Reporter]:

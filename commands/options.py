@@ -58,6 +58,12 @@ def harness_parser() -> argparse.ArgumentParser:
     what.add_argument("--framework", metavar="NAME", help="must be the spec's own; for checking")
     what.add_argument("-p", "--platform", default="host", metavar="NAME", help="kept with the report (default: host)")
     what.add_argument("--exec_dir", metavar="DIR", help="the build cache (default: in the user's cache folder)")
+    what.add_argument("--model_cache", metavar="DIR", help="where networks' files are kept (default: the user's cache)")
+    what.add_argument(
+        "--breakdown",
+        action="store_true",
+        help="profile every case operator by operator, and show it; without, networks alone, shown when they changed",
+    )
     how = parser.add_argument_group("how it is decided")
     how.add_argument(
         "--threshold",

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from records import Case, Work
 
@@ -21,6 +22,11 @@ class Framework(ABC):
     # Functions whose instructions are counted, those that they call included, as callgrind's --toggle-collect takes
     # them.  None of them may run within another, or within itself.  None: instructions can't be counted.
     counted_functions: Sequence[str] = ()
+
+    # Roots of operators that are whole networks.
+    networks: Sequence[str] = ()
+    # Those of them that come from files: what the files are called in a spec, the first of them needed.
+    saved_networks: Mapping[str, Sequence[str]] = MappingProxyType({})
 
     def __init__(self, frameworks_dir: Path = FRAMEWORKS_DIR) -> None:
         """``frameworks_dir``: where the data of all frameworks are, each in a folder of its name."""
@@ -55,6 +61,18 @@ class Framework(ABC):
     def work(self, case: Case) -> Work | None:
         """What a call of the case can't do without; None where that isn't known."""
         return None
+
+    def is_network(self, case: Case) -> bool:
+        """Whether it is a whole network that the case runs."""
+        return case.operator.partition(".")[0] in self.networks
+
+    def profiling_environment(self) -> Mapping[str, str]:
+        """What profiling needs beyond ``environment``: every operator told of on its own."""
+        return {}
+
+    def as_profiled(self, case: Case) -> Case:
+        """The case in the form in which each of its operators can be seen."""
+        return case
 
     @property
     def specifications(self) -> Path:

@@ -78,6 +78,7 @@ class CaseRequest:
             "dtype": case.dtype,
             "context": case.context,
             "mode": case.mode,
+            "files": {name: file.path for name, file in case.files.items()},
         }
 
     def message(self, side: Side) -> dict[str, Any]:

@@ -71,6 +71,8 @@ def require_counting(framework: Framework, cases: Sequence[Case]) -> None:
             f"--metric instructions works on x86-64 alone, not on {platform.machine()}: measure time alone"
         )
     for case in counted:
+        if framework.is_network(case):
+            raise UsageError(f"{case.id}: instructions of whole networks are not counted: measure it by time alone")
         if not framework.can_fork(1, case.context):
             raise UsageError(
                 f"{case.id}: the instructions of {case.context} can't be counted: choose others with --operators, or "

@@ -24,6 +24,8 @@ MOST_FORKS = 6
 # sqrt(c_above / c_here * v_here / v_above) times in each instance of the level above. Starting a pair costs about
 # 15 times what a fork does, and a third of its variance (benchmarks/variance.py); the start is shared by all cases.
 FORKS_OF_ONE_CASE = 40  # 15 * 3, rounded
+# A case whose forks cost as much as a pair's start (a network, a call that takes seconds) has no use for several.
+FORKED_S = 2.0
 
 
 @dataclass
@@ -100,6 +102,7 @@ class _Share:
     requests: Sequence[CaseRequest]
     result: RoundResult
     values: dict[str, list[ForkValue]] = field(default_factory=lambda: defaultdict(list))
+    spent_s: dict[str, float] = field(default_factory=lambda: defaultdict(float))
 
     def has_failed(self, case_id: str) -> bool:
         return case_id in self.result.refused or case_id in self.result.lost
@@ -193,7 +196,8 @@ class _Running:
         while self._queue and time.monotonic() < self._plan.deadline:
             share, request = self._queue.pop(0)
             able = share.pair and not any(worker.closed for worker in share.pair.values())
-            if able and not share.has_failed(request.case.id):
+            enough = share.spent_s[request.case.id] > FORKED_S
+            if able and not enough and not share.has_failed(request.case.id):
                 preparation = Preparation(share.pair, request, self._plan.fork, self._plan.deadline, self._coin)
                 return _Task(share, request, preparation)
         return None
@@ -204,7 +208,7 @@ class _Running:
         Raises:
             WorkerLostError: a worker was lost, and with it the pair.
         """
-        case, result = present.request.case, present.share.result
+        case, result, began = present.request.case, present.share.result, time.monotonic()
         try:
             self._measure_fork(present, following)
         except CaseRefusedError as error:
@@ -214,6 +218,7 @@ class _Running:
                 result.lost[case.id] = error.failure
             if isinstance(error, WorkerLostError) and any(one.closed for one in self._shares[0].pair.values()):
                 raise
+        present.share.spent_s[case.id] += time.monotonic() - began
         present.preparation.end(self._coin)
 
     def _measure_fork(self, present: _Task, following: _Task | None) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from comparator import SentinelCheck, check_sentinels, fit_priors, hold_back, plan_looks, read_together
 from frameworks import Framework, worker_environment
 from harness.agreement import Agreement
+from harness.breakdown import add_breakdowns
 from harness.cpus import CpuPlan, plan_cpus, this_thread_on
 from harness.host import HostMonitor, host_fingerprint
 from harness.instructions import plan_counting, threads_of
@@ -38,7 +39,8 @@ class RunRequest:
     the usual count. ``hold``: whether a run that can't be trusted holds its verdicts back. ``verify_after``: measure
     flagged cases again, so many seconds later; None for not at all. ``log``: where rounds are kept, and where those of
     an earlier start are found, if it measured the same cases on the same builds in the same way; None: nowhere. The
-    time budget may differ. ``roofline``: measure the host's before anything else.
+    time budget may differ. ``roofline``: measure the host's before anything else. ``breakdown``: profile every case,
+    not networks alone, operator by operator; that comes after measuring, and on top of the time budget.
     """
 
     framework: Framework
@@ -57,6 +59,7 @@ class RunRequest:
     verify_after: float | None = None
     log: RoundLog | None = None
     roofline: bool = False
+    breakdown: bool = False
 
 
 class InterruptedRunError(RunError):
@@ -112,6 +115,16 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
         comparisons = judged(order, findings)
         if request.verify_after is not None:
             comparisons = verifier.verify(findings, comparisons)
+        comparisons = add_breakdowns(
+            comparisons,
+            request.cases,
+            findings,
+            bench,
+            request.framework,
+            seed=request.seed,
+            threads=request.threads,
+            every_case=request.breakdown,
+        )
     noise = {**monitor.summary(), "during": during, "verifying": verifier.host}
     trust = _trust(request, order, findings, noise, cpus)
     if request.hold and not trust["trusted"]:
@@ -248,6 +261,7 @@ def _run_record(
         "time_budget": request.time_budget,
         "inject": request.inject or None,
         "verify_after": request.verify_after,
+        "breakdown": "all" if request.breakdown else "networks",
         "sentinels": order.sentinels,
         "looks": dataclasses.asdict(order.looks),
         "environment": dict(bench.environment),

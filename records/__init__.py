@@ -13,13 +13,14 @@ from records.case import (
     Case,
     Direction,
     Metric,
+    ModelFile,
     Tolerance,
     case_id_for,
 )
 from records.commit import Commit
 from records.errors import NoSpaceError, OpduelError, RunError, UsageError
 from records.measurement import Failure, Incident, PairSample, Stage
-from records.report import SCHEMA_VERSION, Comparison, Report, Verdict, Verification
+from records.report import SCHEMA_VERSION, Breakdown, Comparison, OperatorTime, Report, Verdict, Verification
 from records.work import Achieved, Work, achieved, roof
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "SAMPLED",
     "SCHEMA_VERSION",
     "Achieved",
+    "Breakdown",
     "Build",
     "Case",
     "Commit",
@@ -38,8 +40,10 @@ __all__ = [
     "Failure",
     "Incident",
     "Metric",
+    "ModelFile",
     "NoSpaceError",
     "OpduelError",
+    "OperatorTime",
     "PairSample",
     "Report",
     "RunError",

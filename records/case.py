@@ -1,7 +1,7 @@
 """A case: one operator, one set of inputs, dtype, context and direction, measured by one metric."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Direction = Literal["forward", "backward", "both"]
@@ -52,12 +52,30 @@ class Tolerance:
 
 
 @dataclass(frozen=True)
+class ModelFile:
+    """A file that a case needs: where it is, and its checksums, one at least, in lower-case hexadecimal digits.
+
+    ``location`` is an absolute path or a URL (file, http, https); ``member`` names the file within it when it is an
+    archive; ``filename`` is what it is called in the cache.  ``path`` is where the file was put on this host: None
+    until it has been fetched.
+    """
+
+    location: str
+    md5: str | None = None
+    sha256: str | None = None
+    filename: str | None = None
+    member: str | None = None
+    path: str | None = None
+
+
+@dataclass(frozen=True)
 class Case:
     """One thing to measure on both sides; ``id`` is stable, readable and unique within a run.
 
     ``inputs`` is plain JSON data keyed by the operator's own argument names; the framework's adaptor in the
     worker turns it into tensors.  ``threshold`` is a share (0.02 for 2 %), ``timeout_s`` bounds one request.
-    ``mode`` is how a block runs: as it is, or compiled to a graph first; operators know the default alone.
+    ``mode`` is how a block runs: as it is, or compiled to a graph first; operators know the default alone.  ``files``
+    are those of a saved network, by what they are.
     """
 
     id: str
@@ -71,6 +89,7 @@ class Case:
     metric: str = DEFAULT_METRIC
     mode: Mode = DEFAULT_MODE
     tolerance: Tolerance = Tolerance()  # for the metric "error"
+    files: Mapping[str, ModelFile] = field(default_factory=dict)
 
     @property
     def time_id(self) -> str:

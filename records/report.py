@@ -38,6 +38,27 @@ class Verification:
 
 
 @dataclass(frozen=True)
+class OperatorTime:
+    """One operator within a case: how often one call runs it, and its nanoseconds in all of these; ``share`` of all
+    operators' time."""
+
+    name: str
+    count: float  # the median over calls, so that it may lie between two
+    ns: float
+    share: float
+
+
+@dataclass(frozen=True)
+class Breakdown:
+    """Where a case's time goes, by the framework's own profiler; the longest first. Empty for a side of which ``note``
+    says why it could not be profiled."""
+
+    control: Sequence[OperatorTime]
+    treatment: Sequence[OperatorTime]
+    note: str = ""
+
+
+@dataclass(frozen=True)
 class Comparison:
     """What the run says of one case.
 
@@ -72,6 +93,7 @@ class Comparison:
     held_back: Verdict | None = None
     verification: Verification | None = None
     work: Work | None = None  # of one call, for the metric "time", where it is known
+    breakdown: Breakdown | None = None
     samples: Sequence[PairSample] = field(default_factory=tuple)
 
     @property

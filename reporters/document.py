@@ -93,7 +93,10 @@ def _in_tuples(one: Comparison) -> Comparison:
     again = one.verification
     if again is not None:
         again = replace(again, samples=tuple(again.samples))
-    return replace(one, samples=tuple(one.samples), verification=again)
+    parts = one.breakdown
+    if parts is not None:
+        parts = replace(parts, control=tuple(parts.control), treatment=tuple(parts.treatment))
+    return replace(one, samples=tuple(one.samples), verification=again, breakdown=parts)
 
 
 def _parse(path: Path, content: bytes) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from records import Comparison, Report
 from reporters.base import Reporter
+from reporters.screen_breakdown import breakdown_lines
 from reporters.screen_table import cases_lines
 from reporters.screen_words import distrust_lines, footer_lines, header_lines
 from reporters.stream import write_text
@@ -76,6 +77,8 @@ def render(report: Report, width: int = NARROW, colour: bool = False, most_uncha
         console.print(line)
     if shown:
         console.print(Text(""), *_table(report, shown, width), sep="\n")
+    if parts := breakdown_lines(report, width):
+        console.print(*parts, sep="\n")
     console.print(Text(""))
     for line in footer_lines(report, hidden, width):
         console.print(line)

@@ -1,11 +1,12 @@
 """Apache MXNet, as the controller knows it."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from frameworks.base import Framework
 from frameworks.mxnet.work import work
-from records import Case, Work
+from records import DEFAULT_MODE, Case, Work
 
 BLOCK_NAMESPACES = ("gluon.nn", "gluon.rnn", "gluon.loss", "gluon.contrib.nn", "gluon.contrib.rnn", "gluon.contrib.cnn")
 
@@ -20,9 +21,13 @@ class MXNet(Framework):
         "np": ("linalg", "random", "ndarray"),
         "npx": ("image", "random"),
         "image": (),
+        "model_zoo": ("vision",),
+        "saved": (),
         **dict.fromkeys(BLOCK_NAMESPACES, ()),
     }
     block_namespaces = BLOCK_NAMESPACES
+    networks = ("model_zoo", "saved")
+    saved_networks = {"saved": ("symbol", "params")}  # noqa: RUF012 - a constant
     not_operators = ("load", "load_frombuffer", "save", "savez", "imread", "genfromtxt")
     # The C functions themselves are not seen: callgrind takes what ctypes calls for a part of libffi.  These do
     # their work, in every release from 1.4 on, and none calls itself or another; "(*)" leaves out their lambdas.
@@ -64,6 +69,15 @@ class MXNet(Framework):
 
     def work(self, case: Case) -> Work | None:
         return work(case)
+
+    def profiling_environment(self) -> Mapping[str, str]:
+        """One operator a time: MXNet runs several in bulk otherwise, and its profiler sees them as one."""
+        return {"MXNET_EXEC_BULK_EXEC_INFERENCE": "0", "MXNET_EXEC_BULK_EXEC_TRAIN": "0"}
+
+    def as_profiled(self, case: Case) -> Case:
+        """Nothing hybridized: of a network that is, releases before 1.6 tell of no operator at all."""
+        case = replace(case, mode=DEFAULT_MODE)
+        return replace(case, inputs={**case.inputs, "hybridize": False}) if self.is_network(case) else case
 
     def can_fork(self, threads: int, context: str) -> bool:
         """Not on a GPU, and not with more than one thread: MXNet's own fork handler switches OpenMP off.

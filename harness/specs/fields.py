@@ -15,6 +15,7 @@ PLACEHOLDERS = ("ID", "OPERATOR", "DTYPE", "CONTEXT", "DIRECTION", "SHAPE")
 _FRAMEWORKS = [get_framework(name) for name in framework_names()]
 NAMESPACES = {root: inner for framework in _FRAMEWORKS for root, inner in framework.namespaces.items()}
 BLOCK_NAMESPACES = tuple(name for framework in _FRAMEWORKS for name in framework.block_namespaces)
+FILES = {root: names for framework in _FRAMEWORKS for root, names in framework.saved_networks.items()}
 NOT_OPERATORS = tuple(name for framework in _FRAMEWORKS for name in framework.not_operators)
 
 _NAME = r"_?[A-Za-z][A-Za-z0-9_]*"

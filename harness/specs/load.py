@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from harness.specs.bundle import gather
 from harness.specs.expand import expand_cases
 from harness.specs.fields import show
-from harness.specs.model import Spec
+from harness.specs.model import Spec, Test
 from harness.specs.read import read_plain
 from harness.specs.values import TAGS
 from records import UsageError
@@ -42,13 +42,30 @@ def load_spec(path: Path) -> Spec:
         UsageError: one line that names the file, the field (``tests[2].inputs[0].data``) and the mend.
     """
     try:
-        spec = validate(read_plain(path))
+        spec = _read(path)
         if spec.specs:
             spec = gather(spec, [_member(spec, path, index) for index in range(len(spec.specs))])
         expand_cases(spec)
     except UsageError as error:
         raise UsageError(f"{path}: {_one_line(str(error))}") from None
     return spec
+
+
+def _read(path: Path) -> Spec:
+    """The spec in one file, its own files' locations absolute.
+
+    Raises:
+        UsageError: without a file's name.
+    """
+    spec = validate(read_plain(path))
+    return spec.model_copy(update={"tests": [anchored(test, path.absolute().parent) for test in spec.tests]})
+
+
+def anchored(test: Test, folder: Path) -> Test:
+    """The test with its files' locations counted from ``folder``, where they are relative."""
+    if not test.files:
+        return test
+    return test.model_copy(update={"files": {name: file.below(folder) for name, file in test.files.items()}})
 
 
 def is_bundle(path: Path) -> bool:
@@ -77,7 +94,7 @@ def _member(bundle: Spec, path: Path, index: int) -> Spec:
     if not name or Path(name).is_absolute():
         raise UsageError(f"{field} is {show(name)}: use a path relative to this file's folder")
     try:
-        member = validate(read_plain(path.parent / name))
+        member = _read(path.parent / name)
         if member.specs:
             raise UsageError("is a bundle itself: list its specs instead")
         if member.framework != bundle.framework:

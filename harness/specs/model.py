@@ -18,6 +18,7 @@ from pydantic import (
 from frameworks import framework_names, get_framework
 from harness.specs.fields import (
     ARGUMENT_PATTERN,
+    FILES,
     Context,
     Direction,
     Dtype,
@@ -28,6 +29,7 @@ from harness.specs.fields import (
     Threshold,
     show,
 )
+from harness.specs.files import File
 from harness.specs.strict import StrictModel, field_error
 from harness.specs.values import Positional, SameAs, Tensor, Value
 from records import METRICS, MODES, UsageError
@@ -182,6 +184,18 @@ class Test(Settings):
         "{DIRECTION}, {SHAPE}. Default: the operator's last part in lower case, then _{ID}.",
     )
     inputs: InputsOrList = Field(description="The arguments; a list of several is a short-hand for several cases.")
+    files: dict[str, File] | None = Field(default=None, description="Of a saved network: symbol, and perhaps params.")
+
+    @model_validator(mode="after")
+    def _files_fit(self) -> "Test":
+        takes = FILES.get(self.operator.partition(".")[0], ())
+        for name in self.files or ():
+            if name not in takes:
+                known = f"use {', '.join(takes)}" if takes else f"{self.operator} needs none, leave it out"
+                raise field_error(f"files.{name}", f"is no file of {self.operator}: {known}")
+        if takes and takes[0] not in (self.files or ()):
+            raise field_error(f"files.{takes[0]}", f"is missing: {self.operator} is a network that was saved")
+        return self
 
 
 class Spec(StrictModel):

@@ -185,6 +185,9 @@ def test_counting_asks_for_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> Non
         def can_fork(self, threads: int, context: str) -> bool:
             return context == "cpu"
 
+    class OfNetworks(Countable):
+        networks = (toy_case("a").operator,)
+
     monkeypatch.setattr(shutil, "which", lambda name: None)
     require_counting(Toy(), [toy_case("a")])
     with pytest.raises(UsageError, match=r"needs valgrind.*apt install valgrind"):
@@ -195,6 +198,8 @@ def test_counting_asks_for_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> Non
         require_counting(Toy(), [counted("a")])
     with pytest.raises(UsageError, match=r"a/instructions: the instructions of gpu can't be counted.*--operators"):
         require_counting(OnProcessors(), [replace(counted("a"), context="gpu")])
+    with pytest.raises(UsageError, match=r"a/instructions: instructions of whole networks are not counted"):
+        require_counting(OfNetworks(), [counted("a")])
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
     with pytest.raises(UsageError, match="x86-64 alone, not on aarch64"):
         require_counting(Countable(), [counted("a")])

@@ -341,3 +341,10 @@ def test_cases_that_cannot_fork_never_share_a_process() -> None:
     findings, found = run(*cases, can_fork=lambda case: case.id == "a")
     assert [found[name].verdict for name in "ab"] == ["unchanged"] * 2
     assert findings.rounds == found["a"].rounds + found["b"].rounds
+
+
+@pytest.mark.many_forks
+def test_a_case_whose_forks_cost_much_is_measured_in_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(harness.pair, "FORKED_S", 0.0)
+    (sample,) = run_one_round(toy_bench(), Round([CaseRequest(toy_case("a"), 1)], 0)).samples
+    assert sample.forks <= 2, "the first, and that which was prepared meanwhile"

@@ -60,6 +60,7 @@ def run(**changes: Any) -> dict[str, Any]:
         "time_budget": 300.0,
         "inject": None,
         "verify_after": None,
+        "breakdown": "networks",
         "sentinels": 1,
         "looks": {"screen": [5, 8, 12, 19, 30], "own": [5, 8, 12, 19, 30], "suspect_level": 0.01},
         "environment": {"OMP_NUM_THREADS": "1"},

@@ -9,7 +9,19 @@ import report_samples as samples
 
 from comparator import SentinelCheck
 from harness.host import HostMonitor, host_fingerprint
-from records import SCHEMA_VERSION, Build, Commit, Comparison, Failure, Incident, PairSample, Report, Verification
+from records import (
+    SCHEMA_VERSION,
+    Breakdown,
+    Build,
+    Commit,
+    Comparison,
+    Failure,
+    Incident,
+    OperatorTime,
+    PairSample,
+    Report,
+    Verification,
+)
 from reporters import REPORTERS
 from reporters.simple_screen import COLUMNS
 
@@ -30,6 +42,8 @@ def documented(heading: str) -> list[str]:
         ("commit", Commit),
         ("comparisons", Comparison),
         ("verification", Verification),
+        ("breakdown", Breakdown),
+        ("operators", OperatorTime),
         ("samples", PairSample),
         ("failure", Failure),
         ("incidents", Incident),

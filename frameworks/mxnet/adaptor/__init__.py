@@ -12,6 +12,7 @@ import numpy
 from . import custom  # noqa: F401 - registers what nd.Custom runs
 from .blocks import BlockCall, is_block
 from .inputs import Inputs
+from .networks import Network, is_network, make_network_call
 from .operators import resolve
 from .profiler import Profiler
 from .results import results as results_of
@@ -62,6 +63,10 @@ def made_ready(case, seed):
     inputs = Inputs(case, seed)
     if hasattr(mx, "npx"):  # the case before this one may have been of the other kind
         (mx.npx.set_np if inputs.numpy else mx.npx.reset_np)()
+    if is_network(case["operator"]):
+        network = Network(case, seed)
+        network.settle(static=False)
+        return network.outputs, network.inputs, [], {}
     if is_block(case["operator"]):
         block = BlockCall(case, inputs)
         operator, args, kwargs = block.call, block.args, {}
@@ -83,6 +88,8 @@ def make_call(case, seed):
 
     Raises MissingOperator; MXNetError and others as the operator does.
     """
+    if is_network(case["operator"]):
+        return make_network_call(case, seed)
     operator, inputs, args, kwargs = made_ready(case, seed)
     if case["direction"] == "forward":
         return forward_call(operator, args, kwargs)

@@ -1,0 +1,98 @@
+"""Which operators a case's time goes into, on either side, by the framework's own profiler: told beside the verdict.
+
+It is no second verdict: one process a side, the profiler's own cost in it, and the case in the form in which each
+operator can be seen.  Whatever goes wrong here costs a case its breakdown and nothing else.
+"""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from frameworks import Framework
+from harness.blocks import CaseRequest
+from harness.schedule import Findings
+from harness.solo import Solo
+from harness.supply import Bench
+from records import DEFAULT_METRIC, Breakdown, Case, Comparison, Failure, OperatorTime, RunError
+from records.measurement import SIDES, Side
+
+PROFILED_NS = 500_000_000  # about as much profiled work as a case gets on either side
+MOST_CALLS = 10
+
+
+def add_breakdowns(
+    comparisons: Sequence[Comparison],
+    cases: Sequence[Case],
+    findings: Findings,
+    bench: Bench,
+    framework: Framework,
+    *,
+    seed: int,
+    threads: int,
+    every_case: bool,
+) -> list[Comparison]:
+    """The comparisons, those of networks (or ``every_case``) with a breakdown, if they were timed on both sides.
+
+    A run that was cut short gets none; a signal meanwhile is noted in ``findings``.
+    """
+    by_id = {case.id: case for case in cases}
+    wanted = {
+        one.case: by_id[one.case]
+        for one in comparisons
+        if one.metric == DEFAULT_METRIC
+        and one.control is not None
+        and (every_case or framework.is_network(by_id[one.case]))
+    }
+    if not wanted or findings.broken:
+        return list(comparisons)
+    environment = {**bench.environment, **framework.profiling_environment()}
+    solos = {side: Solo(side, bench.builds[side], framework.adaptor, environment, bench.cpus.start) for side in SIDES}
+    result = list(comparisons)
+    try:
+        for place, one in enumerate(comparisons):
+            if one.case in wanted and one.control is not None:
+                case = framework.as_profiled(wanted[one.case])
+                fork = framework.can_fork(threads, case.context)
+                result[place] = replace(one, breakdown=_break_down(solos, case, one.control, seed, fork))
+    except KeyboardInterrupt as error:
+        findings.stop(error)
+    finally:
+        for solo in solos.values():
+            solo.close()
+    return result
+
+
+def _break_down(solos: Mapping[Side, Solo], case: Case, call_ns: float, seed: int, fork: bool) -> Breakdown:
+    """One case on both sides; what can't be profiled is said in the note."""
+    calls = max(1, min(MOST_CALLS, int(PROFILED_NS / call_ns)))
+    tables: dict[Side, tuple[OperatorTime, ...]] = dict.fromkeys(SIDES, ())
+    problems = []
+    for side in SIDES:
+        requests = [CaseRequest(case, seed).message(side), {"op": "profile", "calls": 1 + calls}]
+        try:
+            answers = solos[side].ask(requests, case.timeout_s, fork=fork)
+        except RunError as error:
+            problems.append(f"{side}: {error}")
+            continue
+        if isinstance(answers, Failure):
+            problems.append(f"{side}: {answers.kind}: {answers.reason}")
+        else:
+            tables[side] = operator_times(answers[1]["calls"][1:])  # the first one sets the profiler up, too
+    return Breakdown(tables["control"], tables["treatment"], "; ".join(problems))
+
+
+def operator_times(calls: Sequence[Mapping[str, Any]]) -> tuple[OperatorTime, ...]:
+    """What one call spends in each operator: medians over ``calls``, as the worker's "profile" answers them.
+
+    Those that take longest come first; shares are of all operators together.
+    """
+    names = sorted({name for call in calls for name in call["operators"]})
+    runs = {name: [call["operators"].get(name, []) for call in calls] for name in names}
+    spent = {name: statistics.median(map(sum, runs[name])) for name in names}
+    whole = sum(spent.values())
+    rows = [
+        OperatorTime(name, statistics.median(map(len, runs[name])), spent[name], spent[name] / whole if whole else 0.0)
+        for name in names
+    ]
+    return tuple(sorted(rows, key=lambda row: -row.ns))

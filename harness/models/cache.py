@@ -1,0 +1,150 @@
+"""The cache of model files: by checksum, each there whole or not at all, and compared with its checksum at each use."""
+
+import errno
+import hashlib
+import os
+import re
+import stat
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import BinaryIO
+from urllib.parse import unquote, urlsplit
+
+from harness.models.archive import unpack
+from harness.models.download import Limits, copy_limited, download, without_secrets
+from records import Case, ModelFile, NoSpaceError, OpduelError, UsageError
+
+DOWNLOADS = 2  # of a file whose checksum differs: AI-PEP's rule
+
+
+def fetch_files(
+    cases: Sequence[Case], cache: Path, tell: Callable[[str], None] = lambda _: None, limits: Limits | None = None
+) -> list[Case]:
+    """The cases with all of their files on this host; each file is fetched once. ``tell`` hears of each download.
+
+    Raises:
+        UsageError: a file is not there, its checksum differs, a refused archive, a cache that can't be written.
+        RunError: a server that can't be reached, or does not answer; NoSpaceError: the disk is full.
+    """
+    known: dict[ModelFile, ModelFile] = {}
+    result = []
+    for case in cases:
+        for name, file in case.files.items():
+            if file in known:
+                continue
+            try:
+                known[file] = replace(file, path=str(_fetch(file, cache, tell, limits or Limits())))
+            except OpduelError as error:
+                raise type(error)(f"{case.id}: files.{name}: {error}") from None
+        result.append(replace(case, files={name: known[file] for name, file in case.files.items()}))
+    return result
+
+
+def _fetch(file: ModelFile, cache: Path, tell: Callable[[str], None], limits: Limits) -> Path:
+    """The file's path in the cache, its content that of the checksum."""
+    folder = cache / (f"sha256-{file.sha256}" if file.sha256 else f"md5-{file.md5}")
+    target = folder / (file.filename or _filename(file.location))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if _mismatch(target, file) is not None:
+            _bring(file, target, tell, limits)
+        if file.member is None:
+            return target
+        within = folder / f"member-{hashlib.sha256(file.member.encode()).hexdigest()[:16]}"
+        write_whole(within, lambda stream: unpack(target, str(file.member), stream, limits))
+        return within
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise NoSpaceError(f"{cache}: no space left: free some, or give another --model_cache") from None
+        raise UsageError(f"{cache}: cannot be used ({error.strerror}): give another --model_cache") from None
+
+
+def _bring(file: ModelFile, target: Path, tell: Callable[[str], None], limits: Limits) -> None:
+    """Put the file at ``target``; nothing is put there whose checksum differs."""
+    remote = re.match(r"(?i)https?://", file.location) is not None
+    found = ""
+    for _ in range(DOWNLOADS if remote else 1):
+        if remote:
+            tell(f"fetching {without_secrets(file.location)}")
+
+        def check(aside: Path) -> bool:
+            nonlocal found
+            found = _mismatch(aside, file) or ""
+            return not found
+
+        if write_whole(target, lambda stream: _read_into(file, remote, stream, limits), check):
+            return
+    target.unlink(missing_ok=True)
+    place = without_secrets(file.location)
+    raise UsageError(f"{place} has {found}: correct the checksum in the spec if that is the file you mean")
+
+
+def _read_into(file: ModelFile, remote: bool, stream: BinaryIO, limits: Limits) -> None:
+    if remote:
+        download(file.location, stream, limits)
+        return
+    path = _local(file.location)
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise UsageError(f"{path} is no file: give the location of a file")
+        with path.open("rb") as source:
+            copy_limited(iter(lambda: source.read(1 << 20), b""), stream, limits, str(path))
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise UsageError(f"{path}: cannot be read ({error.strerror}): correct the location") from None
+
+
+def _local(location: str) -> Path:
+    """The path of an absolute path or a file URL."""
+    if not location.lower().startswith("file://"):
+        return Path(location)
+    parts = urlsplit(location)
+    if parts.netloc not in ("", "localhost"):
+        raise UsageError(f"{location} names the host {parts.netloc}: a file URL has three slashes, file:///path")
+    return Path(unquote(parts.path))
+
+
+def _filename(location: str) -> str:
+    """The location's last part as a safe name."""
+    path = urlsplit(location).path if "://" in location else location
+    return re.sub(r"[^A-Za-z0-9._+=@-]+", "_", unquote(path).rpartition("/")[2]).lstrip(".-")[-100:] or "file"
+
+
+def _mismatch(path: Path, file: ModelFile) -> str | None:
+    """What is wrong with the content of ``path``: ``sha256 1234..., not abcd...``; None if nothing is."""
+    expected: Mapping[str, str | None] = {"sha256": file.sha256, "md5": file.md5}
+    for name, value in expected.items():
+        if value is None:
+            continue
+        try:
+            with path.open("rb") as stream:
+                digest = hashlib.file_digest(stream, lambda name=name: hashlib.new(name, usedforsecurity=False))  # type: ignore[misc]
+        except OSError:
+            return "no content that can be read"
+        if digest.hexdigest() != value:
+            return f"{name} {digest.hexdigest()}, not {value}"
+    return None
+
+
+def write_whole(path: Path, write: Callable[[BinaryIO], None], check: Callable[[Path], bool] = lambda _: True) -> bool:
+    """Write a file aside, flush it to disk and rename it to ``path``; False, and nothing there, if ``check`` says no.
+
+    Raises:
+        OSError: it could not be written, and what ``write`` raises; ``path`` is as it was.
+    """
+    handle, name = tempfile.mkstemp(prefix=".partial-", dir=path.parent)
+    aside = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            write(stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+        good = check(aside)
+        if good:
+            os.replace(aside, path)
+        return good
+    finally:
+        aside.unlink(missing_ok=True)

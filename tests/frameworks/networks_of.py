@@ -1,0 +1,73 @@
+"""Run in a build: what networks compute with the weights that the adaptor gives them, and what a training step does.
+
+Beside the adaptor's folder it takes one of its own, in which it saves a network, or finds one that was saved.
+"""
+
+import json
+import os
+import sys
+
+import mxnet as mx
+import numpy
+
+sys.path.insert(0, os.path.dirname(sys.argv[1]))
+import adaptor
+from adaptor.networks import Network, training_step
+
+FOLDER = sys.argv[2]
+SYMBOL, PARAMS = os.path.join(FOLDER, "net-symbol.json"), os.path.join(FOLDER, "net-0000.params")
+
+
+def save():
+    """A network with what saved ones are made of: convolution, moving averages, several outputs' worth of layers."""
+    net = mx.gluon.nn.HybridSequential()
+    net.add(mx.gluon.nn.Conv2D(8, 3), mx.gluon.nn.BatchNorm(), mx.gluon.nn.Flatten(), mx.gluon.nn.Dense(5))
+    net.initialize(mx.init.Xavier())
+    net.hybridize()
+    net(mx.nd.ones((2, 3, 8, 8)))
+    net.export(os.path.join(FOLDER, "net"))
+
+
+def network(operator, files=None, **inputs):
+    case = {"id": "a", "operator": operator, "direction": "both", "inputs": inputs, "dtype": "float32"}
+    case.update({"context": "cpu", "files": files or {}})
+    return Network(case, 3)
+
+
+def parameters(net):
+    values = {name: one.data().asnumpy() for name, one in net.block.collect_params().items() if one.grad_req != "null"}
+    return [values[name] for name in sorted(values)]
+
+
+def outputs(net):
+    return [float(value) for value in net.outputs()[0].asnumpy().ravel()[:8]]
+
+
+def loss(net):
+    with mx.autograd.train_mode():  # with the batch's own mean and variance, as in the step
+        return float(net.loss().mean().asnumpy())
+
+
+if not os.path.exists(SYMBOL):
+    save()
+found = {"outputs": {}}
+for name, size in (("resnet18_v1", 32), ("mobilenet0_25", 32), ("squeezenet1_1", 224)):
+    found["outputs"][name] = outputs(network("model_zoo." + name, data=[2, 3, size, size], classes=7))
+files = {"symbol": SYMBOL, "params": PARAMS}
+found["outputs"]["saved"] = outputs(network("saved.net", files, data=[2, 3, 8, 8]))
+found["outputs"]["symbol alone"] = outputs(network("saved.net", {"symbol": SYMBOL}, data=[2, 3, 8, 8]))
+
+net = network("model_zoo.mobilenet0_25", data=[16, 3, 64, 64], classes=7)
+adaptor.networks.LEARNING_RATE = 0.02
+step = training_step(net)
+before = parameters(net)
+found["loss"] = [loss(net)]
+for _ in range(5):
+    step()
+after = parameters(net)
+found["changed"] = sum(bool(numpy.any(before[place] != after[place])) for place in range(len(before)))
+found["parameters"] = len(before)
+found["loss"].append(loss(net))
+json.dump(found, sys.stdout)
+sys.stdout.flush()
+os._exit(0)

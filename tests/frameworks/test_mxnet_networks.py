@@ -1,0 +1,133 @@
+"""Whole networks on real builds: the same numbers on each, steps that train, operators that the profiler tells of."""
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from frameworks import get_framework, worker_environment
+from harness.blocks import CaseRequest
+from harness.breakdown import operator_times
+from harness.cpus import plan_cpus
+from harness.solo import Solo
+from records import Build, Case, Failure, ModelFile
+
+pytestmark = pytest.mark.mxnet
+MXNET = get_framework("mxnet")
+SCRIPT = Path(__file__).with_name("networks_of.py")
+ENVIRONMENT = {**worker_environment(), **MXNET.environment(1)}
+PROFILING = {**ENVIRONMENT, **MXNET.profiling_environment()}
+SMALL = {"data": [1, 3, 32, 32], "classes": 7}
+Answers = list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a network that the first build saved and all others load."""
+    return tmp_path_factory.mktemp("saved")
+
+
+@pytest.fixture(scope="module")
+def computed(saved: Path, mxnet_1_5: Build, mxnet_1_8: Build, mxnet_1_9: Build) -> Mapping[str, Any]:
+    """By release, what ``networks_of.py`` prints."""
+
+    def run(build: Build) -> Any:
+        command = [build.interpreter, str(SCRIPT), str(MXNET.adaptor), str(saved)]
+        environment = {**os.environ, **ENVIRONMENT, **build.environment}
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr[-2000:]
+        return json.loads(done.stdout)
+
+    return {build.version: run(build) for build in (mxnet_1_5, mxnet_1_8, mxnet_1_9)}
+
+
+def test_each_release_computes_the_same(computed: Mapping[str, Any]) -> None:
+    first, *others = (release["outputs"] for release in computed.values())
+    assert len(first) == 5
+    for name, values in first.items():
+        assert max(map(abs, values)) > 1e-3, name
+        assert len({round(value, 5) for value in values}) > 1, name
+        for other in others:
+            assert other[name] == pytest.approx(values, rel=1e-3, abs=1e-4 * max(map(abs, values))), name
+
+
+def test_a_training_step_updates_every_parameter_and_lowers_the_loss(computed: Mapping[str, Any]) -> None:
+    for release in computed.values():
+        assert release["changed"] == release["parameters"] > 20
+        assert release["loss"][1] < release["loss"][0]
+
+
+Ask = Callable[..., Answers | Failure]
+
+
+@pytest.fixture(scope="module")
+def ask(mxnet_1_9: Build) -> Any:
+    """``ask(operator, direction, calls, files, **inputs)``: prepared, timed once, and profiled in one process."""
+    with Solo("treatment", mxnet_1_9, MXNET.adaptor, PROFILING, plan_cpus(1).start) as solo:
+
+        def ask_one(
+            operator: str, direction: Any = "forward", files: Mapping[str, str] | None = None, **inputs: Any
+        ) -> Answers | Failure:
+            known = {name: ModelFile(path, md5="", path=path) for name, path in (files or {}).items()}
+            case = Case("a", operator, direction, inputs, "float32", "cpu", 0.02, 60.0, files=known)
+            block = {"op": "block", "discard": 0, "calls": 2, "inner": 1}
+            return solo.ask([CaseRequest(case, 1).message("treatment"), block, {"op": "profile", "calls": 2}], 60.0)
+
+        yield ask_one
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward", "both"])
+@pytest.mark.parametrize("kind", ["model_zoo.mobilenet0_25", "saved.net"])
+def test_every_direction_runs_and_tells_of_its_operators(
+    ask: Ask, computed: object, saved: Path, kind: str, direction: str
+) -> None:
+    files = {"symbol": str(saved / "net-symbol.json"), "params": str(saved / "net-0000.params")}
+    given = (files, {"data": [1, 3, 8, 8]}) if kind == "saved.net" else (None, SMALL)
+    answers = ask(kind, direction, given[0], **given[1], hybridize=False)
+    assert not isinstance(answers, Failure), answers
+    assert answers[0]["call_ns"] > 0
+    assert min(answers[1]["ns"]) > 0
+    counts = {row.name: row.count for row in operator_times(answers[2]["calls"])}
+    convolutions = 27 if kind.startswith("model_zoo") else 1
+    assert counts.get("Convolution", 0) == (0 if direction == "backward" else convolutions)
+    assert counts.get("_backward_Convolution", 0) == (0 if direction == "forward" else convolutions)
+    assert any(name.endswith("sgd_update") for name in counts) == (direction == "both")
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward", "both"])
+def test_hybridized_is_the_default(ask: Ask, direction: str) -> None:
+    answers = ask("model_zoo.mobilenet0_25", direction, **SMALL)
+    assert not isinstance(answers, Failure), answers
+
+
+@pytest.mark.parametrize(
+    ("operator", "inputs", "kind", "words"),
+    [
+        ("model_zoo.resnet9000", SMALL, "missing", "has no network resnet9000 in its model zoo"),
+        ("model_zoo.get_model", SMALL, "missing", "has no network get_model"),
+        ("model_zoo.mobilenet0_25", {"classes": 3}, "error", "inputs need data"),
+        ("model_zoo.mobilenet0_25", {"data": 3}, "error", "data is 3: give the shape of a tensor"),
+        ("model_zoo.mobilenet0_25", {**SMALL, "pretrained": True}, "error", "pretrained is not taken"),
+        ("model_zoo.mobilenet0_25", {**SMALL, "loss": "hinge"}, "error", "loss 'hinge' is not known"),
+        ("model_zoo.mobilenet0_25", {"data": [1, 3, 32]}, "error", "Check failed"),
+    ],
+)
+def test_what_can_not_be_run_is_said(ask: Ask, operator: str, inputs: Any, kind: str, words: str) -> None:
+    failure = ask(operator, **inputs)
+    assert isinstance(failure, Failure)
+    assert failure.kind == kind
+    assert words in failure.reason
+
+
+@pytest.mark.parametrize(("content", "params"), [("{}", False), ("no symbol", False), ("", True)])
+def test_files_that_are_no_network(ask: Ask, saved: Path, tmp_path: Path, content: str, params: bool) -> None:
+    bad = tmp_path / "bad"
+    bad.write_text(content)
+    files = {"symbol": str(bad)} if not params else {"symbol": str(saved / "net-symbol.json"), "params": str(bad)}
+    failure = ask("saved.net", "forward", files, data=[1, 3, 8, 8])
+    assert isinstance(failure, Failure)
+    assert failure.kind in ("error", "crash")

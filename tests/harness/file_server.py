@@ -1,0 +1,73 @@
+"""A real HTTP server in a thread that answers one request after the other from a script."""
+
+import http.server
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Answer:
+    """``cut``: how many bytes of the body are left out, its length being announced whole; ``silent_s``: without a word
+    before it; ``trickle_s``: between one byte and the next; ``sized``: whether the length is announced."""
+
+    body: bytes = b""
+    status: int = 200
+    cut: int = 0
+    silent_s: float = 0.0
+    trickle_s: float = 0.0
+    sized: bool = True
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+class FileServer:
+    """Gives ``answers`` in turn, the last one for ever; ``paths`` are those that were asked for."""
+
+    def __init__(self, *answers: Answer) -> None:
+        self.paths: list[str] = []
+        self._left: Sequence[Answer] = answers
+        outer = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                outer.paths.append(self.path)
+                outer.answer(self)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
+
+    def __enter__(self) -> "FileServer":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def url(self, path: str = "net.params") -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}/{path}"
+
+    def answer(self, handler: http.server.BaseHTTPRequestHandler) -> None:
+        now = self._left[0]
+        self._left = self._left[1:] or self._left
+        time.sleep(now.silent_s)
+        handler.send_response(now.status)
+        if now.sized:
+            handler.send_header("Content-Length", str(len(now.body)))
+        for name, value in now.headers.items():
+            handler.send_header(name, value)
+        handler.end_headers()
+        sent = now.body[: len(now.body) - now.cut]
+        try:
+            for piece in [sent] if not now.trickle_s else [sent[i : i + 1] for i in range(len(sent))]:
+                handler.wfile.write(piece)
+                handler.wfile.flush()
+                time.sleep(now.trickle_s)
+        except OSError:
+            pass  # who asked has gone

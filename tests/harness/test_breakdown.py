@@ -1,0 +1,63 @@
+"""Where a case's time goes: medians over calls; and what goes wrong with it costs no verdict."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from test_run import request as toy_request
+from toy_bench import toy_case
+
+import harness.breakdown
+from harness.breakdown import operator_times
+from harness.run import run_ab
+from records import OperatorTime
+
+
+def test_it_is_the_median_over_calls_the_longest_first() -> None:
+    calls: list[Mapping[str, Any]] = [
+        {"operators": {"add": [10, 10], "dot": [60]}},
+        {"operators": {"add": [10, 30], "dot": [70]}},
+        {"operators": {"add": [10, 20], "dot": [900], "once": [5]}},
+    ]
+    assert operator_times(calls) == (
+        OperatorTime("dot", 1, 70, 0.7),
+        OperatorTime("add", 2, 30, 0.3),
+        OperatorTime("once", 0, 0, 0.0),
+    )
+
+
+def test_nothing_was_seen() -> None:
+    assert operator_times([{"operators": {}}]) == ()
+    assert operator_times([{"operators": {"add": [0]}}]) == (OperatorTime("add", 1, 0, 0.0),)
+
+
+def test_what_can_not_be_profiled_costs_no_verdict() -> None:
+    asked = replace(toy_request(replace(toy_case("a"), threshold=0.5), toy_case("bad", "refuse")), breakdown=True)
+    report = run_ab(asked)
+    fine, bad = report.comparisons
+    assert fine.verdict in ("unchanged", "inconclusive")
+    assert fine.breakdown is not None
+    assert (fine.breakdown.control, fine.breakdown.treatment) == ((), ())
+    assert "control: error: " in fine.breakdown.note
+    assert "treatment: error: " in fine.breakdown.note
+    assert bad.breakdown is None
+    assert report.run["breakdown"] == "all"
+    assert (report.run["complete"], report.run["broken"]) == (True, False)
+
+
+def test_without_being_asked_only_networks_are_profiled() -> None:
+    report = run_ab(toy_request(replace(toy_case("a"), threshold=0.5)))
+    assert report.comparisons[0].breakdown is None
+    assert report.run["breakdown"] == "networks"
+
+
+def test_a_signal_meanwhile_keeps_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt("stopped by SIGTERM")
+
+    monkeypatch.setattr(harness.breakdown, "_break_down", interrupted)
+    report = run_ab(replace(toy_request(replace(toy_case("a"), threshold=0.5)), breakdown=True))
+    assert report.comparisons[0].samples
+    assert report.run["interrupted"]
+    assert report.run["stopped"] == "stopped by SIGTERM"
