@@ -85,6 +85,8 @@ class Tolerance(StrictModel):
     """How far the treatment's numbers may lie from the control's: atol + rtol times the control's, for the metric
     error."""
 
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1})
+
     rtol: Slack | None = Field(default=None, description="Default: by the numbers' dtype.")
     atol: Slack | None = Field(default=None, description="Default: by the numbers' dtype and size.")
 

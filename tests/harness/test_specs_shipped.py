@@ -12,7 +12,7 @@ from harness.specs.expand import DEFAULT_TIMEOUT_S
 from harness.specs.fields import DTYPES, PLACEHOLDERS
 from harness.specs.model import Settings, Spec, Test
 from harness.specs.schema import SCHEMA_FILE
-from records import METRICS
+from records import METRICS, SAMPLED
 
 DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "specs.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```(json|yaml)\n(.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL)
@@ -66,6 +66,13 @@ def test_the_documentation_has_examples_of_both_kinds() -> None:
     assert [kind for kind, _ in EXAMPLES] == ["json", "yaml", "json", "json"]
 
 
+def test_every_metric_is_documented_with_its_unit_and_threshold() -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / "metrics.md").read_text(encoding="utf-8")
+    for name, metric in METRICS.items():
+        matters = f"{100 * metric.threshold:.3g} %" if metric.sampled else "a tolerance"
+        assert re.search(rf"^\| `{name}` \| {metric.unit} \| .* \| {matters} \|", text, flags=re.MULTILINE), name
+
+
 def test_the_documentation_names_everything_there_is() -> None:
     for model in (Spec, Test, Settings):
         for name, field in model.model_fields.items():
@@ -74,6 +81,6 @@ def test_the_documentation_names_everything_there_is() -> None:
         assert f"`{{{name}}}`" in DOCUMENT
     for dtype in DTYPES:
         assert f"`{dtype}`" in DOCUMENT
-    defaults = ", ".join(f"{100 * metric.threshold:.3g} % of {name}" for name, metric in METRICS.items())
+    defaults = ", ".join(f"{100 * METRICS[name].threshold:.3g} % of {name}" for name in SAMPLED)
     assert f"the command line's, else {defaults}" in DOCUMENT
     assert f"`{DEFAULT_TIMEOUT_S:.0f}`" in DOCUMENT

@@ -75,7 +75,7 @@ def test_the_host_is_documented() -> None:
     monitor.sample()
     monitor.begin()
     summary = monitor.summary()
-    assert documented("host") == [*host_fingerprint(), *summary, "verifying"]
+    assert documented("host") == [*host_fingerprint(), "roofline", *summary, "verifying"]
     assert documented("before and during") == list(summary["during"])
 
 

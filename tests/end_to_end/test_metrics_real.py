@@ -1,0 +1,63 @@
+"""Numbers, memory and the roofline on real MXNet: a build that computes other numbers is found out."""
+
+from dataclasses import replace
+
+import pytest
+
+from commands.measuring import exit_code
+from frameworks import get_framework
+from harness.run import RunRequest, run_ab
+from harness.specs import expand_cases
+from harness.specs.model import Spec
+from records import Build
+from reporters.screen import render
+
+pytestmark = pytest.mark.mxnet
+
+# In float16 the squares of 4096 ones add up to 2048 and no further, unless they are added up in float32.
+SPEC = {
+    "framework": "mxnet",
+    "defaults": {"metric": ["error", "memory"]},
+    "tests": [
+        {
+            "operator": "nd.norm",
+            "identifier": "norm",
+            "dtype": "float16",
+            "inputs": {"data": {"shape": [4096], "init": "ones"}},
+        },
+        {"operator": "nd.dot", "identifier": "dot", "inputs": {"lhs": [64, 64], "rhs": [64, 64]}},
+    ],
+}
+
+
+def test_other_numbers_are_a_regression_and_memory_is_the_same(mxnet_1_9: Build) -> None:
+    safe = replace(mxnet_1_9, environment={**mxnet_1_9.environment, "MXNET_SAFE_ACCUMULATION": "1"})
+    request = RunRequest(
+        framework=get_framework("mxnet"),
+        control=mxnet_1_9,
+        treatment=safe,
+        cases=expand_cases(Spec.model_validate(SPEC)),
+        seed=3,
+        alpha=0.05,
+        threads=1,
+        max_rounds=5,
+        time_budget=None,
+        inject=0.0,
+        labels={"spec": "numbers"},
+        roofline=True,
+    )
+    report = run_ab(request)
+    assert exit_code(report) == 1
+    found = {one.case: one for one in report.comparisons}
+    assert list(found) == [
+        f"{name}/forward/{metric}" for name in ("norm/float16", "dot") for metric in ("error", "memory")
+    ]
+    norm = found["norm/float16/forward/error"]
+    assert (norm.verdict, norm.rounds) == ("regressed", 2)
+    assert norm.note.startswith("output: at (0,) 45.25 against 64.0; 1 of 1 differ")
+    assert (found["dot/forward/error"].verdict, found["dot/forward/error"].control) == ("unchanged", 0.0)
+    memory = found["dot/forward/memory"]
+    assert (memory.verdict, memory.control, memory.rounds) == ("unchanged", 64 * 64 * 4, 3)
+    assert report.run["trust"]["trusted"], "nothing was timed"
+    assert "output: at (0,) 45.25 against 64.0" in " ".join(render(report).split())
+    assert report.host["roofline"]["gflops"]["float32"] > 0
