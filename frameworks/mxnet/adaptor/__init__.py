@@ -24,11 +24,11 @@ def versions():
 def telling_line(message):
     """The line of an error message that says what is wrong: 1.9's begin with C++ frames and end with it.
 
-    Time and place are left out: ``[12:05:32] ../src/imperative/utils.h:369: Check failed: ...``.
+    Time and place are left out, wherever they are: ``[12:05:32] ../src/imperative/utils.h:369: Check failed: ...``.
     """
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     line = lines[-1] if lines[0].startswith("Traceback") else lines[0]
-    return re.sub(r"^\[\d\d:\d\d:\d\d\] \S+:\d+: ", "", line)
+    return re.sub(r"\[\d\d:\d\d:\d\d\] \S+:\d+: ", "", line)
 
 
 def profile(call, calls):
@@ -66,7 +66,8 @@ def make_call(case, seed):
         (mx.npx.set_np if inputs.numpy else mx.npx.reset_np)()
     if is_block(case["operator"]):
         block = BlockCall(case, inputs)
-        operator, args, kwargs, tensors, gradients = block.call, block.args, {}, block.inputs, block.gradients()
+        operator = block.call if case["direction"] == "forward" else block.output
+        args, kwargs, tensors, gradients = block.args, {}, block.inputs, block.gradients()
     else:
         operator = resolve(case["operator"])
         args, kwargs = inputs.arguments()
