@@ -88,6 +88,33 @@ def test_backward_is_the_categorys_unless_the_operator_says() -> None:
     assert "run_backward" not in only_test("nd.exp", {"backward": True}, operators={"nd.exp": {"backward": False}})
 
 
+def test_blocks_have_cases_of_both_modes_where_they_can() -> None:
+    hybrid = {"gluon.nn.Dense": True, "gluon.nn.Lambda": False, "gluon.nn.Odd": True, "gluon.nn.Forgotten": False}
+    functions = {name: Function(name, None, {"data": "tensor"}, value) for name, value in hybrid.items()}
+    wanted = {"operators": ["gluon.nn.[DLO]*"]}
+    own = {"gluon.nn.Odd": {"hybrid": False}}
+    found = apply_rules(rules({"c": wanted}, operators=own), Registry("1.0", {}, functions))
+    assert {test["operator"]: test.get("mode") for test in found.tests["c"]} == {
+        "gluon.nn.Dense": ["imperative", "hybridized"],
+        "gluon.nn.Lambda": None,
+        "gluon.nn.Odd": None,
+    }
+    assert found.left_out == {"gluon.nn.Forgotten": "no rule yet"}
+
+
+def test_rules_in_several_files_are_one(tmp_path: Path) -> None:
+    first = "more: [b.yaml]\narguments: {x: 1}\ncategories: {a: {description: x, operators: [nd.exp]}}"
+    (tmp_path / "operators.yaml").write_text(first)
+    (tmp_path / "b.yaml").write_text("arguments: {y: 2}\ncategories: {b: {description: x, operators: [nd.sum]}}")
+    joined = load_rules(Toy(tmp_path))
+    assert (list(joined.categories), joined.arguments) == (["a", "b"], {"x": 1, "y": 2})
+    (tmp_path / "b.yaml").write_text("arguments: {x: 2}\ncategories: {b: {description: x, operators: [nd.sum]}}")
+    with pytest.raises(
+        UsageError, match=r"b\.yaml: arguments\.x: is in operators\.yaml or another file, too: keep one"
+    ):
+        load_rules(Toy(tmp_path))
+
+
 def test_patterns_take_one_name_of_an_operator_and_none_that_is_named() -> None:
     category = {"operators": ["nd.*oncat", "nd._internal._*"], "inputs": {"args": [[2]]}, "prefix": "p."}
     tests = apply_rules(rules({"c": category}), REGISTRY).tests["c"]

@@ -4,6 +4,7 @@ import math
 import platform
 import random
 import shutil
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from harness.instructions import plan_counting, run_counting_round
 from harness.pair import Round, RoundResult
 from harness.supply import Bench, PairSupply
 from records import Build, Case
+from records.case import Mode
 
 pytestmark = [
     pytest.mark.mxnet,
@@ -26,8 +28,9 @@ pytestmark = [
 MXNET = get_framework("mxnet")
 
 
-def counted(name: str, operator: str, direction: Any, **inputs: Any) -> Case:
-    return Case(f"{name}/instructions", operator, direction, inputs, "float32", "cpu", 0.005, 60.0, "instructions")
+def counted(name: str, operator: str, direction: Any, mode: Mode = "imperative", **inputs: Any) -> Case:
+    case = Case(f"{name}/instructions", operator, direction, inputs, "float32", "cpu", 0.005, 60.0, "instructions")
+    return replace(case, mode=mode)
 
 
 def test_counts_of_one_build_agree_and_grow_with_the_work(mxnet_1_9: Build) -> None:
@@ -40,6 +43,7 @@ def test_counts_of_one_build_agree_and_grow_with_the_work(mxnet_1_9: Build) -> N
         "large": counted("large", "nd.exp", "forward", data=[64, 256]),
         "gradient": counted("gradient", "nd.sum", "backward", data=[64, 64], axis=1),
         "step": counted("step", "nd.sum", "both", data=[64, 64], axis=1),
+        "graph": counted("graph", "gluon.nn.Dense", "forward", "hybridized", data=[8, 8], units=8),
         "injected": counted("injected", "nd.exp", "forward", data=[64, 64]),
     }
     bench = Bench(
@@ -54,9 +58,10 @@ def test_counts_of_one_build_agree_and_grow_with_the_work(mxnet_1_9: Build) -> N
     run_counting_round(PairSupply(bench, coin), Round(requests, 0), coin, result)
     assert (result.lost, result.lost_worker, result.unmeasured) == ({}, None, [])
     found = {sample.case_id.partition("/")[0]: sample for sample in result.samples}
-    for name in ("small", "large", "gradient", "step"):
+    for name in ("small", "large", "gradient", "step", "graph"):
         assert abs(found[name].log_ratio) < 0.001
     assert found["injected"].log_ratio == pytest.approx(math.log(1.02), abs=0.001)
     assert 3 * 64 * 64 < found["small"].control < found["large"].control
     assert found["large"].control < 4 * found["small"].control, "what a call costs besides is in it"
     assert 0 < found["gradient"].control < found["step"].control
+    assert found["graph"].control > 0

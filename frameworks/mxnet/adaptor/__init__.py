@@ -26,11 +26,11 @@ def versions():
 def telling_line(message):
     """The line of an error message that says what is wrong: 1.9's begin with C++ frames and end with it.
 
-    Time and place are left out: ``[12:05:32] ../src/imperative/utils.h:369: Check failed: ...``.
+    Time and place are left out, wherever they are: ``[12:05:32] ../src/imperative/utils.h:369: Check failed: ...``.
     """
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     line = lines[-1] if lines[0].startswith("Traceback") else lines[0]
-    return re.sub(r"^\[\d\d:\d\d:\d\d\] \S+:\d+: ", "", line)
+    return re.sub(r"\[\d\d:\d\d:\d\d\] \S+:\d+: ", "", line)
 
 
 def profile(call, calls):
@@ -69,7 +69,7 @@ def made_ready(case, seed):
         return network.outputs, network.inputs, [], {}
     if is_block(case["operator"]):
         block = BlockCall(case, inputs)
-        operator, args, kwargs = block.call, block.args, {}
+        operator, args, kwargs = block.call if case["direction"] == "forward" else block.output, block.args, {}
     else:
         operator = resolve(case["operator"])
         args, kwargs = inputs.arguments()

@@ -87,11 +87,14 @@ class BlockCall:
         """``inputs``: an Inputs of the same case, which makes the tensors. Shapes are settled, weights are drawn."""
         name, given = case["operator"], case["inputs"]
         taken = [one.name for one in constructor_parameters(block_class(name))] + [LAYERS]
-        self.block = make_block(name, {key: value for key, value in given.items() if key in taken})
         self.args = []
         for key, value in given.items():
             if key not in taken and key != UNROLL:
                 self.args += self.tensors(inputs, key, value, taken)
+        if not self.args:
+            raise ValueError('{} is given no tensors: a call needs one, as in "data": [2, 3]'.format(name))
+        self.block = make_block(name, {key: value for key, value in given.items() if key in taken})
+        self.stateful = hasattr(self.block, "begin_state")
         self.call = self.caller(given.get(UNROLL), inputs)
         self.settle(case["dtype"], inputs)
         if case.get("mode") == "hybridized":
@@ -124,10 +127,15 @@ class BlockCall:
             return step
         if steps is not None:
             raise ValueError("unroll is for recurrent cells, not for {}".format(type(block).__name__))
-        if hasattr(block, "begin_state"):
+        if self.stateful:
             batch = self.args[0].shape[block._layout.find("N")]
             self.args.append(self.states(batch, inputs))
         return block
+
+    def output(self, *args):
+        """A call's output alone: a recurrent block returns its states beside it, perhaps the same tensor once more."""
+        result = self.call(*args)
+        return result[0] if self.stateful else result
 
     def states(self, batch, inputs):
         """States that a recurrent block begins with, from the seed."""
@@ -137,11 +145,16 @@ class BlockCall:
         ]
 
     def settle(self, dtype, inputs):
-        """Make the parameters: their shapes come with a first call, their values from the seed and their names."""
+        """Make the parameters: their shapes come with a first call, their values from the seed and their names.
+
+        Made again after that call, which may have put them into an order of its own, where they can't be written.
+        """
         if numpy.dtype(dtype).kind == "f" and dtype != "float32":
             self.block.cast(dtype)
         self.block.initialize(mx.init.Zero(), ctx=inputs.context)
         self.call(*self.args)
+        mx.nd.waitall()
+        self.block.initialize(mx.init.Zero(), ctx=inputs.context, force_reinit=True)
         for name, parameter in self.block._collect_params_with_prefix().items():
             array = drawn(inputs.random("parameter " + name), name, parameter.shape)
             parameter.set_data(mx.nd.array(array, dtype=parameter.dtype, ctx=inputs.context))
