@@ -173,7 +173,7 @@ def methods_of(operators):
     for array in operators.ARRAYS:
         root, name = array.split(".")
         kind = getattr(getattr(operators.mx, root, None), name, None)
-        for one in sorted(vars(kind)) if kind else ():
+        for one in dir(kind) if kind else ():
             member = getattr(kind, one)
             if not (isinstance(member, property) or inspect.isfunction(member)):
                 continue

@@ -77,6 +77,25 @@ def test_sizes_make_cases_in_the_usual_order() -> None:
     assert [one["case"]["identifier"] for one in restricted] == ["sum_large"]
 
 
+def test_a_case_may_have_settings_of_its_own() -> None:
+    own = {"cases": {"a": {"case": {"directions": ["forward"]}}, "b": {}}}
+    test = only_test("nd.sum", {"backward": True}, operators={"nd.sum": own})
+    assert test["run_backward"] is True
+    assert test["inputs"] == [
+        {"data": [2, 3], "case": {"identifier": "sum_a", "directions": ["forward"]}},
+        {"data": [2, 3], "case": {"identifier": "sum_b"}},
+    ]
+
+
+def test_a_methods_name_is_readable() -> None:
+    method = {"nd.NDArray.__iadd__": Function("nd.NDArray.__iadd__", None, {"self": "tensor", "other": "required"})}
+    found = apply_rules(
+        rules({"c": {"operators": ["nd.NDArray.__iadd__"], "inputs": {"self": [2], "other": 1}}}),
+        Registry("1.0", {}, method),
+    )
+    assert found.tests["c"][0]["inputs"][0]["case"] == {"identifier": "NDArray.iadd"}
+
+
 def test_variadic_operators_get_args_and_no_count() -> None:
     category = {"inputs": {"args": [[2], {"small": [3], "large": [4]}]}}
     assert [one["args"] for one in only_test("nd.concat", category)["inputs"]] == [[[2], [3]], [[2], [4]]]

@@ -12,6 +12,7 @@ from harness.specs.expand import DEFAULT_TIMEOUT_S
 from harness.specs.fields import DTYPES, PLACEHOLDERS
 from harness.specs.model import Settings, Spec, Test
 from harness.specs.schema import SCHEMA_FILE
+from harness.specs.values import Tensor
 from records import METRICS, SAMPLED
 
 DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "specs.md").read_text(encoding="utf-8")
@@ -63,7 +64,7 @@ def test_examples_of_the_documentation(tmp_path: Path, kind: str, text: str) -> 
 
 
 def test_the_documentation_has_examples_of_both_kinds() -> None:
-    assert [kind for kind, _ in EXAMPLES] == ["json", "yaml", "json", "json"]
+    assert [kind for kind, _ in EXAMPLES] == ["json", "yaml", "json", "json", "json"]
 
 
 def test_every_metric_is_documented_with_its_unit_and_threshold() -> None:
@@ -74,7 +75,7 @@ def test_every_metric_is_documented_with_its_unit_and_threshold() -> None:
 
 
 def test_the_documentation_names_everything_there_is() -> None:
-    for model in (Spec, Test, Settings):
+    for model in (Spec, Test, Settings, Tensor):
         for name, field in model.model_fields.items():
             assert f"`{field.alias or name}`" in DOCUMENT
     for name in PLACEHOLDERS:
