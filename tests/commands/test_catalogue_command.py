@@ -85,11 +85,14 @@ def test_every_operator_that_opperf_measures_is_in_the_catalogue(registry: Regis
 @pytest.mark.mxnet
 @pytest.mark.parametrize("release", ["mxnet_1_8", "mxnet_1_9"])
 def test_the_smallest_case_of_every_operator_runs(release: str, request: pytest.FixtureRequest) -> None:
-    """All cases are tried by ``commands.catalogue coverage``; here one of each operator, mode and direction."""
+    """All cases are tried by ``commands.catalogue coverage``; here one of each operator and direction.
+
+    Hybridized blocks are in tests/frameworks/test_mxnet_blocks.py.
+    """
     build: Build = request.getfixturevalue(release)
-    first: dict[tuple[str, str, str], Case] = {}
+    first: dict[tuple[str, str], Case] = {}
     for case in expand_cases(load_spec(find_spec("all"))):
-        first.setdefault((case.operator, case.mode, case.direction), case)
+        first.setdefault((case.operator, case.direction), case)
     failed = {one.case.operator: one.reason for one in try_cases(build, FRAMEWORK, [*first.values()]) if one.reason}
     expected = {"nd.amp_cast", "gluon.nn.Conv3DTranspose"} if release == "mxnet_1_8" else set()  # docs/coverage.md
     assert set(failed) == expected, failed
