@@ -11,9 +11,9 @@ from commands.entry import DONE, log, run_command
 from commands.harness import run_harness
 from commands.listing import list_cases
 from commands.options import Parser, harness_parser
+from commands.picking import choose
 from driver.builds import Releases, load_releases
 from frameworks import get_framework
-from harness.specs import find_spec, load_spec
 from records import RunError, UsageError
 
 DESCRIPTION = """Perform one benchmark run. On its first use on a terminal it asks which builds to measure and where to
@@ -46,7 +46,8 @@ def run_bench_parser() -> Parser:
         metavar="PATTERN",
         nargs="?",
         const="",
-        help="show every case that there is, or those where PATTERN is in the id, the operator or the spec's name",
+        help="show every case that there is, or those where PATTERN is in id, operator or spec's name; with "
+        "harness.py's options, those that it would measure",
     )
     return parser
 
@@ -54,9 +55,9 @@ def run_bench_parser() -> Parser:
 def _run_bench(arguments: Sequence[str] | None) -> int:
     options, passed_on = run_bench_parser().parse_known_args(arguments)
     if options.list is not None:
-        if passed_on or options.calibrate or options.reset_options:
-            raise UsageError("--list: takes a pattern and no other options: leave them out")
-        return list_cases(options.list)
+        if options.calibrate or options.reset_options:
+            raise UsageError("--list: takes a pattern and harness.py's options alone: leave the others out")
+        return list_cases(options.list, harness_parser().parse_args(passed_on) if passed_on else None)
     if options.reset_options:
         path = config_path()
         log.info("%s answers in %s", "forgot the" if forget_config(path) else "there were no", path)
@@ -80,8 +81,7 @@ def _ask_for_missing(options: argparse.Namespace) -> None:
     missing = [name for name in QUESTIONS if name not in answers and getattr(options, name) is None]
     if not missing:
         return
-    spec = load_spec(find_spec(options.benchmark_file))
-    releases = load_releases(get_framework(spec.framework))
+    releases = load_releases(get_framework(choose(options, 0).spec.framework))
     defaults = {
         "control": releases.default_control,
         "treatment": releases.default_treatment,

@@ -107,7 +107,7 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
         comparisons = hold_back(comparisons)
     comparisons = read_together(comparisons)
     run = _run_record(request, order, findings, start, recall.resumed, bench, trust)
-    return Report(run, request.control, request.treatment, {**host, **noise}, comparisons)
+    return Report(run, request.control, request.treatment, {**host, **noise}, comparisons, cases=tuple(request.cases))
 
 
 def without_measuring(request: RunRequest, why: str) -> Report:
@@ -126,7 +126,9 @@ def without_measuring(request: RunRequest, why: str) -> Report:
     trust = {"trusted": True, "hold": request.hold, "reasons": [], "frequency_mhz": None, "sentinels": []}
     run = _run_record(request, order, findings, _begin(Recall(None, "")), [], bench, trust)
     comparisons = [_unmeasured(case, why) for case in request.cases]
-    return Report(run, request.control, request.treatment, {**host_fingerprint(), **noise}, comparisons)
+    return Report(
+        run, request.control, request.treatment, {**host_fingerprint(), **noise}, comparisons, cases=request.cases
+    )
 
 
 def _unmeasured(case: Case, why: str) -> Comparison:

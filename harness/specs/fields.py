@@ -9,7 +9,8 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from frameworks import framework_names, get_framework
 
 DTYPES = ("float16", "float32", "float64", "int8", "int32", "int64", "uint8", "bool")
-PLACEHOLDERS = ("ID", "OPERATOR", "DTYPE", "CONTEXT", "DIRECTION", "SHAPE")
+DIRECTIONS = ("forward", "backward", "both")
+PLACEHOLDERS = ("ID", "OPERATOR", "DTYPE", "CONTEXT", "DIRECTION", "SHAPE", "DRAWN")
 
 # Where operators live. No other module can be reached from a spec: not the framework's own, let alone os.
 _FRAMEWORKS = [get_framework(name) for name in framework_names()]
@@ -21,6 +22,7 @@ _ROOTS = "|".join(rf"{root}(\.({'|'.join(inner)}))?" for root, inner in NAMESPAC
 OPERATOR_PATTERN = rf"^(?!.{{101}})({_ROOTS})\.(?!({'|'.join(NOT_OPERATORS)})$){_NAME}$"
 ARGUMENT_PATTERN = rf"^{_NAME}$"
 CONTEXT_PATTERN = r"^(cpu|gpu)(\((0|[1-9][0-9]{0,2})\))?$"
+SIZE_NAME_PATTERN = r"^[A-Za-z][A-Za-z0-9_]{0,15}$"
 PERCENT_PATTERN = r"^[0-9]{1,2}(\.[0-9]+)?%$"
 _PLACEHOLDER = rf"\{{({'|'.join(PLACEHOLDERS)})\}}"
 IDENTIFIER_PATTERN = rf"^([A-Za-z0-9]|{_PLACEHOLDER})([A-Za-z0-9_.+=,@-]|{_PLACEHOLDER})*$"
@@ -85,13 +87,6 @@ def _threshold(value: Any) -> Any:
     return share
 
 
-def _number(value: Any) -> Any:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"is {show(value)}: use a number")
-    return value
-
-
-Number = Annotated[int | float, BeforeValidator(_number), WithJsonSchema({"type": "number"})]
 Identifier = Annotated[
     str,
     BeforeValidator(_identifier),
@@ -103,7 +98,7 @@ Operator = Annotated[
 ]
 Dtype = Annotated[str, *_one_of(DTYPES)]
 Context = Annotated[str, *_text(CONTEXT_PATTERN, "use cpu, gpu, or one of several such as gpu(1)")]
-Direction = Annotated[str, *_one_of(("forward", "backward", "both"))]
+Direction = Annotated[str, *_one_of(DIRECTIONS)]
 Threshold = Annotated[
     float,
     BeforeValidator(_threshold),
@@ -117,3 +112,4 @@ Threshold = Annotated[
     ),
 ]
 Seconds = Annotated[float, Field(gt=0, le=86400)]
+Seed = Annotated[int, Field(ge=0, le=2**32 - 1)]

@@ -9,7 +9,7 @@ import report_samples as samples
 
 from comparator import SentinelCheck
 from harness.host import HostMonitor, host_fingerprint
-from records import SCHEMA_VERSION, Build, Commit, Comparison, Failure, Incident, PairSample, Report, Verification
+from records import SCHEMA_VERSION, Build, Case, Commit, Comparison, Failure, Incident, PairSample, Report, Verification
 from reporters import REPORTERS
 from reporters.simple_screen import COLUMNS
 
@@ -29,6 +29,7 @@ def documented(heading: str) -> list[str]:
         ("control and treatment", Build),
         ("commit", Commit),
         ("comparisons", Comparison),
+        ("cases", Case),
         ("verification", Verification),
         ("samples", PairSample),
         ("failure", Failure),

@@ -284,3 +284,11 @@ def test_incidents_survive(tmp_path: Path) -> None:
 
 def test_the_name_is_report_json() -> None:
     assert document.REPORT_NAME == "report.json"
+
+
+def test_a_report_of_before_there_were_cases_can_be_read(tmp_path: Path) -> None:
+    document = samples.report().to_json()
+    del document["cases"]
+    path = tmp_path / "report.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    assert read_report(path) == replace(samples.report(), cases=())

@@ -6,6 +6,7 @@ import zlib
 import mxnet as mx
 import numpy
 
+from . import large
 from .operators import argument_types
 
 # The namespaces that need numpy semantics switched on.
@@ -31,6 +32,7 @@ class Inputs:
 
     def arguments(self):
         """``(args, kwargs)`` for the operator's Python function."""
+        large.check(self.tensors_to_make(), self.case["direction"])
         args, kwargs = [], {}
         for name, value in self.case["inputs"].items():
             if name == "args":  # a variadic operator's tensors
@@ -38,6 +40,24 @@ class Inputs:
             else:
                 kwargs[name] = self.value(name, value, self.takes_tensor(name))
         return args, kwargs
+
+    def tensors_to_make(self):
+        """``[(name, shape, dtype, whether all zeros or ones)]`` of every tensor, before any is made."""
+        found = []
+
+        def note(name, value, takes_tensor):
+            if isinstance(value, dict) and "value" not in value:
+                plain = value.get("init") in ("zeros", "ones")
+                found.append((name, value["shape"], value.get("dtype") or self.case["dtype"], plain))
+            elif takes_tensor and is_shape(value):
+                found.append((name, value, self.case["dtype"], False))
+            elif takes_tensor and isinstance(value, list):
+                for item in value:
+                    note(name, item, True)
+
+        for name, value in self.case["inputs"].items():
+            note(name, value, name == "args" or self.takes_tensor(name))
+        return found
 
     def takes_tensor(self, name):
         if name in self.types:
@@ -102,7 +122,7 @@ def make_array(random, shape, dtype, init, low, high):
         root = random.normal(size=shape)
         array = numpy.eye(shape[-1]) + numpy.matmul(root, numpy.swapaxes(root, -1, -2)) / shape[-1]
     elif init in ("zeros", "ones"):
-        array = getattr(numpy, init)(shape)
+        return getattr(numpy, init)(shape, dtype)
     else:
         raise ValueError(f"init {init!r} is not known")
     return numpy.asarray(array).astype(dtype)
