@@ -12,6 +12,7 @@ from commands.harness import run_harness
 from commands.listing import list_cases
 from commands.options import Parser, harness_parser
 from commands.picking import choose
+from commands.spec_from import write_spec_from
 from driver.builds import Releases, load_releases
 from frameworks import get_framework
 from records import RunError, UsageError
@@ -29,7 +30,7 @@ def run_bench_parser() -> Parser:
     """The parser of run_bench.py's own options."""
     parser = Parser(
         prog="run_bench.py",
-        usage="%(prog)s [-h] [--reset_options] [--calibrate] [--list [PATTERN]] -b SPEC ...",
+        usage="%(prog)s [-h] [--reset_options] [--calibrate] [--list [PATTERN]] [--spec_from NETWORK] -b SPEC ...",
         description=DESCRIPTION,
         allow_abbrev=False,
     )
@@ -49,6 +50,12 @@ def run_bench_parser() -> Parser:
         help="show every case that there is, or those where PATTERN is in id, operator or spec's name; with "
         "harness.py's options, those that it would measure",
     )
+    parser.add_argument(
+        "--spec_from",
+        metavar="NETWORK",
+        help="write a spec of the operator calls of a saved symbol, or of a model of the zoo; goes with "
+        "--shape NAME=SIZES, --build BUILD and --output FILE",
+    )
     return parser
 
 
@@ -63,6 +70,10 @@ def _run_bench(arguments: Sequence[str] | None) -> int:
         log.info("%s answers in %s", "forgot the" if forget_config(path) else "there were no", path)
         if not passed_on and not options.calibrate:
             return DONE
+    if options.spec_from is not None:
+        if options.calibrate:
+            raise UsageError("--spec_from: writes a spec and measures nothing: leave --calibrate out")
+        return write_spec_from(["--spec_from", options.spec_from, *passed_on])
     if options.calibrate:
         return calibrate(passed_on)
     if sys.stdin.isatty() and sys.stderr.isatty():

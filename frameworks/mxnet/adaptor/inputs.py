@@ -29,6 +29,7 @@ class Inputs:
         self.context = make_context(case["context"])
         self.types = argument_types(case["operator"])
         self.tensors = {}
+        self.whole = set()  # names of those that hold whole numbers: indices, labels, lengths
 
     def arguments(self):
         """``(args, kwargs)`` for the operator's Python function."""
@@ -85,15 +86,18 @@ class Inputs:
         module = mx.np if self.numpy else mx.nd
         tensor = module.array(array, dtype=dtype, ctx=self.context)
         self.tensors[name] = tensor
+        if init == "randint":
+            self.whole.add(name)
         return tensor
 
     def differentiable(self):
-        """The tensors that gradients are asked of: floating point, and no states."""
-        return [
-            tensor
+        """The tensors that gradients are asked of: floating point, no states, and no indices beside other tensors."""
+        found = [
+            (name, tensor)
             for name, tensor in self.tensors.items()
             if numpy.dtype(tensor.dtype).kind == "f" and not AUXILIARY.match(name)
         ]
+        return [tensor for name, tensor in found if name not in self.whole] or [tensor for _, tensor in found]
 
 
 def as_attribute(value):

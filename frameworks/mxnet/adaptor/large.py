@@ -2,7 +2,6 @@
 
 import numpy
 
-
 LARGEST_INT32 = 2**31 - 1  # elements
 FEATURE = "INT64_TENSOR_SIZE"
 WORTH_ASKING = 2**28  # bytes; below, no machine that runs the framework is short of them
