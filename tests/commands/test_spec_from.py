@@ -1,11 +1,15 @@
 """run_bench.py --spec_from: what it takes, and the spec that it writes."""
 
+import re
+import shlex
 from pathlib import Path
 
 import pytest
 
-from commands.run_bench import main
-from commands.spec_from import shape
+from commands.options import harness_parser
+from commands.picking import choose
+from commands.run_bench import main, run_bench_parser
+from commands.spec_from import shape, spec_from_parser
 from driver.catalogue import Input
 from harness.specs import expand_cases, load_spec
 
@@ -55,3 +59,26 @@ def test_a_file_that_is_no_network_ends_in_2(home: Path, tmp_path: Path, caplog:
     path.write_text('{"nodes": []}', encoding="utf-8")
     assert main(["--spec_from", str(path), *ASK[2:]]) == 2
     assert f"{path}: arg_nodes is missing" in caplog.text
+
+
+DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "picking.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"^    python3 (harness|run_bench)\.py (.*)$", DOCUMENT, flags=re.MULTILINE)
+
+
+def test_options_are_documented() -> None:
+    documented = set(re.findall(r"^\| `(--\w+)( [A-Z=]+)` \|", DOCUMENT, flags=re.MULTILINE))
+    ours = {"--shape", "--build", "--output"}
+    assert documented == {
+        (action.option_strings[0], f" {action.metavar}")
+        for action in spec_from_parser()._actions
+        if action.option_strings[0] in ours
+    }
+
+
+@pytest.mark.parametrize(("command", "line"), EXAMPLES)
+def test_examples_are_good_usage(command: str, line: str) -> None:
+    own, rest = run_bench_parser().parse_known_args(shlex.split(line))
+    if own.spec_from is not None:
+        assert spec_from_parser().parse_args(["--spec_from", own.spec_from, *rest]).shape
+    elif "resnet18.json" not in rest:  # which the example before it writes
+        assert choose(harness_parser().parse_args(rest), 0).cases

@@ -63,7 +63,7 @@ def test_examples_of_the_documentation(tmp_path: Path, kind: str, text: str) -> 
 
 
 def test_the_documentation_has_examples_of_both_kinds() -> None:
-    assert [kind for kind, _ in EXAMPLES] == ["json", "yaml", "json"]
+    assert [kind for kind, _ in EXAMPLES] == ["json", "yaml", "json", "yaml"]
 
 
 def test_the_documentation_names_everything_there_is() -> None:

@@ -89,7 +89,7 @@ def test_the_document_has_the_keys_of_to_json(tmp_path: Path) -> None:
     path = tmp_path / "report.json"
     write_report(path, samples.report())
     document = json.loads(path.read_text(encoding="utf-8"))
-    assert list(document) == ["schema_version", "run", "control", "treatment", "host", "comparisons"]
+    assert list(document) == ["schema_version", "run", "control", "treatment", "host", "comparisons", "cases"]
     assert document["schema_version"] == 1
     assert document["control"]["requested"] == "mxnet==1.8.0.post0"
     assert document["comparisons"][2]["samples"][0]["log_ratio"] == 0.049
