@@ -6,11 +6,14 @@ from pathlib import Path
 import pytest
 from command_line import Outcome, only_report
 
+from commands.measuring import plan_measuring
 from commands.options import harness_parser
 from commands.picking import choose, largest_tensor
 from commands.run_bench import main
+from frameworks import get_framework
 from harness.specs import expand_cases, find_spec, load_spec
-from records import Case, UsageError
+from harness.trial import try_cases
+from records import Build, Case, UsageError
 
 ADD = ["--operators", "nd.add", "--inputs", '{"lhs": [64, 32], "rhs": [64, 32]}']
 
@@ -146,3 +149,23 @@ def test_what_a_build_or_the_machine_refuses_has_failed_and_the_run_goes_on(run:
     assert "are free: use smaller tensors" in held["failure"]["reason"]
     assert document["host"]["during"]["oom_kills"] == 0
     assert outcome.code in (0, 3)
+
+
+@pytest.mark.mxnet
+def test_a_dtype_that_is_refused_fails_its_cases_alone(mxnet_1_9: Build) -> None:
+    cases = chosen("-b", "smoke", "--operators", "nd.exp", "--operators", "softmax/*forward", "--dtype", "int32")
+    exp, softmax = try_cases(mxnet_1_9, get_framework("mxnet"), cases)
+    assert exp.reason is None
+    assert softmax.reason == "MXNetError: This operation only support floating point types, not int32"
+
+
+def test_sizes_and_order_come_from_one_seed(home: Path) -> None:
+    def planned(*arguments: str, usual_seed: int | None = None) -> tuple[int, list[str]]:
+        options = harness_parser().parse_args(["-b", "random", *arguments])
+        measuring = plan_measuring(options, {}, [], usual_seed=usual_seed)
+        return measuring.seed, [case.id for case in measuring.cases]
+
+    assert planned("--seed", "7", usual_seed=0) == (7, [case.id for case in chosen("-b", "random", seed=7)])
+    assert planned(usual_seed=0) == (0, [case.id for case in chosen("-b", "random")])
+    seed, ids = planned()
+    assert ids == [case.id for case in chosen("-b", "random", seed=seed)]
