@@ -20,6 +20,7 @@ from commands.config import config_path, default_reports, read_config
 from commands.entry import DONE, INCOMPLETE, log
 from commands.harness import run_harness
 from commands.options import Parser, by_metric, harness_parser
+from commands.picking import choose
 from comparator.calibration import evaluate
 from driver.builds import BuildCache, load_releases, resolve_build
 from frameworks import get_framework
@@ -27,7 +28,6 @@ from harness.advice import Watch, advise
 from harness.cpus import plan_cpus
 from harness.forecast import Forecast, forecast, noises, threshold_for
 from harness.host import host_fingerprint
-from harness.specs import expand_cases, find_spec, load_spec, select_cases
 from records import Report, RunError, UsageError
 from reporters import read_report
 from reporters.atomic import check_folder, write_atomically
@@ -43,6 +43,7 @@ MULTIPLES = (5.0, 2.5, 1.5)  # of a threshold that is given
 MORE_ROUNDS = (1, 2, 4)  # forecast for this many times --max_rounds
 OURS = (
     "inject",
+    "inputs",
     "metric",
     "screen_reporter",
     "simple_screen_reporter",
@@ -144,7 +145,7 @@ def _build(options: argparse.Namespace, config: dict[str, str]) -> str:
     given = {build for build in (options.control, options.treatment) if build is not None}
     if len(given) > 1:
         raise UsageError("--calibrate measures one build against itself: give --control or --treatment, not two builds")
-    framework = get_framework(load_spec(find_spec(options.benchmark_file)).framework)
+    framework = get_framework(choose(options, 0).spec.framework)
     if given:
         build = str(given.pop())
     else:
@@ -161,12 +162,14 @@ def _threshold(options: argparse.Namespace) -> float | None:
 
 
 def _cases(options: argparse.Namespace) -> list[str]:
-    cases = expand_cases(load_spec(find_spec(options.benchmark_file)), thresholds=by_metric(options), metrics=["time"])
-    if options.operators:
-        cases = select_cases(cases, options.operators)
-    if len(cases) < 2:
+    """Their ids; the runs have seeds of their own, so that none may depend on the seed."""
+    timed = argparse.Namespace(**{**vars(options), "metric": [["time"]]})
+    first, second = ([case.id for case in choose(timed, seed).cases] for seed in (0, 1))
+    if first != second:
+        raise UsageError("--calibrate makes runs of several seeds, and the spec draws sizes: give it a seed of its own")
+    if len(first) < 2:
         raise UsageError("--calibrate slows one case of two: give it two cases or more")
-    return [case.id for case in cases]
+    return first
 
 
 def evenly(cases: Sequence[str], count: int) -> list[str]:

@@ -12,7 +12,7 @@ from records import UsageError
 GIB = 2**30
 _OURS_TO_CHOOSE = ("control", "treatment", "info", "run_type", "inject", "verify")  # harness.py's, but not here
 
-EPILOG = """Every option of harness.py is taken too, and handed on: -b is required.
+EPILOG = """Every option of harness.py is taken too, and handed on: one of them must say what is measured.
 Exit codes: 0 done, no regression; 1 a regression, or a case that fails on the treatment alone; 2 wrong usage or input;
 3 not completed: something can't be built, the remote is gone, verdicts are held back."""
 

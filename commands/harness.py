@@ -36,7 +36,7 @@ def run_harness(arguments: Sequence[str] | None) -> int:
     measuring = plan_measuring(options, config, ["harness.py", *(sys.argv[1:] if arguments is None else arguments)])
     control, treatment = _builds(options, config, measuring.framework, described)
     request = measuring.request(control, treatment)
-    count, name = len(request.cases), measuring.spec_path.name
+    count, name = len(request.cases), measuring.choice.name
     log.info("%d cases of %s, %s against %s", count, name, control.requested, treatment.requested)
     with ProgressDisplay(count, sys.stderr) as display:
         report = run_ab(request, display.show)

@@ -1,10 +1,12 @@
 """run_bench.py --list: every case of every spec, with its operator and the spec that it is in."""
 
+import argparse
 import fnmatch
 import re
 import sys
 
 from commands.entry import DONE
+from commands.picking import choose
 from harness.specs import expand_cases, find_spec, is_bundle, list_specs, load_spec
 from records import UsageError
 from reporters.stream import write_text
@@ -12,13 +14,15 @@ from reporters.stream import write_text
 Row = tuple[str, str, str]
 
 
-def list_cases(pattern: str) -> int:
+def list_cases(pattern: str, options: argparse.Namespace | None = None) -> int:
     """Print the cases that match: tab-separated, or in columns on a terminal; returns the exit code.
 
+    They are all that there are, or with ``options`` those that harness.py would measure.
+
     Raises:
-        UsageError: none matches.
+        UsageError: none matches, or the options are wrong.
     """
-    rows = [row for row in _rows() if _matches(row, pattern)]
+    rows = [row for row in (_rows() if options is None else _chosen(options)) if _matches(row, pattern)]
     if not rows:
         raise UsageError(f"--list: nothing matches {pattern!r}: use a part of a case's id, of an operator or of a spec")
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)] if sys.stdout.isatty() else None
@@ -36,8 +40,14 @@ def _rows() -> list[Row]:
     return rows
 
 
+def _chosen(options: argparse.Namespace) -> list[Row]:
+    choice = choose(options, options.seed or 0)
+    where = choice.path.name if choice.path else choice.name
+    return [(case.id, case.operator, where) for case in choice.cases]
+
+
 def _matches(row: Row, pattern: str) -> bool:
-    """As for --operators: a glob over the whole of an entry, or, without ``*?[``, a part of it."""
+    """A glob over the whole of an entry, or, without ``*?[``, a part of it."""
     glob = pattern if re.search(r"[*?[]", pattern) else f"*{pattern}*"
     return any(fnmatch.fnmatchcase(entry, glob) for entry in row)
 

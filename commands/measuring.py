@@ -5,7 +5,6 @@ import contextlib
 import dataclasses
 import secrets
 import sys
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,14 +12,15 @@ from typing import Any, TextIO
 
 from commands.config import default_model_cache, default_reports
 from commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
-from commands.options import asked_metrics, by_metric
+from commands.options import by_metric
+from commands.picking import Choice, choose
 from frameworks import FRAMEWORKS_DIR, Framework, get_framework
 from harness.cpus import plan_cpus
 from harness.instructions import require_counting
 from harness.models import fetch_files
 from harness.run import RunRequest
-from harness.specs import Spec, expand_cases, find_spec, load_spec, select_cases
-from records import DEFAULT_METRIC, METRICS, Build, Case, OpduelError, Report, RunError, UsageError
+from harness.specs import Spec
+from records import DEFAULT_METRIC, Build, Case, OpduelError, Report, RunError, UsageError
 from reporters import Reporter, Told, chosen_reporters, report_all
 from reporters.folder import FolderReporter
 from reporters.local import LocalReporter
@@ -34,8 +34,9 @@ class Measuring:
 
     options: argparse.Namespace
     framework: Framework
-    spec_path: Path
+    choice: Choice
     cases: Sequence[Case]
+    seed: int
     reporters: Sequence[Reporter]
     labels: Mapping[str, Any]
 
@@ -47,7 +48,7 @@ class Measuring:
             control=control,
             treatment=treatment,
             cases=self.cases,
-            seed=secrets.randbits(32) if options.seed is None else options.seed,
+            seed=self.seed,
             alpha=options.alpha,
             threads=options.threads,
             max_rounds=options.max_rounds,
@@ -67,32 +68,35 @@ def plan_measuring(
     config: Mapping[str, str],
     command: Sequence[str],
     frameworks_dir: Path = FRAMEWORKS_DIR,
+    usual_seed: int | None = None,
 ) -> Measuring:
     """Read the spec and check all that can be checked before a build is made; ``command`` is kept with the reports.
+
+    The seed is the one that is asked for, else ``usual_seed``, else drawn.
 
     Raises:
         UsageError: wrong options, a bad spec, reporters that can't work, too few processors, no valgrind.
     """
     verify_after(options)
     reporters = _reporters(options, config)
-    spec_path = find_spec(options.benchmark_file)
-    spec = load_spec(spec_path)
-    framework = _framework(options, spec, frameworks_dir)
-    cases = _cases(options, spec)
-    cases = _with_files(cases, options, spec_path)
+    seeds = [one for one in (options.seed, usual_seed) if one is not None]
+    seed = seeds[0] if seeds else secrets.randbits(32)
+    choice = choose(options, seed)
+    choice = dataclasses.replace(choice, cases=_with_files(choice, options))
+    framework = _framework(options, choice.spec, frameworks_dir)
     plan_cpus(options.threads)  # these two are said before builds are made, not after
-    require_counting(framework, cases)
+    require_counting(framework, choice.cases)
     labels = {
         "platform": options.platform,
-        "spec": spec_path.stem,
-        "spec_path": str(spec_path),
+        "spec": choice.name,
+        "spec_path": str(choice.path) if choice.path else None,
         "threshold": by_metric(options).get(DEFAULT_METRIC),
         "user_identifier": options.user_identifier,
         "run_type": options.run_type or ("verify" if options.verify else "benchmark"),
         "command": list(command),
         "info": None,
     }
-    return Measuring(options, framework, spec_path, cases, reporters, labels)
+    return Measuring(options, framework, choice, choice.cases, seed, reporters, labels)
 
 
 def verify_after(options: argparse.Namespace) -> float | None:
@@ -115,25 +119,13 @@ def _framework(options: argparse.Namespace, spec: Spec, frameworks_dir: Path) ->
     return get_framework(spec.framework, frameworks_dir)
 
 
-def _cases(options: argparse.Namespace, spec: Spec) -> list[Case]:
-    cases = expand_cases(spec, thresholds=by_metric(options), metrics=asked_metrics(options))
-    if options.operators:
-        cases = select_cases(cases, options.operators)
-    if options.timeout is not None:
-        cases = [dataclasses.replace(case, timeout_s=options.timeout) for case in cases]
-    injectable = Counter(case.metric for case in cases if METRICS[case.metric].injectable)
-    if options.inject and max(injectable.values(), default=0) < 2:
-        raise UsageError("--inject slows one case of two: give it two cases or more")
-    return cases
-
-
-def _with_files(cases: list[Case], options: argparse.Namespace, spec_path: Path) -> list[Case]:
+def _with_files(choice: Choice, options: argparse.Namespace) -> list[Case]:
     """The cases with the files that they need on this host."""
     cache = Path(options.model_cache).expanduser().absolute() if options.model_cache else default_model_cache()
     try:
-        return fetch_files(cases, cache, log.info)
+        return fetch_files(choice.cases, cache, log.info)
     except OpduelError as error:
-        raise type(error)(f"{spec_path}: {error}") from None
+        raise type(error)(f"{choice.name}: {error}") from None
 
 
 def _reporters(options: argparse.Namespace, config: Mapping[str, str]) -> list[Reporter]:

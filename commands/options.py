@@ -2,8 +2,10 @@
 
 import argparse
 import math
+import re
 
 from comparator import DEFAULT_MAX_ROUNDS
+from harness.specs.fields import CONTEXT_PATTERN, DIRECTIONS, DTYPES
 from records import METRICS, SAMPLED, UsageError
 from reporters import add_reporter_options
 
@@ -30,9 +32,9 @@ def harness_parser() -> argparse.ArgumentParser:
     what.add_argument(
         "-b",
         "--benchmark_file",
-        required=True,
         metavar="SPEC",
-        help="a spec: a path, or a name under specifications/ (conv, smoke, specs/conv.json)",
+        help="a spec: a path, or a name under specifications/ (conv, smoke, operators/unary); may be left out where "
+        "--operators, --category, --inputs or --int64_tensor say what",
     )
     what.add_argument("--control", metavar="BUILD", help="a release (PACKAGE==VERSION), an environment or a python")
     what.add_argument("--treatment", metavar="BUILD", help="likewise: the build that is suspected")
@@ -41,7 +43,7 @@ def harness_parser() -> argparse.ArgumentParser:
         metavar="JSON",
         help="both builds in AI-PEP's words, instead of --control and --treatment: JSON, or the path of a file",
     )
-    what.add_argument("--operators", metavar="PATTERN", action="append", help="only cases whose id matches; repeatable")
+    _add_picking(what)
     what.add_argument(
         "--metric",
         type=metrics,
@@ -132,6 +134,44 @@ def harness_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _add_picking(what: argparse._ArgumentGroup) -> None:
+    """Which cases of the spec, and what takes the place of their settings and inputs."""
+    what.add_argument(
+        "--operators", metavar="PATTERN", action="append", help="only cases whose id or operator matches; repeatable"
+    )
+    what.add_argument(
+        "--category",
+        metavar="PATTERN",
+        action="append",
+        help="only those of a bundle's specs (unary, nn_*); repeatable",
+    )
+    what.add_argument(
+        "--inputs",
+        metavar="JSON",
+        action="append",
+        help="arguments of the operators named by --operators, in place of a spec's: JSON, or @FILE; repeatable",
+    )
+    what.add_argument(
+        "--dtype", choices=DTYPES, help="of all tensors that state none of their own, whatever the spec says"
+    )
+    what.add_argument(
+        "--ctx", type=context, metavar="CONTEXT", help="where to run: cpu, gpu or gpu(1), whatever the spec says"
+    )
+    what.add_argument(
+        "--directions",
+        type=directions,
+        metavar="DIRECTIONS",
+        help="forward, backward, both, or several with commas between, whatever the spec says",
+    )
+    what.add_argument(
+        "--int64_tensor",
+        "--int64-tensor",
+        type=str.lower,
+        choices=("on", "off"),
+        help="on: only cases with tensors of more than 2^31-1 elements (-b int64 unless given); off: only others",
+    )
+
+
 def share(text: str) -> float:
     """``2%`` or ``0.02`` -> 0.02; from 0 up, below 1."""
     number = text.strip().removesuffix("%")
@@ -162,6 +202,22 @@ def metrics(text: str) -> list[str]:
     for name in names:
         if name not in METRICS:
             raise argparse.ArgumentTypeError(f"{text!r} holds {name!r}: use one or more of {', '.join(METRICS)}")
+    return names
+
+
+def context(text: str) -> str:
+    """``cpu``, ``gpu`` or ``gpu(1)``."""
+    if not re.match(CONTEXT_PATTERN.removesuffix("$") + r"\Z", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no context: use cpu, gpu, or one of several such as gpu(1)")
+    return text
+
+
+def directions(text: str) -> list[str]:
+    """``forward,backward`` -> the names, each once."""
+    names = list(dict.fromkeys(text.split(",")))
+    for name in names:
+        if name not in DIRECTIONS:
+            raise argparse.ArgumentTypeError(f"{text!r} holds {name!r}: use one or more of {', '.join(DIRECTIONS)}")
     return names
 
 

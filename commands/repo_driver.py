@@ -1,6 +1,7 @@
 """repo_driver.py: commits in; builds, runs and culprits out; once, or for ever."""
 
 import argparse
+import dataclasses
 import hashlib
 import json
 import logging
@@ -50,7 +51,7 @@ def _run_driver(arguments: Sequence[str] | None) -> int:
     options = parse(arguments)
     command = [redact(word) for word in ("repo_driver.py", *(sys.argv[1:] if arguments is None else arguments))]
     frameworks_dir = Path(options.own.frameworks_dir) if options.own.frameworks_dir else FRAMEWORKS_DIR
-    measuring = plan_measuring(options.harness, read_config(config_path()), command, frameworks_dir)
+    measuring = plan_measuring(options.harness, read_config(config_path()), command, frameworks_dir, usual_seed=0)
     work = _work_directory(options.own, measuring)
     with sole_driver(work), _logging_to(work / "logs" / "driver.log"), closing(Journal(work / "journal.db")) as journal:
         driver = _Driver(options, measuring, work, journal)
@@ -208,8 +209,9 @@ def _identity(options: DriverOptions, measuring: Measuring) -> str:
         for name, value in vars(options.harness).items()
         if name not in ("local_reporter", "simple_local_reporter", "screen_reporter", "simple_screen_reporter")
     }
-    spec = hashlib.sha256(measuring.spec_path.read_bytes()).hexdigest()
-    return json.dumps([settings, spec, options.own.build, options.own.cmake_args], sort_keys=True, default=str)
+    cases = json.dumps([dataclasses.asdict(case) for case in measuring.cases], sort_keys=True, default=str)
+    measured = hashlib.sha256(cases.encode()).hexdigest()
+    return json.dumps([settings, measured, options.own.build, options.own.cmake_args], sort_keys=True, default=str)
 
 
 def _work_directory(own: argparse.Namespace, measuring: Measuring) -> Path:

@@ -13,9 +13,10 @@ from commands.entry import DONE, log, run_command
 from commands.harness import run_harness
 from commands.listing import list_cases
 from commands.options import Parser, harness_parser
+from commands.picking import choose
+from commands.spec_from import write_spec_from
 from driver.builds import Releases, load_releases
 from frameworks import get_framework
-from harness.specs import find_spec, load_spec
 from records import RunError, UsageError
 
 DESCRIPTION = """Perform one benchmark run. On its first use on a terminal it asks which builds to measure and where to
@@ -31,7 +32,8 @@ def run_bench_parser() -> Parser:
     """The parser of run_bench.py's own options."""
     parser = Parser(
         prog="run_bench.py",
-        usage="%(prog)s [-h] [--reset_options] [--calibrate] [--list [PATTERN]] [--convert REPORT] -b SPEC ...",
+        usage="%(prog)s [-h] [--reset_options] [--calibrate] [--list [PATTERN]] [--spec_from NETWORK] "
+        "[--convert REPORT] -b SPEC ...",
         description=DESCRIPTION,
         allow_abbrev=False,
     )
@@ -48,7 +50,14 @@ def run_bench_parser() -> Parser:
         metavar="PATTERN",
         nargs="?",
         const="",
-        help="show every case that there is, or those where PATTERN is in the id, the operator or the spec's name",
+        help="show every case that there is, or those where PATTERN is in id, operator or spec's name; with "
+        "harness.py's options, those that it would measure",
+    )
+    parser.add_argument(
+        "--spec_from",
+        metavar="NETWORK",
+        help="write a spec of the operator calls of a saved symbol, or of a model of the zoo; goes with "
+        "--shape NAME=SIZES, --build BUILD and --output FILE",
     )
     parser.add_argument("--convert", metavar="REPORT", type=Path, help="print a report.json as what --to says")
     parser.add_argument("--to", choices=list(FORMATS), help="md: Markdown; for --convert")
@@ -58,9 +67,9 @@ def run_bench_parser() -> Parser:
 def _run_bench(arguments: Sequence[str] | None) -> int:
     options, passed_on = run_bench_parser().parse_known_args(arguments)
     if options.list is not None:
-        if passed_on or options.calibrate or options.reset_options:
-            raise UsageError("--list: takes a pattern and no other options: leave them out")
-        return list_cases(options.list)
+        if options.calibrate or options.reset_options:
+            raise UsageError("--list: takes a pattern and harness.py's options alone: leave the others out")
+        return list_cases(options.list, harness_parser().parse_args(passed_on) if passed_on else None)
     if options.convert is not None:
         if passed_on or options.to is None:
             raise UsageError(f"--convert: takes a report and --to {'|'.join(FORMATS)}, and no other options")
@@ -70,6 +79,10 @@ def _run_bench(arguments: Sequence[str] | None) -> int:
         log.info("%s answers in %s", "forgot the" if forget_config(path) else "there were no", path)
         if not passed_on and not options.calibrate:
             return DONE
+    if options.spec_from is not None:
+        if options.calibrate:
+            raise UsageError("--spec_from: writes a spec and measures nothing: leave --calibrate out")
+        return write_spec_from(["--spec_from", options.spec_from, *passed_on])
     if options.calibrate:
         return calibrate(passed_on)
     if sys.stdin.isatty() and sys.stderr.isatty():
@@ -88,8 +101,7 @@ def _ask_for_missing(options: argparse.Namespace) -> None:
     missing = [name for name in QUESTIONS if name not in answers and getattr(options, name) is None]
     if not missing:
         return
-    spec = load_spec(find_spec(options.benchmark_file))
-    releases = load_releases(get_framework(spec.framework))
+    releases = load_releases(get_framework(choose(options, 0).spec.framework))
     defaults = {
         "control": releases.default_control,
         "treatment": releases.default_treatment,

@@ -42,6 +42,11 @@ class Framework(ABC):
         """A script that prints what operators the build has that runs it (driver/catalogue/registry.py), if any."""
         return None
 
+    @property
+    def network_script(self) -> Path | None:
+        """A script that prints the operator calls of a network (driver/catalogue/network.py), if any."""
+        return None
+
     @abstractmethod
     def environment(self, threads: int) -> Mapping[str, str]:
         """The fixed environment variables that both sides' workers get, for ``threads`` compute threads."""

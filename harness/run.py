@@ -131,7 +131,7 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
         comparisons = hold_back(comparisons)
     comparisons = _with_work(request, agreement.among(read_together(comparisons)))
     run = _run_record(request, order, findings, start, recall.resumed, bench, trust)
-    return Report(run, request.control, request.treatment, {**host, **noise}, comparisons)
+    return Report(run, request.control, request.treatment, {**host, **noise}, comparisons, cases=tuple(request.cases))
 
 
 class _Agreed:
@@ -204,7 +204,7 @@ def without_measuring(request: RunRequest, why: str) -> Report:
     run = _run_record(request, order, findings, _begin(Recall(None, "")), [], bench, trust)
     comparisons = [_unmeasured(case, why) for case in request.cases]
     host = {**host_fingerprint(), "roofline": None, **noise}
-    return Report(run, request.control, request.treatment, host, comparisons)
+    return Report(run, request.control, request.treatment, host, comparisons, cases=request.cases)
 
 
 def _with_work(request: RunRequest, comparisons: Sequence[Comparison]) -> list[Comparison]:

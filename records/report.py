@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from records.build import Build
+from records.case import Case
 from records.measurement import FROM_OUTSIDE, Failure, PairSample
 from records.work import Work
 
@@ -104,7 +105,10 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Report:
-    """One run. ``run`` and ``host`` are plain JSON data (see docs/report.md for their keys)."""
+    """One run. ``run`` and ``host`` are plain JSON data (see docs/report.md for their keys).
+
+    ``cases`` are what was to be measured, in full; none in reports of earlier versions.
+    """
 
     run: Mapping[str, Any]
     control: Build
@@ -112,6 +116,7 @@ class Report:
     host: Mapping[str, Any]
     comparisons: Sequence[Comparison]
     schema_version: int = SCHEMA_VERSION
+    cases: Sequence[Case] = field(default_factory=tuple)
 
     def to_json(self) -> dict[str, Any]:
         """The document as plain JSON data, ``schema_version`` first."""

@@ -1,18 +1,24 @@
 """The catalogue: a build's own registry and rules that are data become specs, one a category."""
 
 from driver.catalogue.apply import Catalogue, apply_rules
+from driver.catalogue.network import Call, Input, Network, ask_network, network_spec
 from driver.catalogue.registry import Function, Registry, ask_registry
 from driver.catalogue.rules import Rules, load_rules
 from driver.catalogue.write import spec_files, write_specs
 
 __all__ = [
+    "Call",
     "Catalogue",
     "Function",
+    "Input",
+    "Network",
     "Registry",
     "Rules",
     "apply_rules",
+    "ask_network",
     "ask_registry",
     "load_rules",
+    "network_spec",
     "spec_files",
     "write_specs",
 ]

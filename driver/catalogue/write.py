@@ -24,7 +24,7 @@ def spec_files(catalogue: Catalogue, rules: Rules, framework: str) -> dict[str, 
             "description": rules.categories[name].description,
         }
         lines = [f"  {json.dumps(key)}: {json.dumps(value)}," for key, value in head.items()]
-        body = ",\n".join(_test_text(test) for test in tests)
+        body = ",\n".join(test_text(test) for test in tests)
         files[f"{FOLDER}/{name}.json"] = "{\n" + "\n".join(lines) + f'\n  "tests": [\n{body}\n  ]\n}}\n'
     bundle = {
         "$schema": "./spec.schema.json",
@@ -35,7 +35,7 @@ def spec_files(catalogue: Catalogue, rules: Rules, framework: str) -> dict[str, 
     return {**files, BUNDLE: json.dumps(bundle, indent=2) + "\n"}
 
 
-def _test_text(test: Mapping[str, Any]) -> str:
+def test_text(test: Mapping[str, Any]) -> str:
     """A test on one line where it fits, else with a line for each of its inputs."""
     text = json.dumps(test)
     if len(text) + 4 <= _WIDTH:

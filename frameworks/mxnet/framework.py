@@ -45,6 +45,10 @@ class MXNet(Framework):
     def registry_script(self) -> Path:
         return Path(__file__).resolve().with_name("registered.py")
 
+    @property
+    def network_script(self) -> Path:
+        return Path(__file__).resolve().with_name("network.py")
+
     def environment(self, threads: int) -> Mapping[str, str]:
         """Threads, engine and operator tuning.
 

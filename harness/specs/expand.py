@@ -1,12 +1,19 @@
 """From a spec to cases: settings resolved from the nearest level, names made, uniqueness checked."""
 
 import fnmatch
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
 from itertools import product
 from typing import Any, cast
 
+from pydantic import ValidationError
+
 from frameworks import get_framework
+from harness.specs.draw import draws, filled
+from harness.specs.explain import explain
 from harness.specs.model import CaseSettings, Inputs, Settings, Spec, Test
 from harness.specs.values import Tensor
 from records import DEFAULT_METRIC, DEFAULT_MODE, METRICS, Case, Direction, Tolerance, UsageError, case_id_for
@@ -17,48 +24,110 @@ DEFAULT_TIMEOUT_S = 60.0
 MAX_NAME = 200  # with placeholders filled in: file systems end at 255
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What the command line asks of every case.
+
+    ``thresholds`` (metric -> share) hold where the spec doesn't say one. ``metrics``, if there are any, are measured in
+    place of what the spec says. What ``settings`` say goes before all that the spec says, but for tensors that state a
+    dtype of their own. ``seed`` is what sizes are drawn from where the spec has no seed of its own.
+    """
+
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    metrics: Sequence[str] = ()
+    settings: Settings = field(default_factory=Settings)
+    seed: int = 0
+
+
 def expand_cases(
-    spec: Spec, *, thresholds: Mapping[str, float] | None = None, metrics: Sequence[str] = ()
+    spec: Spec,
+    *,
+    thresholds: Mapping[str, float] | None = None,
+    metrics: Sequence[str] = (),
+    settings: Settings | None = None,
+    seed: int = 0,
 ) -> list[Case]:
     """All cases of a spec, in the file's order; those that differ in nothing but the metric stand together.
 
-    ``thresholds`` (metric -> share) are the command line's: they hold where the spec doesn't say one.  ``metrics``, if
-    there are any, are measured of every case in place of what the spec says.
+    The arguments are the fields of ``Asked``. Cases that are the same but for what ``settings`` override become one.
 
     Raises:
-        UsageError: two cases have one id, or an identifier asks for a shape where there is none.
+        UsageError: two cases have one id, an identifier asks for a shape where there is none, or sizes were drawn that
+            make no valid input.
     """
+    asked = Asked(thresholds or {}, metrics, settings or Settings(), seed)
     cases: dict[str, Case] = {}
     origins: dict[str, str] = {}
     is_block = get_framework(spec.framework).is_block
     for number, test in enumerate(spec.tests):
         several = isinstance(test.inputs, list)
-        for index, inputs in enumerate(test.inputs if isinstance(test.inputs, list) else [test.inputs]):
+        for index, template in enumerate(test.inputs if isinstance(test.inputs, list) else [test.inputs]):
             origin = f"tests[{number}].inputs" + (f"[{index}]" if several else "")
-            for case in _cases_of(spec.defaults, test, inputs, index, origin, thresholds or {}, metrics):
-                if case.mode != DEFAULT_MODE and not is_block(case.operator):
-                    raise UsageError(f"{origin} is {case.mode}, and {case.operator} is no block: take its mode out")
-                if case.id in cases:
-                    raise _not_unique(case.id, origins[case.id], origin)
-                cases[case.id] = case
-                origins[case.id] = origin
+            for inputs, drawn in _drawn(spec.defaults, test, template, index, origin, seed):
+                for case in _cases_of(spec.defaults, test, inputs, index, drawn, origin, asked):
+                    if case.mode != DEFAULT_MODE and not is_block(case.operator):
+                        raise UsageError(f"{origin} is {case.mode}, and {case.operator} is no block: take its mode out")
+                    if case.id in cases and not (settings is not None and case == cases[case.id]):
+                        raise _not_unique(case.id, origins[case.id], origin)
+                    cases[case.id] = case
+                    origins[case.id] = origin
     return list(cases.values())
 
 
 def select_cases(cases: Sequence[Case], patterns: Sequence[str]) -> list[Case]:
-    """Those cases whose id matches any pattern: a glob over the whole id, or, without ``*?[``, a part of it.
+    """Those cases that match any pattern, by id or by operator.
 
     Raises:
         UsageError: a pattern matches none.
     """
     chosen: set[str] = set()
     for pattern in patterns:
-        glob = pattern if re.search(r"[*?[]", pattern) else f"*{pattern}*"
-        found = {case.id for case in cases if fnmatch.fnmatchcase(case.id, glob)}
+        found = {case.id for case in cases if matches(case, pattern)}
         if not found:
-            raise UsageError(f"no case matches {pattern!r}: the first of {len(cases)} is {cases[0].id}")
+            raise UsageError(f"no case matches {pattern!r}: {_nearby(cases, pattern)}")
         chosen |= found
     return [case for case in cases if case.id in chosen]
+
+
+def matches(case: Case, pattern: str) -> bool:
+    """Whether ``pattern``, with ``*?[`` a glob over the whole id or the operator's whole name, without these a part of
+    the id or the operator's whole name, is for this case."""
+    if re.search(r"[*?[]", pattern):
+        return fnmatch.fnmatchcase(case.id, pattern) or fnmatch.fnmatchcase(case.operator, pattern)
+    return pattern in case.id or pattern == case.operator
+
+
+def _nearby(cases: Sequence[Case], pattern: str) -> str:
+    """What there is: operators of a similar name, and the first case."""
+    close = get_close_matches(pattern, dict.fromkeys(case.operator for case in cases), 3)
+    guess = f"did you mean {' or '.join(close)}? " if close else ""
+    return f"{guess}the first of {len(cases)} is {cases[0].id}"
+
+
+def _drawn(
+    defaults: Settings, test: Test, template: Inputs, index: int, origin: str, seed: int
+) -> Iterator[tuple[Inputs, dict[str, int]]]:
+    """The inputs that one template stands for, each with the sizes drawn for it; itself where nothing is drawn."""
+    if not test.random:
+        yield template, {}
+        return
+    count = test.count or 1
+    own = _nearest((template.case or CaseSettings(), test, defaults), "seed")
+    key = json.dumps([seed if own is None else own, test.operator, test.identifier, index])
+    found = 0
+    for sizes in draws(test.random, count, key):
+        found += 1
+        plain = filled(_plain(template), sizes)
+        try:
+            inputs = Inputs.model_validate(plain).model_copy(update={"case": template.case})
+        except ValidationError as error:
+            what = ", ".join(f"{name} {size}" for name, size in sizes.items())
+            raise UsageError(f"{origin}, with {what}: {explain(error)}") from None
+        yield inputs, sizes
+    if found < count:
+        raise UsageError(
+            f"{origin}: {found} different draws found, count is {count}: make the ranges wider or count less"
+        )
 
 
 def _cases_of(
@@ -66,19 +135,21 @@ def _cases_of(
     test: Test,
     inputs: Inputs,
     index: int,
+    drawn: Mapping[str, int],
     origin: str,
-    thresholds: Mapping[str, float],
-    asked: Sequence[str],
+    asked: Asked,
 ) -> Iterator[Case]:
     """The cases of one input: one for each mode, direction and metric."""
     own = inputs.case or CaseSettings()
-    levels = (own, test, defaults)
+    levels = (asked.settings, own, test, defaults)
     dtype = _nearest(levels, "dtype") or DEFAULT_DTYPE
     context = _nearest(levels, "context") or DEFAULT_CONTEXT
-    metrics = asked or _nearest(levels, "metric") or [DEFAULT_METRIC]
+    metrics = asked.metrics or _nearest(levels, "metric") or [DEFAULT_METRIC]
     share, timeout = _nearest(levels, "threshold"), _nearest(levels, "timeout")
     tolerance = _nearest(levels, "tolerance")
-    template = own.identifier or test.identifier or test.operator.rpartition(".")[2].lower().strip("_") + "_{ID}"
+    template = own.identifier or test.identifier or _usual_identifier(test, drawn)
+    if drawn and "{DRAWN}" not in template:
+        template += "_{DRAWN}"
     modes = _nearest(levels, "mode") or [DEFAULT_MODE]
     for mode, direction in product(modes, _directions(levels)):
         fields = {
@@ -87,7 +158,10 @@ def _cases_of(
             "DTYPE": dtype,
             "CONTEXT": _compact(context),
             "DIRECTION": direction,
+            "DRAWN": "_".join(f"{name}{size}" for name, size in drawn.items()),
         }
+        if "{DRAWN}" in template and not drawn:
+            raise UsageError(f"{origin} draws nothing for {{DRAWN}} in the identifier: use another placeholder")
         if "{SHAPE}" in template:
             fields["SHAPE"] = _first_shape(inputs, origin)
         time_id = _case_id(template, fields, mode)
@@ -101,7 +175,7 @@ def _cases_of(
                 inputs=_plain(inputs),
                 dtype=dtype,
                 context=context,
-                threshold=_threshold(metric, thresholds, share),
+                threshold=_threshold(metric, asked.thresholds, share),
                 timeout_s=DEFAULT_TIMEOUT_S if timeout is None else timeout,
                 metric=metric,
                 mode=mode,
@@ -117,9 +191,15 @@ def _threshold(metric: str, thresholds: Mapping[str, float], share: float | None
     return thresholds.get(metric, METRICS[metric].threshold) if share is None else share
 
 
-def _nearest(levels: Sequence[Settings], field: str) -> Any:
+def _usual_identifier(test: Test, drawn: Mapping[str, int]) -> str:
+    """The operator's last part in lower case, and the index where there is, or may be, another input."""
+    name = test.operator.rpartition(".")[2].lower().strip("_")
+    return name if drawn and not isinstance(test.inputs, list) else name + "_{ID}"
+
+
+def _nearest(levels: Sequence[Settings], name: str) -> Any:
     """The field's value at the first level that says it, or None."""
-    return next((value for level in levels if (value := getattr(level, field)) is not None), None)
+    return next((value for level in levels if (value := getattr(level, name)) is not None), None)
 
 
 def _directions(levels: Sequence[Settings]) -> tuple[Direction, ...]:

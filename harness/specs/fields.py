@@ -9,7 +9,8 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from frameworks import framework_names, get_framework
 
 DTYPES = ("float16", "float32", "float64", "int8", "int32", "int64", "uint8", "bool")
-PLACEHOLDERS = ("ID", "OPERATOR", "DTYPE", "CONTEXT", "DIRECTION", "SHAPE")
+DIRECTIONS = ("forward", "backward", "both")
+PLACEHOLDERS = ("ID", "OPERATOR", "DTYPE", "CONTEXT", "DIRECTION", "SHAPE", "DRAWN")
 
 # Where operators live. No other module can be reached from a spec: not the framework's own, let alone os.
 _FRAMEWORKS = [get_framework(name) for name in framework_names()]
@@ -34,6 +35,7 @@ ARGUMENT_PATTERN = rf"^{_NAME}$"
 _SUBSCRIPT = rf"({_SIZE}|({_SIZE})?:({_SIZE})?(:({_SIZE})?)?|\.\.\.|None)"
 INDEX_PATTERN = rf"^{_SUBSCRIPT}( ?, ?{_SUBSCRIPT})*$"
 CONTEXT_PATTERN = r"^(cpu|gpu)(\((0|[1-9][0-9]{0,2})\))?$"
+SIZE_NAME_PATTERN = r"^[A-Za-z][A-Za-z0-9_]{0,15}$"
 PERCENT_PATTERN = r"^[0-9]{1,2}(\.[0-9]+)?%$"
 _PLACEHOLDER = rf"\{{({'|'.join(PLACEHOLDERS)})\}}"
 IDENTIFIER_PATTERN = rf"^([A-Za-z0-9]|{_PLACEHOLDER})([A-Za-z0-9_.+=,@-]|{_PLACEHOLDER})*$"
@@ -110,7 +112,6 @@ def _slack(value: Any) -> Any:
     return float(value)
 
 
-Number = Annotated[int | float, BeforeValidator(_number), WithJsonSchema({"type": "number"})]
 Share = Annotated[
     int | float,
     BeforeValidator(_number),
@@ -130,7 +131,7 @@ Dtype = Annotated[str, *_one_of(DTYPES)]
 Context = Annotated[str, *_text(CONTEXT_PATTERN, "use cpu, gpu, or one of several such as gpu(1)")]
 Index = Annotated[str, *_text(INDEX_PATTERN, 'use what stands between the brackets, such as "2:5, 0" or "..., ::2"')]
 Argument = Annotated[str, *_text(ARGUMENT_PATTERN, "use the name of another argument")]
-Direction = Annotated[str, *_one_of(("forward", "backward", "both"))]
+Direction = Annotated[str, *_one_of(DIRECTIONS)]
 Threshold = Annotated[
     float,
     BeforeValidator(_threshold),
@@ -147,3 +148,4 @@ Seconds = Annotated[float, Field(gt=0, le=86400)]
 Slack = Annotated[
     float, BeforeValidator(_slack), WithJsonSchema({"type": "number", "minimum": 0}), Field(description="0 or more.")
 ]
+Seed = Annotated[int, Field(ge=0, le=2**32 - 1)]

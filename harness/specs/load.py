@@ -1,53 +1,39 @@
 """Load a spec: read it, validate it, and turn whatever is wrong into one line that names the field and the mend."""
 
+import fnmatch
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pydantic import ValidationError
 
 from harness.specs.bundle import gather
 from harness.specs.expand import expand_cases
+from harness.specs.explain import explain, one_line
 from harness.specs.fields import show
 from harness.specs.model import Spec, Test
 from harness.specs.read import read_plain
-from harness.specs.values import TAGS
 from records import UsageError
 
-MAX_MESSAGE = 400
 
-# How to put right what pydantic itself finds; our own validators bring their mend along.
-MENDS = {
-    "missing": "is missing: add it",
-    "bool_type": "is {input}: use true or false",
-    "string_type": "is {input}: use a string",
-    "int_type": 'is {input}: use an integer; write an attribute as {{"value": [...]}}',
-    "float_type": "is {input}: use a number",
-    "list_type": "is {input}: use a list",
-    "literal_error": "is {input}: use one of {expected}",
-    "greater_than": "is {input}: use a number greater than {gt}",
-    "greater_than_equal": 'is {input}: a size is at least {ge}; write an attribute as {{"value": [...]}}',
-    "less_than_equal": "is {input}: use at most {le}",
-    "too_short": "is empty: it needs at least {min_length}",
-    "too_long": "has {actual_length} items: use at most {max_length}",
-}
-
-
-def load_spec(path: Path) -> Spec:
+def load_spec(path: Path, categories: Sequence[str] = ()) -> Spec:
     """The spec in a JSON or YAML file, valid through and through: ``expand_cases`` of it can't fail.
 
-    That of a bundle has the tests of all its specs.
+    That of a bundle has the tests of all its specs, or, where ``categories`` are given, of those whose names (without
+    folder and suffix) match one of these globs.
 
     Raises:
         UsageError: one line that names the file, the field (``tests[2].inputs[0].data``) and the mend.
     """
     try:
         spec = _read(path)
+        if categories:
+            spec = _narrowed(spec, categories)
         if spec.specs:
             spec = gather(spec, [_member(spec, path, index) for index in range(len(spec.specs))])
         expand_cases(spec)
     except UsageError as error:
-        raise UsageError(f"{path}: {_one_line(str(error))}") from None
+        raise UsageError(f"{path}: {one_line(str(error))}") from None
     return spec
 
 
@@ -68,6 +54,22 @@ def anchored(test: Test, folder: Path) -> Test:
     return test.model_copy(update={"files": {name: file.below(folder) for name, file in test.files.items()}})
 
 
+def _narrowed(bundle: Spec, categories: Sequence[str]) -> Spec:
+    """The bundle with those of its specs alone that are of the categories, in its own order.
+
+    Raises:
+        UsageError: it is no bundle, or one of the categories matches none of its specs.
+    """
+    if not bundle.specs:
+        raise UsageError("is no bundle and has no categories: leave --category out, or use -b all")
+    names = {name: PurePosixPath(name).stem for name in bundle.specs}
+    for glob in categories:
+        if not fnmatch.filter(names.values(), glob):
+            raise UsageError(f"has no category {glob!r}: use {', '.join(names.values())}, or a glob over these")
+    wanted = [name for name, stem in names.items() if any(fnmatch.fnmatchcase(stem, glob) for glob in categories)]
+    return bundle.model_copy(update={"specs": wanted})
+
+
 def is_bundle(path: Path) -> bool:
     """Whether the spec in a file only lists others.
 
@@ -77,7 +79,7 @@ def is_bundle(path: Path) -> bool:
     try:
         data = read_plain(path)
     except UsageError as error:
-        raise UsageError(f"{path}: {_one_line(str(error))}") from None
+        raise UsageError(f"{path}: {one_line(str(error))}") from None
     return isinstance(data, dict) and "specs" in data
 
 
@@ -114,36 +116,4 @@ def validate(data: Any) -> Spec:
     try:
         return Spec.model_validate(data)
     except ValidationError as error:
-        problems = error.errors(include_url=False)
-        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-        raise UsageError(_explain(problems[0]) + more) from None
-
-
-def _explain(problem: Any) -> str:
-    """One of pydantic's errors in a line."""
-    context = problem.get("ctx", {})
-    location = [*problem["loc"], context["field"]] if "field" in context else problem["loc"]
-    mend = MENDS.get(problem["type"])
-    if mend:
-        message = mend.format(input=show(problem["input"]), **context)
-    elif problem["type"] in ("field", "object"):
-        message = context["message"]
-    else:
-        message = problem["msg"].removeprefix("Value error, ")
-    return _one_line(f"{_field(location)} {message}")
-
-
-def _one_line(text: str) -> str:
-    """Names from the file may hold line ends, and may be as long as they like."""
-    line = " ".join(text.split())
-    return line if len(line) <= MAX_MESSAGE else line[: MAX_MESSAGE - 3] + "..."
-
-
-def _field(location: Sequence[str | int]) -> str:
-    path = ""
-    for part in location:
-        if isinstance(part, int):
-            path += f"[{part}]"
-        elif part not in TAGS:
-            path += f".{part}" if path else part
-    return path or "the spec"
+        raise UsageError(explain(error)) from None

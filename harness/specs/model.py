@@ -16,6 +16,7 @@ from pydantic import (
 )
 
 from frameworks import framework_names, get_framework
+from harness.specs.draw import names_in
 from harness.specs.fields import (
     ARGUMENT_PATTERN,
     FILES,
@@ -25,15 +26,17 @@ from harness.specs.fields import (
     Identifier,
     Operator,
     Seconds,
+    Seed,
     Slack,
     Threshold,
     show,
 )
 from harness.specs.files import File
 from harness.specs.strict import StrictModel, field_error
-from harness.specs.values import Positional, SameAs, Tensor, Value
+from harness.specs.values import MAX_ELEMENTS, Positional, SameAs, SizeName, Tensor, Value
 from records import METRICS, MODES, UsageError
 
+MAX_COUNT = 1000
 _ARGUMENT = re.compile(ARGUMENT_PATTERN.removesuffix("$") + r"\Z")
 
 
@@ -123,6 +126,7 @@ class Settings(StrictModel):
     tolerance: Tolerance | None = Field(
         default=None, description="For the metric error, in place of what the numbers' dtype allows."
     )
+    seed: Seed | None = Field(default=None, description="What random sizes are drawn from. Default: the run's seed.")
 
     @model_validator(mode="after")
     def _directions_said_once(self) -> "Settings":
@@ -174,6 +178,15 @@ InputsOrList = Annotated[
 ]
 
 
+def _range(ends: list[int]) -> list[int]:
+    if len(ends) != 2 or not 1 <= ends[0] <= ends[1] <= MAX_ELEMENTS:
+        raise ValueError(f"is {show(ends)}: use the smallest and the largest size, such as [1, 4096]")
+    return ends
+
+
+SizeRange = Annotated[list[int], AfterValidator(_range)]
+
+
 class Test(Settings):
     """One operator on one or several inputs."""
 
@@ -197,6 +210,27 @@ class Test(Settings):
                 raise field_error(f"files.{name}", f"is no file of {self.operator}: {known}")
         if takes and takes[0] not in (self.files or ()):
             raise field_error(f"files.{takes[0]}", f"is missing: {self.operator} is a network that was saved")
+        return self
+
+    random: Annotated[dict[SizeName, SizeRange], Field(min_length=1)] | None = Field(
+        default=None,
+        description="Sizes that are drawn, log-uniformly: name -> smallest, largest. The name may stand for a size in "
+        'any shape, for low and high, and as {"size": name} for an attribute.',
+    )
+    count: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = Field(
+        default=None, description="How many different cases are drawn of each input. Default: 1."
+    )
+
+    @model_validator(mode="after")
+    def _names_are_drawn(self) -> "Test":
+        if self.count is not None and not self.random:
+            raise field_error("count", "says how many are drawn: add random, or leave it out")
+        several = isinstance(self.inputs, list)
+        for index, inputs in enumerate(self.inputs if isinstance(self.inputs, list) else [self.inputs]):
+            for path, name in names_in(inputs.model_dump(exclude={"case"}, exclude_unset=True)):
+                if name not in (self.random or {}):
+                    field = f"inputs[{index}].{path}" if several else f"inputs.{path}"
+                    raise field_error(field, f"is {show(name)}: use an integer, or a size that the test draws (random)")
         return self
 
 

@@ -32,8 +32,17 @@ def read_plain(path: Path) -> Any:
     text = _read_text(path)
     if not text.strip():
         raise UsageError('the file is empty: a spec is an object such as {"framework": ..., "tests": [...]}')
+    return plain_of(text, yaml=path.suffix in (".yaml", ".yml"))
+
+
+def plain_of(text: str, *, yaml: bool = False) -> Any:
+    """The same of a text, which is JSON unless it is said to be YAML.
+
+    Raises:
+        UsageError: as ``read_plain``.
+    """
     try:
-        data = _parse_yaml(text) if path.suffix in (".yaml", ".yml") else _parse_json(text)
+        data = _parse_yaml(text) if yaml else _parse_json(text)
     except RecursionError:
         raise UsageError(f"nested more than {MAX_DEPTH} deep: make it flatter") from None
     _Checker().check(data, "", 0)

@@ -1,14 +1,17 @@
 """What an operator's argument may be in a spec: a shape, shapes, an explicit tensor, or an attribute."""
 
 import math
+import re
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     AfterValidator,
+    BeforeValidator,
     ConfigDict,
     Discriminator,
     Field,
     JsonValue,
+    PlainValidator,
     Tag,
     WithJsonSchema,
     field_validator,
@@ -18,18 +21,19 @@ from pydantic import (
 from harness.specs.fields import (
     BLOCK_NAMESPACES,
     BLOCK_PATTERN,
+    SIZE_NAME_PATTERN,
     Argument,
     Context,
     Dtype,
     Index,
-    Number,
     Share,
     matching,
+    show,
 )
 from harness.specs.strict import StrictModel, field_error
 
 MAX_DIMENSIONS = 32
-MAX_ELEMENTS = 2**31 - 1
+MAX_ELEMENTS = 2**40  # beyond what any machine holds; whether this one does is asked where the tensor is made
 
 # Tags name a union's branches; load.py takes them out of a field's path before a user sees it.
 TAGS = frozenset(
@@ -41,6 +45,7 @@ TAGS = frozenset(
         "<index>",
         "<device>",
         "<same>",
+        "<size>",
         "<scalar>",
         "<object>",
         "<list>",
@@ -52,13 +57,45 @@ StorageType = Literal["default", "row_sparse", "csr"]
 INTEGERS = ("int8", "int32", "int64", "uint8")
 
 
-def _not_too_large(shape: list[int]) -> list[int]:
-    if math.prod(shape) > MAX_ELEMENTS:
-        raise ValueError(f"has {math.prod(shape)} elements: use at most {MAX_ELEMENTS}")
+def _not_too_large(shape: list[Any]) -> list[Any]:
+    elements = math.prod(size for size in shape if isinstance(size, int))
+    if elements > MAX_ELEMENTS:
+        raise ValueError(f"has {elements} elements: use at most {MAX_ELEMENTS}")
     return shape
 
 
-Size = Annotated[int, Field(ge=0, le=MAX_ELEMENTS)]
+def _size(value: Any) -> Any:
+    """A size, or the name of one that the test draws."""
+    if isinstance(value, str) and _NAME.match(value):
+        return value
+    mend = 'write an attribute as {"value": [...]}'
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"is {show(value)}: use an integer; {mend}")
+    if value < 0:
+        raise ValueError(f"is {value}: a size is at least 0; {mend}")
+    if value > MAX_ELEMENTS:
+        raise ValueError(f"is {value}: use at most {MAX_ELEMENTS}")
+    return value
+
+
+def _bound(value: Any) -> Any:
+    """A number, or the name of a size that the test draws."""
+    if isinstance(value, str) and _NAME.match(value):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"is {show(value)}: use a number")
+    return value
+
+
+_NAME = re.compile(SIZE_NAME_PATTERN.removesuffix("$") + r"\Z")
+_NAME_SCHEMA = {"type": "string", "pattern": SIZE_NAME_PATTERN}
+_SIZE_SCHEMA = {"type": "integer", "minimum": 0, "maximum": MAX_ELEMENTS}
+
+SizeName = Annotated[
+    str, BeforeValidator(matching(SIZE_NAME_PATTERN, "name a size such as n")), WithJsonSchema(_NAME_SCHEMA)
+]
+Size = Annotated[int | str, PlainValidator(_size), WithJsonSchema({"anyOf": [_SIZE_SCHEMA, _NAME_SCHEMA]})]
+Bound = Annotated[float | str, PlainValidator(_bound), WithJsonSchema({"anyOf": [{"type": "number"}, _NAME_SCHEMA]})]
 Shape = Annotated[list[Size], Field(max_length=MAX_DIMENSIONS), AfterValidator(_not_too_large)]
 
 
@@ -87,10 +124,10 @@ class Tensor(StrictModel):
     init: Init | None = Field(
         default=None, description="Default: normal for floating-point dtypes, randint for the others."
     )
-    low: Number | None = Field(
+    low: Bound | None = Field(
         default=None, description="Of uniform (default 0.0) and randint (default 0): the smallest value."
     )
-    high: Number | None = Field(
+    high: Bound | None = Field(
         default=None, description="Of uniform (default 1.0) and randint (default 10): no value reaches it."
     )
 
@@ -136,8 +173,10 @@ class Tensor(StrictModel):
             return self
         if init not in ("uniform", "randint"):
             raise field_error("low", 'needs "init": "uniform" or "randint"')
-        if init == "randint" and not (isinstance(self.low, int) and isinstance(self.high, int)):
+        if init == "randint" and not (isinstance(self.low, int | str) and isinstance(self.high, int | str)):
             raise field_error("low", "and high of randint must be integers")
+        if isinstance(self.low, str) or isinstance(self.high, str):
+            return self  # looked at again once it has been drawn
         if self.low >= self.high:
             raise field_error("high", f"is {self.high}, not more than low: use a larger one")
         return self
@@ -193,11 +232,18 @@ class SameAs(StrictModel):
     same_as: Argument
 
 
+class SizeOf(StrictModel):
+    """An attribute that is a size which the test draws, such as FullyConnected's num_hidden."""
+
+    size: SizeName
+
+
 _SAID: dict[str, tuple[type[StrictModel], str]] = {
     "value": (Attribute, "<attribute>"),
     "index": (Subscript, "<index>"),
     "context": (Device, "<device>"),
     "same_as": (SameAs, "<same>"),
+    "size": (SizeOf, "<size>"),
 }
 
 
@@ -226,7 +272,8 @@ Positional = Annotated[
     | Annotated[Attribute, Tag("<attribute>")]
     | Annotated[Subscript, Tag("<index>")]
     | Annotated[Device, Tag("<device>")]
-    | Annotated[SameAs, Tag("<same>")],
+    | Annotated[SameAs, Tag("<same>")]
+    | Annotated[SizeOf, Tag("<size>")],
     Discriminator(lambda value: _kind_of_object(value) if isinstance(value, dict | StrictModel) else "<shape>"),
 ]
 
@@ -238,6 +285,7 @@ Value = Annotated[
     | Annotated[Subscript, Tag("<index>")]
     | Annotated[Device, Tag("<device>")]
     | Annotated[SameAs, Tag("<same>")]
+    | Annotated[SizeOf, Tag("<size>")]
     | Annotated[bool | int | float | str | None, WithJsonSchema(_SCALAR), Tag("<scalar>")],
     Discriminator(_kind_of_value),
 ]

@@ -48,8 +48,9 @@ def test_a_pattern_is_looked_for_in_all_three(
     ("arguments", "words"),
     [
         (["--list", "no such"], "--list: nothing matches 'no such'"),
-        (["--list", "exp", "-b", "smoke"], "--list: takes a pattern and no other options"),
-        (["--list", "--calibrate"], "--list: takes a pattern and no other options"),
+        (["--list", "take", "-b", "smoke", "--operators", "exp"], "--list: nothing matches 'take'"),
+        (["--list", "--category", "unray"], "has no category 'unray': use "),
+        (["--list", "--calibrate"], "--list: takes a pattern and harness.py's options alone"),
     ],
 )
 def test_bad_usage(home: Path, caplog: pytest.LogCaptureFixture, arguments: list[str], words: str) -> None:

@@ -15,10 +15,10 @@ from commands.config import QUESTIONS, config_path, default_reports, read_config
 from commands.entry import DONE, INCOMPLETE, REGRESSED, USAGE
 from commands.listing import list_cases
 from commands.options import harness_parser
+from commands.picking import choose
 from commands.progress import PLAIN_EVERY_S
 from commands.run_bench import run_bench_parser
 from driver.builds import BuildCache
-from harness.specs import expand_cases, find_spec, load_spec, select_cases
 
 TEXT = (ROOT / "docs" / "usage.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^    python3 (harness|run_bench)\.py (.*)$", TEXT, flags=re.MULTILINE)
@@ -80,13 +80,10 @@ def test_examples_are_good_usage(command: str, line: str) -> None:
     if command == "run_bench":
         own, arguments = run_bench_parser().parse_known_args(arguments)
         if own.list is not None:
-            assert not arguments
-            assert list_cases(own.list) == DONE
+            assert list_cases(own.list, harness_parser().parse_args(arguments) if arguments else None) == DONE
             return
         arguments = ["-b", DEFAULT_SPEC, *arguments] if own.calibrate else arguments
-    parsed = harness_parser().parse_args(arguments)
-    cases = expand_cases(load_spec(find_spec(parsed.benchmark_file)))
-    assert select_cases(cases, parsed.operators or ["*"])
+    assert choose(harness_parser().parse_args(arguments), 0).cases
 
 
 def test_there_are_examples() -> None:

@@ -255,7 +255,7 @@ inputs = st.builds(
         {}, optional={"case": levels, "args": st.lists(shapes | tensors | others, min_size=1, max_size=3)}
     ),
 )
-placeholders = st.sampled_from([f"{{{name}}}" for name in PLACEHOLDERS if name != "SHAPE"])
+placeholders = st.sampled_from([f"{{{name}}}" for name in PLACEHOLDERS if name not in ("SHAPE", "DRAWN")])
 identifiers = st.builds(lambda parts: "t{ID}." + "-".join(parts), st.lists(placeholders, max_size=3))
 
 

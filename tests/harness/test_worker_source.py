@@ -11,7 +11,7 @@ from harness.instructions import SCRIPT
 from harness.process import WORKER
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-ADAPTORS = sorted([*ROOT.glob("frameworks/*/adaptor/*.py"), *ROOT.glob("frameworks/mxnet/[or]*.py")])
+ADAPTORS = sorted([*ROOT.glob("frameworks/*/adaptor/*.py"), *ROOT.glob("frameworks/mxnet/[nor]*.py")])
 ALLOWED = {"mxnet": {"mxnet", "numpy", "benchmark"}}  # the last is opperf itself
 
 

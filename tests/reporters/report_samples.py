@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from records import Build, Comparison, Failure, PairSample, Report, Verdict
+from records import Build, Case, Comparison, Failure, PairSample, Report, Verdict
 
 CONTROL = Build("mxnet", "mxnet==1.8.0.post0", "release", "/builds/a/bin/python", "1.8.0", "3.11.7", "aa" * 32)
 TREATMENT = Build("mxnet", "mxnet==1.9.1", "release", "/builds/b/bin/python", "1.9.1", "3.11.7", "bb" * 32)
@@ -122,4 +122,8 @@ EVERY_VERDICT = (
 def report(comparisons: Sequence[Comparison] = EVERY_VERDICT, **changes: Any) -> Report:
     """A report of ``comparisons``; ``changes`` go to its run."""
     host = {"cpu_model": "AMD EPYC", "logical_cpus": 2, "memory_total": 24 * 2**30, "kernel": "Linux 6.1"}
-    return Report(run(**changes), CONTROL, TREATMENT, host, tuple(comparisons))
+    cases = tuple(
+        Case(one.case, one.operator, "forward", {"data": [8, 3], "kernel": None}, "float32", "cpu", 0.02, 60.0)
+        for one in comparisons
+    )
+    return Report(run(**changes), CONTROL, TREATMENT, host, tuple(comparisons), cases=cases)

@@ -89,7 +89,7 @@ def test_the_document_has_the_keys_of_to_json(tmp_path: Path) -> None:
     path = tmp_path / "report.json"
     write_report(path, samples.report())
     document = json.loads(path.read_text(encoding="utf-8"))
-    assert list(document) == ["schema_version", "run", "control", "treatment", "host", "comparisons"]
+    assert list(document) == ["schema_version", "run", "control", "treatment", "host", "comparisons", "cases"]
     assert document["schema_version"] == 1
     assert document["control"]["requested"] == "mxnet==1.8.0.post0"
     assert document["comparisons"][2]["samples"][0]["log_ratio"] == 0.049
@@ -284,3 +284,11 @@ def test_incidents_survive(tmp_path: Path) -> None:
 
 def test_the_name_is_report_json() -> None:
     assert document.REPORT_NAME == "report.json"
+
+
+def test_a_report_of_before_there_were_cases_can_be_read(tmp_path: Path) -> None:
+    document = samples.report().to_json()
+    del document["cases"]
+    path = tmp_path / "report.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    assert read_report(path) == replace(samples.report(), cases=())

@@ -7,6 +7,7 @@ import zlib
 import mxnet as mx
 import numpy
 
+from . import large
 from .operators import argument_types
 
 # The namespaces that need numpy semantics switched on.
@@ -32,9 +33,11 @@ class Inputs:
         self.tensors = {}
         self.parameters = {}  # of a Gluon block: name -> those that are trained
         self.gradients = {}  # name -> (grad_req, grad_stype) of those that say one
+        self.whole = set()  # names of those that hold whole numbers: indices, labels, lengths
 
     def arguments(self):
         """``(args, kwargs)`` for the operator's Python function."""
+        large.check(self.tensors_to_make(), self.case["direction"])
         args, kwargs, same = [], {}, {}
         for name, value in self.case["inputs"].items():
             if name == "args":  # without a name, such as a variadic operator's tensors
@@ -47,6 +50,24 @@ class Inputs:
         if "self" in kwargs:  # of a method
             args.insert(0, kwargs.pop("self"))
         return args, kwargs
+
+    def tensors_to_make(self):
+        """``[(name, shape, dtype, whether all zeros or ones)]`` of every tensor, before any is made."""
+        found = []
+
+        def note(name, value, takes_tensor):
+            if isinstance(value, dict) and "shape" in value:
+                plain = value.get("init") in ("zeros", "ones")
+                found.append((name, value["shape"], value.get("dtype") or self.case["dtype"], plain))
+            elif takes_tensor and is_shape(value):
+                found.append((name, value, self.case["dtype"], False))
+            elif takes_tensor and isinstance(value, list):
+                for item in value:
+                    note(name, item, True)
+
+        for name, value in self.case["inputs"].items():
+            note(name, value, name == "args" or self.takes_tensor(name))
+        return found
 
     def takes_tensor(self, name):
         if name in self.types:
@@ -90,6 +111,8 @@ class Inputs:
             stored.get("grad_req") or ("null" if stype == "csr" else "write"),
             stored.get("grad_stype"),
         )
+        if init == "randint":
+            self.whole.add(name)
         return tensor
 
     def random(self, name):
@@ -98,14 +121,22 @@ class Inputs:
         return numpy.random.RandomState(zlib.crc32(key.encode("utf-8")) & 0xFFFFFFFF)
 
     def attach_gradients(self):
-        """``(name, gradient)`` of the tensors of floating point that are no states, and of a block's parameters."""
+        """``(name, gradient)`` of the differentiable tensors, and of a block's parameters."""
         found = []
-        for name, tensor in self.tensors.items():
+        for name in self.differentiable():
             request, stype = self.gradients[name]
-            if numpy.dtype(tensor.dtype).kind == "f" and not AUXILIARY.match(name) and request != "null":
-                tensor.attach_grad(request, **({"stype": stype} if stype else {}))
-                found.append((name, tensor.grad))
+            self.tensors[name].attach_grad(request, **({"stype": stype} if stype else {}))
+            found.append((name, self.tensors[name].grad))
         return found + [(name, one.list_grad()[0]) for name, one in self.parameters.items()]
+
+    def differentiable(self):
+        """Names of the tensors that gradients are asked of: floating point, no states, no indices beside others."""
+        found = [
+            name
+            for name, tensor in self.tensors.items()
+            if numpy.dtype(tensor.dtype).kind == "f" and not AUXILIARY.match(name) and self.gradients[name][0] != "null"
+        ]
+        return [name for name in found if name not in self.whole] or found
 
 
 def as_attribute(value):
@@ -186,7 +217,7 @@ def make_array(random, shape, dtype, init, low, high):
     elif init == "png":
         array = encoded_picture(random.randint(0, 256, size=shape).astype("uint8"))
     elif init in ("zeros", "ones"):
-        array = getattr(numpy, init)(shape)
+        return getattr(numpy, init)(shape, dtype)
     else:
         raise ValueError(f"init {init!r} is not known")
     return numpy.asarray(array).astype(dtype)

@@ -1,0 +1,90 @@
+"""run_bench.py --spec_from: the operator calls of a network, written as a spec."""
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from commands.config import config_path, read_config
+from commands.entry import DONE, log
+from commands.options import Parser
+from driver.builds import BuildCache, load_releases, resolve_build
+from driver.catalogue import Input, ask_network, load_rules, network_spec
+from frameworks import framework_names, get_framework
+from frameworks.base import SPECIFICATIONS
+from harness.specs import expand_cases, load_spec
+from harness.specs.fields import DTYPES
+from harness.specs.schema import SCHEMA_FILE
+from records import UsageError
+from reporters.atomic import write_atomically
+from reporters.stream import write_text
+
+MAX_SIZE = 2**31 - 1
+_SHAPE = re.compile(rf"(?P<name>[^=]+)=(?P<sizes>[0-9]+(,[0-9]+)*)(:(?P<dtype>{'|'.join(DTYPES)}))?\Z")
+
+
+def spec_from_parser() -> Parser:
+    """The parser of the options that go with --spec_from."""
+    parser = Parser(prog="run_bench.py --spec_from", description=__doc__, allow_abbrev=False)
+    parser.add_argument("--spec_from", metavar="NETWORK", required=True, help="a saved symbol, or a model of the zoo")
+    parser.add_argument(
+        "--shape",
+        metavar="NAME=SIZES",
+        type=shape,
+        action="append",
+        default=[],
+        help="what an input is given: data=1,3,224,224, or with a dtype data=1,3,224,224:float16; repeatable",
+    )
+    parser.add_argument("--build", metavar="BUILD", help="which build is asked (default: the treatment)")
+    parser.add_argument("--output", metavar="FILE", help="where the spec is written (default: standard output)")
+    parser.add_argument("--framework", choices=framework_names(), default=framework_names()[0], help="the network's")
+    parser.add_argument("--exec_dir", metavar="DIR", help="the build cache (default: in the user's cache folder)")
+    return parser
+
+
+def shape(text: str) -> tuple[str, Input]:
+    """``data=1,3,224,224`` -> name and input."""
+    found = _SHAPE.match(text)
+    if not found:
+        raise argparse.ArgumentTypeError(f"{text!r}: write NAME=SIZES or NAME=SIZES:DTYPE, such as data=1,3,224,224")
+    sizes = [int(size) for size in found["sizes"].split(",") if len(size) <= len(str(MAX_SIZE))]
+    if len(sizes) <= found["sizes"].count(",") or not all(1 <= size <= MAX_SIZE for size in sizes):
+        raise argparse.ArgumentTypeError(f"{text!r}: sizes are from 1 to {MAX_SIZE}")
+    return found["name"], Input(sizes, found["dtype"] or "float32")
+
+
+def write_spec_from(arguments: Sequence[str]) -> int:
+    """Ask the build and write the spec; returns the exit code.
+
+    Raises:
+        OpduelError: with the exit code that it stands for.
+    """
+    options = spec_from_parser().parse_args(arguments)
+    framework = get_framework(options.framework)
+    inputs = dict(options.shape)
+    if len(inputs) < len(options.shape):
+        raise UsageError("--shape: one input is given twice: keep one")
+    asked = options.build
+    if asked is None:
+        asked = read_config(config_path()).get("treatment", load_releases(framework).default_treatment)
+        log.info("build: %s", asked)
+    output = Path(options.output).expanduser() if options.output else None
+    if output and output.suffix != ".json":
+        raise UsageError(f"--output {output}: a spec is found by its suffix: let the name end in .json")
+    build = resolve_build(asked, framework, BuildCache(Path(options.exec_dir)) if options.exec_dir else BuildCache())
+    network = ask_network(build, framework, options.spec_from, inputs)
+    schema = f"./{SCHEMA_FILE.name}" if output and output.absolute().parent == SPECIFICATIONS else None
+    name = Path(options.spec_from).name
+    text = network_spec(network, name, inputs, load_rules(framework), framework.name, schema)
+    for operator, why in network.left_out.items():
+        log.warning("%s: left out: %s", operator, why)
+    if output is None:
+        write_text(sys.stdout, text)
+        return DONE
+    try:
+        write_atomically(output, text.encode())
+    except OSError as error:
+        raise UsageError(f"--output {output}: cannot be written: {error.strerror}: check the path") from None
+    log.info("%s: %d operator calls, %d cases", output, len(network.calls), len(expand_cases(load_spec(output))))
+    return DONE

@@ -1,0 +1,96 @@
+"""A saved network's graph, looked at before a framework is made to read it: nothing in it may be a surprise."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from records import UsageError
+
+MAX_BYTES = 32 * 2**20
+MAX_NODES = 50_000
+MAX_DEPTH = 4  # of graphs within graphs
+MAX_OUTPUTS = 10_000  # of one node
+ATTRIBUTES = ("attrs", "attr", "param")  # newest first; the older ones are those of older files
+
+
+def check_graph_file(path: Path) -> None:
+    """Return if the file holds a graph as frameworks save it: nodes in order, each with inputs from those before it.
+
+    Raises:
+        UsageError: one line that names the file, the field and what is wrong.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}: check the path and its permissions") from None
+    if len(content) > MAX_BYTES:
+        raise UsageError(f"{path}: larger than {MAX_BYTES // 2**20} MiB: is this the graph, or its parameters?")
+    try:
+        graph = json.loads(content.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        what = "nested too deep" if isinstance(error, RecursionError) else str(error)
+        raise UsageError(f"{path}: not JSON: {what}: give a saved symbol, or the name of a model") from None
+    try:
+        _check(graph, 0)
+    except ValueError as error:
+        raise UsageError(f"{path}: {error}: save the network again") from None
+
+
+def _check(graph: Any, depth: int) -> None:
+    """Raises ValueError with field and reason."""
+    if depth > MAX_DEPTH:
+        raise ValueError(f"subgraphs are nested more than {MAX_DEPTH} deep")
+    if not isinstance(graph, dict):
+        raise ValueError("is no object with nodes, arg_nodes and heads")
+    for name in ("nodes", "arg_nodes", "heads"):
+        if not isinstance(graph.get(name), list):
+            raise ValueError(f"{name} is missing, or no list")
+    nodes = graph["nodes"]
+    if len(nodes) > MAX_NODES:
+        raise ValueError(f"nodes has {len(nodes)} entries, more than {MAX_NODES}")
+    for number, node in enumerate(nodes):
+        _check_node(node, number, depth)
+    if not graph["heads"]:
+        raise ValueError("heads is empty")
+    for number, head in enumerate(graph["heads"]):
+        _check_entry(head, len(nodes), f"heads[{number}]")
+    for number, index in enumerate(graph["arg_nodes"]):
+        if not _is_index(index, len(nodes)):
+            raise ValueError(f"arg_nodes[{number}] is no node's number")
+
+
+def _check_node(node: Any, number: int, depth: int) -> None:
+    where = f"nodes[{number}]"
+    if not isinstance(node, dict):
+        raise ValueError(f"{where} is no object")
+    for name in ("op", "name"):
+        if not isinstance(node.get(name), str) or not node[name].isprintable():
+            raise ValueError(f"{where}.{name} is missing, or no text")
+    if not isinstance(node.get("inputs"), list):
+        raise ValueError(f"{where}.inputs is missing, or no list")
+    for index, entry in enumerate(node["inputs"]):
+        _check_entry(entry, number, f"{where}.inputs[{index}]")
+    for name in ATTRIBUTES:
+        attributes = node.get(name, {})
+        if not isinstance(attributes, dict) or not all(isinstance(value, str) for value in attributes.values()):
+            raise ValueError(f"{where}.{name} is no object of texts")
+    subgraphs = node.get("subgraphs", [])
+    if not isinstance(subgraphs, list):
+        raise ValueError(f"{where}.subgraphs is no list")
+    for inner in subgraphs:
+        _check(inner, depth + 1)
+
+
+def _check_entry(entry: Any, nodes: int, where: str) -> None:
+    """``[node, output]`` or ``[node, output, version]``, of one of the first ``nodes`` nodes."""
+    if not isinstance(entry, list) or len(entry) not in (2, 3):
+        raise ValueError(f"{where} is not [node, output, version]")
+    if not _is_index(entry[0], nodes):
+        raise ValueError(f"{where} is no output of a node before it")
+    if not all(_is_index(part, MAX_OUTPUTS) for part in entry[1:]):
+        raise ValueError(f"{where} is no output of its node")
+
+
+def _is_index(value: Any, end: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < end

@@ -1,0 +1,171 @@
+"""A network's distinct operator calls as a spec: asked of a build, which infers their shapes and types."""
+
+import fnmatch
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from driver.builds.process import run
+from driver.catalogue.graph import check_graph_file
+from driver.catalogue.rules import Rules
+from driver.catalogue.write import test_text
+from frameworks import Framework, worker_environment
+from records import Build, RunError, UsageError
+
+TIMEOUT_S = 300.0  # a large model of the zoo takes half a minute
+MAX_IDENTIFIER = 90  # the spec's own limit, less a number
+
+
+@dataclass(frozen=True)
+class Input:
+    """What a network is given: a shape, and a dtype."""
+
+    shape: Sequence[int]
+    dtype: str = "float32"
+
+
+@dataclass(frozen=True)
+class Call:
+    """Calls of one operator on the same inputs."""
+
+    functions: Sequence[str]  # names for one operator, the best first
+    inputs: Mapping[str, Any]  # as in a spec, every tensor said in full
+    times: int  # how often the network makes it
+
+
+@dataclass(frozen=True)
+class Network:
+    """What a network does."""
+
+    version: str  # the framework's that was asked
+    calls: Sequence[Call]  # in the order of their first
+    left_out: Mapping[str, str]  # operator -> why its calls are not there
+
+
+def ask_network(build: Build, framework: Framework, network: str, inputs: Mapping[str, Input]) -> Network:
+    """The calls of ``network``: a saved graph's path, or the name of a model that the framework brings along.
+
+    Raises:
+        UsageError: no such network, a file that holds none, inputs that it doesn't have or that are missing.
+        RunError: the build's answer is missing or not understood.
+    """
+    script = framework.network_script
+    if script is None:
+        raise UsageError(f"{framework.name} has no networks to read: write a spec by hand")
+    path = Path(network).expanduser()
+    is_file = path.is_file()
+    if is_file:
+        check_graph_file(path)
+    asked = {
+        "file": str(path.absolute()) if is_file else None,
+        "zoo": None if is_file else network,
+        "shapes": {name: list(one.shape) for name, one in inputs.items()},
+        "dtypes": {name: one.dtype for name, one in inputs.items()},
+    }
+    environment = {**worker_environment(), **framework.environment(1), **build.environment}
+    outcome = run([build.interpreter, script, json.dumps(asked)], timeout=TIMEOUT_S, whole_environment=environment)
+    if not outcome.ok:
+        raise RunError(f"{build.requested}: could not read {network}: {outcome.last_words}")
+    try:
+        said = json.loads(outcome.stdout)
+        if "error" in said:
+            raise UsageError(f"{network}: {' '.join(str(said['error']).split())}")
+        return Network(said["version"], _distinct(said["calls"]), said["left_out"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise RunError(f"{build.requested}: its answer is not understood ({error})") from None
+
+
+def _distinct(calls: Sequence[Mapping[str, Any]]) -> list[Call]:
+    found: dict[str, Call] = {}
+    for call in calls:
+        key = json.dumps([call["functions"], call["inputs"]], sort_keys=True)
+        times = found[key].times + 1 if key in found else 1
+        found[key] = Call(call["functions"], call["inputs"], times)
+    return list(found.values())
+
+
+def network_spec(
+    network: Network, name: str, inputs: Mapping[str, Input], rules: Rules, framework: str, schema: str | None = None
+) -> str:
+    """The spec's text. Operators whose rules say that they have a backward are measured backward, too.
+
+    Raises:
+        UsageError: there are no calls.
+    """
+    if not network.calls:
+        raise UsageError(f"{name}: none of its operators can be measured: {_told(network.left_out)}")
+    given = ", ".join(f"{one} {_joined(what.shape)} {what.dtype}" for one, what in inputs.items())
+    times = sum(call.times for call in network.calls)
+    left = f" Left out: {_told(network.left_out)}." if network.left_out else ""
+    head = {
+        **({"$schema": schema} if schema else {}),
+        "framework": framework,
+        "description": f"The operator calls of {name} ({given}), as {framework} {network.version} infers them: {times} "
+        f"calls, {len(network.calls)} of them distinct; the end of each name says how often it is made.{left}",
+    }
+    taken: set[str] = set()
+    tests = []
+    for call in network.calls:
+        backward = {"run_backward": True} if has_backward(call.functions, rules) else {}
+        identifier = _identifier(call, taken)
+        tests.append(
+            {"identifier": identifier, "operator": call.functions[0], **backward, "inputs": [_short(call.inputs)]}
+        )
+    lines = [f"  {json.dumps(key)}: {json.dumps(value)}," for key, value in head.items()]
+    body = ",\n".join(test_text(test) for test in tests)
+    return "{\n" + "\n".join(lines) + f'\n  "tests": [\n{body}\n  ]\n}}\n'
+
+
+def has_backward(functions: Sequence[str], rules: Rules) -> bool:
+    """What the rules say of an operator, by any of its names; no where they don't know it."""
+    for function in functions:
+        own = rules.operators.get(function)
+        if own is not None and own.backward is not None:
+            return own.backward
+    return any(
+        category.backward
+        for category in rules.categories.values()
+        if any(fnmatch.fnmatchcase(function, listed) for function in functions for listed in category.operators)
+    )
+
+
+def _identifier(call: Call, taken: set[str]) -> str:
+    """``convolution_1x3x224x224_64x3x7x7_times2``: operator, its first two shapes, count; then a number if need be."""
+    stem = call.functions[0].rpartition(".")[2].lower().strip("_")
+    shapes = [_joined(one["shape"]) for one in _tensors(call.inputs)][:2]
+    while len("_".join([stem, *shapes])) > MAX_IDENTIFIER - 12:
+        shapes.pop()
+    base = "_".join([stem, *shapes])
+    for number in range(1, len(taken) + 2):
+        identifier = f"{base}{f'-{number}' if number > 1 else ''}_times{call.times}"
+        if f"{base}{number}" not in taken:
+            taken.add(f"{base}{number}")
+            return identifier
+    raise AssertionError("there are more numbers than names")
+
+
+def _tensors(inputs: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    values = [item for value in inputs.values() for item in (value if isinstance(value, list) else [value])]
+    return [value for value in values if isinstance(value, dict) and "shape" in value]
+
+
+def _short(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The inputs with tensors of the usual kind as their shapes alone."""
+
+    def short(value: Any) -> Any:
+        if not isinstance(value, dict) or "shape" not in value:
+            return value
+        said = {key: one for key, one in value.items() if (key, one) != ("dtype", "float32")}
+        return value["shape"] if set(said) == {"shape"} else said
+
+    return {name: [short(item) for item in value] if name == "args" else short(value) for name, value in inputs.items()}
+
+
+def _joined(shape: Sequence[int]) -> str:
+    return "x".join(map(str, shape)) or "scalar"
+
+
+def _told(left_out: Mapping[str, str]) -> str:
+    return "; ".join(f"{operator} ({why})" for operator, why in left_out.items()) or "it has none"

@@ -1,0 +1,87 @@
+"""Large tensors: what this build can number and this machine can hold is asked before anything is allocated."""
+
+import numpy
+
+LARGEST_INT32 = 2**31 - 1  # elements
+FEATURE = "INT64_TENSOR_SIZE"
+WORTH_ASKING = 2**28  # bytes; below, no machine that runs the framework is short of them
+AT_ONCE = 4  # both sides measure one case while they prepare the next
+STAGING_ITEM = 8  # numpy draws values with 64 bits each
+
+
+class UnsupportedSize(Exception):
+    """The build can't number so many elements."""
+
+    kind = "missing"
+
+
+class TooLarge(Exception):
+    """The machine has not the memory."""
+
+    kind = "out-of-memory"
+
+
+def check(tensors, direction, available=None):
+    """Refuse what the build or the machine can't do; ``tensors``: ``[(name, shape, dtype, plain)]``.
+
+    ``plain`` tensors are all zeros or ones, and need no values of 64 bits on their way.  ``available``: bytes, else
+    what the machine says.  Raises UnsupportedSize or TooLarge.
+    """
+    for name, shape, _, _ in tensors:
+        if elements(shape) > LARGEST_INT32 and not is_enabled(FEATURE):
+            raise UnsupportedSize(
+                f"{name} has {elements(shape)} elements, and this build numbers at most {LARGEST_INT32}: "
+                "take one built with -DUSE_INT64_TENSOR_SIZE=ON"
+            )
+    needed = bytes_needed(tensors, direction)
+    if needed < WORTH_ASKING:
+        return
+    available = memory_available() if available is None else available
+    if available is not None and needed * AT_ONCE > available:
+        raise TooLarge(
+            f"needs some {gib(needed)}, up to {AT_ONCE} times over while both sides measure and prepare, and "
+            f"{gib(available)} are free: use smaller tensors, or a machine with more memory"
+        )
+
+
+def is_enabled(feature):
+    try:
+        from mxnet import runtime
+    except ImportError:  # before 1.5
+        return False
+    return runtime.Features().is_enabled(feature)
+
+
+def elements(shape):
+    count = 1
+    for size in shape:
+        count *= size
+    return count
+
+
+def bytes_needed(tensors, direction):
+    """The inputs, an output as large as the largest of them, their gradients if there are any, and the largest once
+    more on its way from numpy."""
+    sizes = [(elements(shape), numpy.dtype(dtype).itemsize, plain) for _, shape, dtype, plain in tensors]
+    if not sizes:
+        return 0
+    held = [count * item for count, item, _ in sizes]
+    staging = max(count * (item if plain else item + STAGING_ITEM) for count, item, plain in sizes)
+    total = sum(held) + max(held)
+    return total * (1 if direction == "forward" else 2) + staging
+
+
+def memory_available():
+    """Bytes; None where the kernel doesn't say."""
+    try:
+        with open("/proc/meminfo") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return 1024 * int(line.split()[1])
+    except OSError:
+        pass
+    return None
+
+
+def gib(count):
+    return f"{count / 2**30:.1f} GiB"

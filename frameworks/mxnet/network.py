@@ -1,0 +1,227 @@
+"""The operator calls of a network: run by path in a build's interpreter. Standard library and MXNet, Python 3.6 syntax.
+
+Its one argument is a JSON object: {"zoo": name or null, "file": path of a saved symbol or null,
+"shapes": {input: shape}, "dtypes": {input: dtype}}.  Prints one JSON document on stdout, whatever MXNet prints:
+    {"version": str,
+     "calls": [{"node": str, "functions": [name, ...], "inputs": {argument: value}}]    in the order of the graph
+     "left_out": {operator: reason}}
+or {"error": text}.  Functions are names for one operator, the best first; inputs are those of a spec.
+"""
+
+import ast
+import importlib.util
+import json
+import math
+import os
+import sys
+
+sys.path.pop(0)  # this folder: its modules must not hide any of the build's
+
+DTYPES = ("float16", "float32", "float64", "int8", "int32", "int64", "uint8", "bool")
+ONES = ("gamma", "moving_var")
+ZEROS = ("beta", "moving_mean")
+# Indices have to be within: operator -> its indices, and of which size they are, as (argument, axis) or an attribute.
+INDICES = {
+    "Embedding": ("data", "input_dim"),
+    "one_hot": ("indices", "depth"),
+    "take": ("indices", ("a", "axis", 0)),
+    "pick": ("index", ("data", "axis", -1)),
+    "batch_take": ("indices", ("a", None, 1)),
+    "SoftmaxOutput": ("label", ("data", None, 1)),
+    "softmax_cross_entropy": ("label", ("data", None, 1)),
+}
+
+
+class Unusable(Exception):
+    """What the user has to mend."""
+
+
+def load_registered():
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "registered.py")
+    spec = importlib.util.spec_from_file_location("opduel_registered", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, "")  # for it to take away
+    spec.loader.exec_module(module)
+    return module
+
+
+def network_symbol(mx, asked):
+    """The network's symbol; its outputs as one group."""
+    if asked["file"]:
+        try:
+            return mx.sym.load(asked["file"])
+        except (mx.MXNetError, ValueError) as error:
+            raise Unusable("not a symbol that this build can load: " + telling_line(str(error))) from None
+    try:
+        net = mx.gluon.model_zoo.vision.get_model(asked["zoo"])
+    except ValueError:
+        models = sorted(name for name in mx.gluon.model_zoo.vision.__dict__ if name[-1:].isdigit())
+        raise Unusable("no such file, and no model of the zoo: {}...".format(", ".join(models[:8]))) from None
+    net.initialize()
+    outputs = net(mx.sym.var("data"))
+    return mx.sym.Group(list(outputs)) if isinstance(outputs, (list, tuple)) else outputs
+
+
+def inferred(internals, asked):
+    """Shapes and dtypes of all internal outputs."""
+    unknown = sorted(set(asked["shapes"]) - set(internals.list_inputs()))
+    if unknown:
+        inputs = [name for name in internals.list_inputs() if not name.endswith(("weight", "bias", "gamma", "beta"))]
+        raise Unusable("no input is called {}: use {}".format(unknown[0], ", ".join(inputs[:6])))
+    shapes = internals.infer_shape_partial(**{name: tuple(shape) for name, shape in asked["shapes"].items()})[1]
+    infer_types = getattr(internals, "infer_type_partial", internals.infer_type)
+    types = infer_types(**asked["dtypes"])[1]
+    return shapes, types or [None] * len(shapes)
+
+
+def telling_line(message):
+    """The line that says what is wrong: the last, of errors that begin with C++ frames."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()] or ["no reason given"]
+    return lines[-1] if lines[0].startswith("Traceback") else lines[0]
+
+
+def is_known(shape):
+    return bool(shape) and all(isinstance(size, int) and size > 0 for size in shape)
+
+
+def attribute(text):
+    """An attribute's text as a spec's value."""
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+    if isinstance(value, (tuple, list)):
+        sizes = all(isinstance(size, int) and not isinstance(size, bool) and size >= 0 for size in value)
+        return list(value) if sizes else {"value": list(value)}
+    if isinstance(value, float) and not math.isfinite(value):
+        return text
+    return value if value is None or isinstance(value, (bool, int, float, str)) else text
+
+
+class Calls:
+    """The graph's nodes, read as calls of functions."""
+
+    def __init__(self, registered, operators, graph, shapes, types):
+        self.operators = operators
+        self.nodes = graph["nodes"]
+        self.known = {(head[0], head[1]): (shape, dtype) for head, shape, dtype in zip(graph["heads"], shapes, types)}
+        aliases = registered.all_registered(operators.base)
+        self.own_names = {alias: registered.own_name(operators.base, alias) for alias in aliases}
+        self.functions = {}
+        for name, function in registered.functions_of(operators, self.own_names).items():
+            if function["registered"] and name.startswith("nd."):
+                names = [argument for argument, _ in function["arguments"]]
+                self.functions.setdefault(function["registered"], []).append((name, names))
+        self.calls, self.left_out = [], {}
+
+    def read(self):
+        for node in self.nodes:
+            if node["op"] == "null":
+                continue
+            try:
+                self.calls.append(self.call(node))
+            except LookupError as error:
+                self.left_out[node["op"]] = str(error.args[0])
+
+    def call(self, node):
+        """Raises LookupError with the reason why there is none."""
+        if node.get("subgraphs"):
+            raise LookupError("it holds graphs of its own")
+        if node["op"] == "Custom":
+            raise LookupError("it is written in Python, and is not in the file")
+        types = self.operators.registered_types(node["op"])
+        if types is None:
+            raise LookupError("this build has no such operator")
+        attributes = {name: attribute(text) for name, text in node.get("attrs", {}).items() if name in types}
+        tensors = [self.tensor(entry) for entry in node["inputs"]]
+        variadic = [name for name, kind in types.items() if kind.startswith(("NDArray", "Symbol")) and "[]" in kind]
+        if variadic:
+            attributes.pop("num_args", None)
+            inputs = {"args": tensors}
+        else:
+            names = [name for name, kind in types.items() if kind.startswith(("NDArray", "Symbol"))]
+            if len(tensors) > len(names):
+                raise LookupError("it has more inputs than arguments")
+            inputs = dict(zip(names, tensors))
+            self.fill_in(node["op"], inputs, attributes)
+        functions = self.names_for(node["op"], [name for name in inputs if name != "args"] + list(attributes))
+        return {"node": node["name"], "functions": functions, "inputs": dict(inputs, **attributes)}
+
+    def tensor(self, entry):
+        shape, dtype = self.known.get((entry[0], entry[1]), (None, None))
+        if not is_known(shape):
+            raise LookupError("the shape of {} is not known".format(self.nodes[entry[0]]["name"]))
+        name = "float32" if dtype is None else self.operators.mx.nd.zeros((1,), dtype=dtype).dtype.__name__
+        if name not in DTYPES:
+            raise LookupError(f"of {name}, which specs don't know")
+        return {"shape": list(shape), "dtype": name}
+
+    def names_for(self, operator, arguments):
+        """The functions for an operator that take these arguments, the one that is named most alike first."""
+        found = [
+            name
+            for name, names in self.functions.get(self.own_names[operator], [])
+            if all(argument in names for argument in arguments)
+        ]
+        if not found:
+            raise LookupError("no function of mx.nd takes its arguments")
+
+        def unlike(name):
+            last = name.split(".")[-1]
+            return (not operator.endswith(last), "_internal" in name, -len(last), name)
+
+        return sorted(found, key=unlike)
+
+    def fill_in(self, operator, inputs, attributes):
+        """Values for tensors that can't be just anything."""
+        for name, tensor in inputs.items():
+            if name in ONES + ZEROS:
+                tensor["init"] = "ones" if name in ONES else "zeros"
+        name, within = INDICES.get(operator, (None, None))
+        if name not in inputs:
+            return
+        if isinstance(within, tuple):
+            argument, axis_name, axis = within
+            shape = inputs[argument]["shape"]
+            axis = attributes.get(axis_name, axis)
+            high = shape[axis] if isinstance(axis, int) and -len(shape) <= axis < len(shape) else 1
+        else:
+            high = attributes[within]
+        inputs[name].update(init="randint", low=0, high=high)
+
+
+def document(asked):
+    registered = load_registered()
+    operators = registered.load_operators()
+    mx = operators.mx
+    try:
+        internals = network_symbol(mx, asked).get_internals()
+        shapes, types = inferred(internals, asked)
+    except mx.MXNetError as error:
+        return {"error": "MXNet refuses it: " + telling_line(str(error))}
+    except Unusable as error:
+        return {"error": str(error)}
+    graph = json.loads(internals.tojson())
+    unknown = [
+        node["name"]
+        for node, shape in zip([graph["nodes"][head[0]] for head in graph["heads"]], shapes)
+        if node["op"] == "null" and not is_known(shape)
+    ]
+    if unknown:
+        return {"error": "give the shape of {} (--shape NAME=SIZES)".format(" and ".join(unknown[:3]))}
+    calls = Calls(registered, operators, graph, shapes, types)
+    calls.read()
+    return {"version": mx.__version__, "calls": calls.calls, "left_out": calls.left_out}
+
+
+def main():
+    answer = os.dup(1)
+    os.dup2(2, 1)
+    said = document(json.loads(sys.argv[1]))
+    with os.fdopen(answer, "w") as stream:
+        json.dump(said, stream)
+    os._exit(0)  # a framework that stumbles on the way out has said all that was asked
+
+
+if __name__ == "__main__":
+    main()

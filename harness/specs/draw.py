@@ -1,0 +1,70 @@
+"""Sizes that a test draws: their names in its inputs, and log-uniform integers from a seed in their place."""
+
+import math
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+TRIES = 100  # for each draw that is to differ from those before it
+
+
+def names_in(inputs: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The path and the name of every size in an input's plain data that is a name: ``("data[0]", "n")``."""
+    found: list[tuple[str, str]] = []
+
+    def note(path: str, name: str) -> int:
+        found.append((path, name))
+        return 1
+
+    _filled_all(inputs, note)
+    return found
+
+
+def filled(inputs: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str, Any]:
+    """An input's plain data with sizes in place of their names."""
+    return _filled_all(inputs, lambda _, name: sizes[name])
+
+
+def draws(ranges: Mapping[str, Sequence[int]], count: int, key: str) -> Iterator[dict[str, int]]:
+    """Up to ``count`` different draws of all sizes, the same for the same ``key``.
+
+    There are fewer when so many different ones are not to be found.
+    """
+    coin = random.Random(key)  # seeded by all of the text, the same on every machine
+    seen: set[tuple[int, ...]] = set()
+    for _ in range(count * TRIES):
+        drawn = {name: _log_uniform(coin, *ends) for name, ends in ranges.items()}
+        if tuple(drawn.values()) not in seen:
+            seen.add(tuple(drawn.values()))
+            yield drawn
+        if len(seen) == count:
+            return
+
+
+def _log_uniform(coin: random.Random, low: int, high: int) -> int:
+    """An integer from ``low`` to ``high``, both included; as many below the ends' geometric mean as above it, about."""
+    size = int(math.exp(coin.uniform(math.log(low), math.log(high + 1))))
+    return max(low, min(high, size))
+
+
+def _filled_all(inputs: Mapping[str, Any], get: Callable[[str, str], int]) -> dict[str, Any]:
+    return {name: _filled(value, name, get) for name, value in inputs.items()}
+
+
+def _filled(value: Any, path: str, get: Callable[[str, str], int]) -> Any:
+    """``value`` with ``get(path, name)`` in place of every name; a text that is an attribute is none."""
+    if isinstance(value, list):
+        return [
+            get(f"{path}[{index}]", item) if isinstance(item, str) else _filled(item, f"{path}[{index}]", get)
+            for index, item in enumerate(value)
+        ]
+    if not isinstance(value, dict) or not {"shape", "size"} & set(value):
+        return value
+    if "size" in value:
+        return get(f"{path}.size", value["size"])
+    filled = dict(value)
+    filled["shape"] = _filled(value["shape"], f"{path}.shape", get)
+    for end in ("low", "high"):
+        if isinstance(value.get(end), str):
+            filled[end] = get(f"{path}.{end}", value[end])
+    return filled

@@ -1,0 +1,84 @@
+"""run_bench.py --spec_from: what it takes, and the spec that it writes."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from commands.options import harness_parser
+from commands.picking import choose
+from commands.run_bench import main, run_bench_parser
+from commands.spec_from import shape, spec_from_parser
+from driver.catalogue import Input
+from harness.specs import expand_cases, load_spec
+
+ASK = ["--spec_from", "squeezenet1.0", "--build", "mxnet==1.9.1"]
+
+
+def test_shapes_may_have_a_dtype() -> None:
+    assert shape("data=1,3,224,224") == ("data", Input([1, 3, 224, 224], "float32"))
+    assert shape("words=8,20:int32") == ("words", Input([8, 20], "int32"))
+
+
+@pytest.mark.mxnet
+def test_the_spec_is_written_where_it_is_asked_for(
+    home: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "net.json"
+    caplog.set_level("INFO")
+    assert main([*ASK, "--shape", "data=1,3,224,224", "--output", str(path)]) == 0
+    cases = expand_cases(load_spec(path))
+    assert "nd.Convolution" in {case.operator for case in cases}
+    assert f"{len(cases)} cases" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--spec_from", "x", "--shape", "data"], "'data': write NAME=SIZES"),
+        (["--spec_from", "x", "--shape", "data=1,-3"], "'data=1,-3': write NAME=SIZES"),
+        (["--spec_from", "x", "--shape", "data=1:string"], "'data=1:string': write NAME=SIZES"),
+        (["--spec_from", "x", "--shape", "data=0"], "sizes are from 1 to 2147483647"),
+        (["--spec_from", "x", "--shape", "data=1," + "9" * 5000], "sizes are from 1 to 2147483647"),
+        (["--spec_from", "x", "--shape", "a=1", "--shape", "a=2"], "--shape: one input is given twice"),
+        (["--spec_from", "x", "--output", "net.txt"], "let the name end in .json"),
+        (["--spec_from", "x", "--calibrate"], "leave --calibrate out"),
+        (["--spec_from", "x", "-b", "smoke"], "unrecognized arguments: -b smoke"),
+    ],
+)
+def test_bad_usage(home: Path, caplog: pytest.LogCaptureFixture, arguments: list[str], words: str) -> None:
+    assert main(arguments) == 2
+    assert words in caplog.text
+    assert "\n" not in caplog.text.strip()
+
+
+@pytest.mark.mxnet
+def test_a_file_that_is_no_network_ends_in_2(home: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "net-symbol.json"
+    path.write_text('{"nodes": []}', encoding="utf-8")
+    assert main(["--spec_from", str(path), *ASK[2:]]) == 2
+    assert f"{path}: arg_nodes is missing" in caplog.text
+
+
+DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "picking.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"^    python3 (harness|run_bench)\.py (.*)$", DOCUMENT, flags=re.MULTILINE)
+
+
+def test_options_are_documented() -> None:
+    documented = set(re.findall(r"^\| `(--\w+)( [A-Z=]+)` \|", DOCUMENT, flags=re.MULTILINE))
+    ours = {"--shape", "--build", "--output"}
+    assert documented == {
+        (action.option_strings[0], f" {action.metavar}")
+        for action in spec_from_parser()._actions
+        if action.option_strings[0] in ours
+    }
+
+
+@pytest.mark.parametrize(("command", "line"), EXAMPLES)
+def test_examples_are_good_usage(command: str, line: str) -> None:
+    own, rest = run_bench_parser().parse_known_args(shlex.split(line))
+    if own.spec_from is not None:
+        assert spec_from_parser().parse_args(["--spec_from", own.spec_from, *rest]).shape
+    elif "resnet18.json" not in rest:  # which the example before it writes
+        assert choose(harness_parser().parse_args(rest), 0).cases

@@ -1,0 +1,174 @@
+"""The operator calls of networks as specs: on real MXNet, and the files that are no networks."""
+
+import json
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from driver.catalogue import Input, ask_network, load_rules, network_spec
+from driver.catalogue.graph import MAX_BYTES, check_graph_file
+from driver.catalogue.network import Call, Network
+from frameworks import get_framework
+from harness.specs import expand_cases, load_spec
+from harness.trial import try_cases
+from records import Build, Case, UsageError
+
+MXNET = get_framework("mxnet")
+# Variadic, scalar, index-like and reduced operators, one twice, one of nothing but attributes' tuples.
+SMALL = """
+import mxnet as mx
+words = mx.sym.var("words")
+x = mx.sym.Embedding(words, input_dim=50, output_dim=8, name="embed")
+x = mx.sym.Concat(x, x * 2.5, dim=2)
+x = mx.sym.relu(mx.sym.FullyConnected(x, num_hidden=16, flatten=False, name="dense"))
+x = mx.sym.relu(x)
+x = mx.sym.transpose(x, axes=(1, 0, 2)) + 1.0
+x = mx.sym.reshape(mx.sym.LayerNorm(x, name="norm"), shape=(-1, 16))
+x = mx.sym.contrib.div_sqrt_dim(mx.sym.clip(x, a_min=-1, a_max=1))
+x = mx.sym.SoftmaxOutput(mx.sym.BatchNorm(x, name="bn"), mx.sym.var("label"), name="out")
+x.save({path!r})
+"""
+
+
+def small_symbol(build: Build, folder: Path) -> Path:
+    path = folder / "small-symbol.json"
+    subprocess.run([build.interpreter, "-c", SMALL.replace("{path!r}", repr(str(path)))], check=True)
+    return path
+
+
+def cases_of(text: str, folder: Path) -> list[Case]:
+    path = folder / "from_network.json"
+    path.write_text(text, encoding="utf-8")
+    return expand_cases(load_spec(path))
+
+
+def failures(builds: Sequence[Build], cases: Sequence[Case]) -> dict[str, str | None]:
+    attempts = [one for build in builds for one in try_cases(build, MXNET, cases)]
+    assert len(attempts) == len(builds) * len(cases)
+    return {one.case.id: one.reason for one in attempts if one.call_ns is None}
+
+
+@pytest.mark.mxnet
+def test_a_saved_symbol_becomes_a_spec_that_runs_on_both_releases(
+    mxnet_1_8: Build, mxnet_1_9: Build, tmp_path: Path
+) -> None:
+    path = small_symbol(mxnet_1_8, tmp_path)
+    inputs = {"words": Input((4, 6)), "label": Input((24,))}
+    network = ask_network(mxnet_1_9, MXNET, str(path), inputs)
+    assert network.left_out == {}
+    text = network_spec(network, path.name, inputs, load_rules(MXNET), "mxnet")
+    cases = cases_of(text, tmp_path)
+    by_operator = {case.operator: case for case in cases}
+    assert {"nd.Embedding", "nd.Concat", "nd.FullyConnected", "nd.relu", "nd.contrib.div_sqrt_dim"} <= set(by_operator)
+    assert by_operator["nd.Embedding"].inputs["data"] == {"shape": [4, 6], "init": "randint", "low": 0, "high": 50}
+    assert by_operator["nd.Concat"].inputs["args"] == [[4, 6, 8], [4, 6, 8]]
+    assert by_operator["nd.FullyConnected"].inputs["weight"] == [16, 16]
+    assert "relu_4x6x16_times2/backward" in {case.id for case in cases}
+    assert "small-symbol.json" in text
+    assert failures([mxnet_1_8, mxnet_1_9], cases) == {}
+
+
+@pytest.mark.mxnet
+def test_a_model_of_the_zoo_becomes_a_spec_that_runs_on_both_releases(
+    mxnet_1_8: Build, mxnet_1_9: Build, tmp_path: Path
+) -> None:
+    inputs = {"data": Input((1, 3, 32, 32))}
+    network = ask_network(mxnet_1_8, MXNET, "resnet18_v1", inputs)
+    assert network.left_out == {}
+    convolutions = [call for call in network.calls if call.functions[0] == "nd.Convolution"]
+    assert sum(call.times for call in convolutions) == 20
+    assert convolutions[0].inputs["weight"]["shape"] == [64, 3, 7, 7]
+    cases = cases_of(network_spec(network, "resnet18_v1", inputs, load_rules(MXNET), "mxnet"), tmp_path)
+    assert {case.direction for case in cases if case.operator == "nd.Convolution"} == {"forward", "backward"}
+    assert failures([mxnet_1_8, mxnet_1_9], cases) == {}
+
+
+@pytest.mark.mxnet
+@pytest.mark.parametrize(
+    ("network", "inputs", "words"),
+    [
+        ("resnet19", {"data": Input((1, 3, 32, 32))}, "no such file, and no model of the zoo"),
+        ("resnet18_v1", {"date": Input((1, 3, 32, 32))}, "no input is called date: use data"),
+        ("resnet18_v1", {}, "give the shape of data"),
+        ("resnet18_v1", {"data": Input((3, 32))}, "MXNet refuses it: "),
+    ],
+)
+def test_what_the_user_has_to_mend_is_one_line(
+    mxnet_1_9: Build, network: str, inputs: dict[str, Input], words: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        ask_network(mxnet_1_9, MXNET, network, inputs)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_names_are_unique_and_within_the_limits(tmp_path: Path) -> None:
+    @dataclass(frozen=True)
+    class Rules:
+        operators: dict[str, Any] = field(default_factory=dict)
+        categories: dict[str, Any] = field(default_factory=dict)
+
+    long = {"data": {"shape": [123456] * 1 + [1] * 31, "dtype": "float32"}}
+    calls = [Call(["nd.relu"], {"data": {"shape": [2], "dtype": "float32"}}, 3)]
+    calls += [Call(["nd.sum"], {**long, "axis": axis}, 1) for axis in range(12)]
+    text = network_spec(Network("1", calls, {"Custom": "why"}), "net", {}, Rules(), "mxnet")  # type: ignore[arg-type]
+    cases = cases_of(text, tmp_path)
+    assert len(cases) == len(calls)
+    assert cases[0].id == "relu_2_times3/forward"
+    assert "Custom (why)" in text
+
+
+NODE = {"op": "null", "name": "x", "inputs": []}
+GOOD = {"nodes": [NODE, {"op": "relu", "name": "r", "inputs": [[0, 0, 0]]}], "arg_nodes": [0], "heads": [[1, 0, 0]]}
+
+
+def with_node(**changes: Any) -> dict[str, Any]:
+    return {**GOOD, "nodes": [NODE, {**GOOD["nodes"][1], **changes}]}
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", "not JSON"),
+        ("{", "not JSON"),
+        ("[" * 200_000, "not JSON: nested too deep"),
+        ("[]", "is no object"),
+        ("{}", "nodes is missing"),
+        (json.dumps({**GOOD, "nodes": {}}), "nodes is missing, or no list"),
+        (json.dumps({**GOOD, "nodes": ["x"]}), "nodes[0] is no object"),
+        (json.dumps({**GOOD, "nodes": [NODE] * 50_001}), "more than 50000"),
+        (json.dumps({**GOOD, "heads": []}), "heads is empty"),
+        (json.dumps({**GOOD, "heads": [[7, 0, 0]]}), "heads[0] is no output"),
+        (json.dumps({**GOOD, "heads": [[1, -1, 0]]}), "heads[0] is no output of its node"),
+        (json.dumps({**GOOD, "arg_nodes": [5]}), "arg_nodes[0]"),
+        (json.dumps({**GOOD, "arg_nodes": [True]}), "arg_nodes[0]"),
+        (json.dumps(with_node(op=3)), "nodes[1].op is missing, or no text"),
+        (json.dumps(with_node(name="a\nb")), "nodes[1].name"),
+        (json.dumps(with_node(inputs=None)), "nodes[1].inputs is missing"),
+        (json.dumps(with_node(inputs=[[1, 0, 0]])), "nodes[1].inputs[0] is no output of a node before it"),
+        (json.dumps(with_node(inputs=[[0]])), "nodes[1].inputs[0] is not [node, output, version]"),
+        (json.dumps(with_node(inputs=[[0.5, 0]])), "nodes[1].inputs[0]"),
+        (json.dumps(with_node(attrs={"axis": 1})), "nodes[1].attrs is no object of texts"),
+        (json.dumps(with_node(attrs=[])), "nodes[1].attrs is no object of texts"),
+        (json.dumps(with_node(subgraphs=[{}])), "nodes is missing"),
+        (" " * (MAX_BYTES + 1), "larger than 32 MiB"),
+    ],
+)
+def test_files_that_hold_no_graph_are_refused_in_one_line(tmp_path: Path, content: str, words: str) -> None:
+    path = tmp_path / "net-symbol.json"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(UsageError) as caught:
+        check_graph_file(path)
+    assert words in str(caught.value)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_graph_is_a_graph(tmp_path: Path) -> None:
+    path = tmp_path / "net-symbol.json"
+    path.write_text(json.dumps(GOOD), encoding="utf-8")
+    check_graph_file(path)
