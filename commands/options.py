@@ -21,7 +21,8 @@ def harness_parser() -> argparse.ArgumentParser:
     """The parser of harness.py; flag names are AI-PEP's where it has them."""
     parser = Parser(
         prog="harness.py",
-        description="Measure two builds of a framework against each other on the cases of a spec.",
+        description="Measure two builds of a framework against each other on the cases of a spec; or one build alone, "
+        "when --treatment is given and no --control.",
         epilog="Exit codes: 0 done, no regression; 1 a regression, or a case that fails on the treatment alone; "
         "2 wrong usage or input; 3 not completed, or verdicts held back because the run can't be trusted.",
         allow_abbrev=False,
@@ -52,6 +53,7 @@ def harness_parser() -> argparse.ArgumentParser:
     what.add_argument("--framework", metavar="NAME", help="must be the spec's own; for checking")
     what.add_argument("-p", "--platform", default="host", metavar="NAME", help="kept with the report (default: host)")
     what.add_argument("--exec_dir", metavar="DIR", help="the build cache (default: in the user's cache folder)")
+    _add_single_options(parser.add_argument_group("one build alone"))
     how = parser.add_argument_group("how it is decided")
     how.add_argument(
         "--threshold",
@@ -118,6 +120,28 @@ def harness_parser() -> argparse.ArgumentParser:
         help="why this run is made (default: benchmark; with --verify, verify)",
     )
     return parser
+
+
+def _add_single_options(single: "argparse._ArgumentGroup") -> None:
+    """What only a single-build run takes; None says that it was not given."""
+    single.add_argument("--rounds", type=positive, metavar="N", help="fresh processes for each case (default: 5)")
+    single.add_argument(
+        "--profiler",
+        choices=("python", "native"),
+        help="what times: our clock around each call (default: python), or the framework's own profiler",
+    )
+    single.add_argument(
+        "--output_format",
+        "--output-format",
+        choices=("json", "csv", "md"),
+        help="how the result is written (default: a table; json for --output_file)",
+    )
+    single.add_argument("--output_file", "--output-file", metavar="FILE", help="where it is written")
+    single.add_argument(
+        "--baseline",
+        metavar="FILE",
+        help="an earlier result (json): says which cases are slower by more than --threshold (default: 10%%)",
+    )
 
 
 def share(text: str) -> float:

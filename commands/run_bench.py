@@ -11,6 +11,7 @@ from commands.entry import DONE, log, run_command
 from commands.harness import run_harness
 from commands.listing import list_cases
 from commands.options import Parser, harness_parser
+from commands.single import is_single
 from driver.builds import Releases, load_releases
 from frameworks import get_framework
 from harness.specs import find_spec, load_spec
@@ -77,7 +78,8 @@ def _ask_for_missing(options: argparse.Namespace) -> None:
     """
     path = config_path()
     answers = read_config(path)
-    missing = [name for name in QUESTIONS if name not in answers and getattr(options, name) is None]
+    asked = [] if is_single(options) else QUESTIONS  # of one build alone nothing needs to be kept
+    missing = [name for name in asked if name not in answers and getattr(options, name) is None]
     if not missing:
         return
     spec = load_spec(find_spec(options.benchmark_file))

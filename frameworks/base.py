@@ -45,6 +45,10 @@ class Framework(ABC):
         """What counting needs beyond ``environment(1)``: all work done by the thread that calls."""
         return {}
 
+    def profiling_environment(self) -> Mapping[str, str]:
+        """What the framework's own profiler needs so that it tells operators apart; read when the framework starts."""
+        return {}
+
     @property
     def specifications(self) -> Path:
         """The folder of data that says how this framework is built: ``specifications/frameworks/<name>``."""

@@ -51,6 +51,10 @@ class MXNet(Framework):
         """The engine that runs an operator in the thread that calls it."""
         return {"MXNET_ENGINE_TYPE": "NaiveEngine"}
 
+    def profiling_environment(self) -> Mapping[str, str]:
+        """Backward passes operator by operator: else the profiler sees one event, "ImperativeBulk"."""
+        return {"MXNET_EXEC_BULK_EXEC_TRAIN": "0", "MXNET_EXEC_BULK_EXEC_INFERENCE": "0"}
+
     def can_fork(self, threads: int, context: str) -> bool:
         """Not on a GPU, and not with more than one thread: MXNet's own fork handler switches OpenMP off.
 
