@@ -1,6 +1,6 @@
 """A single-build run in opperf's own form: operator -> one object for each of its inputs, times in ms, memory in kB.
 
-https://github.com/apache/mxnet/blob/1.9.1/benchmark/opperf/README.md
+docs/coming-from-opperf.md has examples.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ def opperf_results(report: SingleReport) -> dict[str, list[dict[str, Any]]]:
     results: dict[str, list[dict[str, Any]]] = {}
     for group in grouped(report.cases):
         name = names[group[0].operator]
-        results.setdefault(name, []).append(_entry(name, group))
+        results.setdefault(name, []).append(opperf_entry(name, group))
     return results
 
 
@@ -42,7 +42,8 @@ def _names(operators: Sequence[str]) -> Mapping[str, str]:
     return {operator: name if shared.count(name) == 1 else operator for operator, name in last.items()}
 
 
-def _entry(name: str, group: Sequence[SingleResult]) -> dict[str, Any]:
+def opperf_entry(name: str, group: Sequence[SingleResult]) -> dict[str, Any]:
+    """One input's object, from its cases, which differ in direction alone."""
     entry: dict[str, Any] = {}
     memory: dict[str, float] = {}
     for one in group:
