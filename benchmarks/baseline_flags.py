@@ -34,8 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     reports = []
     for number in range(options.runs):
         reports.append(run_single(SingleRequest(framework, build, cases, seed=1)))
-        noise = reports[-1].host.get("during") or {}
-        print(f"run {number + 1} of {options.runs}: other processes' CPUs {noise.get('foreign_cpus')}", file=sys.stderr)
+        others = (reports[-1].host["during"] or {}).get("other_cpu") or {}
+        share = others.get("mean", float("nan"))
+        print(f"run {number + 1} of {options.runs}: others took {share:.0%} of all processors' time", file=sys.stderr)
     print(f"{len(cases)} cases of {options.benchmark_file}, {options.runs} runs of {options.build}")
     print("threshold  slower than the run before  faster  slower than the first  faster")
     for threshold in THRESHOLDS:

@@ -16,8 +16,8 @@ def run_category_benchmarks(category, operators=None, **options):
 
     ``category``: "binary_broadcast" for specifications/operators/binary_broadcast.json. ``operators``: only these
     names, such as "nd.add". ``options``: as for ``run_performance_test``; ``run_backward`` is the catalogue's unless
-    given. An operator that fails has ``failed_forward`` in its result, and the next one's turn comes. Here, one that crashes
-    ends this process; with ``build`` it doesn't.
+    given. An operator that fails has ``failed_forward`` in its result, and it is the next one's turn. Here, one that
+    crashes ends this process; with ``build`` it doesn't.
 
     Raises ValueError: there is no such category, or no such operator in it.
     """
