@@ -58,7 +58,7 @@ def refuse_single_options(options: argparse.Namespace) -> None:
     Raises:
         UsageError: one is.
     """
-    _refuse(options, SINGLE_ONLY, "is for one build alone: give --treatment without --control, or leave it out")
+    _refuse(options, SINGLE_ONLY, "is for one build alone (harness.py --treatment without --control): leave it out")
 
 
 def run_one_build(options: argparse.Namespace, command: Sequence[str]) -> int:

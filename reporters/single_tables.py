@@ -27,7 +27,7 @@ MARKDOWN_COLUMNS = (
     "Operator",
     "Inputs",
     "Max Mem Usage (Storage) (kB)",
-    *(f"{name} {kind} Time (ms)" for name in ("Forward", "Backward") for kind in ("Avg", "P50", "P90", "P99")),
+    *(f"{kind} {name} Time (ms)" for name in ("Forward", "Backward") for kind in ("Avg", "P50", "P90", "P99")),
 )
 _DIRECTIONS = ("forward", "backward")
 _WORST_FIRST = ("slower", "failed", "incomparable", "gone", "new", "faster", "within")

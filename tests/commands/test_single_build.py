@@ -25,7 +25,7 @@ def harness(*arguments: str | Path) -> Outcome:
         ((*ALONE, "--threshold", "5%"), "--threshold: one build alone has nothing to differ from"),
         ((*ALONE, "--baseline", "/no/such/file"), "/no/such/file: cannot be read"),
         ((*ALONE, "--output-file", "/no/such/folder/x"), "its folder is not there"),
-        (("--rounds", "3"), "--rounds: is for one build alone: give --treatment without --control"),
+        (("--rounds", "3"), "--rounds: is for one build alone (harness.py --treatment without --control)"),
         (("--control", RELEASE, "--baseline", "x"), "--baseline: is for one build alone"),
     ],
 )
