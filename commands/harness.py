@@ -11,6 +11,7 @@ from commands.entry import log, run_command
 from commands.measuring import exit_code, plan_measuring, tell, warn_of_python
 from commands.options import harness_parser
 from commands.progress import ProgressDisplay
+from commands.single import is_single, refuse_single_options, run_one_build
 from driver.builds import BuildCache, load_releases, resolve_build
 from driver.descriptor import Described, read_info
 from frameworks import Framework
@@ -31,9 +32,13 @@ def run_harness(arguments: Sequence[str] | None) -> int:
         OpduelError: with the exit code that it stands for.
     """
     options = harness_parser().parse_args(arguments)
+    command = ["harness.py", *(sys.argv[1:] if arguments is None else arguments)]
+    if is_single(options):
+        return run_one_build(options, command)
+    refuse_single_options(options)
     config = read_config(config_path())
     described = _described(options)
-    measuring = plan_measuring(options, config, ["harness.py", *(sys.argv[1:] if arguments is None else arguments)])
+    measuring = plan_measuring(options, config, command)
     control, treatment = _builds(options, config, measuring.framework, described)
     request = measuring.request(control, treatment)
     count, name = len(request.cases), measuring.choice.name

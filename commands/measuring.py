@@ -10,17 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from commands.config import default_model_cache, default_reports
+from commands.config import default_reports
 from commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
 from commands.options import by_metric
-from commands.picking import Choice, choose
-from frameworks import FRAMEWORKS_DIR, Framework, get_framework
+from commands.picking import Choice, choose, framework_of, with_files
+from frameworks import FRAMEWORKS_DIR, Framework
 from harness.cpus import plan_cpus
 from harness.instructions import require_counting
-from harness.models import fetch_files
 from harness.run import RunRequest
-from harness.specs import Spec
-from records import DEFAULT_METRIC, Build, Case, OpduelError, Report, RunError, UsageError
+from records import DEFAULT_METRIC, Build, Case, Report, RunError, UsageError
 from reporters import Reporter, Told, chosen_reporters, report_all
 from reporters.folder import FolderReporter
 from reporters.local import LocalReporter
@@ -82,8 +80,8 @@ def plan_measuring(
     seeds = [one for one in (options.seed, usual_seed) if one is not None]
     seed = seeds[0] if seeds else secrets.randbits(32)
     choice = choose(options, seed)
-    choice = dataclasses.replace(choice, cases=_with_files(choice, options))
-    framework = _framework(options, choice.spec, frameworks_dir)
+    choice = dataclasses.replace(choice, cases=with_files(choice, options))
+    framework = framework_of(options, choice.spec, frameworks_dir)
     plan_cpus(options.threads)  # these two are said before builds are made, not after
     require_counting(framework, choice.cases)
     labels = {
@@ -111,21 +109,6 @@ def verify_after(options: argparse.Namespace) -> float | None:
             f"--verify_after {after:g}: the time budget of {options.time_budget:g} s covers the wait: make it larger"
         )
     return after
-
-
-def _framework(options: argparse.Namespace, spec: Spec, frameworks_dir: Path) -> Framework:
-    if options.framework is not None and options.framework != spec.framework:
-        raise UsageError(f"--framework {options.framework}: the spec is for {spec.framework}; leave the option out")
-    return get_framework(spec.framework, frameworks_dir)
-
-
-def _with_files(choice: Choice, options: argparse.Namespace) -> list[Case]:
-    """The cases with the files that they need on this host."""
-    cache = Path(options.model_cache).expanduser().absolute() if options.model_cache else default_model_cache()
-    try:
-        return fetch_files(choice.cases, cache, log.info)
-    except OpduelError as error:
-        raise type(error)(f"{choice.name}: {error}") from None
 
 
 def _reporters(options: argparse.Namespace, config: Mapping[str, str]) -> list[Reporter]:

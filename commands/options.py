@@ -23,7 +23,8 @@ def harness_parser() -> argparse.ArgumentParser:
     """The parser of harness.py; flag names are AI-PEP's where it has them."""
     parser = Parser(
         prog="harness.py",
-        description="Measure two builds of a framework against each other on the cases of a spec.",
+        description="Measure two builds of a framework against each other on the cases of a spec; or one build alone, "
+        "when --treatment is given and no --control.",
         epilog="Exit codes: 0 done, no regression; 1 a regression, or a case that fails on the treatment alone; "
         "2 wrong usage or input; 3 not completed, or verdicts held back because the run can't be trusted.",
         allow_abbrev=False,
@@ -66,6 +67,7 @@ def harness_parser() -> argparse.ArgumentParser:
         action="store_true",
         help="profile every case operator by operator, and show it; without, networks alone, shown when they changed",
     )
+    _add_single_options(parser.add_argument_group("one build alone"))
     how = parser.add_argument_group("how it is decided")
     how.add_argument(
         "--threshold",
@@ -169,6 +171,28 @@ def _add_picking(what: argparse._ArgumentGroup) -> None:
         type=str.lower,
         choices=("on", "off"),
         help="on: only cases with tensors of more than 2^31-1 elements (-b int64 unless given); off: only others",
+    )
+
+
+def _add_single_options(single: "argparse._ArgumentGroup") -> None:
+    """What only a single-build run takes; None says that it was not given."""
+    single.add_argument("--rounds", type=positive, metavar="N", help="fresh processes for each case (default: 5)")
+    single.add_argument(
+        "--profiler",
+        choices=("python", "native"),
+        help="what times: our clock around each call (default: python), or the framework's own profiler",
+    )
+    single.add_argument(
+        "--output_format",
+        "--output-format",
+        choices=("json", "csv", "md"),
+        help="how the result is written (default: a table; json for --output_file)",
+    )
+    single.add_argument("--output_file", "--output-file", metavar="FILE", help="where it is written")
+    single.add_argument(
+        "--baseline",
+        metavar="FILE",
+        help="an earlier result (json): says which cases are slower by more than --threshold (default: 10%%)",
     )
 
 

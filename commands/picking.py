@@ -10,8 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from commands.config import default_model_cache
+from commands.entry import log
 from commands.options import asked_metrics, by_metric
-from frameworks import framework_names, get_framework
+from frameworks import Framework, framework_names, get_framework
+from harness.models import fetch_files
 from harness.specs import (
     Settings,
     Spec,
@@ -23,7 +26,7 @@ from harness.specs import (
     select_cases,
     validate,
 )
-from records import METRICS, Case, UsageError
+from records import METRICS, Case, OpduelError, UsageError
 
 EVERYTHING = "all"  # the spec where only operators or categories are named
 LARGE_TENSORS = "int64"
@@ -65,6 +68,30 @@ def choose(options: argparse.Namespace, seed: int) -> Choice:
     if options.inject and max(injectable.values(), default=0) < 2:
         raise UsageError("--inject slows one case of two: give it two cases or more")
     return Choice(spec, path, cases)
+
+
+def framework_of(options: argparse.Namespace, spec: Spec, frameworks_dir: Path) -> Framework:
+    """The spec's framework, with its data in ``frameworks_dir``.
+
+    Raises:
+        UsageError: the options name another one.
+    """
+    if options.framework is not None and options.framework != spec.framework:
+        raise UsageError(f"--framework {options.framework}: the spec is for {spec.framework}; leave the option out")
+    return get_framework(spec.framework, frameworks_dir)
+
+
+def with_files(choice: Choice, options: argparse.Namespace) -> list[Case]:
+    """The cases with the files that they need on this host, fetched if they aren't there.
+
+    Raises:
+        OpduelError: a file can't be had, or isn't the one that was meant.
+    """
+    cache = Path(options.model_cache).expanduser().absolute() if options.model_cache else default_model_cache()
+    try:
+        return fetch_files(choice.cases, cache, log.info)
+    except OpduelError as error:
+        raise type(error)(f"{choice.name}: {error}") from None
 
 
 def overriding(options: argparse.Namespace) -> Settings | None:

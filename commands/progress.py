@@ -11,6 +11,7 @@ from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
 from harness.schedule import Progress
+from harness.single import SingleProgress
 from reporters.stream import write_text
 
 PLAIN_EVERY_S = 15.0
@@ -54,13 +55,19 @@ class ProgressDisplay:
 
     def show(self, progress: Progress) -> None:
         """Tell of the latest round."""
-        text = describe(progress)
+        self._tell(describe(progress), progress.cases - progress.open_cases, progress.cases, progress.elapsed_s)
+
+    def show_single(self, progress: SingleProgress) -> None:
+        """Tell of the latest case of a single-build run."""
+        text = f"round {progress.round} of {progress.rounds}, {progress.done} of {progress.cases} cases"
+        self._tell(text, progress.done, progress.cases, progress.elapsed_s)
+
+    def _tell(self, text: str, done: int, total: int, elapsed_s: float) -> None:
         with contextlib.suppress(OSError):
-            done = progress.cases - progress.open_cases
-            self._bar.update(self._task, description=text, completed=done, total=progress.cases)
+            self._bar.update(self._task, description=text, completed=done, total=total)
             if not self._live and self._clock() - self._told >= PLAIN_EVERY_S:
                 self._told = self._clock()
-                write_text(self._stream, f"{text}, {minutes(progress.elapsed_s)} gone\n")
+                write_text(self._stream, f"{text}, {minutes(elapsed_s)} gone\n")
 
 
 def describe(progress: Progress) -> str:

@@ -14,6 +14,7 @@ from commands.harness import run_harness
 from commands.listing import list_cases
 from commands.options import Parser, harness_parser
 from commands.picking import choose
+from commands.single import is_single
 from commands.spec_from import write_spec_from
 from driver.builds import Releases, load_releases
 from frameworks import get_framework
@@ -98,7 +99,8 @@ def _ask_for_missing(options: argparse.Namespace) -> None:
     """
     path = config_path()
     answers = read_config(path)
-    missing = [name for name in QUESTIONS if name not in answers and getattr(options, name) is None]
+    asked = [] if is_single(options) else QUESTIONS  # of one build alone nothing needs to be kept
+    missing = [name for name in asked if name not in answers and getattr(options, name) is None]
     if not missing:
         return
     releases = load_releases(get_framework(choose(options, 0).spec.framework))

@@ -72,7 +72,7 @@ class Framework(ABC):
         return case.operator.partition(".")[0] in self.networks
 
     def profiling_environment(self) -> Mapping[str, str]:
-        """What profiling needs beyond ``environment``: every operator told of on its own."""
+        """What the framework's own profiler needs so that it tells operators apart; read when the framework starts."""
         return {}
 
     def as_profiled(self, case: Case) -> Case:

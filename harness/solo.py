@@ -1,6 +1,6 @@
 """One build asked about cases, each in a process of its own; whatever dies or hangs costs its case alone."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,9 @@ from records import Build, Failure, RunError
 from records.measurement import Side
 
 FAILED_STARTS = 3  # in a row
+
+# What is asked; or a function that makes it of the answers so far.
+Question = Mapping[str, Any] | Callable[[Sequence[Mapping[str, Any]]], Mapping[str, Any]]
 
 
 class Solo:
@@ -45,7 +48,7 @@ class Solo:
         self._worker = None
 
     def ask(
-        self, requests: Sequence[Mapping[str, Any]], timeout_s: float, *, fork: bool = True
+        self, requests: Sequence[Question], timeout_s: float, *, fork: bool = True
     ) -> list[dict[str, Any]] | Failure:
         """The worker's answers to ``requests`` in one process, fresh but for the import; or why there are none.
 
@@ -56,7 +59,10 @@ class Solo:
         """
         try:
             with self._case(fork) as case:
-                return [case.ask(request, timeout_s) for request in requests]
+                answers: list[dict[str, Any]] = []
+                for request in requests:
+                    answers.append(case.ask(request(answers) if callable(request) else request, timeout_s))
+                return answers
         except (CaseRefusedError, CaseLostError, WorkerLostError) as error:
             return error.failure
         finally:

@@ -15,6 +15,7 @@ MAY_IMPORT = {
     "driver": {"records", "frameworks"},
     "harness": {"records", "frameworks", "comparator"},
     "commands": {"records", "frameworks", "comparator", "reporters", "driver", "harness"},
+    "opduel": {"records", "frameworks", "comparator", "reporters", "driver", "harness", "commands"},
 }
 
 

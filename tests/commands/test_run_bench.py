@@ -173,3 +173,11 @@ def test_from_the_first_question_to_a_report(environment: dict[str, str], home: 
     assert document["run"]["command"] == ["harness.py", *arguments]
     table, path = outcome.err.index("exp_0/forward"), outcome.err.index(f"report: {home / 'reports'}")
     assert path < table
+
+
+def test_for_one_build_alone_it_does_not_ask(environment: dict[str, str]) -> None:
+    with OnTerminal(RUN_BENCH, [*REFUSED, "--treatment", RELEASE], environment) as terminal:
+        outcome = terminal.end()
+    assert outcome.code == 2
+    assert "--threads 100000" in outcome.err
+    assert not config_path().exists()

@@ -18,7 +18,7 @@ KIB = 1024
 
 def profiled(build: Build, operator: str, direction: Any, calls: int, **inputs: Any) -> list[Mapping[str, Any]]:
     case = Case("a", operator, direction, inputs, "float32", "cpu", 0.02, 60.0)
-    environment = {**worker_environment(), **MXNET.environment(1)}
+    environment = {**worker_environment(), **MXNET.environment(1), **MXNET.profiling_environment()}
     with Solo("treatment", build, MXNET.adaptor, environment, plan_cpus(1).start) as solo:
         requests = [CaseRequest(case, 1).message("treatment"), {"op": "profile", "calls": calls}]
         answers = solo.ask(requests, 60.0)
@@ -42,7 +42,8 @@ def test_time_grows_with_the_work(mxnet_1_9: Build) -> None:
     assert min(one["operators"]["dot"][0] for one in large) > 20 * min(one["operators"]["dot"][0] for one in small)
 
 
-def test_backward_is_there_too(mxnet_1_9: Build) -> None:
-    (call,) = profiled(mxnet_1_9, "nd.dot", "both", 1, lhs=[64, 64], rhs=[64, 64])
-    assert "dot" in call["operators"]
-    assert len(call["operators"]) > 1
+@pytest.mark.parametrize("release", ["mxnet_1_5", "mxnet_1_9"])
+def test_backward_is_there_by_name(release: str, request: pytest.FixtureRequest) -> None:
+    build = request.getfixturevalue(release)
+    (call,) = profiled(build, "nd.softmax", "both", 1, data=[64, 64])
+    assert sorted(call["operators"]) == ["_backward_softmax", "softmax"]

@@ -12,6 +12,7 @@ from harness.process import WORKER
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 ADAPTORS = sorted([*ROOT.glob("frameworks/*/adaptor/*.py"), *ROOT.glob("frameworks/mxnet/[nor]*.py")])
+INSIDE = [ROOT / "opduel" / f"{name}.py" for name in ("__init__", "performance", "inside", "benchmarks")]
 ALLOWED = {"mxnet": {"mxnet", "numpy", "benchmark"}}  # the last is opperf itself
 
 
@@ -30,7 +31,7 @@ def test_there_is_something_to_check() -> None:
     assert ADAPTORS
 
 
-@pytest.mark.parametrize("path", [WORKER, SCRIPT, *ADAPTORS], ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize("path", [WORKER, SCRIPT, *ADAPTORS, *INSIDE], ids=lambda path: str(path.relative_to(ROOT)))
 def test_runs_on_python_3_6(path: Path) -> None:
     config = vermin.Config()
     config.set_eval_annotations(True)
@@ -56,6 +57,10 @@ def test_the_check_can_fail() -> None:
 
 def test_the_worker_imports_the_standard_library_alone() -> None:
     assert imports(WORKER.read_text()) | imports(SCRIPT.read_text()) <= sys.stdlib_module_names
+
+
+def test_what_is_imported_into_a_build_imports_the_standard_library_alone() -> None:
+    assert set().union(*(imports(path.read_text()) for path in INSIDE)) <= sys.stdlib_module_names
 
 
 @pytest.mark.parametrize("path", ADAPTORS, ids=lambda path: str(path.relative_to(ROOT)))

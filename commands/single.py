@@ -1,0 +1,181 @@
+"""harness.py with a treatment alone: one build measured, its result written, and compared with an earlier one's."""
+
+import argparse
+import secrets
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
+from commands.options import by_metric, harness_parser
+from commands.picking import choose, framework_of, with_files
+from commands.progress import ProgressDisplay
+from comparator.baseline import DEFAULT_BASELINE_THRESHOLD, compare_with_baseline, machine_differences
+from driver.builds import BuildCache, resolve_build
+from frameworks import FRAMEWORKS_DIR
+from harness.cpus import plan_cpus
+from harness.single import DEFAULT_ROUNDS, SingleRequest, run_single
+from records import DEFAULT_METRIC, RunError, UsageError
+from records.single import BaselineComparison, SingleReport
+from reporters.atomic import write_atomically
+from reporters.single_document import read_single, single_text
+from reporters.single_tables import baseline_text, csv_text, markdown_text, screen_text
+from reporters.stream import write_text
+
+FORMATS: dict[str, Callable[[SingleReport], str]] = {"json": single_text, "csv": csv_text, "md": markdown_text}
+SINGLE_ONLY = ("rounds", "output_format", "output_file", "baseline", "profiler")
+AB_ONLY = (
+    "info",
+    "metric",
+    "alpha",
+    "max_rounds",
+    "inject",
+    "sentinels",
+    "busy_host",
+    "verify",
+    "verify_after",
+    "run_type",
+    "breakdown",
+    "roofline",
+    "screen_reporter",
+    "simple_screen_reporter",
+    "local_reporter",
+    "simple_local_reporter",
+)
+WARNING = (
+    "compared with an earlier run: whatever the machine did since is in every change, for all cases alike. "
+    "Much weaker than an A/B (docs/single.md): give --control to be sure"
+)
+
+
+def is_single(options: argparse.Namespace) -> bool:
+    """Whether one build alone is meant: a treatment on the command line, and no control."""
+    return options.treatment is not None and options.control is None and options.info is None
+
+
+def refuse_single_options(options: argparse.Namespace) -> None:
+    """Of an A/B's options none may be one of a single-build run's.
+
+    Raises:
+        UsageError: one is.
+    """
+    _refuse(options, SINGLE_ONLY, "is for one build alone (harness.py --treatment without --control): leave it out")
+
+
+def run_one_build(options: argparse.Namespace, command: Sequence[str]) -> int:
+    """Measure the treatment alone, and tell; returns the exit code.
+
+    Raises:
+        UsageError: wrong options, a bad spec or baseline; RunError: nothing could be measured, or written.
+    """
+    _refuse(options, AB_ONLY, "belongs to an A/B: give --control, too, or leave it out")
+    if options.threshold and options.baseline is None:
+        raise UsageError("--threshold: one build alone has nothing to differ from: add --control or --baseline")
+    then = _baseline(options)
+    _check_output(options)
+    request = _request(options, command)
+    log.info("%d cases, %s alone", len(request.cases), options.treatment)
+    with ProgressDisplay(len(request.cases), sys.stderr) as display:
+        report = run_single(request, display.show_single)
+    if not report.run["complete"]:
+        log.warning("not completed: %s; what was measured is told", report.run["stopped"])
+    compared = []
+    if then is not None:
+        threshold = by_metric(options).get(DEFAULT_METRIC, DEFAULT_BASELINE_THRESHOLD)
+        compared = compare_with_baseline(report, then, threshold)
+        log.warning("%s", WARNING)
+        for line in machine_differences(report, then):
+            log.warning("differs from the baseline's run: %s", line)
+    with patience():
+        _tell(options, report, compared)
+    return _exit_code(report, compared)
+
+
+def _baseline(options: argparse.Namespace) -> SingleReport | None:
+    """The earlier result to compare with, if one was given.
+
+    Raises:
+        UsageError: it can't be read, or its times are another clock's.
+    """
+    if options.baseline is None:
+        return None
+    then = read_single(Path(options.baseline))
+    clock = then.run.get("profiler")
+    if clock != (options.profiler or "python"):
+        raise UsageError(f"--baseline {options.baseline}: was timed with --profiler {clock}: give that")
+    return then
+
+
+def _request(options: argparse.Namespace, command: Sequence[str]) -> SingleRequest:
+    seed = secrets.randbits(32) if options.seed is None else options.seed
+    choice = choose(argparse.Namespace(**{**vars(options), "metric": [[DEFAULT_METRIC]]}), seed)
+    framework = framework_of(options, choice.spec, FRAMEWORKS_DIR)
+    plan_cpus(options.threads)  # said before the build is made, not after
+    cache = BuildCache(Path(options.exec_dir)) if options.exec_dir else BuildCache()
+    return SingleRequest(
+        framework=framework,
+        build=resolve_build(options.treatment, framework, cache),
+        cases=with_files(choice, options),
+        seed=seed,
+        threads=options.threads,
+        rounds=DEFAULT_ROUNDS if options.rounds is None else options.rounds,
+        time_budget=options.time_budget,
+        profiler=options.profiler or "python",
+        labels={
+            "platform": options.platform,
+            "spec": choice.name,
+            "spec_path": str(choice.path) if choice.path else None,
+            "user_identifier": options.user_identifier,
+            "command": list(command),
+        },
+    )
+
+
+def _refuse(options: argparse.Namespace, names: Sequence[str], why: str) -> None:
+    parser = harness_parser()
+    for name in names:
+        if getattr(options, name) != parser.get_default(name):
+            raise UsageError(f"--{name}: {why}")
+
+
+def _check_output(options: argparse.Namespace) -> None:
+    """That there will be a file to write: known before minutes are spent on measuring.
+
+    Raises:
+        UsageError: there won't.
+    """
+    if options.output_file is None:
+        return
+    path = Path(options.output_file)
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise UsageError(f"--output_file {path}: {'is a folder' if path.is_dir() else 'its folder is not there'}")
+
+
+def _tell(options: argparse.Namespace, report: SingleReport, compared: Sequence[BaselineComparison]) -> None:
+    """The result to the file, or on standard output; a baseline's verdicts on standard output, or beside it.
+
+    Raises:
+        RunError: the file could not be written; the result was then printed.
+    """
+    text = FORMATS[options.output_format or "json"](report)
+    table = baseline_text(compared) if compared else screen_text(report)
+    if options.output_file is None:
+        write_text(sys.stdout, table if options.output_format is None else text)
+        if compared and options.output_format is not None:
+            write_text(sys.stderr, table)
+        return
+    try:
+        write_atomically(Path(options.output_file), text.encode("utf-8", "backslashreplace"))
+    except OSError as error:
+        write_text(sys.stdout, text)
+        raise RunError(f"--output_file {options.output_file}: {error.strerror}; the result was printed") from None
+    log.info("result: %s", options.output_file)
+    write_text(sys.stdout, table)
+
+
+def _exit_code(report: SingleReport, compared: Sequence[BaselineComparison]) -> int:
+    if report.run["broken"]:
+        return INCOMPLETE
+    if any(one.is_worse for one in compared):
+        return REGRESSED
+    return DONE if any(one.time is not None for one in report.cases) else INCOMPLETE

@@ -1,0 +1,272 @@
+"""One build alone: every case in fresh processes, round by round; in comes a request, out goes a report.
+
+There is no other side to take turns with: what the machine does between two such runs is in their difference.
+"""
+
+import math
+import random
+import secrets
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from frameworks import Framework, worker_environment
+from harness.blocks import CaseRequest, time_left
+from harness.cpus import plan_cpus, this_thread_on
+from harness.host import HostMonitor, host_fingerprint
+from harness.solo import Question, Solo
+from records import Build, Case, Failure, RunError
+from records.single import Distribution, ProfiledOperator, Profiler, SingleReport, SingleResult
+
+DEFAULT_ROUNDS = 5
+CASE_NS = 50_000_000  # timed calls of one case in one process, about
+LEAST_CALLS, MOST_CALLS = 5, 1000
+DISCARDED = 2  # calls before the timed ones; preparing has warmed up already
+MEMORY_CALLS = 3
+FINAL = ("error", "missing")  # failures that a second process would only repeat
+
+
+@dataclass(frozen=True)
+class SingleRequest:
+    """What to measure, on what, and within which bounds.
+
+    ``rounds``: fresh processes for each case. ``time_budget``: seconds, None for no bound. ``calls``: timed calls in
+    each process, after ``warmup`` others; None: as many as fit into 50 ms, 5 to 1000. ``labels``: further keys of
+    the report's ``run``.
+    """
+
+    framework: Framework
+    build: Build
+    cases: Sequence[Case]
+    seed: int
+    threads: int = 1
+    rounds: int = DEFAULT_ROUNDS
+    time_budget: float | None = None
+    profiler: Profiler = "python"
+    calls: int | None = None
+    warmup: int = DISCARDED
+    labels: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SingleProgress:
+    """After a case in a round: how far the run has come."""
+
+    round: int  # from 1
+    rounds: int
+    done: int  # cases of this round
+    cases: int
+    elapsed_s: float
+
+
+@dataclass
+class _Gathered:
+    """What is known of one case so far."""
+
+    processes: list[list[float]] = field(default_factory=list)  # ns a call, a list for each process
+    memory: dict[str, float] | None = None
+    operators: dict[str, list[float]] = field(default_factory=dict)  # name -> ns, each time that it ran
+    failures: list[Failure] = field(default_factory=list)
+
+    @property
+    def failed(self) -> bool:
+        """Whether it is given up."""
+        return len(self.failures) > 1 or any(one.kind in FINAL for one in self.failures)
+
+
+class _OutOfTime(Exception):
+    """The budget is spent."""
+
+
+def run_single(request: SingleRequest, on_progress: Callable[[SingleProgress], None] = lambda _: None) -> SingleReport:
+    """Measure one build.
+
+    A signal, a lost worker or the end of the time budget cost what was in progress and nothing before it: the report's
+    ``run["complete"]`` is false then, and ``run["broken"]`` true unless it was the budget.
+
+    Raises:
+        UsageError: the host has fewer processors than threads are asked for.
+        RunError: nothing at all could be measured.
+    """
+    return _Run(request, on_progress).run()
+
+
+class _Run:
+    def __init__(self, request: SingleRequest, on_progress: Callable[[SingleProgress], None]) -> None:
+        self._request = request
+        self._on_progress = on_progress
+        self._cpus = plan_cpus(request.threads)
+        profiling = request.framework.profiling_environment() if request.profiler == "native" else {}
+        framework = request.framework.environment(request.threads)
+        self._environment = {**worker_environment(), **framework, **profiling}
+        self._gathered = {case.id: _Gathered() for case in request.cases}
+        self._monitor = HostMonitor(allowed=self._cpus.measure | self._cpus.control)
+        self._started = time.monotonic()
+        self._deadline = self._started + (math.inf if request.time_budget is None else request.time_budget)
+
+    def run(self) -> SingleReport:
+        started = datetime.now(UTC)
+        host = host_fingerprint()
+        self._monitor.begin()
+        stopped, broken, interrupted = None, False, False
+        try:
+            with this_thread_on(self._cpus.control):
+                self._measure()
+        except _OutOfTime:
+            stopped = f"the time budget of {self._request.time_budget:g} s was spent"
+        except (KeyboardInterrupt, RunError) as error:
+            stopped, broken, interrupted = str(error) or "interrupted", True, isinstance(error, KeyboardInterrupt)
+        if broken and not any(one.processes for one in self._gathered.values()):
+            raise RunError(f"nothing was measured: {stopped}")
+        run = {
+            "id": f"{started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}",
+            "started": started.isoformat(timespec="seconds"),
+            "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+            **self._request.labels,
+            "framework": self._request.framework.name,
+            "profiler": self._request.profiler,
+            "seed": self._request.seed,
+            "threads": self._request.threads,
+            "rounds": self._request.rounds,
+            "time_budget": self._request.time_budget,
+            "environment": dict(self._environment),
+            "cpus": sorted(self._cpus.measure),
+            "complete": stopped is None,
+            "broken": broken,
+            "interrupted": interrupted,
+            "stopped": stopped,
+            "wall_s": time.monotonic() - self._started,
+        }
+        cases = tuple(_result(case, self._gathered[case.id]) for case in self._request.cases)
+        return SingleReport(run, self._request.build, {**host, **self._monitor.summary()}, cases)
+
+    def _measure(self) -> None:
+        """All rounds, each with a fresh worker and the cases in an order of its own.
+
+        Raises:
+            _OutOfTime: the time budget is spent; RunError: workers can't be started.
+        """
+        request = self._request
+        coin = random.Random(request.seed)
+        for number in range(1, request.rounds + 1):
+            order = [case for case in request.cases if not self._gathered[case.id].failed]
+            coin.shuffle(order)
+            with self._solo() as solo:
+                for done, case in enumerate(order, 1):
+                    self._one(solo, case)
+                    self._monitor.sample()
+                    elapsed = time.monotonic() - self._started
+                    self._on_progress(SingleProgress(number, request.rounds, done, len(order), elapsed))
+
+    def _solo(self) -> Solo:
+        request = self._request
+        return Solo("treatment", request.build, request.framework.adaptor, self._environment, self._cpus.measure)
+
+    def _one(self, solo: Solo, case: Case) -> None:
+        """Time one case in a process of its own; with the first such, also what memory it takes, in another."""
+        gathered = self._gathered[case.id]
+        native = self._request.profiler == "native"
+        answer = self._ask(solo, case, self._native if native else self._block)
+        if isinstance(answer, Failure):
+            gathered.failures.append(answer)
+            return
+        if native:
+            _take_profile(gathered, answer[-1]["calls"][self._request.warmup :])
+            return
+        gathered.processes.append([float(value) for value in answer[-1]["ns"]])
+        if gathered.memory is None and len(gathered.processes) == 1:
+            answer = self._ask(solo, case, lambda _: {"op": "profile", "calls": MEMORY_CALLS})
+            if not isinstance(answer, Failure):
+                gathered.memory = _most_memory(answer[-1]["calls"])
+
+    def _ask(self, solo: Solo, case: Case, measuring: Question) -> list[dict[str, Any]] | Failure:
+        """Prepare the case and ask.
+
+        Raises:
+            _OutOfTime: there is no time left, or it ended in between.
+        """
+        if time.monotonic() >= self._deadline:
+            raise _OutOfTime
+        prepare = CaseRequest(case, self._request.seed).message("control")  # nothing is slowed
+        fork = self._request.framework.can_fork(self._request.threads, case.context)
+        answer = solo.ask([prepare, measuring], time_left(case, self._deadline), fork=fork)
+        if isinstance(answer, Failure) and answer.kind == "timeout" and time.monotonic() >= self._deadline:
+            raise _OutOfTime
+        return answer
+
+    def _block(self, answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        return {"op": "block", "discard": self._request.warmup, "calls": self._calls(answers), "inner": 1}
+
+    def _native(self, answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        return {"op": "profile", "calls": self._request.warmup + self._calls(answers)}
+
+    def _calls(self, answers: Sequence[Mapping[str, Any]]) -> int:
+        if self._request.calls is not None:
+            return self._request.calls
+        fitting = round(CASE_NS / float(answers[0]["call_ns"]))
+        return max(LEAST_CALLS, min(MOST_CALLS, fitting))
+
+
+def _take_profile(gathered: _Gathered, calls: Sequence[Mapping[str, Any]]) -> None:
+    """A process's profiled calls: a call's time is that of all operators that it ran."""
+    gathered.processes.append([float(sum(map(sum, call["operators"].values()))) for call in calls])
+    for call in calls:
+        for name, times in call["operators"].items():
+            gathered.operators.setdefault(name, []).extend(times)
+    most = _most_memory(calls)
+    before = gathered.memory or {}
+    gathered.memory = {device: max(size, before.get(device, 0.0)) for device, size in most.items()}
+
+
+def _most_memory(calls: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Device -> the most bytes that any of the calls held."""
+    most: dict[str, float] = {}
+    for call in calls:
+        for device, size in call["memory"].items():
+            most[device] = max(float(size), most.get(device, 0.0))
+    return most
+
+
+def _result(case: Case, gathered: _Gathered) -> SingleResult:
+    calls = [value for process in gathered.processes for value in process]
+    operators = {name: ProfiledOperator(len(times), sum(times)) for name, times in gathered.operators.items()}
+    return SingleResult(
+        case=case.id,
+        operator=case.operator,
+        direction=case.direction,
+        dtype=case.dtype,
+        context=case.context,
+        inputs=case.inputs,
+        time=distribution(calls) if calls else None,
+        calls=len(calls),
+        rounds=len(gathered.processes),
+        process_p50=tuple(statistics.median(process) for process in gathered.processes),
+        memory=gathered.memory,
+        operators=operators or None,
+        failure=gathered.failures[-1] if gathered.failed or (gathered.failures and not calls) else None,
+    )
+
+
+def distribution(calls: Sequence[float]) -> Distribution:
+    """One call or more, in ns, summed up; percentiles between two calls are interpolated."""
+    ordered = sorted(calls)
+    return Distribution(
+        mean=statistics.fmean(ordered),
+        p50=percentile(ordered, 0.5),
+        p90=percentile(ordered, 0.9),
+        p99=percentile(ordered, 0.99),
+        min=ordered[0],
+        max=ordered[-1],
+        stdev=statistics.stdev(ordered) if len(ordered) > 1 else 0.0,
+    )
+
+
+def percentile(ordered: Sequence[float], share: float) -> float:
+    """The value that ``share`` of the ascending values lie below, as numpy's default takes it."""
+    place = share * (len(ordered) - 1)
+    low = math.floor(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (place - low) * (ordered[high] - ordered[low])

@@ -1,0 +1,59 @@
+"""A single-build run in opperf's own form: operator -> one object for each of its inputs, times in ms, memory in kB.
+
+docs/coming-from-opperf.md has examples.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from records.single import SingleReport, SingleResult
+
+MS, KB = 1e6, 1e3  # ns, bytes (opperf's kB are 1000 bytes)
+STATISTICS = ("mean", "p50", "p90", "p99", "min", "max", "stdev")
+
+
+def opperf_results(report: SingleReport) -> dict[str, list[dict[str, Any]]]:
+    """``{"add": [{"avg_time_forward_add": ms, ..., "max_storage_mem_alloc_cpu/0": kB, "inputs": {...}}]}``.
+
+    An operator's key is the last part of its name; the whole name, if two of the report's operators share that. Each
+    direction has ``avg_time_`` and the like for every one of ``STATISTICS``; ``mean_time_`` is ``avg_time_`` by its
+    other name. What failed has its reason under ``failed_<direction>``. Memory is the most of all directions.
+    """
+    names = _names([one.operator for one in report.cases])
+    results: dict[str, list[dict[str, Any]]] = {}
+    for group in grouped(report.cases):
+        name = names[group[0].operator]
+        results.setdefault(name, []).append(opperf_entry(name, group))
+    return results
+
+
+def grouped(cases: Sequence[SingleResult]) -> list[list[SingleResult]]:
+    """The cases of one input together: those that differ in direction alone."""
+    groups: dict[str, list[SingleResult]] = {}
+    for one in cases:
+        groups.setdefault(one.case.rpartition("/")[0], []).append(one)
+    return list(groups.values())
+
+
+def _names(operators: Sequence[str]) -> Mapping[str, str]:
+    last = {operator: operator.rpartition(".")[2] for operator in operators}
+    shared = list(last.values())
+    return {operator: name if shared.count(name) == 1 else operator for operator, name in last.items()}
+
+
+def opperf_entry(name: str, group: Sequence[SingleResult]) -> dict[str, Any]:
+    """One input's object, from its cases, which differ in direction alone."""
+    entry: dict[str, Any] = {}
+    memory: dict[str, float] = {}
+    for one in group:
+        if one.time is not None:
+            figures = asdict(one.time)
+            entry[f"avg_time_{one.direction}_{name}"] = round(one.time.mean / MS, 6)
+            entry.update({f"{key}_time_{one.direction}_{name}": round(figures[key] / MS, 6) for key in STATISTICS})
+        if one.failure is not None:
+            entry[f"failed_{one.direction}"] = one.failure.reason
+        for device, size in (one.memory or {}).items():
+            memory[device] = max(size, memory.get(device, 0.0))
+    entry.update({f"max_storage_mem_alloc_{device}": size / KB for device, size in memory.items()})
+    return {**entry, "inputs": group[0].inputs, "dtype": group[0].dtype, "context": group[0].context}

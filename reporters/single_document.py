@@ -1,0 +1,62 @@
+"""A single-build run as one strict JSON document, and read back: what --output-format json writes, --baseline reads."""
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from records import UsageError
+from records.single import SINGLE_SCHEMA_VERSION, SingleReport
+from reporters.document import strict
+from reporters.opperf_form import opperf_results
+
+KIND = "opduel single-build run"
+_ADAPTER: TypeAdapter[SingleReport] = TypeAdapter(SingleReport)
+_MEND = "give a file that harness.py wrote with --output-format json"
+
+
+def single_text(report: SingleReport) -> str:
+    """The document, ending in a newline. docs/single.md has its keys."""
+    whole = asdict(report)
+    document = {
+        "kind": KIND,
+        "schema_version": whole.pop("schema_version"),
+        "results": opperf_results(report),
+        **whole,
+    }
+    return json.dumps(strict(document), ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+
+
+def read_single(path: Path) -> SingleReport:
+    """The report that ``path`` holds. Keys that this version doesn't know are passed over.
+
+    Raises:
+        UsageError: it can't be read, is no such document, or was written by a newer version.
+    """
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({error.strerror}): {_MEND}") from None
+    except (ValueError, RecursionError):
+        raise UsageError(f"{path}: not a JSON document: {_MEND}") from None
+    _check(path, document)
+    try:
+        report = _ADAPTER.validate_python({key: document[key] for key in document if key not in ("kind", "results")})
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(map(str, problem["loc"]))
+        raise UsageError(f"{path}: {field}: {problem['msg']}: {_MEND}") from None
+    return replace(report, cases=tuple(report.cases))
+
+
+def _check(path: Path, document: Any) -> None:
+    if not isinstance(document, dict) or document.get("kind") != KIND:
+        raise UsageError(f"{path}: kind: is not {KIND!r}: {_MEND}")
+    version = document.get("schema_version")
+    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
+        raise UsageError(f"{path}: schema_version: is {version!r}: {_MEND}")
+    if version > SINGLE_SCHEMA_VERSION:
+        known = SINGLE_SCHEMA_VERSION
+        raise UsageError(f"{path}: schema_version: is {version}, newer than the {known} known here: use a newer opduel")

@@ -1,0 +1,71 @@
+"""Against an earlier result: each verdict where it belongs, on either side of the threshold."""
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from comparator.baseline import compare_with_baseline, machine_differences
+from records import Build, Failure
+from records.single import Distribution, SingleReport, SingleResult
+
+BUILD = Build("toy", "toy", "interpreter", "/bin/true", "1.0", "3.11", "digest")
+FAILED = Failure("treatment", "error", "shapes differ")
+
+
+def result(case: str, p50: float | None, failure: Failure | None = None, **changed: Any) -> SingleResult:
+    time = None if p50 is None else Distribution(p50, p50, p50, p50, p50, p50, 0.0)
+    processes = () if p50 is None else (p50, 0.5 * p50, 50 * p50)  # the middle one counts
+    one = SingleResult(case, "nd.exp", "forward", "float32", "cpu", {}, time, 3, 3, processes, None, None, failure)
+    return dataclasses.replace(one, **changed)
+
+
+def report(*cases: SingleResult, **host: Any) -> SingleReport:
+    return SingleReport({"threads": 1, "seed": 2}, BUILD, host, cases)
+
+
+@pytest.mark.parametrize(
+    ("now", "verdict"), [(111.0, "slower"), (110.0, "within"), (100.0, "within"), (91.0, "within"), (90.0, "faster")]
+)
+def test_beyond_the_threshold_and_within(now: float, verdict: str) -> None:
+    (one,) = compare_with_baseline(report(result("a", now)), report(result("a", 100.0)), 0.1)
+    assert one.verdict == verdict
+    assert one.ratio == pytest.approx(now / 100)
+    assert one.is_worse == (verdict == "slower")
+
+
+def test_what_can_not_be_compared_is_said() -> None:
+    now = report(
+        result("new", 1.0),
+        result("fails", None, FAILED),
+        result("fails still", None, FAILED),
+        result("mended", 1.0),
+        result("other inputs", 1.0, inputs={"data": [2]}),
+        result("too short", 0.0),
+    )
+    then = report(
+        result("gone", 1.0),
+        result("fails", 1.0),
+        result("fails still", None, FAILED),
+        result("mended", None, FAILED),
+        result("other inputs", 1.0),
+        result("too short", 0.0),
+    )
+    found = {one.case: one for one in compare_with_baseline(now, then)}
+    assert {case: one.verdict for case, one in found.items()} == {
+        "new": "new",
+        "fails": "failed",
+        "fails still": "failed",
+        "mended": "incomparable",
+        "other inputs": "incomparable",
+        "too short": "incomparable",
+        "gone": "gone",
+    }
+    assert [case for case, one in found.items() if one.is_worse] == ["fails"]
+    assert all(one.ratio is None for one in found.values())
+
+
+def test_another_machine_is_noticed() -> None:
+    now, then = report(cpu_model="A", kernel="5"), report(cpu_model="B", kernel="5")
+    assert machine_differences(now, then) == ["cpu_model: B then, A now"]
+    assert machine_differences(now, now) == []

@@ -1,0 +1,101 @@
+"""One build alone, on toy operators: every call counted, every death told, nothing measured lost."""
+
+import dataclasses
+import statistics
+from typing import Any
+
+import numpy
+import pytest
+from test_trial import Toy
+from toy_bench import toy_build, toy_case
+
+from harness.single import SingleProgress, SingleRequest, distribution, run_single
+from records import Build, Case, RunError
+from records.single import SingleReport
+
+
+def measured(cases: list[Case], build: Build | None = None, **options: Any) -> SingleReport:
+    request = SingleRequest(Toy(), build or toy_build("control"), cases, seed=3)
+    return run_single(dataclasses.replace(request, **{"rounds": 2, **options}))
+
+
+def test_all_calls_of_all_processes_are_counted() -> None:
+    (one,) = measured([toy_case("a")], rounds=3, calls=7).cases
+    assert (one.calls, one.rounds, len(one.process_p50)) == (21, 3, 3)
+    assert one.time is not None
+    assert one.time.min <= min(one.process_p50) <= one.time.p50 <= one.time.p90 <= one.time.p99 <= one.time.max
+    assert one.failure is None
+
+
+def test_a_call_that_takes_longer_is_made_less_often() -> None:
+    short, long = measured([toy_case("a", turns=1000), toy_case("b", turns=500_000)], rounds=1).cases
+    assert short.calls > 2 * long.calls
+    assert short.time
+    assert long.time
+    assert long.time.p50 > 20 * short.time.p50
+
+
+def test_what_dies_hangs_or_refuses_costs_nothing_but_itself() -> None:
+    names = ["work", "abort", "refuse", "hang", "missing", "kill"]
+    report = measured([toy_case(name, name, timeout_s=1.0) for name in names])
+    found = {one.case: one for one in report.cases}
+    assert [name for name in names if found[name].time is not None] == ["work"]
+    reasons = {name: failure.reason for name in names if (failure := found[name].failure)}
+    assert reasons["abort"] == "killed by SIGABRT"
+    assert reasons["refuse"] == "ValueError: Shapes (2,) and (3,)"
+    assert reasons["hang"] == "no answer within 1 s (prepare)"
+    assert reasons["missing"].startswith("MissingOperator")
+    assert found["hang"].failure is not None
+    assert "going to sleep" in found["hang"].failure.last_words
+    assert report.run["complete"]
+    assert not report.run["broken"]
+
+
+def test_the_time_budget_keeps_what_was_measured() -> None:
+    cases = [toy_case(f"{number}") for number in range(4)]
+    report = measured(cases, rounds=100_000, time_budget=2.0, calls=5)
+    assert not report.run["complete"]
+    assert not report.run["broken"]
+    assert report.run["stopped"] == "the time budget of 2 s was spent"
+    assert any(one.time for one in report.cases)
+    assert not any(one.failure for one in report.cases), "a case that was broken off did not fail"
+
+
+def test_a_signal_keeps_what_was_measured() -> None:
+    def interrupt(progress: SingleProgress) -> None:
+        if progress.done == 2:
+            raise KeyboardInterrupt("stopped by SIGINT")
+
+    request = SingleRequest(Toy(), toy_build("control"), [toy_case(name) for name in "abc"], seed=3, calls=5)
+    report = run_single(request, interrupt)
+    assert report.run["broken"]
+    assert report.run["interrupted"]
+    assert report.run["stopped"] == "stopped by SIGINT"
+    assert sum(one.time is not None for one in report.cases) == 2
+
+
+def test_a_build_that_can_not_start_ends_the_run() -> None:
+    with pytest.raises(RunError, match="could not be started 3 times in a row"):
+        measured([toy_case(name) for name in "abc"], toy_build("control", TOY_IMPORT="dies"))
+
+
+def test_the_order_of_cases_is_drawn_from_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    orders = []
+    for seed in (1, 1, 2):
+        asked: list[str] = []
+        monkeypatch.setattr("harness.single._Run._one", lambda _run, _solo, case, asked=asked: asked.append(case.id))
+        request = SingleRequest(Toy(), toy_build("control"), [toy_case(f"{n}") for n in range(8)], seed=seed, rounds=2)
+        run_single(request)
+        orders.append(asked)
+    assert orders[0] == orders[1] != orders[2]
+    assert orders[0][:8] != orders[0][8:]
+
+
+def test_a_distribution_is_as_numpy_and_statistics_have_it() -> None:
+    values = list(numpy.random.default_rng(1).lognormal(size=137))
+    found = distribution(values)
+    for name, share in (("p50", 50), ("p90", 90), ("p99", 99), ("min", 0), ("max", 100)):
+        assert getattr(found, name) == pytest.approx(numpy.percentile(values, share))
+    assert found.mean == pytest.approx(numpy.mean(values))
+    assert found.stdev == pytest.approx(statistics.stdev(values))
+    assert distribution([5.0]).stdev == 0.0

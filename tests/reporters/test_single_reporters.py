@@ -1,0 +1,133 @@
+"""A single-build run as a document, in opperf's form, and as tables."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from records import Build, Failure, UsageError
+from records.single import BaselineComparison, Distribution, ProfiledOperator, SingleReport, SingleResult
+from reporters.opperf_form import opperf_results
+from reporters.single_document import read_single, single_text
+from reporters.single_tables import baseline_text, csv_text, markdown_text, screen_text
+
+BUILD = Build("toy", "toy==1", "interpreter", "/bin/true", "1.0", "3.11", "digest")
+TIME = Distribution(mean=2e6, p50=1.5e6, p90=3e6, p99=4e6, min=1e6, max=5e6, stdev=5e5)
+FAILED = Failure("treatment", "crash", "killed by SIGABRT", "last\nwords")
+
+
+def result(case: str, operator: str, failure: Failure | None = None, memory: float = 4000.0) -> SingleResult:
+    return SingleResult(
+        case=case,
+        operator=operator,
+        direction=case.rpartition("/")[2],
+        dtype="float32",
+        context="cpu",
+        inputs={"lhs": [2, 3], "rhs": [2, 3]},
+        time=None if failure else TIME,
+        calls=0 if failure else 10,
+        rounds=0 if failure else 2,
+        process_p50=() if failure else (1.4e6, 1.6e6),
+        memory=None if failure else {"cpu/0": memory},
+        operators=None if failure else {"broadcast_add": ProfiledOperator(10, 2e7)},
+        failure=failure,
+    )
+
+
+REPORT = SingleReport(
+    {"seed": 1, "profiler": "native"},
+    BUILD,
+    {"cpu_model": "x"},
+    (
+        result("add_0/forward", "nd.add"),
+        result("add_0/backward", "nd.add", memory=8000.0),
+        result("add_1/both", "nd.add"),
+        result("dot_0/forward", "nd.dot", FAILED),
+        result("npdot/forward", "np.dot"),
+    ),
+)
+
+
+def test_opperfs_keys_in_opperfs_units() -> None:
+    results = opperf_results(REPORT)
+    assert list(results) == ["add", "nd.dot", "np.dot"], "the whole name where the last part is not enough"
+    both_ways, training = results["add"]
+    assert both_ways["avg_time_forward_add"] == both_ways["mean_time_backward_add"] == 2.0
+    assert both_ways["p99_time_backward_add"] == 4.0
+    assert both_ways["max_storage_mem_alloc_cpu/0"] == 8.0
+    assert both_ways["inputs"] == {"lhs": [2, 3], "rhs": [2, 3]}
+    assert training["stdev_time_both_add"] == 0.5
+    assert results["nd.dot"][0]["failed_forward"] == "killed by SIGABRT"
+
+
+def test_the_document_is_read_back_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    path.write_text(single_text(REPORT))
+    assert read_single(path) == REPORT
+    assert json.loads(path.read_text())["results"] == opperf_results(REPORT)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"kind": "report"}, "kind: is not"),
+        ({"schema_version": 99}, "newer than the 1 known here"),
+        ({"schema_version": True}, "schema_version: is True"),
+        ({"cases": [{"case": 7}]}, r"cases\.0\.case: Input should be a valid string"),
+    ],
+)
+def test_other_documents_are_refused(tmp_path: Path, change: dict[str, object], message: str) -> None:
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps({**json.loads(single_text(REPORT)), **change}))
+    with pytest.raises(UsageError, match=message):
+        read_single(path)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"a": NaN}'])
+def test_what_is_no_document_is_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / "result.json").write_text(content)
+    with pytest.raises(UsageError, match="--output-format json"):
+        read_single(tmp_path / "result.json")
+
+
+def test_csv_is_a_line_a_case() -> None:
+    rows = list(csv.DictReader(io.StringIO(csv_text(REPORT))))
+    assert [row["case"] for row in rows] == [one.case for one in REPORT.cases]
+    assert float(rows[0]["p90_ms"]) == 3.0
+    assert float(rows[1]["max_storage_mem_alloc_kb"]) == 8.0
+    assert json.loads(rows[0]["inputs"]) == {"lhs": [2, 3], "rhs": [2, 3]}
+    assert (rows[3]["mean_ms"], rows[3]["failure"]) == ("", "killed by SIGABRT")
+
+
+def test_markdown_is_a_line_an_input() -> None:
+    lines = markdown_text(REPORT).splitlines()
+    widths = {line.count(" | ") for line in lines if line.startswith("| ") and "nd.add" in line}
+    assert widths == {lines[2].count(" | ")}
+    assert "| nd.add |" in lines[4]
+    assert "8.0000 | 2.0000 | 1.5000 | 3.0000 | 4.0000 | 2.0000" in lines[4]
+    assert "- dot_0/forward: killed by SIGABRT" in lines
+    assert any(line.startswith("| add_1/both | 2.0000") for line in lines)
+
+
+def test_the_screen_has_every_case_and_why_it_failed() -> None:
+    text = screen_text(REPORT)
+    assert all(one.case in text for one in REPORT.cases)
+    assert "  failed: killed by SIGABRT\n" in text
+    assert "1.50 ms" in text
+
+
+def test_a_baselines_verdicts_come_worst_first() -> None:
+    text = baseline_text(
+        [
+            BaselineComparison("a", "within", 1e3, 1e3, 1.0),
+            BaselineComparison("b", "slower", 1e3, 2e3, 2.0),
+            BaselineComparison("c", "slower", 1e3, 3e3, 3.0),
+            BaselineComparison("d", "failed", 1e3, None, None, "hung"),
+        ]
+    )
+    lines = text.splitlines()
+    assert [line.split()[1] for line in lines[1:5]] == ["c", "b", "d", "a"]
+    assert lines[3].endswith("hung")
+    assert lines[-1] == "2 slower, 1 failed, 1 within"
