@@ -16,7 +16,7 @@ import pytest
 
 from records import Build
 
-pytestmark = [pytest.mark.mxnet, pytest.mark.measures]
+pytestmark = pytest.mark.mxnet
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
