@@ -13,8 +13,10 @@ $(STAMP): requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	touch $@
 
+# What measures has the machine to itself; everything else runs on all processors, at most four, each file on one.
 test: setup
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -m "not measures" -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -m measures
 
 # Ends in 0 whatever the verdicts: 1 means "regression found", which is a result, not a failure. On a busy machine it says
 # so, and shows its verdicts all the same.

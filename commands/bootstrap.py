@@ -19,7 +19,7 @@ def run(module):
     try:
         main = importlib.import_module(module).main
     except ImportError as error:
-        sys.stderr.write(f"opduel: its environment does not work ({error}); make it anew with: {mend()}\n")
+        say(f"opduel: its environment does not work ({error}); make it anew with: {mend()}\n")
         raise SystemExit(2) from None
     raise SystemExit(main())
 
@@ -34,7 +34,8 @@ def enter():
     redirected = "PYTHONPATH" in os.environ  # meant for a framework; its packages must not stand before ours
     interpreter = os.path.join(ENVIRONMENT, "bin", "python")
     if os.access(interpreter, os.X_OK) and not entered and (redirected or not inside):
-        sys.stdout.flush()
+        if sys.stdout is not None:  # it may be closed
+            sys.stdout.flush()
         environment = dict(os.environ, OPDUEL_ENTERED="1")
         environment.pop("PYTHONPATH", None)
         try:
@@ -43,8 +44,14 @@ def enter():
             pass
     elif (inside or not entered) and sys.version_info[:2] >= (3, 11) and all(map(importable, NEEDED)):
         return
-    sys.stderr.write("opduel: its environment is missing or incomplete; make it with: " + mend() + "\n")
+    say("opduel: its environment is missing or incomplete; make it with: " + mend() + "\n")
     raise SystemExit(2)
+
+
+def say(text):
+    """To standard error, unless that is closed."""
+    if sys.stderr is not None:
+        sys.stderr.write(text)
 
 
 def importable(name):

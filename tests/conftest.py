@@ -1,10 +1,32 @@
-"""Real MXNet builds for the tests that are marked ``mxnet``: from the user's build cache, made there on first use."""
+"""What all tests share: real MXNet builds, from the user's build cache, and a processor for each of several workers."""
+
+import os
 
 import pytest
+from hypothesis import settings
 
 from driver.builds import BuildCache, resolve_build
 from frameworks import get_framework
 from records import Build
+
+settings.register_profile("untimed", deadline=None)  # how long an example takes says what else the machine does
+settings.load_profile("untimed")
+
+
+def pytest_configure() -> None:
+    """A worker of pytest-xdist, and whatever its tests start, keeps to a processor of its own.
+
+    So runs of the product that are tested at the same time don't measure on the same one.
+    """
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")  # gw0, gw1, ...
+    if worker:
+        allowed = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, {allowed[int(worker.removeprefix("gw")) % len(allowed)]})
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest files come first, so that all workers end at about the same time."""
+    items.sort(key=lambda item: "end_to_end" not in item.path.parts)
 
 
 def release(version: str) -> Build:

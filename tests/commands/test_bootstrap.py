@@ -51,6 +51,12 @@ def test_without_an_environment_it_says_how_to_make_one(bare_python: Path, check
     assert command == ["make", "-C", str(checkout), "setup"]
 
 
+def test_without_an_environment_or_anybody_to_tell_it_ends_in_2(bare_python: Path, checkout: Path) -> None:
+    """An error of Python's own would end it in 1, which means a regression."""
+    command = f"exec {shlex.quote(str(bare_python))} {shlex.quote(str(checkout / 'harness.py'))} >&- 2>&-"
+    assert run_process(["sh", "-c", command]) == Outcome(2, "", "")
+
+
 def test_the_command_that_it_says_is_one(bare_python: Path, checkout: Path) -> None:
     command = command_said(run_process([bare_python, checkout / "harness.py"]))
     planned = run_process([*command, "--dry-run"])

@@ -170,9 +170,11 @@ def test_as_a_process_wrong_usage_leaves_no_traceback(home: Path) -> None:
     assert line == "harness.py: error: argument --seed: 'x' is not a whole number; see harness.py --help\n"
 
 
-def test_closed_streams_are_no_trouble(home: Path) -> None:
+@pytest.mark.parametrize("environment", [{}, {"PYTHONPATH": "/nowhere"}])
+def test_closed_streams_are_no_trouble(environment: dict[str, str], home: Path) -> None:
+    """Nor to the entering of the environment, of which a PYTHONPATH makes certain."""
     command = f'exec "{sys.executable}" "{HARNESS}" -b no-such-spec <&- >&- 2>&-'
-    assert run_process(["sh", "-c", command]) == Outcome(2, "", "")
+    assert run_process(["sh", "-c", command], environment) == Outcome(2, "", "")
 
 
 def test_threads_are_checked_before_builds_are_made(run: Run, home: Path) -> None:

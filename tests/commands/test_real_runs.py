@@ -75,7 +75,7 @@ def test_the_report_tells_how_the_run_went(finished: Finished) -> None:
 
 
 def test_a_regression_ends_in_1_and_the_injection_is_accounted_for(finished: Finished, home: Path) -> None:
-    options = ["--inject", "95%", "--threshold", "20%", "--seed", "5", "--screen_reporter"]
+    options = ["--inject", "95%", "--threshold", "20%", "--max_rounds", "10", "--seed", "5", "--screen_reporter"]
     reporter = ["--simple_local_reporter", str(home / "reports")]
     outcome = run_process([sys.executable, HARNESS, "-b", write_spec(home), *SAME_BUILD, *ANYWAY, *options, *reporter])
     assert outcome.code == 1, outcome.out + outcome.err

@@ -66,6 +66,7 @@ def test_an_injected_slowdown_is_found_and_the_rest_is_not_flagged(tmp_path: Pat
         tmp_path,
         *("-b", "smoke", "--operators", "exp", "--operators", "dot", "--operators", "take", "--operators", "concat"),
         *("--control", release, "--treatment", release, "--inject", "0.5", "--threshold", "10%"),
+        *("--max_rounds", "10"),  # enough for changes as large; how sure it is of the others is no matter here
         "--simple_screen_reporter",
     )
     report, output = finish(process, tmp_path, code=1)

@@ -14,7 +14,7 @@ from harness.host import HostMonitor
 from harness.recall import KeptRound, Recall, Verifying, from_text, to_text
 from harness.run import run_ab
 from harness.schedule import Order
-from records import Failure, PairSample
+from records import Failure, PairSample, Report
 
 LOOKS = plan_looks(5)
 
@@ -63,11 +63,21 @@ def damage(text: str, kind: str) -> str:
     return json.dumps(document)
 
 
-@pytest.mark.parametrize("kind", ["half", "metric", "stage", "number", "noise", "time", "null", "empty", "case"])
-def test_a_damaged_text_costs_its_round_alone(kind: str, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.fixture(scope="module")
+def stopped() -> tuple[Report, tuple[str, ...]]:
+    """A run that was stopped after three rounds, and the texts of its log."""
     log = ListLog()
-    run_ab(asked(log, same()), stop_at(3))
-    start, *texts = log.texts
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(harness.pair, "MOST_FORKS", 1)
+        report = run_ab(asked(log, same()), stop_at(3))
+    return report, tuple(log.texts)
+
+
+@pytest.mark.parametrize("kind", ["half", "metric", "stage", "number", "noise", "time", "null", "empty", "case"])
+def test_a_damaged_text_costs_its_round_alone(
+    kind: str, stopped: tuple[Report, tuple[str, ...]], caplog: pytest.LogCaptureFixture
+) -> None:
+    start, *texts = stopped[1]
     damaged = [start, texts[0], damage(texts[1], kind), texts[2]]
     order = Order([same()], LOOKS, 0.05, 11)
     recall = Recall(ListLog(damaged), from_text(start).run)
@@ -100,10 +110,11 @@ def test_a_text_that_was_kept_twice_counts_once(caplog: pytest.LogCaptureFixture
     "changes",
     [{"seed": 12}, {"threads": 1, "alpha": 0.1}, {"cases": [same(), same("other")]}, {"max_rounds": 7}],
 )
-def test_a_log_of_another_run_is_passed_over(changes: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
-    log = ListLog()
-    first = run_ab(asked(log, same()), stop_at(1))
-    foreign = len(log.texts)
+def test_a_log_of_another_run_is_passed_over(
+    changes: dict[str, Any], stopped: tuple[Report, tuple[str, ...]], caplog: pytest.LogCaptureFixture
+) -> None:
+    first, texts = stopped
+    log, foreign = ListLog(texts), len(texts)
     second = run_ab(replace(asked(log, same()), **changes))
     assert f"{foreign} of {foreign} entries are of other cases, builds or settings" in caplog.text
     assert second.run["resumed"] == []

@@ -22,6 +22,8 @@ from harness.schedule import FAILED_STARTS, Findings, Order, Progress, Schedule
 from harness.supply import Bench, PairSupply
 from records import Case, Comparison
 
+pytestmark = pytest.mark.measures
+
 LOOKS = Looks(screen=(3, 5), own=(4, 6))
 
 

@@ -20,6 +20,8 @@ from harness.sentinels import Turns, draw_sentinels, usual_count
 from harness.supply import PairSupply
 from records import Case, Stage
 
+pytestmark = pytest.mark.measures
+
 LOOKS = Looks(screen=(3, 5), own=(4, 6))
 CASES = [toy_case(f"c{number}") for number in range(40)]
 

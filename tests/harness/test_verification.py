@@ -16,6 +16,8 @@ from harness.schedule import Findings, Order, Progress, Schedule
 from harness.verification import FIRST_SHARE, Verifier, first_order
 from records import Case, Comparison, Report
 
+pytestmark = pytest.mark.measures
+
 LOOKS = plan_looks(5)
 
 
