@@ -24,6 +24,8 @@ def fetch_files(
 ) -> list[Case]:
     """The cases with all of their files on this host; each file is fetched once. ``tell`` hears of each download.
 
+    Locations are then fit to be kept with a report: without user, password and query.
+
     Raises:
         UsageError: a file is not there, its checksum differs, a refused archive, a cache that can't be written.
         RunError: a server that can't be reached, or does not answer; NoSpaceError: the disk is full.
@@ -35,7 +37,8 @@ def fetch_files(
             if file in known:
                 continue
             try:
-                known[file] = replace(file, path=str(_fetch(file, cache, tell, limits or Limits())))
+                path = str(_fetch(file, cache, tell, limits or Limits()))
+                known[file] = replace(file, path=path, location=without_secrets(file.location))
             except OpduelError as error:
                 raise type(error)(f"{case.id}: files.{name}: {error}") from None
         result.append(replace(case, files={name: known[file] for name, file in case.files.items()}))

@@ -16,18 +16,29 @@ COMMANDS = [
 ]
 MADE = [command for command in COMMANDS if command.startswith("make ")]
 DRIVEN = [command for command in COMMANDS if "repo_driver.py" in command]
-RUN = [command for command in COMMANDS if command not in MADE + DRIVEN]
+ALONE = [command for command in COMMANDS if "--output-format" in command]
+RUN = [command for command in COMMANDS if command not in MADE + DRIVEN + ALONE]
 
 
 def test_there_are_commands() -> None:
     assert len(MADE) >= 2
     assert len(RUN) >= 4
     assert len(DRIVEN) >= 2
+    assert ALONE
 
 
 @pytest.mark.parametrize("command", MADE)
 def test_the_ci_runs(command: str) -> None:
     assert command in (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+
+
+@pytest.mark.mxnet
+@pytest.mark.parametrize("command", ALONE)
+def test_one_build_alone_gives_its_result(command: str, tmp_path: Path) -> None:
+    environment = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path / "config"), "XDG_STATE_HOME": str(tmp_path)}
+    finished = subprocess.run(command, shell=True, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stderr
+    assert "| nd.softmax |" in finished.stdout
 
 
 @pytest.mark.mxnet

@@ -58,6 +58,13 @@ def test_a_file_is_fetched_once_whoever_asks(tmp_path: Path) -> None:
     assert told == [f"fetching {file.location}"]
 
 
+def test_what_is_kept_of_a_location_holds_no_secret(tmp_path: Path) -> None:
+    with FileServer(Answer(BODY)) as server:
+        secret = server.url().replace("://", "://user:hunter2@") + "?token=hunter2"
+        (case,) = fetch_files([case_with(ModelFile(secret, sha256=sha256(BODY)))], tmp_path, limits=LIMITS)
+        assert case.files["params"].location == server.url()
+
+
 @pytest.mark.parametrize("altered", [b"", BODY[:-1], b"something else"])
 def test_an_altered_file_in_the_cache_is_fetched_again(tmp_path: Path, altered: bytes) -> None:
     with FileServer(Answer(BODY)) as server:
