@@ -41,7 +41,7 @@ def run_harness(arguments: Sequence[str] | None) -> int:
     measuring = plan_measuring(options, config, command)
     control, treatment = _builds(options, config, measuring.framework, described)
     request = measuring.request(control, treatment)
-    count, name = len(request.cases), measuring.choice.name
+    count, name = len(request.cases), measuring.choice.file_name
     log.info("%d cases of %s, %s against %s", count, name, control.requested, treatment.requested)
     with ProgressDisplay(count, sys.stderr) as display:
         report = run_ab(request, display.show)

@@ -47,6 +47,11 @@ class Choice:
         """The spec's name, for reports."""
         return self.path.stem if self.path else FROM_COMMAND_LINE
 
+    @property
+    def file_name(self) -> str:
+        """The spec's file's name, for people."""
+        return self.path.name if self.path else FROM_COMMAND_LINE
+
 
 def choose(options: argparse.Namespace, seed: int) -> Choice:
     """The cases that the options ask for; sizes are drawn from ``seed`` where the spec has none of its own.
@@ -91,7 +96,7 @@ def with_files(choice: Choice, options: argparse.Namespace) -> list[Case]:
     try:
         return fetch_files(choice.cases, cache, log.info)
     except OpduelError as error:
-        raise type(error)(f"{choice.name}: {error}") from None
+        raise type(error)(f"{choice.path or choice.name}: {error}") from None
 
 
 def overriding(options: argparse.Namespace) -> Settings | None:

@@ -192,7 +192,7 @@ class Calls:
 
 def document(asked):
     registered = load_registered()
-    operators = registered.load_operators()
+    operators = registered.load_adaptor().operators
     mx = operators.mx
     try:
         internals = network_symbol(mx, asked).get_internals()

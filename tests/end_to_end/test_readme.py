@@ -36,7 +36,9 @@ def test_the_ci_runs(command: str) -> None:
 @pytest.mark.parametrize("command", ALONE)
 def test_one_build_alone_gives_its_result(command: str, tmp_path: Path) -> None:
     environment = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path / "config"), "XDG_STATE_HOME": str(tmp_path)}
-    finished = subprocess.run(command, shell=True, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    finished = subprocess.run(
+        command, shell=True, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
     assert finished.returncode == 0, finished.stderr
     assert "| nd.softmax |" in finished.stdout
 

@@ -21,6 +21,9 @@ def is_shape(value):
     return isinstance(value, list) and all(isinstance(size, int) and not isinstance(size, bool) for size in value)
 
 
+ASKED = ("write", None)  # grad_req and grad_stype where nothing is said
+
+
 class Inputs:
     """Turns a case's plain data into the operator's arguments."""
 
@@ -124,7 +127,7 @@ class Inputs:
         """``(name, gradient)`` of the differentiable tensors, and of a block's parameters."""
         found = []
         for name in self.differentiable():
-            request, stype = self.gradients[name]
+            request, stype = self.gradients.get(name, ASKED)
             self.tensors[name].attach_grad(request, **({"stype": stype} if stype else {}))
             found.append((name, self.tensors[name].grad))
         return found + [(name, one.list_grad()[0]) for name, one in self.parameters.items()]
@@ -134,7 +137,9 @@ class Inputs:
         found = [
             name
             for name, tensor in self.tensors.items()
-            if numpy.dtype(tensor.dtype).kind == "f" and not AUXILIARY.match(name) and self.gradients[name][0] != "null"
+            if numpy.dtype(tensor.dtype).kind == "f"
+            and not AUXILIARY.match(name)
+            and self.gradients.get(name, ASKED)[0] != "null"
         ]
         return [name for name in found if name not in self.whole] or found
 

@@ -164,7 +164,7 @@ def bound(function, name, arguments, settings):
     if function is mx.nd.Custom:  # it hands on what it is given by name: to the operator's maker, arrays too
         args += [kwargs.pop(key) for key in arguments if is_array(kwargs.get(key))]
     given = [value for key, value in arguments.items() if is_array(value) and key != "out"]
-    return function, args, kwargs, maker.differentiable() + given
+    return function, args, kwargs, [maker.tensors[key] for key in maker.differentiable()] + given
 
 
 def is_block(function):
