@@ -21,7 +21,7 @@ from commands.entry import DONE, INCOMPLETE, log
 from commands.harness import run_harness
 from commands.options import Parser, by_metric, harness_parser
 from commands.picking import choose
-from commands.single import refuse_single_options
+from commands.single import refuse_round_log, refuse_single_options
 from comparator.calibration import evaluate
 from driver.builds import BuildCache, load_releases, resolve_build
 from frameworks import get_framework
@@ -83,6 +83,7 @@ def calibrate(arguments: Sequence[str]) -> int:
     """
     options = harness_parser().parse_args(["-b", DEFAULT_SPEC, *arguments])
     refuse_single_options(options)
+    refuse_round_log(options)
     calibration = _planned(options, arguments)
     began = time.monotonic()
     _run_all(calibration)

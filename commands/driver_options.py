@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from commands.options import Parser, harness_parser, pause, positive, seconds
-from commands.single import refuse_single_options
+from commands.single import refuse_round_log, refuse_single_options
 from driver.builds.commit_builder import STRATEGIES
 from records import UsageError
 
@@ -43,6 +43,7 @@ def parse(arguments: Sequence[str] | None) -> DriverOptions:
         if getattr(harness, name) not in (None, False, 0.0):
             raise UsageError(f"--{name}: the driver chooses builds and kinds of runs itself: leave it out")
     refuse_single_options(harness)
+    refuse_round_log(harness)
     _check(own)
     return DriverOptions(own, harness)
 

@@ -1,6 +1,8 @@
 """harness.py: options in; builds, cases and bounds to the harness; its report to the reporters; an exit code out."""
 
 import argparse
+import contextlib
+import secrets
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -11,6 +13,7 @@ from commands.entry import log, run_command
 from commands.measuring import exit_code, plan_measuring, tell, warn_of_python
 from commands.options import harness_parser
 from commands.progress import ProgressDisplay
+from commands.round_log import FileRoundLog
 from commands.single import is_single, refuse_single_options, run_one_build
 from driver.builds import BuildCache, load_releases, resolve_build
 from driver.descriptor import Described, read_info
@@ -36,11 +39,35 @@ def run_harness(arguments: Sequence[str] | None) -> int:
     if is_single(options):
         return run_one_build(options, command)
     refuse_single_options(options)
+    with contextlib.ExitStack() as stack:
+        return _run_ab(options, command, _round_log(options, stack))
+
+
+def _round_log(options: argparse.Namespace, stack: contextlib.ExitStack) -> FileRoundLog | None:
+    """The log that was asked for; the options then have its seed.
+
+    Raises:
+        UsageError: it can't be used, or has another seed than the options.
+    """
+    if options.round_log is None:
+        return None
+    seed = options.seed
+    rounds = stack.enter_context(
+        FileRoundLog(Path(options.round_log), lambda: secrets.randbits(32) if seed is None else seed)
+    )
+    if seed not in (None, rounds.seed):
+        raise UsageError(f"--seed {seed}: {options.round_log} was begun with seed {rounds.seed}: leave the option out")
+    options.seed = rounds.seed
+    return rounds
+
+
+def _run_ab(options: argparse.Namespace, command: Sequence[str], rounds: FileRoundLog | None) -> int:
+    """Both builds against each other; returns the exit code."""
     config = read_config(config_path())
     described = _described(options)
     measuring = plan_measuring(options, config, command)
     control, treatment = _builds(options, config, measuring.framework, described)
-    request = measuring.request(control, treatment)
+    request = replace(measuring.request(control, treatment), log=rounds)
     count, name = len(request.cases), measuring.choice.file_name
     log.info("%d cases of %s, %s against %s", count, name, control.requested, treatment.requested)
     with ProgressDisplay(count, sys.stderr) as display:
@@ -50,6 +77,8 @@ def run_harness(arguments: Sequence[str] | None) -> int:
     if line := distrust_line(report):
         log.warning("%s", line)
     tell(measuring.reporters, report)
+    if rounds is not None and report.run["complete"]:
+        rounds.forget()
     return exit_code(report)
 
 

@@ -86,6 +86,11 @@ def harness_parser() -> argparse.ArgumentParser:
     )
     how.add_argument("--time_budget", type=seconds, metavar="SECONDS", help="stop measuring after this long")
     how.add_argument(
+        "--round_log",
+        metavar="FILE",
+        help="keep the rounds here: the same command, once more, goes on where the run ended, however that was",
+    )
+    how.add_argument(
         "--max_rounds",
         type=rounds,
         default=DEFAULT_MAX_ROUNDS,

@@ -35,6 +35,7 @@ AB_ONLY = (
     "verify",
     "verify_after",
     "run_type",
+    "round_log",
     "breakdown",
     "roofline",
     "screen_reporter",
@@ -60,6 +61,15 @@ def refuse_single_options(options: argparse.Namespace) -> None:
         UsageError: one is.
     """
     _refuse(options, SINGLE_ONLY, "is for one build alone (harness.py --treatment without --control): leave it out")
+
+
+def refuse_round_log(options: argparse.Namespace) -> None:
+    """See that no log of rounds is asked for.
+
+    Raises:
+        UsageError: one is.
+    """
+    _refuse(options, ("round_log",), "is for one run of harness.py: leave it out")
 
 
 def run_one_build(options: argparse.Namespace, command: Sequence[str]) -> int:

@@ -1,7 +1,9 @@
 """Whole runs through the real command, on real MXNet: exit codes, clean streams, the report on disk."""
 
 import re
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -110,3 +112,25 @@ def test_what_only_the_treatment_lacks_ends_in_1(finished: Finished, home: Path)
     assert (new["failure"]["side"], new["failure"]["kind"]) == ("treatment", "missing")
     assert both["verdict"] not in ("failed", "regressed")
     assert outcome.code == 1
+
+
+def test_a_run_that_was_killed_goes_on_where_it_was(home: Path) -> None:
+    rounds = home / "rounds"
+    folder = ["--simple_local_reporter", str(home / "reports")]
+    options = ["-b", write_spec(home), *SAME_BUILD, *ANYWAY, *folder, "--threshold", "50%", "--round_log", str(rounds)]
+    command = [sys.executable, HARNESS, *options]
+    with subprocess.Popen(
+        [*command, "--max_rounds", "30"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as run:
+        while not rounds.exists() or rounds.read_bytes().count(b'"kind": "round"') < 2:
+            assert run.poll() is None
+            time.sleep(0.02)
+        run.kill()
+    kept = rounds.read_bytes().count(b'"kind": "round"')
+    outcome = run_process([*command, "--max_rounds", "30"], {})
+    assert outcome.code == 0, outcome.err
+    (report,) = [read_report(path) for path in home.rglob("report.json")]
+    assert len(report.run["resumed"]) == 1
+    assert report.run["rounds"] > kept
+    assert report.run["complete"]
+    assert not rounds.exists()

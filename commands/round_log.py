@@ -1,0 +1,98 @@
+"""--round_log: a run keeps its rounds in a file, so that the same command goes on where the last one ended."""
+
+import fcntl
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO
+
+from records import UsageError
+
+FORMAT = 1
+HEADER = "opduel_round_log"
+
+
+class FileRoundLog:
+    """Rounds in a file of lines: a header with the run's seed, then a text for each round. Use as a context manager.
+
+    A line is durable once it is kept; a last line that was cut off costs its own round. The file is locked while it is
+    open: two runs can't share it.
+    """
+
+    def __init__(self, path: Path, draw_seed: Callable[[], int]) -> None:
+        """Open the file, or begin it with a seed that is drawn.
+
+        Raises:
+            UsageError: it can't be written, is in use, or is no such file.
+        """
+        self._path = path
+        try:
+            self._file: BinaryIO = path.open("a+b")
+        except OSError as error:
+            raise UsageError(f"--round_log {path}: cannot be written ({error.strerror}): give another path") from None
+        try:
+            self._lock()
+            self.seed = self._read_header(draw_seed)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def __enter__(self) -> "FileRoundLog":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def rounds(self) -> list[str]:
+        """The texts that were kept, in order."""
+        return [line.decode("utf-8", "replace") for line in self._lines()[1:]]
+
+    def keep(self, text: str) -> None:
+        """Append a text; it is durable when this returns.
+
+        Raises:
+            OSError: it could not be kept.
+        """
+        self._file.write(text.encode("utf-8") + b"\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def forget(self) -> None:
+        """Remove the file: the run is over, and told."""
+        self._path.unlink(missing_ok=True)
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise UsageError(
+                f"--round_log {self._path}: another run is using it: wait for that, or give another path"
+            ) from None
+
+    def _lines(self) -> list[bytes]:
+        self._file.seek(0)
+        lines = self._file.read().split(b"\n")
+        return lines if lines[-1] else lines[:-1]
+
+    def _read_header(self, draw_seed: Callable[[], int]) -> int:
+        lines = self._lines()
+        if not lines:
+            seed = draw_seed()
+            self.keep(json.dumps({HEADER: FORMAT, "seed": seed}))
+            return seed
+        try:
+            header = json.loads(lines[0])
+            if header[HEADER] == FORMAT and isinstance(header["seed"], int):
+                self._end_last_line()
+                return int(header["seed"])
+        except (ValueError, KeyError, TypeError):
+            pass
+        raise UsageError(f"--round_log {self._path}: is no log of rounds: give the path of one, or of no file")
+
+    def _end_last_line(self) -> None:
+        """A line that was cut off when its process died must not run into the next one."""
+        self._file.seek(0)
+        if not self._file.read().endswith(b"\n"):
+            self._file.write(b"\n")
+            self._file.flush()

@@ -1,0 +1,69 @@
+"""--round_log: what is kept is found again, whatever the process died of."""
+
+from pathlib import Path
+
+import pytest
+
+from commands.round_log import FileRoundLog
+from records import UsageError
+
+
+def seven() -> int:
+    return 7
+
+
+def test_rounds_and_seed_are_found_again(tmp_path: Path) -> None:
+    path = tmp_path / "rounds"
+    with FileRoundLog(path, seven) as log:
+        assert (log.seed, log.rounds()) == (7, [])
+        log.keep('{"a": 1}')
+        log.keep('{"b": "\\u0085 and \\r"}')
+    with FileRoundLog(path, lambda: 8) as log:
+        assert log.seed == 7
+        assert log.rounds() == ['{"a": 1}', '{"b": "\\u0085 and \\r"}']
+
+
+@pytest.mark.parametrize("cut", [1, 4, 7])
+def test_a_line_that_was_cut_off_costs_itself_alone(tmp_path: Path, cut: int) -> None:
+    path = tmp_path / "rounds"
+    with FileRoundLog(path, seven) as log:
+        log.keep("first")
+        log.keep("second")
+    path.write_bytes(path.read_bytes()[:-cut])
+    with FileRoundLog(path, seven) as log:
+        log.keep("third")
+    with FileRoundLog(path, seven) as log:
+        assert log.rounds()[0] == "first"
+        assert log.rounds()[-1] == "third"
+        assert len(log.rounds()) == (2 if cut == 7 else 3)
+
+
+@pytest.mark.parametrize(
+    "content", [b"[]\n", b"{}\n", b"\xff\n", b'{"opduel_round_log": 2, "seed": 1}\n', b"text", b"\n"]
+)
+def test_another_file_is_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "rounds"
+    path.write_bytes(content)
+    with pytest.raises(UsageError, match="is no log of rounds"):
+        FileRoundLog(path, seven)
+    assert path.read_bytes() == content
+
+
+def test_two_runs_can_not_share_one(tmp_path: Path) -> None:
+    path = tmp_path / "rounds"
+    with FileRoundLog(path, seven), pytest.raises(UsageError, match="another run is using it"):
+        FileRoundLog(path, seven)
+    with FileRoundLog(path, seven):
+        pass
+
+
+def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be written"):
+        FileRoundLog(tmp_path / "gone" / "rounds", seven)
+
+
+def test_it_goes_when_the_run_is_over(tmp_path: Path) -> None:
+    path = tmp_path / "rounds"
+    with FileRoundLog(path, seven) as log:
+        log.forget()
+    assert not path.exists()
