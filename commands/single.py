@@ -37,7 +37,6 @@ AB_ONLY = (
     "run_type",
     "round_log",
     "breakdown",
-    "roofline",
     "screen_reporter",
     "simple_screen_reporter",
     "local_reporter",
@@ -131,6 +130,7 @@ def _request(options: argparse.Namespace, command: Sequence[str]) -> SingleReque
         rounds=DEFAULT_ROUNDS if options.rounds is None else options.rounds,
         time_budget=options.time_budget,
         profiler=options.profiler or "python",
+        roofline=options.roofline,
         labels={
             "platform": options.platform,
             "spec": choice.name,

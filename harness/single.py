@@ -17,8 +17,9 @@ from frameworks import Framework, worker_environment
 from harness.blocks import CaseRequest, time_left
 from harness.cpus import plan_cpus, this_thread_on
 from harness.host import HostMonitor, host_fingerprint
+from harness.roofline import measure_roofline
 from harness.solo import Question, Solo
-from records import Build, Case, Failure, RunError
+from records import Build, Case, Failure, RunError, Work
 from records.single import Distribution, ProfiledOperator, Profiler, SingleReport, SingleResult
 
 DEFAULT_ROUNDS = 5
@@ -35,7 +36,7 @@ class SingleRequest:
 
     ``rounds``: fresh processes for each case. ``time_budget``: seconds, None for no bound. ``calls``: timed calls in
     each process, after ``warmup`` others; None: as many as fit into 50 ms, 5 to 1000. ``labels``: further keys of
-    the report's ``run``.
+    the report's ``run``. ``roofline``: measure the host's before anything else.
     """
 
     framework: Framework
@@ -49,6 +50,7 @@ class SingleRequest:
     calls: int | None = None
     warmup: int = DISCARDED
     labels: Mapping[str, Any] = field(default_factory=dict)
+    roofline: bool = False
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,8 @@ class _Run:
 
     def run(self) -> SingleReport:
         started = datetime.now(UTC)
-        host = host_fingerprint()
+        roofline = measure_roofline(self._cpus, self._request.threads) if self._request.roofline else None
+        host = {**host_fingerprint(), "roofline": roofline}
         self._monitor.begin()
         stopped, broken, interrupted = None, False, False
         try:
@@ -140,7 +143,8 @@ class _Run:
             "stopped": stopped,
             "wall_s": time.monotonic() - self._started,
         }
-        cases = tuple(_result(case, self._gathered[case.id]) for case in self._request.cases)
+        work = self._request.framework.work
+        cases = tuple(_result(case, self._gathered[case.id], work(case)) for case in self._request.cases)
         return SingleReport(run, self._request.build, {**host, **self._monitor.summary()}, cases)
 
     def _measure(self) -> None:
@@ -230,7 +234,7 @@ def _most_memory(calls: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     return most
 
 
-def _result(case: Case, gathered: _Gathered) -> SingleResult:
+def _result(case: Case, gathered: _Gathered, work: Work | None) -> SingleResult:
     calls = [value for process in gathered.processes for value in process]
     operators = {name: ProfiledOperator(len(times), sum(times)) for name, times in gathered.operators.items()}
     return SingleResult(
@@ -247,6 +251,7 @@ def _result(case: Case, gathered: _Gathered) -> SingleResult:
         memory=gathered.memory,
         operators=operators or None,
         failure=gathered.failures[-1] if gathered.failed or (gathered.failures and not calls) else None,
+        work=work,
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from records.build import Build
 from records.measurement import Failure
+from records.work import Work
 
 SINGLE_SCHEMA_VERSION = 1  # of the document that SingleReport is written as
 Profiler = Literal["python", "native"]
@@ -50,6 +51,7 @@ class SingleResult:
     memory: Mapping[str, float] | None  # device -> bytes that a call held at most; None: the profiler didn't tell
     operators: Mapping[str, ProfiledOperator] | None  # with --profiler native
     failure: Failure | None
+    work: Work | None = None  # of one call, where it is known
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,10 @@ import io
 import json
 from collections.abc import Sequence
 
+from records import achieved
 from records.single import BaselineComparison, SingleReport, SingleResult
 from reporters.opperf_form import KB, MS, STATISTICS, grouped
+from reporters.rates import one_side_words, roofline_words
 from reporters.text import printable
 from reporters.units import ABSENT, human_change, human_size, human_value
 
@@ -20,6 +22,8 @@ CSV_COLUMNS = (
     "calls",
     "rounds",
     "max_storage_mem_alloc_kb",
+    "gflops",
+    "gbytes",
     "inputs",
     "failure",
 )
@@ -44,8 +48,16 @@ def csv_text(report: SingleReport) -> str:
         inputs = json.dumps(one.inputs, separators=(",", ":"))
         failure = one.failure.reason if one.failure else ""
         row = [one.case, one.operator, one.direction, one.dtype, one.context, *times]
-        writer.writerow([*row, one.calls, one.rounds, memory, inputs, failure])
+        writer.writerow([*row, one.calls, one.rounds, memory, *_rates(one), inputs, failure])
     return stream.getvalue()
+
+
+def _rates(one: SingleResult) -> list[str]:
+    """10^9 operations and 10^9 bytes a second at the median; empty where the work isn't known."""
+    if one.work is None or one.time is None:
+        return ["", ""]
+    rates = achieved(one.work, one.time.p50)
+    return ["" if rate is None else f"{rate:.6g}" for rate in (rates.gflops, rates.gbytes)]
 
 
 def markdown_text(report: SingleReport) -> str:
@@ -86,9 +98,12 @@ def screen_text(report: SingleReport) -> str:
         figures = [getattr(one.time, name) if one.time else None for name in ("p50", "p90", "p99", "mean", "stdev")]
         memory = human_size(sum(one.memory.values())) if one.memory else ABSENT
         rows.append([one.case, *(human_value(value, "ns") for value in figures), memory, str(one.calls)])
-        if one.failure is not None:
-            notes[len(rows) - 1] = f"  failed: {printable(one.failure.reason)}"
+        rates = one_side_words(one.work, one.time.p50 if one.time else None, report.host.get("roofline"))
+        if said := f"failed: {printable(one.failure.reason)}" if one.failure else rates:
+            notes[len(rows) - 1] = f"  {said}"
     lines = aligned(rows)
+    if roofline := roofline_words(report.host.get("roofline")):
+        lines.append(f"roofline of the host: {roofline}")
     return "".join(f"{line}\n" + (f"{notes[number]}\n" if number in notes else "") for number, line in enumerate(lines))
 
 

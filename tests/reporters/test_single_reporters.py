@@ -3,11 +3,12 @@
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from records import Build, Failure, UsageError
+from records import Build, Failure, UsageError, Work
 from records.single import BaselineComparison, Distribution, ProfiledOperator, SingleReport, SingleResult
 from reporters.opperf_form import opperf_results
 from reporters.single_document import read_single, single_text
@@ -99,6 +100,19 @@ def test_csv_is_a_line_a_case() -> None:
     assert float(rows[1]["max_storage_mem_alloc_kb"]) == 8.0
     assert json.loads(rows[0]["inputs"]) == {"lhs": [2, 3], "rhs": [2, 3]}
     assert (rows[3]["mean_ms"], rows[3]["failure"]) == ("", "killed by SIGABRT")
+
+
+def test_rates_where_the_work_is_known() -> None:
+    known = replace(REPORT.cases[0], work=Work(flop=3e6, bytes=6e6, dtype="float32"))
+    roofline = {"gflops": {"float32": 8.0}, "gbytes": 40.0}
+    report = replace(REPORT, host={"roofline": roofline}, cases=(known, *REPORT.cases[1:]))
+    first, second, *_ = csv.DictReader(io.StringIO(csv_text(report)))
+    assert (first["gflops"], first["gbytes"]) == ("2", "4"), "in 1.5 ms"
+    assert (second["gflops"], second["gbytes"]) == ("", "")
+    text = screen_text(report)
+    assert "2 GFLOP/s, 4 GB/s, 25% of the roof" in text
+    assert "8 GFLOP/s in float32, 40 GB/s" in text
+    assert "roof" not in screen_text(REPORT)
 
 
 def test_markdown_is_a_line_an_input() -> None:
