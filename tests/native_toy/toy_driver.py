@@ -110,9 +110,9 @@ class ToyDriver:
         }
 
     def reports(self) -> list[dict[str, Any]]:
-        """All reports on disk, in the order in which their runs were started."""
-        found = [json.loads(path.read_text()) for path in self.reports_folder.rglob("report.json")]
-        return sorted(found, key=lambda report: report["run"]["id"])
+        """All reports on disk, in the order in which they were written."""
+        found = sorted(self.reports_folder.rglob("report.json"), key=lambda path: path.stat().st_mtime_ns)
+        return [json.loads(path.read_text()) for path in found]
 
     def journal(self, query: str) -> list[tuple[Any, ...]]:
         """What the journal says, read beside whoever writes it."""
