@@ -44,6 +44,7 @@ class Rules(Strict):
     operators: dict[str, Operator] = Field(default_factory=dict)
     # A function's or registered operator's name, or a glob -> why it is no case.
     cannot: dict[str, str] = Field(default_factory=dict)
+    beside: list[str] = Field(default_factory=list)  # specs written by hand that the bundle lists, too
     more: list[str] = Field(default_factory=list)  # other files of rules beside this one
 
 

@@ -30,7 +30,7 @@ def spec_files(catalogue: Catalogue, rules: Rules, framework: str) -> dict[str, 
         "$schema": "./spec.schema.json",
         "framework": framework,
         "description": "Every operator that there are rules for, by category.",
-        "specs": list(files),
+        "specs": [*files, *rules.beside],
     }
     return {**files, BUNDLE: json.dumps(bundle, indent=2) + "\n"}
 

@@ -170,6 +170,9 @@ def test_files_are_valid_json_and_old_ones_go(tmp_path: Path) -> None:
     files = spec_files(apply_rules(several, REGISTRY), several, "mxnet")
     assert list(files) == ["operators/a.json", "operators/b.json", "all.json"]
     assert json.loads(files["all.json"])["specs"] == ["operators/a.json", "operators/b.json"]
+    beside = several.model_copy(update={"beside": ["own.json"]})
+    bundle = spec_files(apply_rules(beside, REGISTRY), beside, "mxnet")["all.json"]
+    assert json.loads(bundle)["specs"] == ["operators/a.json", "operators/b.json", "own.json"]
     (tmp_path / "operators").mkdir()
     (tmp_path / "operators" / "old.json").write_text("{}")
     write_specs(files, tmp_path)
