@@ -191,7 +191,7 @@ class CommitBuilder:
         self._work.mkdir(parents=True, exist_ok=True)
         require_space(self._work, limits.free_bytes)
         destination = self._library_folder(commit)
-        log_path = self._work / "logs" / f"{commit.short}-{time.strftime('%Y%m%dT%H%M%S')}.log"
+        log_path = _unused(self._work / "logs" / f"{commit.short}-{time.strftime('%Y%m%dT%H%M%S')}.log")
         log.info("compiling %s (%s); log: %s", commit.short, commit.subject, log_path)
         began = time.monotonic()
         self._compiler.compile(commit, destination, log_path, limits)
@@ -267,3 +267,9 @@ class CommitBuilder:
         if strategy == "release":
             return f"is no release's commit (in this repository: {known}): use --build auto"
         return f"has native sources of its own, unlike every release ({known}) and cached build: use --build source"
+
+
+def _unused(path: Path) -> Path:
+    """``path``, or with a number where there is such a file: compiles of one commit may begin in one second."""
+    names = (path, *(path.with_stem(f"{path.stem}-{number}") for number in range(2, 1000)))
+    return next((name for name in names if not name.exists()), path)
