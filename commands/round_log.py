@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
@@ -34,6 +35,9 @@ class FileRoundLog:
         try:
             self._lock()
             self.seed = self._read_header(draw_seed)
+        except OSError as error:
+            self._file.close()
+            raise UsageError(f"--round_log {path}: cannot be written ({error.strerror}): give another path") from None
         except BaseException:
             self._file.close()
             raise
@@ -63,6 +67,8 @@ class FileRoundLog:
         self._path.unlink(missing_ok=True)
 
     def _lock(self) -> None:
+        if not stat.S_ISREG(os.fstat(self._file.fileno()).st_mode):
+            raise UsageError(f"--round_log {self._path}: is no plain file: give the path of one, or of no file")
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

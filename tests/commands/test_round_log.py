@@ -1,5 +1,6 @@
 """--round_log: what is kept is found again, whatever the process died of."""
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,20 @@ def test_two_runs_can_not_share_one(tmp_path: Path) -> None:
 def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be written"):
         FileRoundLog(tmp_path / "gone" / "rounds", seven)
+
+
+def test_a_device_is_refused() -> None:
+    with pytest.raises(UsageError, match="is no plain file"):
+        FileRoundLog(Path("/dev/full"), seven)
+
+
+def test_a_full_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("commands.round_log.os.fsync", full)
+    with pytest.raises(UsageError, match=r"cannot be written \(No space left on device\)"):
+        FileRoundLog(tmp_path / "rounds", seven)
 
 
 def test_it_goes_when_the_run_is_over(tmp_path: Path) -> None:
