@@ -31,7 +31,7 @@ lint: setup
 
 # Hashes of every wheel, and no index address: the lock file names no registry.
 lock:
-	$(BIN)/uv pip compile --quiet --python-version 3.11 --universal --generate-hashes --extra dev --no-emit-index-url \
+	$(BIN)/uv pip compile --quiet --python-version 3.11 --universal --generate-hashes --extra server --extra dev --no-emit-index-url \
 	    --no-header --output-file requirements.lock pyproject.toml
 
 clean:

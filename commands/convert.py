@@ -1,16 +1,12 @@
 """run_bench.py --convert: a report.json as what others read."""
 
 import sys
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from commands.entry import DONE
-from records import Report
 from reporters import read_report
-from reporters.markdown import to_markdown
+from reporters.formats import FORMATS
 from reporters.stream import write_text
-
-FORMATS: Mapping[str, Callable[[Report], str]] = {"md": to_markdown}
 
 
 def convert(report: Path, to: str) -> int:

@@ -37,6 +37,7 @@ from driver.watch import Tally, Watch, WatchSettings, write_document
 from frameworks import FRAMEWORKS_DIR
 from harness.cpus import plan_cpus
 from records import Commit, Verdict
+from reporters import reporter_options
 from reporters.stream import write_text
 
 LOG_BYTES, LOGS = 5 * 2**20, 5  # each log file's size, and how many older ones are kept
@@ -204,11 +205,8 @@ def _code_of(outcome: Outcome, traced: bool) -> int:
 
 def _identity(options: DriverOptions, measuring: Measuring) -> str:
     """All that a run depends on besides its commits: with other options, or another spec, it is another run."""
-    settings = {
-        name: value
-        for name, value in vars(options.harness).items()
-        if name not in ("local_reporter", "simple_local_reporter", "screen_reporter", "simple_screen_reporter")
-    }
+    told = reporter_options()
+    settings = {name: value for name, value in vars(options.harness).items() if name not in told}
     cases = json.dumps([dataclasses.asdict(case) for case in measuring.cases], sort_keys=True, default=str)
     measured = hashlib.sha256(cases.encode()).hexdigest()
     return json.dumps([settings, measured, options.own.build, options.own.cmake_args], sort_keys=True, default=str)

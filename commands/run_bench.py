@@ -8,7 +8,7 @@ from pathlib import Path
 
 from commands.calibrate import calibrate
 from commands.config import QUESTIONS, config_path, default_reports, forget_config, read_config, write_config
-from commands.convert import FORMATS, convert
+from commands.convert import convert
 from commands.entry import DONE, log, run_command
 from commands.harness import run_harness
 from commands.listing import list_cases
@@ -19,6 +19,7 @@ from commands.spec_from import write_spec_from
 from driver.builds import Releases, load_releases
 from frameworks import get_framework
 from records import RunError, UsageError
+from reporters.formats import FORMATS
 
 DESCRIPTION = """Perform one benchmark run. On its first use on a terminal it asks which builds to measure and where to
 keep reports, and keeps the answers; every other option is passed through to harness.py (see harness.py --help)."""

@@ -2,7 +2,7 @@
 
 from reporters.base import Reporter, Told, report_all
 from reporters.document import read_report, write_report
-from reporters.registry import REPORTERS, add_reporter_options, chosen_reporters
+from reporters.registry import REPORTERS, add_reporter_options, chosen_reporters, reporter_options
 
 __all__ = [
     "REPORTERS",
@@ -12,5 +12,6 @@ __all__ = [
     "chosen_reporters",
     "read_report",
     "report_all",
+    "reporter_options",
     "write_report",
 ]

@@ -1,11 +1,12 @@
 """What a reporter is, and telling them all without one stopping another."""
 
+import argparse
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from records import OpduelError, Report
+from records import OpduelError, Report, UsageError
 
 
 class Reporter(ABC):
@@ -17,6 +18,33 @@ class Reporter(ABC):
     option: ClassVar[str]  # the command-line option that asks for it, without the dashes
     metavar: ClassVar[str | None] = None  # the option's argument; None for a switch
     help: ClassVar[str]  # the option's help, one sentence
+    repeatable: ClassVar[bool] = False  # whether the option may be given several times, for a reporter each
+
+    @classmethod
+    def add_options(cls, group: "argparse._ArgumentGroup") -> None:
+        """Add what asks for it to ``group``; one that takes more than its own option adds the others too."""
+        if cls.metavar is None:
+            group.add_argument(f"--{cls.option}", action="store_true", help=cls.help)
+        else:
+            action = "append" if cls.repeatable else "store"
+            group.add_argument(f"--{cls.option}", metavar=cls.metavar, action=action, help=cls.help)
+
+    @classmethod
+    def from_options(cls, options: argparse.Namespace) -> list[Self]:
+        """Those that were asked for: none, one, or one for each time that a repeatable option was given.
+
+        Raises:
+            UsageError: an option's argument is empty or wrong.
+        """
+        given = getattr(options, cls.option, None)
+        if given in (None, False):
+            return []
+        if cls.metavar is None:
+            return [cls.from_option(None)]
+        values = [str(value) for value in (given if cls.repeatable else [given])]
+        if not all(value.strip() for value in values):
+            raise UsageError(f"--{cls.option} needs a {cls.metavar}, and got an empty one")
+        return [cls.from_option(value) for value in values]
 
     @classmethod
     @abstractmethod

@@ -2,7 +2,6 @@
 
 import argparse
 
-from records import UsageError
 from reporters.base import Reporter
 from reporters.local import LocalReporter
 from reporters.screen import ScreenReporter
@@ -21,10 +20,14 @@ def add_reporter_options(parser: argparse.ArgumentParser) -> None:
     """Add every reporter's option to ``parser``."""
     group = parser.add_argument_group("reporters", "who is told; several may be given")
     for reporter in REPORTERS:
-        if reporter.metavar is None:
-            group.add_argument(f"--{reporter.option}", action="store_true", help=reporter.help)
-        else:
-            group.add_argument(f"--{reporter.option}", metavar=reporter.metavar, help=reporter.help)
+        reporter.add_options(group)
+
+
+def reporter_options() -> frozenset[str]:
+    """The names that reporters' options have once they are read."""
+    parser = argparse.ArgumentParser(add_help=False)
+    add_reporter_options(parser)
+    return frozenset(vars(parser.parse_args([])))
 
 
 def chosen_reporters(options: argparse.Namespace, terminal: bool) -> list[Reporter]:
@@ -34,20 +37,9 @@ def chosen_reporters(options: argparse.Namespace, terminal: bool) -> list[Report
     the simple screen reporter is, if there would be none at all: no run ends without a word.
 
     Raises:
-        UsageError: an option's argument is empty.
+        UsageError: an option's argument is empty or wrong.
     """
-    chosen = [
-        _from_option(kind, options) for kind in REPORTERS if getattr(options, kind.option, None) not in (None, False)
-    ]
+    chosen = [one for kind in REPORTERS for one in kind.from_options(options)]
     if terminal and not any(isinstance(one, ScreenReporter | SimpleScreenReporter) for one in chosen):
         chosen.insert(0, ScreenReporter())
     return chosen or [SimpleScreenReporter()]
-
-
-def _from_option(kind: type[Reporter], options: argparse.Namespace) -> Reporter:
-    value = getattr(options, kind.option)
-    if kind.metavar is None:
-        return kind.from_option(None)
-    if not str(value).strip():
-        raise UsageError(f"--{kind.option} needs a {kind.metavar}, and got an empty one")
-    return kind.from_option(str(value))

@@ -1,9 +1,12 @@
 """What all tests share: real MXNet builds, from the user's build cache, and a processor for each of several workers."""
 
 import os
+import shutil
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
+from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
 from driver.builds import BuildCache, resolve_build
 from frameworks import get_framework
@@ -49,3 +52,33 @@ def mxnet_1_8() -> Build:
 def mxnet_1_9() -> Build:
     """mxnet==1.9.1."""
     return release("1.9.1")
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """A real browser, without a window; the system's own."""
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    if program is None:
+        pytest.skip("no chromium on the PATH: bash .ci/tools installs it")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(chromium: Browser) -> Iterator[Page]:
+    """A fresh page. A test in which anything was written to its console as a warning or an error fails."""
+    context = chromium.new_context()
+    page = context.new_page()
+    problems: list[str] = []
+
+    def heard(message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            problems.append(message.text)
+
+    page.on("console", heard)
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    yield page
+    context.close()
+    assert not problems

@@ -11,7 +11,7 @@ MAY_IMPORT = {
     "records": set(),
     "frameworks": {"records"},
     "comparator": {"records"},
-    "reporters": {"records"},
+    "reporters": {"records", "comparator"},
     "driver": {"records", "frameworks"},
     "harness": {"records", "frameworks", "comparator"},
     "commands": {"records", "frameworks", "comparator", "reporters", "driver", "harness"},

@@ -8,7 +8,7 @@ import pytest
 import report_samples as samples
 
 from records import Report, UsageError
-from reporters import REPORTERS, Reporter, add_reporter_options, chosen_reporters, report_all
+from reporters import REPORTERS, Reporter, add_reporter_options, chosen_reporters, report_all, reporter_options
 from reporters.local import LocalReporter
 from reporters.screen import ScreenReporter
 from reporters.simple_local import SimpleLocalReporter
@@ -29,6 +29,22 @@ class Broken(Reporter):
     def report(self, report: Report) -> str | None:
         """Fail as a bug would."""
         raise ZeroDivisionError("oops")
+
+
+class Several(Broken):
+    """A reporter that may be asked for more than once."""
+
+    option: ClassVar[str] = "several_reporter"
+    metavar: ClassVar[str | None] = "NAME=FILE"
+    repeatable: ClassVar[bool] = True
+
+    def __init__(self, value: str | None) -> None:
+        self.value = value
+
+    @classmethod
+    def from_option(cls, value: str | None) -> Self:
+        """The reporter for ``--several_reporter NAME=FILE``."""
+        return cls(value)
 
 
 class Interrupted(Broken):
@@ -93,3 +109,18 @@ def test_an_empty_directory_is_refused() -> None:
 def test_every_reporter_has_an_option_of_its_own() -> None:
     assert len({one.option for one in REPORTERS}) == len(REPORTERS)
     assert all(getattr(_options(), one.option) in (None, False) for one in REPORTERS)
+
+
+def test_a_repeatable_option_asks_for_a_reporter_each_time() -> None:
+    parser = argparse.ArgumentParser()
+    Several.add_options(parser.add_argument_group())
+    given = parser.parse_args(["--several_reporter", "a=b", "--several_reporter", "c=d"])
+    assert [one.value for one in Several.from_options(given)] == ["a=b", "c=d"]
+    assert Several.from_options(parser.parse_args([])) == []
+    with pytest.raises(UsageError, match="--several_reporter needs a NAME=FILE"):
+        Several.from_options(parser.parse_args(["--several_reporter", "a=b", "--several_reporter", " "]))
+
+
+def test_the_names_of_all_options_are_known() -> None:
+    assert {one.option for one in REPORTERS} <= reporter_options()
+    assert reporter_options() <= set(vars(_options()))
