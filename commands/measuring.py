@@ -19,11 +19,12 @@ from harness.cpus import plan_cpus
 from harness.instructions import require_counting
 from harness.run import RunRequest
 from records import DEFAULT_METRIC, Build, Case, Report, RunError, UsageError
-from reporters import Reporter, Told, chosen_reporters, report_all
+from reporters import Reporter, Told, chosen_reporters, report_all, without_secrets
 from reporters.folder import FolderReporter
 from reporters.local import LocalReporter
 from reporters.screen import ScreenReporter
 from reporters.stream import write_text
+from reporters.summary import conclusion
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def plan_measuring(
         "threshold": by_metric(options).get(DEFAULT_METRIC),
         "user_identifier": options.user_identifier,
         "run_type": options.run_type or ("verify" if options.verify else "benchmark"),
-        "command": list(command),
+        "command": without_secrets(command),
         "info": None,
     }
     return Measuring(options, framework, choice, choice.cases, seed, reporters, labels)
@@ -118,6 +119,7 @@ def _reporters(options: argparse.Namespace, config: Mapping[str, str]) -> list[R
         reporters.append(LocalReporter.from_option(config.get("local_reporter", str(default_reports()))))
     for one in reporters:
         one.check()
+        one.meet(reporters)
     return reporters
 
 
@@ -160,9 +162,4 @@ def _say(stream: TextIO, told: Told) -> None:
 
 def exit_code(report: Report) -> int:
     """What the run came to."""
-    if report.run["broken"]:
-        return INCOMPLETE
-    if report.count("regressed") or any(one.is_broken_by_treatment for one in report.comparisons):
-        return REGRESSED
-    held = any(one.held_back for one in report.comparisons)
-    return INCOMPLETE if held or all(one.failure for one in report.comparisons) else DONE
+    return {"regressed": REGRESSED, "incomplete": INCOMPLETE, "done": DONE}[conclusion(report)]

@@ -2,7 +2,7 @@
 
 import argparse
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -18,6 +18,7 @@ class Reporter(ABC):
     option: ClassVar[str]  # the command-line option that asks for it, without the dashes
     metavar: ClassVar[str | None] = None  # the option's argument; None for a switch
     help: ClassVar[str]  # the option's help, one sentence
+    secrets: ClassVar[tuple[str, ...]] = ()  # options whose arguments nobody may see, but for @FILE
     repeatable: ClassVar[bool] = False  # whether the option may be given several times, for a reporter each
 
     @classmethod
@@ -57,6 +58,13 @@ class Reporter(ABC):
         Raises:
             UsageError: it can't; the text says why and the mend.
         """
+
+    def meet(self, others: "Sequence[Reporter]") -> None:  # noqa: B027 - most need nobody
+        """Get to know everyone who is told of the same runs; who keeps reports is told before the others."""
+
+    def where(self, report: Report) -> str | None:
+        """Where others can look up ``report``, which was told: a path or an address; None if nowhere."""
+        return None
 
     @abstractmethod
     def report(self, report: Report) -> str | None:

@@ -1,9 +1,14 @@
 """The reporters there are, and their command-line options."""
 
 import argparse
+from collections.abc import Sequence
 
 from reporters.base import Reporter
+from reporters.github import GithubReporter
 from reporters.local import LocalReporter
+from reporters.notifier import Notifier
+from reporters.notify_command import NotifyCommand
+from reporters.notify_webhook import NotifyWebhook
 from reporters.screen import ScreenReporter
 from reporters.simple_local import SimpleLocalReporter
 from reporters.simple_screen import SimpleScreenReporter
@@ -13,6 +18,9 @@ REPORTERS: tuple[type[Reporter], ...] = (
     SimpleScreenReporter,
     LocalReporter,
     SimpleLocalReporter,
+    GithubReporter,
+    NotifyCommand,
+    NotifyWebhook,
 )
 
 
@@ -30,6 +38,19 @@ def reporter_options() -> frozenset[str]:
     return frozenset(vars(parser.parse_args([])))
 
 
+def without_secrets(command: Sequence[str]) -> list[str]:
+    """The words of a command line, with ``***`` for those that nobody may see."""
+    secret = {f"--{name}" for reporter in REPORTERS for name in reporter.secrets}
+    shown: list[str] = []
+    for before, word in zip(["", *command], command, strict=False):
+        option, equals, value = word.partition("=")
+        if equals and option in secret:
+            shown.append(word if value.startswith("@") else f"{option}=***")
+        else:
+            shown.append("***" if before in secret and not word.startswith("@") else word)
+    return shown
+
+
 def chosen_reporters(options: argparse.Namespace, terminal: bool) -> list[Reporter]:
     """The reporters that ``options`` ask for, in the registry's order.
 
@@ -42,4 +63,6 @@ def chosen_reporters(options: argparse.Namespace, terminal: bool) -> list[Report
     chosen = [one for kind in REPORTERS for one in kind.from_options(options)]
     if terminal and not any(isinstance(one, ScreenReporter | SimpleScreenReporter) for one in chosen):
         chosen.insert(0, ScreenReporter())
-    return chosen or [SimpleScreenReporter()]
+    if all(isinstance(one, Notifier) for one in chosen):
+        chosen.insert(0, SimpleScreenReporter())
+    return chosen
