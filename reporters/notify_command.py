@@ -3,6 +3,7 @@
 import argparse
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -53,9 +54,19 @@ class NotifyCommand(Notifier):
             UsageError: its quotes are wrong.
         """
         try:
-            return cls(shlex.split(value or ""))
+            words = shlex.split(value or "")
         except ValueError as error:
             raise UsageError(f"--{cls.option} {value}: {error}: quote it as for a shell") from None
+        return cls(words)
+
+    def check(self) -> None:
+        """See that there is such a program.
+
+        Raises:
+            UsageError: there is none.
+        """
+        if shutil.which(self._words[0]) is None:
+            raise UsageError(f"--{self.option}: {self._words[0]} is no program that can be run: correct the command")
 
     def send(self, alarm: Alarm) -> None:
         """Run the command.
