@@ -19,7 +19,7 @@ from harness.cpus import plan_cpus
 from harness.instructions import require_counting
 from harness.run import RunRequest
 from records import DEFAULT_METRIC, Build, Case, Report, RunError, UsageError
-from reporters import Reporter, Told, chosen_reporters, report_all, without_secrets
+from reporters import Reporter, Told, chosen_reporters, report_all
 from reporters.folder import FolderReporter
 from reporters.local import LocalReporter
 from reporters.screen import ScreenReporter
@@ -92,7 +92,7 @@ def plan_measuring(
         "threshold": by_metric(options).get(DEFAULT_METRIC),
         "user_identifier": options.user_identifier,
         "run_type": options.run_type or ("verify" if options.verify else "benchmark"),
-        "command": without_secrets(command),
+        "command": list(command),
         "info": None,
     }
     return Measuring(options, framework, choice, choice.cases, seed, reporters, labels)

@@ -2,7 +2,13 @@
 
 from reporters.base import Reporter, Told, report_all
 from reporters.document import read_report, write_report
-from reporters.registry import REPORTERS, add_reporter_options, chosen_reporters, reporter_options, without_secrets
+from reporters.registry import (
+    REPORTERS,
+    add_reporter_options,
+    chosen_reporters,
+    reporter_options,
+    without_secrets,
+)
 
 __all__ = [
     "REPORTERS",

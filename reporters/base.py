@@ -18,8 +18,9 @@ class Reporter(ABC):
     option: ClassVar[str]  # the command-line option that asks for it, without the dashes
     metavar: ClassVar[str | None] = None  # the option's argument; None for a switch
     help: ClassVar[str]  # the option's help, one sentence
-    secrets: ClassVar[tuple[str, ...]] = ()  # options whose arguments nobody may see, but for @FILE
     repeatable: ClassVar[bool] = False  # whether the option may be given several times, for a reporter each
+    secret_options: ClassVar[frozenset[str]] = frozenset()  # whose arguments must never be shown, without the dashes
+    whole_runs_only: ClassVar[bool] = False  # whether a run that is to be resumed is told when it is complete
 
     @classmethod
     def add_options(cls, group: "argparse._ArgumentGroup") -> None:

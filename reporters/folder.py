@@ -35,17 +35,23 @@ class FolderReporter(Reporter):
 
     def holds(self, report: Report) -> bool:
         """Whether this very run's report lies in its place already: whoever tells twice can ask before."""
-        return self.where(report) is not None
-
-    def where(self, report: Report) -> str | None:
-        """The path of this very run's report, if it lies in its place."""
-        wanted = report.run.get("id")
-        newest_first = sorted(self.places(report), key=_modified, reverse=True)
-        return next((str(path) for path in newest_first if _run_id(path) == wanted), None)
+        return any(_run_id(path) == report.run.get("id") for path in self.places(report))
 
     @abstractmethod
     def places(self, report: Report) -> Iterable[Path]:
         """Where the report would lie, had it been written before."""
+
+    def where(self, report: Report) -> str | None:
+        """The path of this very run's report, if it lies in its place; the newest files are looked into first."""
+        newest_first = sorted(self.places(report), key=_modified, reverse=True)
+        return next((str(path.absolute()) for path in newest_first if _run_id(path) == report.run.get("id")), None)
+
+
+def _run_id(path: Path) -> object:
+    try:
+        return read_report(path).run.get("id")
+    except UsageError:
+        return None
 
 
 def _modified(path: Path) -> float:
@@ -54,10 +60,3 @@ def _modified(path: Path) -> float:
         return path.stat().st_mtime
     except OSError:
         return 0.0
-
-
-def _run_id(path: Path) -> object:
-    try:
-        return read_report(path).run.get("id")
-    except UsageError:
-        return None

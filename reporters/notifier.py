@@ -19,6 +19,7 @@ class Notifier(Reporter):
     """Sends an alarm somewhere; a run without anything to be alarmed by is not told of."""
 
     repeatable: ClassVar[bool] = True
+    whole_runs_only: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self.unverified = False  # whether regressions that were measured only once are told of, too

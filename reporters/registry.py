@@ -23,6 +23,8 @@ REPORTERS: tuple[type[Reporter], ...] = (
     NotifyWebhook,
 )
 
+_MASK = "***"
+
 
 def add_reporter_options(parser: argparse.ArgumentParser) -> None:
     """Add every reporter's option to ``parser``."""
@@ -38,16 +40,14 @@ def reporter_options() -> frozenset[str]:
     return frozenset(vars(parser.parse_args([])))
 
 
-def without_secrets(command: Sequence[str]) -> list[str]:
-    """The words of a command line, with ``***`` for those that nobody may see."""
-    secret = {f"--{name}" for reporter in REPORTERS for name in reporter.secrets}
-    shown: list[str] = []
-    for before, word in zip(["", *command], command, strict=False):
-        option, equals, value = word.partition("=")
-        if equals and option in secret:
-            shown.append(word if value.startswith("@") else f"{option}=***")
-        else:
-            shown.append("***" if before in secret and not word.startswith("@") else word)
+def without_secrets(words: Sequence[str]) -> list[str]:
+    """A command line as it may be shown and kept: without the arguments of reporters' secret options."""
+    secret = {f"--{name}" for one in REPORTERS for name in one.secret_options}
+    shown = []
+    for before, word in zip(("", *words), words, strict=False):
+        option, equals, _ = word.partition("=")
+        hidden = f"{option}={_MASK}" if equals and option in secret else word
+        shown.append(_MASK if before in secret else hidden)
     return shown
 
 

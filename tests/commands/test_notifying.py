@@ -23,8 +23,6 @@ from reporters.simple_local import SimpleLocalReporter
 
 AUTHOR = "Ada <ada@toy.example>"
 COMMITS = [Commit(f"{number:x}" * 40, 1_700_000_000, AUTHOR, f"Change {number}") for number in range(9)]
-    Commit(f"{number:x}" * 40, 1_700_000_000, "Ada <ada@toy.example>", f"Change {number}") for number in range(9)
-]
 POINTS = [BuildPoint(one.short, build, one) for one in COMMITS]
 SLOW, SLOWER, BROKEN = (
     comparison("regressed", number=0),
