@@ -30,9 +30,11 @@ class Notifications:
         """``reporters`` say where reports lie; of ``notifiers`` those are used that are some."""
         self._journal = journal
         self._reporters = reporters
-        self._notifiers = {
-            f"{one.option} {place}": one for place, one in enumerate(notifiers) if isinstance(one, Notifier)
-        }
+        self._notifiers: dict[str, Notifier] = {}
+        for one in notifiers:
+            if isinstance(one, Notifier):  # its name in the journal: the same whatever others there are
+                before = sum(name.startswith(f"{one.option} ") for name in self._notifiers)
+                self._notifiers[f"{one.option} {before}"] = one
 
     def found(self, outcome: Outcome, document: Path | None) -> None:
         """Send what is new in ``outcome``; ``document`` names the culprits."""
@@ -144,8 +146,8 @@ def _name_of(guilty: Guilty) -> str:
 def _since(guilty: Guilty) -> str:
     first, last = guilty.points[0], guilty.points[-1]
     if guilty.culprit.named:
-        return point_line(last)
-    return f"one of {len(guilty.points) - 1} after {first.name} up to {point_line(last)}"
+        return f"since {point_line(last)}"
+    return f"since one of {len(guilty.points) - 1} after {first.name} up to {point_line(last)}"
 
 
 def _keys(cause: Cause) -> list[str]:

@@ -25,7 +25,8 @@ class Finding:
 
 @dataclass(frozen=True)
 class Cause:
-    """Since when: ``since`` in words, ``key`` the same for the same cause; what fails comes first, then the slowest."""
+    """Since when: ``since`` in words ("since ...", "between ..."), ``key`` the same for the same cause. Of its findings
+    those that fail come first, then the slowest."""
 
     key: str
     since: str

@@ -56,7 +56,7 @@ def variables(alarm: Alarm) -> dict[str, str]:
         "TREATMENT": alarm.treatment,
         "REGRESSED": str(alarm.regressed),
         "BROKEN": str(alarm.broken),
-        "SINCE": "; ".join(cause.since for cause in alarm.causes[:MOST_TOLD]),
+        "SINCE": "; ".join(cause.since.removeprefix("since ") for cause in alarm.causes[:MOST_TOLD]),
         "REPORT": alarm.places[0] if alarm.places else "",
     }
     return {f"OPDUEL_{name}": printable(value) for name, value in facts.items()}
@@ -67,7 +67,7 @@ def _cases(count: int) -> str:
 
 
 def _cause_lines(cause: Cause) -> list[str]:
-    lines = [f"since {_short(cause.since, 2)}", *(f"  {_finding_line(one)}" for one in cause.findings[:MOST_TOLD])]
+    lines = [_short(cause.since, 2), *(f"  {_finding_line(one)}" for one in cause.findings[:MOST_TOLD])]
     left = len(cause.findings) - MOST_TOLD
     return [*lines, f"  and {left} more"] if left > 0 else lines
 
@@ -114,7 +114,7 @@ def _section(text: str) -> dict[str, Any]:
 
 def _fenced(lines: Sequence[str], longest: int = LONGEST_BLOCK) -> str:
     """The lines as preformatted text of at most ``longest`` characters; whole lines are left out at the end."""
-    room = longest - 2 * len(_FENCE) - len("\n...\n")
+    room = longest - 2 * len(_FENCE) - len("\n\n...\n")
     kept: list[str] = []
     for line in lines:
         escaped = _escaped(line)
@@ -123,7 +123,7 @@ def _fenced(lines: Sequence[str], longest: int = LONGEST_BLOCK) -> str:
             kept.append("...")
             break
         kept.append(escaped)
-    return f"{_FENCE}{chr(10).join(kept)}{_FENCE}"
+    return "\n".join([_FENCE, *kept, _FENCE])
 
 
 def _escaped(line: str) -> str:

@@ -123,7 +123,7 @@ def test_an_open_range_and_what_was_traced_to_nobody_are_told_as_such() -> None:
     alarm = alarm_of_outcome(replace(traced(culprit(3, 6, SLOW)), benchmark=run_of([SLOW, SLOWER])))
     assert alarm is not None
     assert [cause.key for cause in alarm.causes] == [f"{COMMITS[3].short}..{COMMITS[6].short}"]
-    assert alarm.causes[0].since.startswith(f"one of 3 after {COMMITS[3].short} up to {COMMITS[6].short} ")
+    assert alarm.causes[0].since.startswith(f"since one of 3 after {COMMITS[3].short} up to {COMMITS[6].short} ")
     untraced = replace(traced(culprit(3, 6, SLOW)), guilty=())
     alarm = alarm_of_outcome(untraced)
     assert alarm is not None

@@ -49,7 +49,7 @@ def test_what_is_confirmed_and_what_the_treatment_breaks_is_told_of() -> None:
     found = alarm(samples.comparison("fine"), SLOWER, samples.failed("broken"))
     assert (found.regressed, found.broken, headline(found)) == (1, 1, "1 case regressed, 1 fails")
     text = plain_text(found)
-    assert "since between mxnet==1.8.0.post0 and mxnet==1.9.1\n" in text
+    assert "between mxnet==1.8.0.post0 and mxnet==1.9.1\n" in text
     assert "\n  nd.dot/forward  +8.3 % [+7.1, +9.4]  (again +8.1 %, q 0.0004)\n" in text
     assert "\n  broken  fails: crash: the worker died of SIGSEGV\n" in text
     assert (

@@ -32,7 +32,7 @@ def test_it_gets_the_text_and_the_facts(tmp_path: Path) -> None:
     told = tmp_path / "a file; $(touch no)"
     assert python(WRITE, str(told)).report(REPORT) == "notified (--notify_command): 1 case regressed"
     text = told.read_text()
-    assert text.startswith("opduel: 1 case regressed\n\nsince between mxnet==1.8.0.post0 and mxnet==1.9.1\n")
+    assert text.startswith("opduel: 1 case regressed\n\nbetween mxnet==1.8.0.post0 and mxnet==1.9.1\n")
     assert text.endswith("\n1 case regressed")
 
 
