@@ -17,6 +17,7 @@ from records import Comparison, OpduelError, Report
 from reporters import Reporter
 from reporters.alarm import Alarm, Cause, Finding, alarm_of, alarming, cause_of, finding_of, make_alarm, side_words
 from reporters.notifier import Notifier, places_of
+from reporters.text import printable
 
 TRACED = "confirmed by a second measurement on fresh processes, and traced by bisection; a commit's figures are its own"
 UNTRACED = "confirmed by a second measurement on fresh processes, but traced to no commit"
@@ -46,10 +47,8 @@ class Notifications:
             decisive = outcome.verification or outcome.benchmark
             places = [*places_of(self._reporters, decisive), *([str(document)] if document else [])]
             text = _ADAPTER.dump_json(replace(alarm, places=tuple(places))).decode()
-            self._journal.queue_notice(alarm.id, list(self._notifiers), text)
-            for cause in alarm.causes:
-                for key in _keys(cause):
-                    self._journal.remember(key, alarm.id)
+            keys = [key for cause in alarm.causes for key in _keys(cause)]
+            self._journal.queue_notice(alarm.id, list(self._notifiers), text, keys)
         self.deliver()
 
     def deliver(self) -> None:
@@ -146,8 +145,8 @@ def _name_of(guilty: Guilty) -> str:
 def _since(guilty: Guilty) -> str:
     first, last = guilty.points[0], guilty.points[-1]
     if guilty.culprit.named:
-        return f"since {point_line(last)}"
-    return f"since one of {len(guilty.points) - 1} after {first.name} up to {point_line(last)}"
+        return f"since {printable(point_line(last))}"
+    return f"since one of {len(guilty.points) - 1} after {first.name} up to {printable(point_line(last))}"
 
 
 def _keys(cause: Cause) -> list[str]:

@@ -122,11 +122,13 @@ class Journal:
         """``whom`` has been told of the run."""
         self._write("INSERT OR IGNORE INTO told VALUES (?, ?)", (run, whom))
 
-    def queue_notice(self, name: str, whom: Sequence[str], text: str) -> None:
-        """Keep a notice until everyone in ``whom`` has been told; one that was queued before stays as it was."""
+    def queue_notice(self, name: str, whom: Sequence[str], text: str, tells: Sequence[str]) -> None:
+        """Keep a notice until everyone in ``whom`` has been told, and under each name in ``tells`` that it tells so; all
+        in one breath. A notice that was queued before stays as it was."""
         with self._transaction() as connection:
             rows = [(name, one, text) for one in whom]
             connection.executemany("INSERT OR IGNORE INTO notices VALUES (?, ?, ?, 0, 0)", rows)
+            connection.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", [(one, name) for one in tells])
 
     def waiting_notices(self, whom: str) -> list[tuple[str, str]]:
         """Names and texts of the notices of which ``whom`` has not been told; those that failed least come first, so

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from records import Build, Comparison, Report
 from reporters.summary import distrust_line, worst_first
+from reporters.text import printable
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ def side_words(build: Build) -> str:
     commit = build.commit
     if commit is None:
         return build.requested
-    return f"{commit.short} {commit.moment[:10]} {commit.author.partition(' <')[0]}: {commit.subject}"
+    return printable(f"{commit.short} {commit.moment[:10]} {commit.author.partition(' <')[0]}: {commit.subject}")
 
 
 def _sure(cause: Cause, once: int) -> str:

@@ -197,7 +197,7 @@ def test_one_that_nobody_takes_holds_up_no_other(start: Start) -> None:
     assert [one.causes[0].key for one in start.first.sent] == [COMMITS[6].short, COMMITS[4].short]
 
 
-@pytest.mark.parametrize("moment", ["queue_notice", "remember", "send", "notice_tried"])
+@pytest.mark.parametrize("moment", ["queue_notice", "waiting_notices", "send", "notice_tried"])
 def test_killed_at_any_moment_nothing_is_lost(start: Start, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
     """And nothing is told twice, but for a kill between the receiver's answer and writing it down."""
 
