@@ -123,8 +123,10 @@ class Journal:
         self._write("INSERT OR IGNORE INTO told VALUES (?, ?)", (run, whom))
 
     def queue_notice(self, name: str, whom: Sequence[str], text: str, tells: Sequence[str]) -> None:
-        """Keep a notice until everyone in ``whom`` has been told; and, as facts named ``tells``, that it tells so. Both or
-        neither is kept. A notice that was queued before stays as it was."""
+        """Keep a notice until everyone in ``whom`` has been told; and, as facts named ``tells``, that it tells so.
+
+        Both or neither is kept. A notice that was queued before stays as it was.
+        """
         with self._transaction() as connection:
             rows = [(name, one, text) for one in whom]
             connection.executemany("INSERT OR IGNORE INTO notices VALUES (?, ?, ?, 0, 0)", rows)
