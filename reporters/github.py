@@ -12,7 +12,7 @@ from typing import ClassVar, Self
 from records import Comparison, Report, UsageError
 from reporters.alarm import is_confirmed
 from reporters.base import Reporter
-from reporters.github_commands import add_summary, annotations, set_outputs, stop_commands, summary_room
+from reporters.github_commands import Kind, add_summary, annotations, set_outputs, stop_commands, summary_room
 from reporters.markdown import cell, to_markdown
 from reporters.notifier import places_of
 from reporters.stream import write_text
@@ -127,7 +127,7 @@ def _is_worse(one: Comparison) -> bool:
     return one.verdict == "regressed" or one.is_broken_by_treatment
 
 
-def _wanted(report: Report) -> dict[str, list[tuple[str, str]]]:
+def _wanted(report: Report) -> dict[Kind, list[tuple[str, str]]]:
     """By kind, the annotations' titles and messages, the worst first."""
     ordered = worst_first(report.comparisons)
     doubts = [distrust_line(report)]

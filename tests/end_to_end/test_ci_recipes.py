@@ -169,8 +169,6 @@ def test_a_slow_pull_request_is_measured_traced_shown_and_notified_of_once(
     (text,) = hook.texts
     assert f"since {shared.slow[:12]} 2024-01-08 Ada Toymaker: Check every product twice\n  {MUL}  +" in text
     assert "/report.json\n" in text
-    assert workspace.run(pull_request, OPDUEL_NOTIFY_WEBHOOK=hook.url).code == 1
-    assert len(hook.texts) == 1
 
     reports = [json.loads(path.read_text()) for path in workspace.folder.joinpath("reports").rglob("report.json")]
     assert {one["run"]["run_type"] for one in reports} == {"benchmark", "verify"}
