@@ -20,6 +20,7 @@ from driver.descriptor import Described, read_info
 from frameworks import Framework
 from harness.run import run_ab
 from records import Build, UsageError
+from reporters import without_secrets
 from reporters.summary import distrust_line
 
 
@@ -35,7 +36,7 @@ def run_harness(arguments: Sequence[str] | None) -> int:
         OpduelError: with the exit code that it stands for.
     """
     options = harness_parser().parse_args(arguments)
-    command = ["harness.py", *(sys.argv[1:] if arguments is None else arguments)]
+    command = without_secrets(["harness.py", *(sys.argv[1:] if arguments is None else arguments)])
     if is_single(options):
         return run_one_build(options, command)
     refuse_single_options(options)

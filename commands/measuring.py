@@ -24,6 +24,7 @@ from reporters.folder import FolderReporter
 from reporters.local import LocalReporter
 from reporters.screen import ScreenReporter
 from reporters.stream import write_text
+from reporters.summary import conclusion
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,7 @@ def _reporters(options: argparse.Namespace, config: Mapping[str, str]) -> list[R
         reporters.append(LocalReporter.from_option(config.get("local_reporter", str(default_reports()))))
     for one in reporters:
         one.check()
+        one.meet(reporters)
     return reporters
 
 
@@ -160,9 +162,4 @@ def _say(stream: TextIO, told: Told) -> None:
 
 def exit_code(report: Report) -> int:
     """What the run came to."""
-    if report.run["broken"]:
-        return INCOMPLETE
-    if report.count("regressed") or any(one.is_broken_by_treatment for one in report.comparisons):
-        return REGRESSED
-    held = any(one.held_back for one in report.comparisons)
-    return INCOMPLETE if held or all(one.failure for one in report.comparisons) else DONE
+    return {"regressed": REGRESSED, "incomplete": INCOMPLETE, "done": DONE}[conclusion(report)]

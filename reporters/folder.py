@@ -41,9 +41,22 @@ class FolderReporter(Reporter):
     def places(self, report: Report) -> Iterable[Path]:
         """Where the report would lie, had it been written before."""
 
+    def where(self, report: Report) -> str | None:
+        """The path of this very run's report, if it lies in its place; the newest files are looked into first."""
+        newest_first = sorted(self.places(report), key=_modified, reverse=True)
+        return next((str(path.absolute()) for path in newest_first if _run_id(path) == report.run.get("id")), None)
+
 
 def _run_id(path: Path) -> object:
     try:
         return read_report(path).run.get("id")
     except UsageError:
         return None
+
+
+def _modified(path: Path) -> float:
+    """Seconds since 1970; 0 for a file that has gone."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
