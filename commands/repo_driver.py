@@ -37,7 +37,7 @@ from driver.watch import Tally, Watch, WatchSettings, write_document
 from frameworks import FRAMEWORKS_DIR
 from harness.cpus import plan_cpus
 from records import Commit, Verdict
-from reporters import reporter_options
+from reporters import reporter_options, without_secrets
 from reporters.stream import write_text
 
 LOG_BYTES, LOGS = 5 * 2**20, 5  # each log file's size, and how many older ones are kept
@@ -50,7 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run_driver(arguments: Sequence[str] | None) -> int:
     options = parse(arguments)
-    command = [redact(word) for word in ("repo_driver.py", *(sys.argv[1:] if arguments is None else arguments))]
+    words = without_secrets(["repo_driver.py", *(sys.argv[1:] if arguments is None else arguments)])
+    command = [redact(word) for word in words]
     frameworks_dir = Path(options.own.frameworks_dir) if options.own.frameworks_dir else FRAMEWORKS_DIR
     measuring = plan_measuring(options.harness, read_config(config_path()), command, frameworks_dir, usual_seed=0)
     work = _work_directory(options.own, measuring)

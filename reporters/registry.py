@@ -1,9 +1,11 @@
 """The reporters there are, and their command-line options."""
 
 import argparse
+from collections.abc import Sequence
 
 from reporters.base import Reporter
 from reporters.local import LocalReporter
+from reporters.remote import RemoteReporter
 from reporters.screen import ScreenReporter
 from reporters.simple_local import SimpleLocalReporter
 from reporters.simple_screen import SimpleScreenReporter
@@ -13,7 +15,10 @@ REPORTERS: tuple[type[Reporter], ...] = (
     SimpleScreenReporter,
     LocalReporter,
     SimpleLocalReporter,
+    RemoteReporter,
 )
+
+_MASK = "***"
 
 
 def add_reporter_options(parser: argparse.ArgumentParser) -> None:
@@ -28,6 +33,17 @@ def reporter_options() -> frozenset[str]:
     parser = argparse.ArgumentParser(add_help=False)
     add_reporter_options(parser)
     return frozenset(vars(parser.parse_args([])))
+
+
+def without_secrets(words: Sequence[str]) -> list[str]:
+    """A command line as it may be shown and kept: without the arguments of reporters' secret options."""
+    secret = {f"--{name}" for one in REPORTERS for name in one.secret_options}
+    shown = []
+    for before, word in zip(("", *words), words, strict=False):
+        option, equals, _ = word.partition("=")
+        hidden = f"{option}={_MASK}" if equals and option in secret else word
+        shown.append(_MASK if before in secret else hidden)
+    return shown
 
 
 def chosen_reporters(options: argparse.Namespace, terminal: bool) -> list[Reporter]:

@@ -1,0 +1,71 @@
+"""run_bench.py --flush: what waits in the spool is sent, and each report's fate said."""
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Collection, Sequence
+
+from commands.config import config_path, read_config, with_kept_token
+from commands.entry import DONE, INCOMPLETE, log
+from commands.options import Parser
+from records import RunError, UsageError
+from reporters.remote import RemoteReporter
+from reporters.remote.delivery import Fate, Sender
+from reporters.remote.place import origin, parse_place
+from reporters.remote.reporter import sender_from, warn_of_open_token
+from reporters.stream import write_text
+from reporters.text import escaped
+
+COLUMNS = ("state", "run", "category", "endpoint", "what")
+
+
+def flush(arguments: Sequence[str], retry_refused: bool) -> int:
+    """Send what waits; returns the exit code: 3 unless nothing is left. ``arguments``: the remote reporter's options.
+
+    Raises:
+        UsageError: other options, no such token, or a token that would go to several servers.
+        RunError: the spool can't be read or written.
+    """
+    parser = Parser(prog="run_bench.py --flush", allow_abbrev=False)
+    RemoteReporter.add_options(parser.add_argument_group())
+    options = with_kept_token(parser.parse_args(arguments), read_config(config_path()))
+    sender = sender_from(options, os.environ)
+    endpoints = {parse_place(text).endpoint for text in options.remote_reporter or ()} or None
+    if not sender.spool.directory.is_dir():
+        log.info("nothing waits: there is no %s", sender.spool.directory)
+        return DONE
+    _check_token(sender, endpoints)
+    return _tell(sender, sender.deliver(endpoints, retry_refused, each=True))
+
+
+def _check_token(sender: Sender, endpoints: Collection[str] | None) -> None:
+    """See that one server's token is not sent to another one.
+
+    Raises:
+        UsageError: reports wait for several servers, and nobody said which of them the token is for.
+    """
+    try:
+        letters, _ = sender.spool.contents()
+    except OSError as error:
+        raise RunError(f"--spool {sender.spool.directory}: cannot be read ({error.strerror}): mend that") from None
+    waiting = {one.header.endpoint for one in letters} if endpoints is None else endpoints
+    if sender.token is not None and endpoints is None and len({origin(one) for one in waiting}) > 1:
+        raise UsageError(
+            f"--flush: reports wait for several servers ({', '.join(sorted(waiting))}), and one's token is not for the "
+            f"others: say which with --remote_reporter"
+        )
+    for endpoint in sorted(waiting):
+        warn_of_open_token(endpoint, sender.token)
+
+
+def _tell(sender: Sender, fates: Sequence[Fate]) -> int:
+    """A line for each report, and their numbers; returns the exit code."""
+    lines = ["#" + "\t".join(COLUMNS)]
+    for fate in fates:
+        category, endpoint = (fate.place.category, fate.place.endpoint) if fate.place else ("", fate.name)
+        lines.append("\t".join(escaped(field) for field in (fate.state, fate.run, category, endpoint, fate.words)))
+    write_text(sys.stdout, "".join(f"{line}\n" for line in lines))
+    counts = Counter(fate.state for fate in fates)
+    summary = ", ".join(f"{count} {state}" for state, count in sorted(counts.items())) or "nothing waits"
+    log.info("%s, in %s", summary, sender.spool.directory)
+    return DONE if set(counts) <= {"sent"} else INCOMPLETE
