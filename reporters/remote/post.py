@@ -3,6 +3,7 @@
 import email.utils
 import http
 import json
+import re
 import ssl
 import threading
 import time
@@ -22,6 +23,7 @@ from reporters.text import printable
 # token. "refused": this very report will not be taken.
 Kind = Literal["stored", "again", "stuck", "refused"]
 
+_USER = re.compile(r"//[^\s]*@")  # in the address of a proxy, say
 _LONGEST_ANSWER = 65_536  # bytes of it that are read
 _LONGEST_WORDS = 300  # characters of it that are shown
 _AGAIN = (408, 425, 429)
@@ -121,6 +123,8 @@ def _attempt(parcel: Parcel, token: Token | None, waits: Waits, left_s: float) -
             ) as response,
         ):
             return _understood(response.status_code, response.reason, response.headers, _text(response), token)
+    except requests.ConnectTimeout:
+        return Answer("again", f"no connection within {timeout[0]:.3g} s")
     except requests.Timeout:
         return Answer("again", f"no answer for {timeout[1]:.3g} s")
     except requests.exceptions.SSLError as error:
@@ -128,7 +132,7 @@ def _attempt(parcel: Parcel, token: Token | None, waits: Waits, left_s: float) -
     except requests.ConnectionError as error:
         return Answer("again", f"no connection ({_cause(error)})")
     except (requests.RequestException, OSError) as error:  # an address, a proxy or a file of certificates that is none
-        return Answer("stuck", f"{type(error).__name__}: {_line(str(error))}")
+        return Answer("stuck", f"{type(error).__name__}: {_line(_USER.sub('//***@', str(error)))}")
 
 
 class _InPieces:

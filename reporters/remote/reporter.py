@@ -50,16 +50,22 @@ class RemoteReporter(Reporter):
         """A reporter for each place that was asked for, each place once.
 
         Raises:
-            UsageError: a place or the token is none, or there is a token and no place.
+            UsageError: a place or the token is none, there is a token and no place, or a server would get a run twice.
         """
         if not getattr(options, cls.option, None):
             for name in ("remote_access_token", "remote_access_token_file", "spool"):
                 if getattr(options, name, None) is not None:
                     raise UsageError(f"--{name}: goes with --{cls.option}: add that, or leave it out")
             return []
-        places = dict.fromkeys(parse_place(text) for text in options.remote_reporter)
+        places: dict[str, Place] = {}
+        for place in map(parse_place, options.remote_reporter):
+            if places.setdefault(place.endpoint, place) != place:
+                raise UsageError(
+                    f"--{cls.option} {place.endpoint}: a server keeps a run under one category: leave {place.category!r} "
+                    f"or {places[place.endpoint].category!r} out"
+                )
         sender = sender_from(options, os.environ)
-        return [cls(place, sender) for place in places]
+        return [cls(place, sender) for place in places.values()]
 
     @classmethod
     def from_option(cls, value: str | None) -> Self:

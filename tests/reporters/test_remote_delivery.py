@@ -280,6 +280,13 @@ def test_a_proxy_is_honoured(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> N
         assert proxy.seen[0].path == "http://results.invalid/api"
 
 
+def test_a_proxy_that_is_none_is_said_without_its_password(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://me:hunter2@:x/")
+    with pytest.raises(RunError, match="1 report waits") as error:
+        reporter(spool, "http://results.invalid/api|nightly", first_pause_s=1000).report(samples.report())
+    assert "hunter2" not in str(error.value)
+
+
 def test_a_server_that_resets_the_connection_after_a_refusal_is_heard(spool: Spool) -> None:
     """As servers do that won't read a body that is too large: it is larger than what the sockets hold."""
     with socket.create_server(("127.0.0.1", 0)) as listening:

@@ -88,10 +88,14 @@ def test_a_password_in_an_address_is_refused_and_not_shown(user: str, scheme: st
 
 
 def test_each_place_is_told_once() -> None:
-    places = ("a.org/x|nightly", "https://a.org/x|nightly", "a.org/x|weekly")
-    found = asked(*(word for place in places for word in ("--remote_reporter", place)))
+    def remote(*places: str) -> list[RemoteReporter]:
+        return asked(*(word for place in places for word in ("--remote_reporter", place)))
+
+    found = remote("a.org/x|nightly", "https://A.org/x|nightly", "b.org/x|weekly")
     assert [one.place.category for one in found] == ["nightly", "weekly"]
     assert asked() == []
+    with pytest.raises(UsageError, match="https://a.org/x: a server keeps a run under one category: leave 'weekly'"):
+        remote("a.org/x|nightly", "a.org/x|weekly")
 
 
 @pytest.mark.parametrize("option", ["--remote_access_token", "--remote_access_token_file", "--spool"])
