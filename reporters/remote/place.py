@@ -10,7 +10,7 @@ from records import UsageError
 from reporters.text import printable
 
 FORM = "<domain>/<endpoint>|<category>"
-LONGEST_CATEGORY = 80  # characters
+LONGEST_CATEGORY = 100  # characters
 _LONGEST_ENDPOINT = 2000
 _USER = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://)?.*@")
 

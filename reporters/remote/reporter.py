@@ -60,9 +60,10 @@ class RemoteReporter(Reporter):
         places: dict[str, Place] = {}
         for place in map(parse_place, options.remote_reporter):
             if places.setdefault(place.endpoint, place) != place:
+                other = places[place.endpoint].category
                 raise UsageError(
-                    f"--{cls.option} {place.endpoint}: a server keeps a run under one category: leave {place.category!r} "
-                    f"or {places[place.endpoint].category!r} out"
+                    f"--{cls.option} {place.endpoint}: a server keeps a run under one category: "
+                    f"leave {place.category!r} or {other!r} out"
                 )
         sender = sender_from(options, os.environ)
         return [cls(place, sender) for place in places.values()]

@@ -5,12 +5,14 @@ import json
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 PATH = "/api/v1/reports"
 TOKEN = "tok-8c1f52be"
+PIECE = 65_536  # bytes
 
 
 @dataclass(frozen=True)
@@ -18,8 +20,9 @@ class Fault:
     """What is done with one request instead of serving it.
 
     ``status`` 0 closes the connection without an answer. ``stores``: the report is taken all the same. ``reads``: how
-    many bytes of the body are read, None for all. ``cut``: bytes left out of an answer whose length is announced whole.
-    ``silent``: no word until the server ends; ``trickles``: a byte of a header now and then, until it ends.
+    many bytes of the body are read, None for all; ``slowly``: over a second or more. ``cut``: bytes left out of an
+    answer whose length is announced whole. ``silent``: no word until the server ends; ``trickles``: a byte of a header
+    now and then, until it ends.
     """
 
     status: int = 0
@@ -28,6 +31,7 @@ class Fault:
     reason: str | None = None
     stores: bool = False
     reads: int | None = None
+    slowly: bool = False
     cut: int = 0
     silent: bool = False
     trickles: bool = False
@@ -101,7 +105,7 @@ class ResultsServer:
             fault = self.faults.pop(0) if self.faults else None
         length = int(handler.headers["Content-Length"])
         wanted = length if fault is None or fault.reads is None else fault.reads
-        body = handler.rfile.read(wanted)
+        body = _read(handler, wanted, fault is not None and fault.slowly)
         with self._lock:
             self.seen.append(Seen(handler.path, dict(handler.headers), body))
         self.arrived.set()
@@ -130,6 +134,17 @@ class ResultsServer:
         if before != body:
             return refusal(409, "another report of this run is here")
         return Fault(200 if known else 201, b'{"id": 1}')
+
+
+def _read(handler: http.server.BaseHTTPRequestHandler, count: int, slowly: bool) -> bytes:
+    if not slowly:
+        return handler.rfile.read(count)
+    pieces = []
+    while count:
+        pieces.append(handler.rfile.read(min(count, PIECE)))
+        count -= len(pieces[-1])
+        time.sleep(0.01)
+    return b"".join(pieces)
 
 
 def _answer(handler: http.server.BaseHTTPRequestHandler, answer: Fault) -> None:
