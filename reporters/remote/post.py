@@ -131,7 +131,8 @@ def _attempt(parcel: Parcel, token: Token | None, waits: Waits, left_s: float) -
         return _of_tls(error)
     except requests.ConnectionError as error:
         return Answer("again", f"no connection ({_cause(error)})")
-    except (requests.RequestException, OSError) as error:  # an address, a proxy or a file of certificates that is none
+    # An address, a proxy or a file of certificates that is none.
+    except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
         return Answer("stuck", f"{type(error).__name__}: {_line(_USER.sub('//***@', str(error)))}")
 
 

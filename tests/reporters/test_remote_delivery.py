@@ -280,6 +280,12 @@ def test_a_proxy_is_honoured(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> N
         assert proxy.seen[0].path == "http://results.invalid/api"
 
 
+@pytest.mark.parametrize("host", ["a..b", ".", "*.org", "[v1.a]", f"{70 * 'a'}.org"])
+def test_an_address_that_no_server_has_waits_for_a_better_one(spool: Spool, host: str) -> None:
+    with pytest.raises(RunError, match="Failed to parse|InvalidURL.*; 1 report waits"):
+        reporter(spool, f"http://{host}/api|nightly").report(samples.report())
+
+
 def test_a_proxy_that_is_none_is_said_without_its_password(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://me:hunter2@:x/")
     with pytest.raises(RunError, match="1 report waits") as error:
