@@ -8,13 +8,16 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
+import hypothesis.strategies as st
 import pytest
 import report_samples as samples
+from hypothesis import given, settings
 from results_server import TOKEN, Fault, ResultsServer
 
 from records import RunError, UsageError
@@ -118,6 +121,21 @@ def test_a_damaged_file_is_set_aside_and_stops_no_other(spool: Spool, damage: Ca
     assert str(aside) in line
     assert names(spool) == sorted([".lock", "damaged", *([damaged.with_suffix(".real").name] * (damage is linked))])
     assert sender(spool).deliver() == []
+
+
+@given(st.binary(max_size=60) | st.dictionaries(st.text(max_size=5), st.none() | st.text(max_size=5) | st.integers()))
+@settings(max_examples=60)
+def test_whatever_a_file_holds_it_is_a_letter_or_damaged(content: bytes | dict[str, object]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        spool = Spool(Path(folder))
+        path = spool.keep(PLACE, "a", b"{}").path
+        header, _, rest = path.read_bytes().partition(b"\n")
+        if isinstance(content, dict):
+            path.write_bytes(json.dumps({**json.loads(header), **content}).encode() + b"\n" + rest)
+        else:
+            path.write_bytes(header[: len(content)] + content)
+        letters, damaged = spool.contents()
+        assert len(letters) + len(damaged) == 1
 
 
 def test_without_a_spool_it_is_sent_all_the_same(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
