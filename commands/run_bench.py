@@ -10,11 +10,11 @@ from commands.calibrate import calibrate
 from commands.config import QUESTIONS, config_path, default_reports, forget_config, read_config, write_config
 from commands.convert import convert
 from commands.entry import DONE, log, run_command
-from commands.flush import flush
 from commands.harness import run_harness
 from commands.listing import list_cases
 from commands.options import Parser, harness_parser
 from commands.picking import choose
+from commands.sending import flush, send
 from commands.single import is_single
 from commands.spec_from import write_spec_from
 from driver.builds import Releases, load_releases
@@ -36,7 +36,7 @@ def run_bench_parser() -> Parser:
     parser = Parser(
         prog="run_bench.py",
         usage="%(prog)s [-h] [--reset_options] [--calibrate] [--list [PATTERN]] [--spec_from NETWORK] "
-        "[--convert REPORT] [--flush] -b SPEC ...",
+        "[--convert REPORT] [--flush] [--send REPORT ...] -b SPEC ...",
         description=DESCRIPTION,
         allow_abbrev=False,
     )
@@ -69,6 +69,13 @@ def run_bench_parser() -> Parser:
         help="send what waits for results servers; goes with --remote_reporter's options",
     )
     parser.add_argument("--retry_refused", action="store_true", help="send also what a server refused; for --flush")
+    parser.add_argument(
+        "--send",
+        metavar="REPORT",
+        nargs="+",
+        type=Path,
+        help="send reports that are on disk; goes with --remote_reporter, its token and --spool",
+    )
     parser.add_argument("--to", choices=list(FORMATS), help="md: Markdown; for --convert")
     return parser
 
@@ -84,9 +91,13 @@ def _run_bench(arguments: Sequence[str] | None) -> int:
             raise UsageError(f"--convert: takes a report and --to {'|'.join(FORMATS)}, and no other options")
         return convert(options.convert, options.to)
     if options.flush:
-        if options.calibrate or options.reset_options or options.spec_from is not None:
+        if options.calibrate or options.reset_options or options.send or options.spec_from is not None:
             raise UsageError("--flush: sends what waits and does nothing else: leave the others out")
         return flush(passed_on, options.retry_refused)
+    if options.send is not None:
+        if options.calibrate or options.reset_options or options.retry_refused or options.spec_from is not None:
+            raise UsageError("--send: sends reports and does nothing else: leave the others out")
+        return send(options.send, passed_on)
     if options.retry_refused:
         raise UsageError("--retry_refused: says what else to send; add --flush, or leave it out")
     if options.reset_options:

@@ -106,10 +106,12 @@ class RemoteReporter(Reporter):
                 f"{self.place.endpoint}: {own.words}; {_waiting(fates)} in {sender.spool.directory}: the next run with "
                 f"this reporter sends what waits, and so does {FLUSH}"
             )
-        raise RunError(
-            f"{self.place.endpoint} refuses the report: {own.words}; it is kept in {sender.spool.directory}, and "
-            f"{FLUSH} --retry_refused sends it again"
-        )
+        if own.state == "refused":
+            raise RunError(
+                f"{self.place.endpoint} refuses the report: {own.words}; it is kept in {sender.spool.directory}, and "
+                f"{FLUSH} --retry_refused sends it again"
+            )
+        raise RunError(f"{self.place.endpoint}: nothing was sent, its file in the spool is damaged: {own.words}")
 
     def _without_spool(self, parcel: Parcel, error: OSError) -> str:
         """Nothing can be kept; but perhaps the server is there."""
@@ -117,7 +119,7 @@ class RemoteReporter(Reporter):
         trouble = f"it can't be kept in {sender.spool.directory} ({error.strerror})"
         answer = sender.send(parcel, sender.clock() + sender.waits.whole_s)
         if answer.kind != "stored":
-            raise RunError(f"{self.place.endpoint}: {answer.words}; and {trouble}: nothing will send it again")
+            raise RunError(f"{self.place.endpoint}: {answer.words}; and {trouble}: run_bench.py --send does so later")
         return f"sent: {self.place.endpoint} ({self.place.category}); {trouble}"
 
 

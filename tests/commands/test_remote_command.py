@@ -147,9 +147,34 @@ def test_one_server_s_token_is_not_sent_to_another(bench: Run, home: Path, monke
         assert [line[:2] for line in fields(bench("--flush"))] == [["waiting", "b"]]
 
 
+def test_reports_on_disk_are_sent_later(run: Run, bench: Run, home: Path) -> None:
+    assert run(*MINIMAL, "--simple_local_reporter", str(home / "kept")).code == 0
+    path = home / "kept" / "report.json"
+    token = ("--remote_access_token", TOKEN)
+    with ResultsServer() as server:
+        words = ("--send", str(path), str(path), "--remote_reporter", server.place, *token)
+        outcome = bench(*words)
+        assert (outcome.code, outcome.out) == (0, 2 * f"{path}: sent: {server.endpoint} (nightly)\n")
+        assert len(server.seen) == 2
+        (body,) = server.stored.values()
+        assert json.loads(body)["report"] == json.loads(path.read_text())
+        server.faults = [Fault(413)]
+        outcome = bench(*words)
+        assert (outcome.code, outcome.out.count("sent: ")) == (3, 1)
+        assert f"run_bench.py: {path}: --remote_reporter failed: {server.endpoint} refuses the report" in outcome.err
+        seen = len(server.seen)
+        path.write_text("{}")
+        assert "schema_version: is missing" in bench(*words).error_line()
+        assert len(server.seen) == seen
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        (("--send", "x.json"), "--send: add --remote_reporter, which says where to"),
+        (("--send", "x.json", "--flush"), "--flush: sends what waits and does nothing else"),
+        (("--send", "x.json", "--remote_reporter", "h/x|c", "--calibrate"), "--send: sends reports and does nothing"),
+        (("--send", "/no/x.json", "--remote_reporter", "h/x|c"), "/no/x.json: cannot be read"),
         (("--flush", "-b", "smoke"), "unrecognized arguments"),
         (("--flush", "--calibrate"), "--flush: sends what waits and does nothing else"),
         (("--retry_refused", "-b", "smoke"), "--retry_refused: says what else to send; add --flush"),

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from commands.config import UNASKED
-from commands.flush import COLUMNS
+from commands.sending import COLUMNS
 from reporters.remote.place import FORM, LONGEST_CATEGORY, parse_place
 from reporters.remote.post import Kind, Waits, _understood
 from reporters.remote.token import VARIABLE

@@ -1,14 +1,17 @@
-"""run_bench.py --flush: what waits in the spool is sent, and each report's fate said."""
+"""run_bench.py --flush and --send: what waits in the spool is sent, or reports that are on disk."""
 
+import argparse
 import os
 import sys
 from collections import Counter
 from collections.abc import Collection, Sequence
+from pathlib import Path
 
 from commands.config import config_path, read_config, with_kept_token
 from commands.entry import DONE, INCOMPLETE, log
 from commands.options import Parser
 from records import RunError, UsageError
+from reporters import read_report, report_all
 from reporters.remote import RemoteReporter
 from reporters.remote.delivery import Fate, Sender
 from reporters.remote.place import origin, parse_place
@@ -26,9 +29,7 @@ def flush(arguments: Sequence[str], retry_refused: bool) -> int:
         UsageError: other options, no such token, or a token that would go to several servers.
         RunError: the spool can't be read or written.
     """
-    parser = Parser(prog="run_bench.py --flush", allow_abbrev=False)
-    RemoteReporter.add_options(parser.add_argument_group())
-    options = with_kept_token(parser.parse_args(arguments), read_config(config_path()))
+    options = _options("--flush", arguments)
     sender = sender_from(options, os.environ)
     endpoints = {parse_place(text).endpoint for text in options.remote_reporter or ()} or None
     if not sender.spool.directory.is_dir():
@@ -36,6 +37,40 @@ def flush(arguments: Sequence[str], retry_refused: bool) -> int:
         return DONE
     _check_token(sender, endpoints)
     return _tell(sender, sender.deliver(endpoints, retry_refused, each=True))
+
+
+def send(paths: Sequence[Path], arguments: Sequence[str]) -> int:
+    """Send reports that are on disk, as the runs would have; returns the exit code: 3 unless all were.
+
+    Raises:
+        UsageError: one is no report, other options than the remote reporter's, or none that says where to.
+    """
+    options = _options("--send", arguments)
+    if not options.remote_reporter:
+        raise UsageError("--send: add --remote_reporter, which says where to")
+    reports = [read_report(path) for path in paths]
+    reporters = RemoteReporter.from_options(options)
+    for one in reporters:
+        one.check()
+    failed = False
+    for path, report in zip(paths, reports, strict=True):
+        told = report_all(reporters, report)
+        failed = failed or bool(told.failures)
+        write_text(sys.stdout, "".join(f"{path}: {line}\n" for line in told.lines))
+        for line in told.failures:
+            log.error("%s: %s", path, line)
+    return INCOMPLETE if failed else DONE
+
+
+def _options(option: str, arguments: Sequence[str]) -> argparse.Namespace:
+    """The remote reporter's options, with the config's word on the token.
+
+    Raises:
+        UsageError: there are others.
+    """
+    parser = Parser(prog=f"run_bench.py {option}", allow_abbrev=False)
+    RemoteReporter.add_options(parser.add_argument_group())
+    return with_kept_token(parser.parse_args(arguments), read_config(config_path()))
 
 
 def _check_token(sender: Sender, endpoints: Collection[str] | None) -> None:
