@@ -11,7 +11,7 @@ from commands.config import config_path, read_config, with_kept_token
 from commands.entry import DONE, INCOMPLETE, log
 from commands.options import Parser
 from records import RunError, UsageError
-from reporters import read_report, report_all
+from reporters import read_report
 from reporters.remote import RemoteReporter
 from reporters.remote.delivery import Fate, Sender
 from reporters.remote.place import origin, parse_place
@@ -40,26 +40,24 @@ def flush(arguments: Sequence[str], retry_refused: bool) -> int:
 
 
 def send(paths: Sequence[Path], arguments: Sequence[str]) -> int:
-    """Send reports that are on disk, as the runs would have; returns the exit code: 3 unless all were.
+    """Send reports that are on disk, after what waits for the same servers; returns the exit code, as ``flush`` does.
 
     Raises:
         UsageError: one is no report, other options than the remote reporter's, or none that says where to.
+        RunError: the spool can't be read or written.
     """
     options = _options("--send", arguments)
     if not options.remote_reporter:
         raise UsageError("--send: add --remote_reporter, which says where to")
-    reports = [read_report(path) for path in paths]
     reporters = RemoteReporter.from_options(options)
     for one in reporters:
         one.check()
-    failed = False
-    for path, report in zip(paths, reports, strict=True):
-        told = report_all(reporters, report)
-        failed = failed or bool(told.failures)
-        write_text(sys.stdout, "".join(f"{path}: {line}\n" for line in told.lines))
-        for line in told.failures:
-            log.error("%s: %s", path, line)
-    return INCOMPLETE if failed else DONE
+    for path in paths:
+        report = read_report(path)
+        for one in reporters:
+            one.keep(report)
+    sender = reporters[0].sender
+    return _tell(sender, sender.deliver({one.place.endpoint for one in reporters}, each=True))
 
 
 def _options(option: str, arguments: Sequence[str]) -> argparse.Namespace:

@@ -90,8 +90,8 @@ class RemoteReporter(Reporter):
         Raises:
             RunError: the server doesn't have it; the text says where it waits and what sends it.
         """
-        parcel = Parcel(self.place, _run_id(report), to_body(report, self.place.category))
         sender = self.sender
+        parcel = self._parcel(report)
         try:
             name = sender.spool.keep(parcel.place, parcel.run, parcel.body).path.name
         except OSError as error:
@@ -112,6 +112,24 @@ class RemoteReporter(Reporter):
                 f"{FLUSH} --retry_refused sends it again"
             )
         raise RunError(f"{self.place.endpoint}: nothing was sent, its file in the spool is damaged: {own.words}")
+
+    def keep(self, report: Report) -> None:
+        """Keep the report in the spool, to be sent with what waits there.
+
+        Raises:
+            RunError: it can't be kept.
+        """
+        parcel = self._parcel(report)
+        try:
+            self.sender.spool.keep(parcel.place, parcel.run, parcel.body)
+        except OSError as error:
+            raise RunError(f"--spool {self.sender.spool.directory}: cannot be written ({error.strerror})") from None
+
+    def _parcel(self, report: Report) -> Parcel:
+        run = report.run.get("id")
+        if not isinstance(run, str) or not run:
+            raise RunError("the report has no run id, by which a server knows it")
+        return Parcel(self.place, run, to_body(report, self.place.category))
 
     def _without_spool(self, parcel: Parcel, error: OSError) -> str:
         """Nothing can be kept; but perhaps the server is there."""
@@ -161,13 +179,6 @@ def to_body(report: Report, category: str) -> bytes:
     document = json.loads(to_bytes(report))
     posted = {"category": category, "report": document}
     return json.dumps(posted, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8")
-
-
-def _run_id(report: Report) -> str:
-    run = report.run.get("id")
-    if not isinstance(run, str) or not run:
-        raise RunError("the report has no run id, by which a server knows it")
-    return run
 
 
 def _waiting(fates: Sequence[Fate]) -> str:
