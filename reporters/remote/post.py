@@ -34,7 +34,7 @@ _MENDS = {
     403: "give a token that may write",
     404: "is there a results server at this address?",
     407: "the proxy wants a user and password",
-    409: "it holds another report of this run",
+    409: "a run has one report there, in one category",
     413: "raise the server's limit on the size of reports",
     422: "opduel and the server may be of different versions",
 }

@@ -182,7 +182,7 @@ def test_retry_after_is_heeded_up_to_a_bound(spool: Spool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "words"), [(400, "versions"), (404, "address"), (409, "another report"), (413, "limit"), (422, "no")]
+    ("status", "words"), [(400, "versions"), (404, "address"), (409, "one report"), (413, "limit"), (422, "no")]
 )
 def test_what_is_refused_is_kept_and_explained_and_not_tried_again(spool: Spool, status: int, words: str) -> None:
     with ResultsServer(refusal(status)) as server:
