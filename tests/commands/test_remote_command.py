@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from command_line import SAME_BUILD, Outcome, fresh_logging, only_report
+from faulty_server import TOKEN, Fault, ResultsServer, refusal
 from made_reports import build, comparison, run_ab_giving
-from results_server import TOKEN, Fault, ResultsServer, refusal
 
 from commands import harness, run_bench
 from commands.config import config_path

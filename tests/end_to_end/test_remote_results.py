@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from results_server import TOKEN, ResultsServer
+from faulty_server import TOKEN, ResultsServer
 from toy_driver import SPEC, ToyDriver
 
 from reporters.remote.token import VARIABLE

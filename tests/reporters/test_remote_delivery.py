@@ -13,8 +13,8 @@ from typing import Any
 import hypothesis.strategies as st
 import pytest
 import report_samples as samples
+from faulty_server import PATH, PIECE, TOKEN, Fault, ResultsServer, closed_port, refusal
 from hypothesis import given, settings
-from results_server import PATH, PIECE, TOKEN, Fault, ResultsServer, closed_port, refusal
 
 from records import Report, RunError
 from reporters.document import to_bytes

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import report_samples as samples
-from results_server import TOKEN, ResultsServer
+from faulty_server import TOKEN, ResultsServer
 
 from records import RunError, UsageError
 from reporters import add_reporter_options, chosen_reporters, reporter_options, without_secrets

@@ -17,8 +17,8 @@ from pathlib import Path
 import hypothesis.strategies as st
 import pytest
 import report_samples as samples
+from faulty_server import TOKEN, Fault, ResultsServer
 from hypothesis import given, settings
-from results_server import TOKEN, Fault, ResultsServer
 
 from records import RunError, UsageError
 from reporters.document import write_report
