@@ -33,9 +33,9 @@ class FolderReporter(Reporter):
         """
         check_folder(self.directory, self.option)
 
-    def holds(self, report: Report) -> bool:
-        """Whether this very run's report lies in its place already: whoever tells twice can ask before."""
-        return any(_run_id(path) == report.run.get("id") for path in self.places(report))
+    def kept(self, report: Report) -> Path | None:
+        """Where this very run's report lies already, if it does: whoever tells twice can ask before."""
+        return next((path for path in self.places(report) if _run_id(path) == report.run.get("id")), None)
 
     @abstractmethod
     def places(self, report: Report) -> Iterable[Path]:

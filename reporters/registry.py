@@ -9,6 +9,7 @@ from reporters.local import LocalReporter
 from reporters.notifier import Notifier
 from reporters.notify_command import NotifyCommand
 from reporters.notify_webhook import NotifyWebhook
+from reporters.remote import RemoteReporter
 from reporters.screen import ScreenReporter
 from reporters.simple_local import SimpleLocalReporter
 from reporters.simple_screen import SimpleScreenReporter
@@ -18,6 +19,7 @@ REPORTERS: tuple[type[Reporter], ...] = (
     SimpleScreenReporter,
     LocalReporter,
     SimpleLocalReporter,
+    RemoteReporter,
     GithubReporter,
     NotifyCommand,
     NotifyWebhook,
