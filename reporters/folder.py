@@ -34,17 +34,19 @@ class FolderReporter(Reporter):
         check_folder(self.directory, self.option)
 
     def kept(self, report: Report) -> Path | None:
-        """Where this very run's report lies already, if it does: whoever tells twice can ask before."""
-        return next((path for path in self.places(report) if _run_id(path) == report.run.get("id")), None)
+        """Where this very run's report lies already, if it does: whoever tells twice can ask before. The newest files are
+        looked into first."""
+        newest_first = sorted(self.places(report), key=_modified, reverse=True)
+        return next((path for path in newest_first if _run_id(path) == report.run.get("id")), None)
 
     @abstractmethod
     def places(self, report: Report) -> Iterable[Path]:
         """Where the report would lie, had it been written before."""
 
     def where(self, report: Report) -> str | None:
-        """The path of this very run's report, if it lies in its place; the newest files are looked into first."""
-        newest_first = sorted(self.places(report), key=_modified, reverse=True)
-        return next((str(path.absolute()) for path in newest_first if _run_id(path) == report.run.get("id")), None)
+        """The path of this very run's report, if it lies in its place."""
+        path = self.kept(report)
+        return None if path is None else str(path.absolute())
 
 
 def _run_id(path: Path) -> object:
