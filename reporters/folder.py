@@ -34,8 +34,10 @@ class FolderReporter(Reporter):
         check_folder(self.directory, self.option)
 
     def kept(self, report: Report) -> Path | None:
-        """Where this very run's report lies already, if it does: whoever tells twice can ask before. The newest files are
-        looked into first."""
+        """Where this very run's report lies already, if it does: whoever tells twice can ask before.
+
+        The newest files are looked into first.
+        """
         newest_first = sorted(self.places(report), key=_modified, reverse=True)
         return next((path for path in newest_first if _run_id(path) == report.run.get("id")), None)
 
