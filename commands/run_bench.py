@@ -19,7 +19,8 @@ from commands.spec_from import write_spec_from
 from driver.builds import Releases, load_releases
 from frameworks import get_framework
 from records import RunError, UsageError
-from reporters.formats import FORMATS
+from records.measurement import SIDES
+from reporters.formats import FORMATS, described
 
 DESCRIPTION = """Perform one benchmark run. On its first use on a terminal it asks which builds to measure and where to
 keep reports, and keeps the answers; every other option is passed through to harness.py (see harness.py --help)."""
@@ -35,7 +36,7 @@ def run_bench_parser() -> Parser:
     parser = Parser(
         prog="run_bench.py",
         usage="%(prog)s [-h] [--reset_options] [--calibrate] [--list [PATTERN]] [--spec_from NETWORK] "
-        "[--convert REPORT] -b SPEC ...",
+        "[--convert REPORT --to FORMAT] -b SPEC ...",
         description=DESCRIPTION,
         allow_abbrev=False,
     )
@@ -62,7 +63,14 @@ def run_bench_parser() -> Parser:
         "--shape NAME=SIZES, --build BUILD and --output FILE",
     )
     parser.add_argument("--convert", metavar="REPORT", type=Path, help="print a report.json as what --to says")
-    parser.add_argument("--to", choices=list(FORMATS), help="md: Markdown; for --convert")
+    parser.add_argument("--to", choices=list(FORMATS), help=f"for --convert, what others read. {described()}")
+    parser.add_argument("--side", choices=SIDES, help="for --convert to a format that holds one side")
+    parser.add_argument(
+        "--output",
+        metavar="FILE",
+        help="for --convert and --spec_from: where it is written, in place of standard output; {side} in the name of a "
+        "converted file stands for control and treatment, {run} for the run's id",
+    )
     return parser
 
 
@@ -74,8 +82,12 @@ def _run_bench(arguments: Sequence[str] | None) -> int:
         return list_cases(options.list, harness_parser().parse_args(passed_on) if passed_on else None)
     if options.convert is not None:
         if passed_on or options.to is None:
-            raise UsageError(f"--convert: takes a report and --to {'|'.join(FORMATS)}, and no other options")
-        return convert(options.convert, options.to)
+            raise UsageError(
+                f"--convert: takes a report, --to {'|'.join(FORMATS)}, --side and --output, and no other options"
+            )
+        return convert(options.convert, options.to, options.side, options.output)
+    if options.side is not None or options.to is not None:
+        raise UsageError("--to and --side: say how a report is converted: add --convert REPORT, or leave them out")
     if options.reset_options:
         path = config_path()
         log.info("%s answers in %s", "forgot the" if forget_config(path) else "there were no", path)
@@ -84,7 +96,10 @@ def _run_bench(arguments: Sequence[str] | None) -> int:
     if options.spec_from is not None:
         if options.calibrate:
             raise UsageError("--spec_from: writes a spec and measures nothing: leave --calibrate out")
-        return write_spec_from(["--spec_from", options.spec_from, *passed_on])
+        output = [] if options.output is None else ["--output", options.output]
+        return write_spec_from(["--spec_from", options.spec_from, *output, *passed_on])
+    if options.output is not None:
+        raise UsageError("--output: goes with --convert or --spec_from; a run has --export_reporter")
     if options.calibrate:
         return calibrate(passed_on)
     if sys.stdin.isatty() and sys.stderr.isatty():
