@@ -51,6 +51,7 @@ ODD: tuple[Comparison, ...] = (
     counts("conv/forward/instructions", "instructions", "instructions", 1_234_567.0, 1_234_567.5),
     counts("conv/forward/memory", "memory", "bytes", 4096.0, 4096.0),
     counts("empty/forward/memory", "memory", "bytes", 0.0, 0.0),
+    counts("grown/forward/memory", "memory", "bytes", 0.0, 8.0),
     made.comparison("conv/forward/error", "unchanged", None, metric="error", unit="tol", control=None, treatment=0.25),
 )
 CHANGED = (

@@ -80,9 +80,9 @@ def test_what_has_no_place_is_counted() -> None:
     said = to_pyperf(made.report(), "treatment").left_out
     assert sorted(said.split(", ")) == [
         "1 in a unit that pyperf doesn't have (tol)",
-        "1 with values that are not above 0",
         "1 without samples (time)",
         "2 failed",
+        "2 with values that are not above 0",
     ]
 
 
