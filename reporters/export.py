@@ -31,7 +31,9 @@ class Export:
         """
         if self.side is not None and SIDE in self.file:
             raise UsageError(f"{option} {self.file}: {SIDE} writes both sides: leave it or --side out")
-        check_side(self.to, self.side is not None or SIDE in self.file, option, f"{SIDE} to the file's name")
+        word = SIDE if self.side is None else "--side"
+        is_given = self.side is not None or SIDE in self.file
+        check_side(self.to, is_given, option, word, f"put {SIDE} into the file's name, and both are written")
         for side in self._sides():
             path = self._path("run", side)
             if not path.name or path.is_dir():

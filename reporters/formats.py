@@ -63,21 +63,21 @@ def write_format(report: Report, to: str, side: Side | None, option: str) -> Wri
     Raises:
         UsageError: the format needs a side, or has none.
     """
-    check_side(to, side is not None, option)
+    check_side(to, side is not None, option, "--side", "add --side control or --side treatment")
     return FORMATS[to].write(report, side)
 
 
-def check_side(to: str, is_given: bool, option: str, mend: str = "--side control or --side treatment") -> None:
+def check_side(to: str, is_given: bool, option: str, word: str, mend: str) -> None:
     """See that a side is given where the format called ``to`` needs one, and only where it knows sides.
 
     Raises:
-        UsageError: it is not so; the text names ``option``, and ``mend`` is what says a side.
+        UsageError: it is not so; the text names ``option``, and says ``mend``, or that ``word`` is to be left out.
     """
     sides = FORMATS[to].sides
     if sides == "one" and not is_given:
-        raise UsageError(f"{option} {to}: a file holds one side: add {mend}")
+        raise UsageError(f"{option}: what {to} reads holds one side: {mend}")
     if sides == "both" and is_given:
-        raise UsageError(f"{option} {to}: a file holds both sides: leave {mend} out")
+        raise UsageError(f"{option}: what {to} reads holds both sides: leave {word} out")
 
 
 def described() -> str:

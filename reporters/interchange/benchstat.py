@@ -10,11 +10,10 @@ from reporters.interchange.cases import (
     build_facts,
     cut,
     deciding_samples,
+    names_over_metrics,
     one_line,
     run_facts,
     side_values,
-    time_id,
-    unique,
     why_without_samples,
 )
 from reporters.interchange.written import Written, counted
@@ -47,6 +46,10 @@ def legal_name(case: str) -> str:
     number of processors. ``urllib.parse.unquote`` gives it back, unless it had to be cut."""
     name = quote(case, safe=_KEPT, errors="surrogatepass")
     return re.sub(r"-(?=\d+$)", "%2D", cut(name, _LONGEST)) or "-"
+
+
+def _name(case: str) -> str:
+    return PREFIX + legal_name(case)
 
 
 def _comments(report: Report) -> Iterator[str]:
@@ -82,20 +85,10 @@ def _units(kept: list[Comparison]) -> Iterator[str]:
 
 
 def _results(kept: list[Comparison], side: Side) -> Iterator[str]:
-    for one, name in zip(kept, _names(kept), strict=True):
+    for one, name in zip(kept, names_over_metrics(kept, _name), strict=True):
         samples = deciding_samples(one)
         for sample, value in zip(samples, side_values(samples, side), strict=True):
             yield f"{name} {max(1, sample.calls)} {value!r} {_unit(one)}"
-
-
-def _names(kept: list[Comparison]) -> list[str]:
-    """A case has one name by all its metrics, as their units tell them apart."""
-    names: dict[int, str] = {}
-    for metric in {one.metric for one in kept}:
-        cases = [one for one in kept if one.metric == metric]
-        legal = unique([PREFIX + legal_name(time_id(one)) for one in cases])
-        names |= {id(one): name for one, name in zip(cases, legal, strict=True)}
-    return [names[id(one)] for one in kept]
 
 
 def _unit(one: Comparison) -> str:

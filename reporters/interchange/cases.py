@@ -2,9 +2,10 @@
 
 import hashlib
 import math
+import statistics
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeGuard
 
 from records import Build, Comparison, PairSample, Report
 from records.measurement import Side
@@ -38,9 +39,24 @@ def why_without_samples(comparison: Comparison) -> str:
     return "" if deciding_samples(comparison) else f"without samples ({one_line(comparison.metric)})"
 
 
-def time_id(comparison: Comparison) -> str:
-    """The id of the case that measures the same by time, by which a case and its other metrics belong together."""
-    return comparison.case.removesuffix(f"/{comparison.metric}")
+def why_without_value(comparison: Comparison) -> str:
+    """The same for a format of one value a case, the treatment's."""
+    if comparison.verdict == "failed":
+        return "failed"
+    return "" if is_number(comparison.treatment) else f"without a value ({one_line(comparison.metric)})"
+
+
+def is_number(value: float | None) -> TypeGuard[float]:
+    """Whether it is one, and finite."""
+    return value is not None and math.isfinite(value)
+
+
+def quartiles(values: Sequence[float]) -> tuple[float, float] | None:
+    """The ends of the middle half of the values; None for fewer than two."""
+    if len(values) < 2:
+        return None
+    lower, _, upper = statistics.quantiles(values, n=4, method="inclusive")
+    return lower, upper
 
 
 def one_line(text: Any) -> str:
@@ -66,6 +82,16 @@ def unique(names: Sequence[str]) -> list[str]:
 def unique_names(comparisons: Sequence[Comparison], legal: Callable[[str], str] = one_line) -> list[str]:
     """A name for each case: its id made ``legal``, and unique even where a stranger's report has ids that are not."""
     return unique([legal(one.case) for one in comparisons])
+
+
+def names_over_metrics(comparisons: Sequence[Comparison], legal: Callable[[str], str]) -> list[str]:
+    """A name for each case, the same for all metrics of one, and unique among the cases of one metric."""
+    names: dict[int, str] = {}
+    for metric in {one.metric for one in comparisons}:
+        mine = [one for one in comparisons if one.metric == metric]
+        found = unique([legal(one.case.removesuffix(f"/{metric}")) for one in mine])
+        names |= {id(one): name for one, name in zip(mine, found, strict=True)}
+    return [names[id(one)] for one in comparisons]
 
 
 def cut(text: str, size: int) -> str:

@@ -1,12 +1,11 @@
 """JUnit XML, as CI systems show test results: a test a case, which fails when the case regressed."""
 
-import math
 from decimal import Decimal
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from records import Comparison, Report
 from records.measurement import SIDES
-from reporters.interchange.cases import build_facts, one_line, run_facts, unique_names
+from reporters.interchange.cases import build_facts, is_number, one_line, run_facts, unique_names
 from reporters.interchange.written import Written
 from reporters.summary import distrust_line
 from reporters.text import printable
@@ -21,7 +20,7 @@ def to_junit(report: Report) -> Written:
         "errors": str(report.count("failed")),
     }
     wall = report.run.get("wall_s")
-    if isinstance(wall, int | float) and math.isfinite(wall) and wall >= 0:
+    if isinstance(wall, int | float) and is_number(wall) and wall >= 0:
         counts["time"] = _seconds(wall)
     spec = one_line(report.run.get("spec") or "opduel")
     root = Element("testsuites", {"name": "opduel", **counts})
@@ -48,8 +47,8 @@ def _properties(suite: Element, report: Report) -> None:
 
 def _test(suite: Element, one: Comparison, name: str, spec: str) -> None:
     test = SubElement(suite, "testcase", {"name": name, "classname": f"{spec}.{one_line(one.operator)}"})
-    if one.unit == "ns" and one.treatment is not None and math.isfinite(one.treatment) and one.treatment >= 0:
-        test.set("time", _seconds(float(one.treatment) / 1e9))
+    if one.unit == "ns" and is_number(one.treatment) and one.treatment >= 0:
+        test.set("time", _seconds(one.treatment / 1e9))
     if one.verdict == "regressed":
         _say(test, "failure", "regressed", _change(one), _figures(one))
     elif one.verdict == "inconclusive":

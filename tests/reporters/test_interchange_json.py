@@ -60,7 +60,7 @@ def test_bmf_has_a_benchmark_a_case_and_its_metrics_as_measures() -> None:
     assert conv["memory"]["value"] == 4096
     assert conv["instructions"]["value"] == 1_234_567.5
     assert conv["error"] == {"value": 0.25}
-    assert written.left_out == "2 failed, 1 without a value"
+    assert written.left_out == "2 failed, 1 without a value (time)"
 
 
 def test_bmf_says_regressed_where_the_verdict_does() -> None:
@@ -77,7 +77,7 @@ def test_the_action_gets_the_treatments_value_with_the_verdict_beside_it() -> No
     assert (entry["unit"], entry["value"]) == ("ns", made.CHANGED[0].treatment)
     assert entry["extra"].splitlines()[:2] == ["verdict: regressed", "ratio: 1.053"]
     assert float(entry["range"].removeprefix("± ")) < 0.01 * entry["value"]
-    assert written.left_out == "2 failed, 1 without a value"
+    assert written.left_out == "2 failed, 1 without a value (time)"
 
 
 def test_names_stay_within_the_cells_of_the_actions_comments() -> None:
