@@ -115,6 +115,7 @@ def run_facts(report: Report) -> dict[str, Fact]:
         "threads": run.get("threads"),
         "alpha": run.get("alpha"),
         "process_pairs": run.get("rounds"),
+        "wall_s": run.get("wall_s"),
         "cpu_model_name": host.get("cpu_model"),
         "cpu_count": host.get("logical_cpus"),
         "kernel": host.get("kernel"),

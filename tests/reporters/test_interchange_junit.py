@@ -88,5 +88,12 @@ def test_times_have_no_exponent_and_odd_ones_are_left_out() -> None:
     assert found.get("time") is None
 
 
+def test_the_runs_seconds_are_as_older_schemas_take_them() -> None:
+    found = suite(made.report(wall_s=3911.313339735003))
+    assert found.get("time") == "3911.313"
+    (whole,) = (one.get("value") for one in found.iter("property") if one.get("name") == "wall_s")
+    assert whole == "3911.313339735003"
+
+
 def test_an_empty_report_is_an_empty_suite() -> None:
     assert suite(made.made.report([])).get("tests") == "0"
