@@ -265,9 +265,7 @@ def test_exports_are_written_beside_the_report_and_named(run: Run, home: Path) -
 def test_an_export_that_cant_be_written_costs_no_report(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spoil(monkeypatch, home / "file")
     outcome = run(*MINIMAL, "--export_reporter", f"md={home}/file/a.md", "--export_reporter", f"bmf={home}/b.json")
-    assert outcome.code == 3
     assert only_report(home / "state")
     assert (home / "b.json").is_file()
-    assert outcome.err.splitlines()[-1].startswith(
-        f"harness.py: error: --export_reporter failed: cannot write {home}/file/a.md (Not a directory): give"
-    )
+    said = f"--export_reporter failed: cannot write {home}/file/a.md (Not a directory): give --export_reporter a file"
+    assert said in outcome.err.splitlines()[-1]
