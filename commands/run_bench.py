@@ -88,6 +88,8 @@ def _run_bench(arguments: Sequence[str] | None) -> int:
         return convert(options.convert, options.to, options.side, options.output)
     if options.side is not None or options.to is not None:
         raise UsageError("--to and --side: say how a report is converted: add --convert REPORT, or leave them out")
+    if options.output is not None and options.spec_from is None:
+        raise UsageError("--output: goes with --convert or --spec_from; a run has --export_reporter")
     if options.reset_options:
         path = config_path()
         log.info("%s answers in %s", "forgot the" if forget_config(path) else "there were no", path)
@@ -98,8 +100,6 @@ def _run_bench(arguments: Sequence[str] | None) -> int:
             raise UsageError("--spec_from: writes a spec and measures nothing: leave --calibrate out")
         output = [] if options.output is None else ["--output", options.output]
         return write_spec_from(["--spec_from", options.spec_from, *output, *passed_on])
-    if options.output is not None:
-        raise UsageError("--output: goes with --convert or --spec_from; a run has --export_reporter")
     if options.calibrate:
         return calibrate(passed_on)
     if sys.stdin.isatty() and sys.stderr.isatty():
