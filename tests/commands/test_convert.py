@@ -25,7 +25,7 @@ def test_a_report_is_printed_as_markdown(home: Path, tmp_path: Path, capsys: pyt
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--convert", "report.json"], "--to pyperf|benchstat|bmf|github-action-benchmark|junit|csv|csv-samples|md"),
+        (["--convert", "report.json"], "--to pyperf|benchstat|bmf|github-action-benchmark|junit|csv|csv-samples|"),
         (["--convert", "report.json", "--to", "md", "-b", "smoke"], "no other options"),
         (["--convert", "gone.json", "--to", "md"], "gone.json: cannot be read"),
         (["--convert", "gone.json", "--to", "pdf"], "invalid choice: 'pdf'"),
