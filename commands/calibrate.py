@@ -30,7 +30,7 @@ from harness.cpus import plan_cpus
 from harness.forecast import Forecast, forecast, noises, threshold_for
 from harness.host import host_fingerprint
 from records import Report, RunError, UsageError
-from reporters import read_report
+from reporters import read_report, reporter_options
 from reporters.atomic import check_folder, write_atomically
 from reporters.document import REPORT_NAME
 from reporters.stream import write_text
@@ -46,10 +46,8 @@ OURS = (
     "inject",
     "inputs",
     "metric",
-    "screen_reporter",
-    "simple_screen_reporter",
-    "remote_reporter",
     "user_identifier",
+    *sorted(reporter_options() - {"local_reporter", "simple_local_reporter"}),
 )  # not for the user to set here
 RESULT_NAME = "calibration.json"
 
@@ -106,8 +104,9 @@ def calibrate(arguments: Sequence[str]) -> int:
 
 
 def _planned(options: argparse.Namespace, arguments: Sequence[str]) -> Calibration:
+    parser = harness_parser()
     for name in OURS:
-        if getattr(options, name):
+        if getattr(options, name) != parser.get_default(name):
             raise UsageError(f"--{name} is set by --calibrate itself: leave it out")
     config = read_config(config_path())
     cases = _cases(options)

@@ -20,7 +20,8 @@ from commands.spec_from import write_spec_from
 from driver.builds import Releases, load_releases
 from frameworks import get_framework
 from records import RunError, UsageError
-from reporters.formats import FORMATS
+from records.measurement import SIDES
+from reporters.formats import FORMATS, described
 
 DESCRIPTION = """Perform one benchmark run. On its first use on a terminal it asks which builds to measure and where to
 keep reports, and keeps the answers; every other option is passed through to harness.py (see harness.py --help)."""
@@ -36,7 +37,7 @@ def run_bench_parser() -> Parser:
     parser = Parser(
         prog="run_bench.py",
         usage="%(prog)s [-h] [--reset_options] [--calibrate] [--list [PATTERN]] [--spec_from NETWORK] "
-        "[--convert REPORT] [--flush] [--send REPORT ...] -b SPEC ...",
+        "[--convert REPORT --to FORMAT] [--flush] [--send REPORT ...] -b SPEC ...",
         description=DESCRIPTION,
         allow_abbrev=False,
     )
@@ -76,7 +77,14 @@ def run_bench_parser() -> Parser:
         type=Path,
         help="send reports that are on disk; goes with --remote_reporter, its token and --spool",
     )
-    parser.add_argument("--to", choices=list(FORMATS), help="md: Markdown; for --convert")
+    parser.add_argument("--to", choices=list(FORMATS), help=f"for --convert, what others read. {described()}")
+    parser.add_argument("--side", choices=SIDES, help="for --convert to a format that holds one side")
+    parser.add_argument(
+        "--output",
+        metavar="FILE",
+        help="for --convert and --spec_from: where it is written, in place of standard output; {side} in the name of a "
+        "converted file stands for control and treatment, {run} for the run's id",
+    )
     return parser
 
 
@@ -88,8 +96,14 @@ def _run_bench(arguments: Sequence[str] | None) -> int:
         return list_cases(options.list, harness_parser().parse_args(passed_on) if passed_on else None)
     if options.convert is not None:
         if passed_on or options.to is None:
-            raise UsageError(f"--convert: takes a report and --to {'|'.join(FORMATS)}, and no other options")
-        return convert(options.convert, options.to)
+            raise UsageError(
+                f"--convert: takes a report, --to {'|'.join(FORMATS)}, --side and --output, and no other options"
+            )
+        return convert(options.convert, options.to, options.side, options.output)
+    if options.side is not None or options.to is not None:
+        raise UsageError("--to and --side: say how a report is converted: add --convert REPORT, or leave them out")
+    if options.output is not None and options.spec_from is None:
+        raise UsageError("--output: goes with --convert or --spec_from; a run has --export_reporter")
     if options.flush:
         if options.calibrate or options.reset_options or options.send or options.spec_from is not None:
             raise UsageError("--flush: sends what waits and does nothing else: leave the others out")
@@ -108,7 +122,8 @@ def _run_bench(arguments: Sequence[str] | None) -> int:
     if options.spec_from is not None:
         if options.calibrate:
             raise UsageError("--spec_from: writes a spec and measures nothing: leave --calibrate out")
-        return write_spec_from(["--spec_from", options.spec_from, *passed_on])
+        output = [] if options.output is None else ["--output", options.output]
+        return write_spec_from(["--spec_from", options.spec_from, *output, *passed_on])
     if options.calibrate:
         return calibrate(passed_on)
     if sys.stdin.isatty() and sys.stderr.isatty():

@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Sequence
 
 from reporters.base import Reporter
+from reporters.export import ExportReporter
 from reporters.github import GithubReporter
 from reporters.local import LocalReporter
 from reporters.notifier import Notifier
@@ -19,6 +20,7 @@ REPORTERS: tuple[type[Reporter], ...] = (
     SimpleScreenReporter,
     LocalReporter,
     SimpleLocalReporter,
+    ExportReporter,
     RemoteReporter,
     GithubReporter,
     NotifyCommand,

@@ -15,7 +15,6 @@ from commands.driver_options import driver_parser, parse
 from commands.entry import DONE, INCOMPLETE, REGRESSED, USAGE
 from commands.options import harness_parser
 from commands.run_bench import run_bench_parser
-from reporters import reporter_options
 from reporters.github import OUTPUTS
 
 EXAMPLES = ROOT / "docs" / "examples"
@@ -76,8 +75,6 @@ def test_commands_are_good_usage(name: str, command: str) -> None:
         if word != "${options[@]}"
     ]
     assert not [word for word in arguments if "$" in word]
-    if "--export_reporter" in arguments and "export_reporter" not in reporter_options():
-        pytest.skip("--export_reporter is on its way, in the part that writes interchange formats")
     if program.endswith("/repo_driver.py"):
         assert parse(arguments).own.ab_testing
     else:

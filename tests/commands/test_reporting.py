@@ -254,3 +254,24 @@ def test_labels_are_in_the_report(run: Run, home: Path) -> None:
     wanted = {"threshold": 0.03, "user_identifier": "me", "run_type": "verify", "platform": "rack 7", "spec": "smoke"}
     assert {key: document[key] for key in wanted} == wanted
     assert document["command"] == ["harness.py", *MINIMAL, *labels]
+
+
+def test_exports_are_written_beside_the_report_and_named(run: Run, home: Path) -> None:
+    exports = ("--export_reporter", f"csv={home}/new/cases.csv", "--export_reporter", f"pyperf={home}/{{side}}.json")
+    outcome = run(*MINIMAL, *exports)
+    assert (outcome.code, outcome.out) == (0, "")
+    assert only_report(home / "state")
+    assert '"exp_0/forward"' in (home / "new" / "cases.csv").read_text()
+    assert f"csv: {home}/new/cases.csv" in outcome.err.splitlines()
+    for side in ("control", "treatment"):
+        assert (home / f"{side}.json").is_file()
+        assert f"pyperf: {home}/{side}.json (left out: 1 without samples (time))" in outcome.err.splitlines()
+
+
+def test_an_export_that_cant_be_written_costs_no_report(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spoil(monkeypatch, home / "file")
+    outcome = run(*MINIMAL, "--export_reporter", f"md={home}/file/a.md", "--export_reporter", f"bmf={home}/b.json")
+    assert only_report(home / "state")
+    assert (home / "b.json").is_file()
+    said = f"--export_reporter failed: cannot write {home}/file/a.md (Not a directory): give --export_reporter a file"
+    assert said in outcome.err.splitlines()[-1]
