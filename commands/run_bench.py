@@ -3,7 +3,7 @@
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from commands.calibrate import calibrate
@@ -25,6 +25,22 @@ from reporters.formats import FORMATS, described
 
 DESCRIPTION = """Perform one benchmark run. On its first use on a terminal it asks which builds to measure and where to
 keep reports, and keeps the answers; every other option is passed through to harness.py (see harness.py --help)."""
+
+# What it does instead of a run: the option that asks for it, what it does in words, its own options that go with it.
+INSTEAD: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "list": ("takes a pattern and harness.py's options alone", ()),
+    "convert": ("writes a report anew and does nothing else", ("to", "side", "output")),
+    "flush": ("sends what waits and does nothing else", ("retry_refused",)),
+    "send": ("sends reports and does nothing else", ()),
+    "spec_from": ("writes a spec and measures nothing", ("output", "reset_options")),
+    "calibrate": ("measures one build against itself", ("reset_options",)),
+}
+COMPANIONS = {
+    "to": "says how a report is converted: add --convert REPORT, or leave it out",
+    "side": "says how a report is converted: add --convert REPORT, or leave it out",
+    "output": "goes with --convert or --spec_from; a run has --export_reporter",
+    "retry_refused": "says what else to send; add --flush, or leave it out",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -90,45 +106,51 @@ def run_bench_parser() -> Parser:
 
 def _run_bench(arguments: Sequence[str] | None) -> int:
     options, passed_on = run_bench_parser().parse_known_args(arguments)
-    if options.list is not None:
-        if options.calibrate or options.reset_options:
-            raise UsageError("--list: takes a pattern and harness.py's options alone: leave the others out")
-        return list_cases(options.list, harness_parser().parse_args(passed_on) if passed_on else None)
-    if options.convert is not None:
-        if passed_on or options.to is None:
-            raise UsageError(
-                f"--convert: takes a report, --to {'|'.join(FORMATS)}, --side and --output, and no other options"
-            )
-        return convert(options.convert, options.to, options.side, options.output)
-    if options.side is not None or options.to is not None:
-        raise UsageError("--to and --side: say how a report is converted: add --convert REPORT, or leave them out")
-    if options.output is not None and options.spec_from is None:
-        raise UsageError("--output: goes with --convert or --spec_from; a run has --export_reporter")
-    if options.flush:
-        if options.calibrate or options.reset_options or options.send or options.spec_from is not None:
-            raise UsageError("--flush: sends what waits and does nothing else: leave the others out")
-        return flush(passed_on, options.retry_refused)
-    if options.send is not None:
-        if options.calibrate or options.reset_options or options.retry_refused or options.spec_from is not None:
-            raise UsageError("--send: sends reports and does nothing else: leave the others out")
-        return send(options.send, passed_on)
-    if options.retry_refused:
-        raise UsageError("--retry_refused: says what else to send; add --flush, or leave it out")
+    instead = _instead_of_a_run(options)
     if options.reset_options:
         path = config_path()
         log.info("%s answers in %s", "forgot the" if forget_config(path) else "there were no", path)
-        if not passed_on and not options.calibrate:
+        if instead is None and not passed_on:
             return DONE
-    if options.spec_from is not None:
-        if options.calibrate:
-            raise UsageError("--spec_from: writes a spec and measures nothing: leave --calibrate out")
-        output = [] if options.output is None else ["--output", options.output]
-        return write_spec_from(["--spec_from", options.spec_from, *output, *passed_on])
-    if options.calibrate:
-        return calibrate(passed_on)
+    match instead:
+        case "list":
+            return list_cases(options.list, harness_parser().parse_args(passed_on) if passed_on else None)
+        case "convert":
+            if passed_on or options.to is None:
+                raise UsageError(
+                    f"--convert: takes a report, --to {'|'.join(FORMATS)}, --side and --output, and no other options"
+                )
+            return convert(options.convert, options.to, options.side, options.output)
+        case "flush":
+            return flush(passed_on, options.retry_refused)
+        case "send":
+            return send(options.send, passed_on)
+        case "spec_from":
+            output = [] if options.output is None else ["--output", options.output]
+            return write_spec_from(["--spec_from", options.spec_from, *output, *passed_on])
+        case "calibrate":
+            return calibrate(passed_on)
     if sys.stdin.isatty() and sys.stderr.isatty():
         _ask_for_missing(harness_parser().parse_args(passed_on))
     return run_harness(passed_on)
+
+
+def _instead_of_a_run(options: argparse.Namespace) -> str | None:
+    """The option that asks for something else than a run; None for a run.
+
+    Raises:
+        UsageError: options that don't go together.
+    """
+    given = {name for name, value in vars(options).items() if value not in (None, False)}
+    for asked, (words, companions) in INSTEAD.items():
+        if asked in given:
+            if given - {asked, *companions}:
+                raise UsageError(f"--{asked}: {words}: leave the others out")
+            return asked
+    for name, words in COMPANIONS.items():
+        if name in given:
+            raise UsageError(f"--{name}: {words}")
+    return None
 
 
 def _ask_for_missing(options: argparse.Namespace) -> None:
