@@ -4,19 +4,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import sqlalchemy
-from postgres import programs, running_postgres
+from postgres import Postgres, programs, running_postgres
 from results_server import RunningServer, running_server
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[str]:
-    """A PostgreSQL server of our own: its URL, with ``{}`` for the name of a database."""
+def postgres() -> Iterator[Postgres]:
+    """A PostgreSQL server of our own."""
     binaries = programs()
     if binaries is None:
         pytest.skip("no PostgreSQL server here: bash .ci/tools installs it")
-    with running_postgres(binaries) as url:
-        yield url
+    with running_postgres(binaries) as server:
+        yield server
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -24,15 +23,8 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """An empty database, of one kind and of the other."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/results.sqlite"
-    url = request.getfixturevalue("postgres")
-    name = tmp_path.name.lower().replace("-", "_")
-    engine = sqlalchemy.create_engine(
-        url.format("postgres").replace("://", "+psycopg://"), isolation_level="AUTOCOMMIT"
-    )
-    with engine.connect() as connection:
-        connection.exec_driver_sql(f'CREATE DATABASE "{name}"')
-    engine.dispose()
-    return str(url.format(name))
+    postgres: Postgres = request.getfixturevalue("postgres")
+    return postgres.make(tmp_path.name)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import report_samples as samples
+from postgres import Postgres
 from results_server import numbered, running_server
 from sqlalchemy import Pool, event, func, select
 from sqlalchemy.orm import Session
@@ -152,3 +153,17 @@ def test_a_full_disk_stores_nothing_and_says_later(tmp_path: Path) -> None:
             assert server.post(many).status_code == 201
     finally:
         event.remove(Pool, "checkout", limit)
+
+
+def test_a_database_that_goes_away_and_comes_back(tmp_path: Path, postgres: Postgres) -> None:
+    with running_server(tmp_path, postgres.make("away")) as server:
+        assert server.post(numbered(1)).status_code == 201
+        postgres.stop()
+        try:
+            with server.client() as client:
+                asked = [client.get("/healthz"), client.get("/api/v1/runs"), server.post(numbered(2))]
+        finally:
+            postgres.start()
+        assert [answer.status_code for answer in asked] == [503, 503, 503]
+        assert all(answer.headers["Retry-After"] == "30" and set(answer.json()) == {"detail"} for answer in asked)
+        assert [server.post(numbered(number)).status_code for number in (1, 2)] == [200, 201]
