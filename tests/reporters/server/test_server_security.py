@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from playwright.sync_api import Page
 from results_server import REPORTS, RunningServer, body, numbered, running_server
 from sqlalchemy import update
 
@@ -342,3 +343,22 @@ def test_tokens_are_nowhere_at_rest(tmp_path: Path) -> None:
     assert b"run-1" in written
     assert not any(secret.encode() in written for secret in secrets)
     assert (tmp_path / "results.sqlite").stat().st_mode & 0o077 == 0
+
+
+def test_a_link_from_another_site_finds_who_is_logged_in(server: RunningServer, page: Page) -> None:
+    """In a real browser: the strict cookie does not come along, so the login page sends the browser on, once."""
+    here = server.url.replace("127.0.0.1", "localhost")  # another name is another site
+
+    def follow_link() -> None:
+        link = f'<a href="{here}/login?next=/api/v1/runs">to the runs</a>'
+        page.route("**/elsewhere", lambda route: route.fulfill(body=link, content_type="text/html"))
+        page.goto(f"{server.url}/elsewhere")
+        page.get_by_role("link").click()
+
+    page.goto(f"{here}/login?next=/healthz")
+    page.get_by_label("Token").fill(server.read_token)
+    page.get_by_role("button", name="Log in").click()
+    page.wait_for_url("**/healthz")
+    follow_link()
+    page.wait_for_url("**/api/v1/runs")
+    assert '"total":1' in page.content()
