@@ -19,7 +19,7 @@ class RunFilter:
     """Which runs: those for which everything holds that isn't None.
 
     ``verdict``: at least one result has it. ``commit``: control or treatment begins with these digits. ``text``: is
-    a part of the run's id, spec, builds, commit subjects or authors, or user identifier, whatever the case of letters.
+    a part of the run's id, spec, builds, commits, their subjects or authors, or user identifier, whatever the case of letters.
     """
 
     framework: str | None = None
@@ -54,6 +54,8 @@ _RUN_TEXTS = (
     Run.user_identifier,
     Run.control_requested,
     Run.treatment_requested,
+    Run.control_commit,
+    Run.treatment_commit,
     Run.control_commit_subject,
     Run.treatment_commit_subject,
     Run.control_commit_author,

@@ -142,6 +142,14 @@ def test_a_port_that_is_taken_is_said(run: Callable[..., Done]) -> None:
     assert "can't be listened on" in done.err
 
 
+def test_without_its_libraries_it_says_how_to_get_them() -> None:
+    code = "import sys, runpy; sys.modules['fastapi'] = None; runpy.run_module('reporters.server', run_name='__main__')"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "make setup" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_ctrl_c_ends_it_too(tmp_path: Path) -> None:
     with serving(tmp_path, "--database", f"sqlite:///{tmp_path}/x.sqlite", "--host", "localhost") as (process, url):
         assert httpx.get(f"{url}/healthz").status_code == 200

@@ -307,6 +307,17 @@ def test_a_sender_who_goes_away_in_mid_body_leaves_nothing(server: RunningServer
         assert client.get("/healthz").status_code == 200
 
 
+def test_a_body_or_form_that_does_not_come_is_not_waited_for(
+    server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reporters.server.body._PATIENCE_S", 0.05)
+    monkeypatch.setattr("reporters.server.login._PATIENCE_S", 0.05)
+    head = "HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 1000\r\n"
+    head += f"Authorization: Bearer {server.write_token}\r\nContent-Type: application/json\r\n\r\n"
+    for path in (REPORTS, "/login"):
+        assert raw(server, f"POST {path} {head}{{".encode()).startswith(b"HTTP/1.1 408"), path
+
+
 def test_bytes_that_are_no_request_are_answered_without_a_trace(server: RunningServer) -> None:
     for request in (
         b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n",
