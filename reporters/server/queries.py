@@ -19,7 +19,8 @@ class RunFilter:
     """Which runs: those for which everything holds that isn't None.
 
     ``verdict``: at least one result has it. ``commit``: control or treatment begins with these digits. ``text``: is
-    a part of the run's id, spec, builds, commits, their subjects or authors, or user identifier, whatever the case of letters.
+    a part of the run's id, spec, builds, commits, their subjects or authors, or user identifier, whatever the case of
+    its letters.
     """
 
     framework: str | None = None

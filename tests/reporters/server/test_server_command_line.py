@@ -16,6 +16,7 @@ import pytest
 from results_server import REPORTS, body, numbered
 
 from reporters.server.command_line import main
+from reporters.server.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[3]
 COMMAND = [sys.executable, "-m", "reporters.server"]
@@ -126,6 +127,14 @@ def test_wrong_usage_is_a_line_and_two(run: Callable[..., Done], arguments: list
     assert words in done.err
     assert "secret" not in done.err
     assert "\x1b" not in done.err
+
+
+def test_a_commit_is_only_ever_a_part_of_its_address() -> None:
+    settings = Settings("sqlite:///x", commit_url="https://git.example.org/c/{commit}?x=1")
+    assert settings.commit_link("ab12") == "https://git.example.org/c/ab12?x=1"
+    assert settings.commit_link('"/../<#') == "https://git.example.org/c/%22%2F..%2F%3C%23?x=1"
+    assert settings.commit_link(None) is None
+    assert Settings("sqlite:///x").commit_link("ab12") is None
 
 
 def test_a_name_is_given_once(run: Callable[..., Done]) -> None:
