@@ -85,7 +85,7 @@ def document_of(session: Session, run: Run) -> bytes:
     return zlib.decompress(session.scalars(select(Document.content).where(Document.run_number == run.number)).one())
 
 
-def results_of(session: Session, run: Run, verdict: Verdict | None = None) -> Select[tuple[Result, Case]]:
+def results_of(session: Session, run: Run, verdict: Verdict | None = None) -> Select[Result, Case]:
     """Asks for the results of ``run`` with their cases, in the order of the cases' names."""
     statement = select(Result, Case).join(Case).where(Result.run_number == run.number).order_by(Case.case)
     return statement if verdict is None else statement.where(Result.verdict == verdict)
@@ -104,7 +104,7 @@ def find_cases(
     return session.scalars(statement.limit(limit).offset(offset)).all()
 
 
-def history_of(case: Case, platform: str | None = None, category: str | None = None) -> Select[tuple[Result, Run]]:
+def history_of(case: Case, platform: str | None = None, category: str | None = None) -> Select[Result, Run]:
     """Asks for all that runs said of ``case``, the oldest first; without those that slowed it on purpose."""
     statement = select(Result, Run).join(Run).where(Result.case_number == case.number, Result.injected.is_(False))
     if platform is not None:
