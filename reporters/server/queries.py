@@ -114,7 +114,7 @@ def history_of(case: Case, platform: str | None = None, category: str | None = N
     return statement.order_by(Run.started, Run.number)
 
 
-def count(session: Session, statement: Select[Any]) -> int:
+def count(session: Session, statement: Select[*tuple[Any, ...]]) -> int:
     """How many rows ``statement`` would give."""
     return session.scalar(select(func.count()).select_from(statement.order_by(None).subquery())) or 0
 
