@@ -48,6 +48,7 @@ OURS = (
     "metric",
     "screen_reporter",
     "simple_screen_reporter",
+    "remote_reporter",
     "user_identifier",
 )  # not for the user to set here
 RESULT_NAME = "calibration.json"

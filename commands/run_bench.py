@@ -14,6 +14,7 @@ from commands.harness import run_harness
 from commands.listing import list_cases
 from commands.options import Parser, harness_parser
 from commands.picking import choose
+from commands.sending import flush, send
 from commands.single import is_single
 from commands.spec_from import write_spec_from
 from driver.builds import Releases, load_releases
@@ -35,7 +36,7 @@ def run_bench_parser() -> Parser:
     parser = Parser(
         prog="run_bench.py",
         usage="%(prog)s [-h] [--reset_options] [--calibrate] [--list [PATTERN]] [--spec_from NETWORK] "
-        "[--convert REPORT] -b SPEC ...",
+        "[--convert REPORT] [--flush] [--send REPORT ...] -b SPEC ...",
         description=DESCRIPTION,
         allow_abbrev=False,
     )
@@ -62,6 +63,19 @@ def run_bench_parser() -> Parser:
         "--shape NAME=SIZES, --build BUILD and --output FILE",
     )
     parser.add_argument("--convert", metavar="REPORT", type=Path, help="print a report.json as what --to says")
+    parser.add_argument(
+        "--flush",
+        action="store_true",
+        help="send what waits for results servers; goes with --remote_reporter's options",
+    )
+    parser.add_argument("--retry_refused", action="store_true", help="send also what a server refused; for --flush")
+    parser.add_argument(
+        "--send",
+        metavar="REPORT",
+        nargs="+",
+        type=Path,
+        help="send reports that are on disk; goes with --remote_reporter, its token and --spool",
+    )
     parser.add_argument("--to", choices=list(FORMATS), help="md: Markdown; for --convert")
     return parser
 
@@ -76,6 +90,16 @@ def _run_bench(arguments: Sequence[str] | None) -> int:
         if passed_on or options.to is None:
             raise UsageError(f"--convert: takes a report and --to {'|'.join(FORMATS)}, and no other options")
         return convert(options.convert, options.to)
+    if options.flush:
+        if options.calibrate or options.reset_options or options.send or options.spec_from is not None:
+            raise UsageError("--flush: sends what waits and does nothing else: leave the others out")
+        return flush(passed_on, options.retry_refused)
+    if options.send is not None:
+        if options.calibrate or options.reset_options or options.retry_refused or options.spec_from is not None:
+            raise UsageError("--send: sends reports and does nothing else: leave the others out")
+        return send(options.send, passed_on)
+    if options.retry_refused:
+        raise UsageError("--retry_refused: says what else to send; add --flush, or leave it out")
     if options.reset_options:
         path = config_path()
         log.info("%s answers in %s", "forgot the" if forget_config(path) else "there were no", path)
