@@ -145,6 +145,8 @@
   function again(one) {
     const made = [element("h3", {}, "Measure it again"), ...command("The same builds, on this machine:", `${data.here} ${one.again}`)];
     if (data.anywhere) made.push(...command("Its commits, built anew anywhere:", `${data.anywhere} ${one.again}`));
+    const link = element("a", { href: "#how" }, "How it was measured");
+    made.push(element("p", { class: "muted" }, "Host, environment and both builds with their packages: ", link));
     return made;
   }
 
@@ -206,6 +208,7 @@
   });
   dialog.addEventListener("close", () => {
     if (caseOfAddress() !== null) history.replaceState(null, "", "#");
+    else if (document.querySelector(":target")) return; // a link out of the case leads there
     const row = opened === null ? null : rowOf(opened);
     if (row && !row.hidden) row.querySelector("a").focus();
   });
