@@ -96,7 +96,7 @@ const opduelDraw = (() => {
           y: "place", x1: "low", x2: "high", stroke: colour, strokeWidth: 1.5, className: "effect-interval",
         }),
         Plot.dot(ofVerdict.filter((one) => one.at !== null), { ...look, ...paint, x: "at" }),
-        Plot.dot(ofVerdict.filter((one) => one.at === null), { ...look, ...paint, frameAnchor: "left" }),
+        Plot.dot(ofVerdict.filter((one) => one.at === null), { ...look, ...paint, frameAnchor: "left", dx: 6 }),
       ];
     });
     const common = { width, marginLeft, marginRight, className: plotClass, x };

@@ -188,9 +188,13 @@
       [element("figcaption", {}, "How their changes lie; filled: those that decided. Line and bar: estimate and interval; grey: threshold"),
         opduelDraw.distribution],
     ];
+    const drawings = [];
     for (const [caption, draw] of plots) {
       const figure = element("figure", {}, caption);
       place.append(figure);
+      drawings.push([figure, draw]);
+    }
+    for (const [figure, draw] of drawings) { // when all stand side by side, and have their width
       figure.append(draw(one, Math.max(260, Math.floor(figure.clientWidth)), data.plotClass));
     }
   }
