@@ -48,6 +48,7 @@ class Shown:
         write_page(self._path, report)
         self.page.goto(self._path.as_uri() + fragment)
         expect(self.page.locator("#effects-plot svg")).to_be_visible()
+        expect(self.page.locator("html")).not_to_contain_class("loading")
         return self.page
 
 
@@ -219,8 +220,9 @@ def test_a_screen_reader_is_told(shown: Shown) -> None:
                 - row /control treatment/
         - region "Cases":
           - heading "Cases" [level=2]
-          - region "Plot of all cases":
-            - 'img /6 cases, each with its change and interval/'
+          - figure /Each case's change and its interval/:
+            - region "Plot of all cases":
+              - img /6 cases, each with its change and interval/
           - search "Find a case":
             - searchbox "Find a case"
             - group "Verdicts shown":
