@@ -241,7 +241,7 @@ def test_no_text_becomes_markup() -> None:
     links = {attributes["href"] for tag, attributes in page.elements if tag in ("a", "link")}
     assert all(link and link.startswith("#") for link in links)
     shown = printable(PAYLOAD)
-    assert any(row[1] == f"{shown}slower" for row in page.rows if len(row) > 1)  # so no template is evaluated twice
+    assert any(row[1].startswith(f"{shown}slower") for row in page.rows[1:] if len(row) > 1)  # no template in a text
     assert any(f"{shown}mxnet==1.9.1 against {shown}mxnet==1.8.0.post0" in one for one in page.texts)
     assert page.facts(f"{shown}slower/backward")["note"] == f"{shown}slower with the same instructions"
     assert f"{shown}numpy" in "".join(page.texts)
