@@ -53,6 +53,9 @@ def main() -> None:
         ):
             with opened_page(browser, address, size, scheme) as page:
                 expect(page.locator("#effects-plot svg")).to_be_visible()
+                expect(page.locator("html")).not_to_contain_class("loading")
+                if size is PHONE:
+                    page.evaluate("document.getElementById('cases').scrollIntoView()")
                 take(page, options.folder / f"{name}.png")
 
 

@@ -133,7 +133,7 @@ const opduelDraw = (() => {
         Plot.ruleX([0], { stroke: "var(--muted)" }),
         Plot.text(points, {
           y: "place", text: (one) => one.case.id, frameAnchor: "left", textAnchor: "end", dx: -8,
-          fontSize: 11, lineWidth: (marginLeft - 12) / 11, textOverflow: "ellipsis-middle", fill: "currentColor",
+          fontSize: 11, lineWidth: (marginLeft - 20) / 11.5, textOverflow: "ellipsis-middle", fill: "currentColor",
         }),
         ...marks,
         Plot.tip(known, Plot.pointerY({ x: "at", y: "place", title: "said", fontSize: 12, maxRadius: ROW })),

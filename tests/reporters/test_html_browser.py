@@ -163,8 +163,10 @@ def test_a_click_on_the_plot_opens_the_case_there(shown: Shown) -> None:
     page = shown.open()
     box = page.locator("#effects-plot .effect-regressed > *").nth(1).bounding_box()
     assert box
-    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     second = [one for one in worst_first(MADE.comparisons) if one.verdict == "regressed"][1]
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    expect(page.locator("#effects-plot [aria-label=tip]")).to_contain_text(second.case)
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     expect(page.get_by_role("dialog", name=second.case)).to_be_visible()
 
 
