@@ -6,6 +6,7 @@ from typing import Literal
 
 from records import Report, UsageError
 from records.measurement import Side
+from reporters.html import to_html
 from reporters.interchange.benchstat import to_benchstat
 from reporters.interchange.bmf import to_bmf
 from reporters.interchange.github_action_benchmark import to_github_action_benchmark
@@ -53,6 +54,7 @@ FORMATS: Mapping[str, Format] = {
     "junit": Format("JUnit XML, a test a case", whole(to_junit)),
     "csv": Format("a line a case", whole(to_csv)),
     "csv-samples": Format("a line a process pair", whole(to_csv_samples)),
+    "html": Format("a page, in one file", whole(to_html)),
     "md": Format("Markdown", whole(to_markdown)),
 }
 

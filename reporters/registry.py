@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from reporters.base import Reporter
 from reporters.export import ExportReporter
 from reporters.github import GithubReporter
+from reporters.html_page import HtmlReporter
 from reporters.local import LocalReporter
 from reporters.notifier import Notifier
 from reporters.notify_command import NotifyCommand
@@ -20,6 +21,7 @@ REPORTERS: tuple[type[Reporter], ...] = (
     SimpleScreenReporter,
     LocalReporter,
     SimpleLocalReporter,
+    HtmlReporter,
     ExportReporter,
     RemoteReporter,
     GithubReporter,

@@ -10,6 +10,7 @@ from commands.run_bench import main
 from records import Report
 from reporters import read_report, write_report
 from reporters.formats import FORMATS, write_format
+from reporters.html import to_html
 from reporters.markdown import to_markdown
 
 
@@ -20,6 +21,16 @@ def test_a_report_is_printed_as_markdown(home: Path, tmp_path: Path, capsys: pyt
     write_report(path, report)
     assert main(["--convert", str(path), "--to", "md"]) == 0
     assert capsys.readouterr().out == to_markdown(report)
+
+
+def test_a_report_is_printed_as_a_page(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "report.json"
+    report = Report(
+        {"spec": "smoke"}, build("mxnet==1.8.0.post0"), build("mxnet==1.9.1"), {}, (comparison("improved"),)
+    )
+    write_report(path, report)
+    assert main(["--convert", str(path), "--to", "html"]) == 0
+    assert capsys.readouterr().out == to_html(report)
 
 
 @pytest.mark.parametrize(
