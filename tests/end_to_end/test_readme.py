@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import requests
 from made_mxnet_repository import make_frameworks_dir, make_repository
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -17,7 +18,8 @@ COMMANDS = [
 MADE = [command for command in COMMANDS if command.startswith("make ")]
 DRIVEN = [command for command in COMMANDS if "repo_driver.py" in command]
 ALONE = [command for command in COMMANDS if "--output-format" in command]
-RUN = [command for command in COMMANDS if command not in MADE + DRIVEN + ALONE]
+SERVED = [command for command in COMMANDS if re.search(r"reporters\.server|remote_reporter|chmod", command)]
+RUN = [command for command in COMMANDS if command not in MADE + DRIVEN + ALONE + SERVED]
 
 
 def test_there_are_commands() -> None:
@@ -25,6 +27,7 @@ def test_there_are_commands() -> None:
     assert len(RUN) >= 4
     assert len(DRIVEN) >= 2
     assert ALONE
+    assert len(SERVED) == 4
 
 
 @pytest.mark.parametrize("command", MADE)
@@ -48,7 +51,7 @@ def test_one_build_alone_gives_its_result(command: str, tmp_path: Path) -> None:
 def test_command_runs_and_leaves_its_report(command: str, tmp_path: Path) -> None:
     environment = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path / "config"), "XDG_STATE_HOME": str(tmp_path)}
     finished = subprocess.run(
-        command.replace("--local_reporter reports", f"--local_reporter {tmp_path}"),
+        re.sub(r"(?<=[ =])reports\b", str(tmp_path), command),
         shell=True,
         cwd=ROOT,
         env=environment,
@@ -64,6 +67,37 @@ def test_command_runs_and_leaves_its_report(command: str, tmp_path: Path) -> Non
     assert (finished.returncode == 3) == held_back, "on a busy machine, and for no other reason"
     assert str(report) in finished.stderr + finished.stdout
     assert all(comparison["rounds"] for comparison in document["comparisons"])
+    assert report.with_suffix(".html").exists()
+    assert ("junit=" in command) == (tmp_path / "junit.xml").exists()
+
+
+@pytest.mark.mxnet
+def test_a_run_arrives_at_the_results_server(tmp_path: Path) -> None:
+    add_token, serve, protect, measure = (command.replace(" token", f" {tmp_path}/token") for command in SERVED)
+    add_token = add_token.replace(f" {tmp_path}/token add", " token add")
+    environment = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path / "config"), "XDG_STATE_HOME": str(tmp_path)}
+    for command in (add_token, protect):
+        subprocess.run(command, shell=True, cwd=ROOT, env=environment, check=True)
+    token = (tmp_path / "token").read_text(encoding="utf-8").strip()
+    with subprocess.Popen(
+        [*serve.split(), "--port", "0"], cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True
+    ) as server:
+        try:
+            assert server.stderr is not None
+            place = next(found[0] for line in server.stderr if (found := re.search(r"http://127\.0\.0\.1:\d+", line)))
+            command = measure.replace("http://127.0.0.1:8000", place)
+            finished = subprocess.run(
+                command, shell=True, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, check=False
+            )
+            assert finished.returncode in (0, 1, 3)
+            headers = {"Authorization": f"Bearer {token}"}
+            answer = requests.get(f"{place}/api/v1/runs", headers=headers, timeout=60).json()
+        finally:
+            server.terminate()
+            server.communicate(timeout=60)
+    (report,) = tmp_path.rglob("report.json")
+    assert json.loads(report.read_text(encoding="utf-8"))["run"]["id"] in json.dumps(answer)
+    assert server.returncode == 0
 
 
 @pytest.mark.mxnet
