@@ -1,0 +1,36 @@
+"""What reports and pages are shown with: style sheet, scripts and the charting library, as texts. README.md says more."""
+
+import base64
+import hashlib
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+FOLDER = Path(__file__).parent
+AssetName = Literal["d3.min.js", "plot.min.js", "theme.css", "table.js", "LICENSES.txt"]
+
+PLOT_CLASS = "opduel-plot"
+# Observable Plot puts this style sheet into every plot; a Content-Security-Policy must know its hash.
+PLOT_STYLE = f""":where(.{PLOT_CLASS}) {{
+  --plot-background: white;
+  display: block;
+  height: auto;
+  height: intrinsic;
+  max-width: 100%;
+}}
+:where(.{PLOT_CLASS} text),
+:where(.{PLOT_CLASS} tspan) {{
+  white-space: pre;
+}}"""
+
+
+@cache
+def asset(name: AssetName) -> str:
+    """The text of the file of that name in this folder."""
+    return (FOLDER / name).read_text(encoding="utf-8")
+
+
+def csp_hash(text: str) -> str:
+    """``'sha256-...'``: how a Content-Security-Policy names an inline script or style sheet of exactly this text."""
+    digest = hashlib.sha256(text.encode("utf-8")).digest()
+    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
