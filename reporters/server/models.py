@@ -1,0 +1,208 @@
+"""The server's tables: runs with their results, the reports they came from, and who may read and write."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    DateTime,
+    Dialect,
+    Double,
+    ForeignKey,
+    Index,
+    LargeBinary,
+    MetaData,
+    Text,
+    TypeDecorator,
+    UniqueConstraint,
+)
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
+
+
+class Moment(TypeDecorator[datetime]):
+    """A point in time, always in UTC: SQLite keeps no time zones, so it is put on again when read."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """``value`` in UTC. A time without a zone is a mistake of ours.
+
+        Raises:
+            ValueError: ``value`` has no time zone.
+        """
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError("a time without a time zone")
+        return value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """``value`` with its zone: UTC."""
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+class Base(DeclarativeBase):
+    """All tables. Constraints have names that follow from their columns, so that migrations can name them."""
+
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+    type_annotation_map: dict[Any, Any] = {str: Text(), float: Double(), datetime: Moment(), bytes: LargeBinary()}  # noqa: RUF012
+
+
+class Run(Base):
+    """One run, as far as it is searched and listed; its ``document`` has everything.
+
+    Texts are printable and bounded: control characters are written as escapes, and what is very long is cut.  A build
+    is known by its ``digest``, and by its ``commit`` (40 hexadecimal digits) if it was made from one; commit times
+    are seconds since 1970.  ``regressed`` ... ``failed`` count the results of each verdict, and ``broken_by_treatment``
+    those failures that are the treatment's own doing.
+    """
+
+    __tablename__ = "runs"
+    __table_args__ = (UniqueConstraint("run_id"), Index(None, "started", "number"))
+
+    number: Mapped[int] = mapped_column(primary_key=True)
+    run_id: Mapped[str]
+    category: Mapped[str]
+    received: Mapped[datetime]
+    received_from: Mapped[str]  # the name of the token that brought it
+    document_sha256: Mapped[str]  # of the document's meaning: equal for documents that differ in layout alone
+    started: Mapped[datetime]
+    finished: Mapped[datetime | None]
+    framework: Mapped[str]
+    platform: Mapped[str]
+    spec: Mapped[str]
+    user_identifier: Mapped[str | None]
+    run_type: Mapped[str]
+    control_requested: Mapped[str]
+    control_digest: Mapped[str]
+    control_version: Mapped[str]
+    control_commit: Mapped[str | None]
+    control_commit_time: Mapped[int | None] = mapped_column(BigInteger)
+    control_commit_subject: Mapped[str | None]
+    control_commit_author: Mapped[str | None]
+    treatment_requested: Mapped[str]
+    treatment_digest: Mapped[str]
+    treatment_version: Mapped[str]
+    treatment_commit: Mapped[str | None]
+    treatment_commit_time: Mapped[int | None] = mapped_column(BigInteger)
+    treatment_commit_subject: Mapped[str | None]
+    treatment_commit_author: Mapped[str | None]
+    cpu_model: Mapped[str | None]
+    threads: Mapped[int | None]
+    alpha: Mapped[float]  # intervals of its results have confidence 1 - alpha
+    inject: Mapped[float | None]  # the share by which cases were slowed on purpose: no history for these
+    wall_s: Mapped[float | None]
+    trusted: Mapped[bool]
+    complete: Mapped[bool]
+    broken: Mapped[bool]
+    regressed: Mapped[int]
+    improved: Mapped[int]
+    unchanged: Mapped[int]
+    inconclusive: Mapped[int]
+    failed: Mapped[int]
+    broken_by_treatment: Mapped[int]
+
+    results: Mapped[list["Result"]] = relationship(back_populates="run", passive_deletes=True)
+    document: Mapped["Document"] = relationship(back_populates="run", passive_deletes=True)
+
+
+class Document(Base):
+    """A run's report, whole: ``content`` is the zlib-compressed ``report.json``, of ``size`` bytes uncompressed."""
+
+    __tablename__ = "documents"
+
+    run_number: Mapped[int] = mapped_column(ForeignKey("runs.number", ondelete="CASCADE"), primary_key=True)
+    size: Mapped[int] = mapped_column(BigInteger)
+    content: Mapped[bytes]
+
+    run: Mapped[Run] = relationship(back_populates="document")
+
+
+class Case(Base):
+    """A case, the same over all runs of a framework; what is known of it is as the newest report has it."""
+
+    __tablename__ = "cases"
+    __table_args__ = (UniqueConstraint("framework", "case"),)
+
+    number: Mapped[int] = mapped_column(primary_key=True)
+    framework: Mapped[str]
+    case: Mapped[str]  # its id in reports
+    operator: Mapped[str]
+    direction: Mapped[str]
+    metric: Mapped[str]
+    unit: Mapped[str]
+    dtype: Mapped[str | None]
+    context: Mapped[str | None]
+
+    results: Mapped[list["Result"]] = relationship(back_populates="case")
+
+
+class Result(Base):
+    """What one run says of one case; figures as in ``records.Comparison``."""
+
+    __tablename__ = "results"
+    __table_args__ = (Index(None, "case_number", "run_number"),)
+
+    run_number: Mapped[int] = mapped_column(ForeignKey("runs.number", ondelete="CASCADE"), primary_key=True)
+    case_number: Mapped[int] = mapped_column(ForeignKey("cases.number"), primary_key=True)
+    verdict: Mapped[str]
+    held_back: Mapped[str | None]
+    ratio: Mapped[float | None]
+    ci_low: Mapped[float | None]
+    ci_high: Mapped[float | None]
+    p_value: Mapped[float | None]
+    q_value: Mapped[float | None]
+    threshold: Mapped[float]
+    mde: Mapped[float | None]
+    control: Mapped[float | None]
+    treatment: Mapped[float | None]
+    rounds: Mapped[int]
+    injected: Mapped[bool]
+    failure_side: Mapped[str | None]
+    failure_kind: Mapped[str | None]
+    failure_reason: Mapped[str | None]
+
+    run: Mapped[Run] = relationship(back_populates="results")
+    case: Mapped[Case] = relationship(back_populates="results")
+
+
+class Token(Base):
+    """Who may read or write. The token itself is kept nowhere: ``key`` is its public part, ``digest`` the SHA-256 of
+    its secret part, in hexadecimal digits."""
+
+    __tablename__ = "tokens"
+    __table_args__ = (UniqueConstraint("name"), UniqueConstraint("key"))
+
+    number: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str]
+    key: Mapped[str]
+    digest: Mapped[str]
+    can_read: Mapped[bool]
+    can_write: Mapped[bool]
+    created: Mapped[datetime]
+    expires: Mapped[datetime | None]
+    revoked: Mapped[datetime | None]
+
+
+class Session(Base):
+    """A browser that has logged in with a token; it reads as long as both are valid. ``digest`` is the SHA-256 of the
+    random id that its cookie holds."""
+
+    __tablename__ = "sessions"
+
+    digest: Mapped[str] = mapped_column(primary_key=True)
+    token_number: Mapped[int] = mapped_column(ForeignKey("tokens.number", ondelete="CASCADE"))
+    created: Mapped[datetime]
+    expires: Mapped[datetime]
+
+    token: Mapped[Token] = relationship()
