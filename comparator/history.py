@@ -19,6 +19,8 @@ from comparator.ramps import DEFAULT_LEVEL, Ramp, find_ramps
 
 Floats = NDArray[np.float64]
 
+_USELESS = 3.0  # a standard error from which on a run says nothing: its interval spans a factor of 100,000
+
 
 @dataclass(frozen=True)
 class Edge:
@@ -95,11 +97,10 @@ def edge_from_interval(
     """
     if ratio is None or ci is None or control == treatment or not 0 < alpha < 1:
         return None
-    if not all(math.isfinite(one) and one > 0 for one in (ratio, *ci)):
+    if not all(math.isfinite(one) and one > 0 for one in (ratio, *ci)) or not ci[0] <= ratio <= ci[1]:
         return None
-    width = math.log(ci[1] / ci[0])
-    error = width / (2 * float(stats.norm.ppf(1 - alpha / 2)))
-    return Edge(control, treatment, math.log(ratio), max(error, RESOLUTION)) if math.isfinite(error) else None
+    error = (math.log(ci[1]) - math.log(ci[0])) / (2 * float(stats.norm.isf(alpha / 2)))
+    return Edge(control, treatment, math.log(ratio), max(error, RESOLUTION)) if error <= _USELESS else None
 
 
 def case_history(

@@ -144,9 +144,21 @@ def test_the_error_of_a_run_is_its_intervals_width_over_the_normal_one() -> None
 
 
 @pytest.mark.parametrize(
-    ("ratio", "ci"), [(None, None), (1.0, None), (0.0, (0.0, 0.0)), (1.0, (0.0, 2.0)), (math.inf, (1.0, math.inf))]
+    ("ratio", "ci"),
+    [
+        (None, None),
+        (1.0, None),
+        (0.0, (0.0, 0.0)),
+        (1.0, (0.0, 2.0)),
+        (math.inf, (1.0, math.inf)),
+        (1.0, (1.1, 1.2)),
+        (1.0, (1.2, 0.9)),
+        (1.0, (1e-300, 1e300)),
+    ],
 )
-def test_a_run_without_an_interval_is_no_edge(ratio: float | None, ci: tuple[float, float] | None) -> None:
+def test_a_run_without_an_interval_that_can_be_meant_is_no_edge(
+    ratio: float | None, ci: tuple[float, float] | None
+) -> None:
     assert edge_from_interval("a", "b", ratio, ci, 0.05) is None
 
 

@@ -1,0 +1,246 @@
+"""The server's pages: latest runs, a run, a case's history, two runs compared, what creeps, and a search."""
+
+import json
+import math
+import zlib
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, HTTPException, Path, Query, Request
+from fastapi.responses import Response
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from reporters.assets import PLOT_CLASS, PLOT_STYLE, csp_hash
+from reporters.document import from_text
+from reporters.formats import FORMATS
+from reporters.server.access import CanRead, database_of, settings_of
+from reporters.server.comparing import compare_runs
+from reporters.server.creep import Creep
+from reporters.server.guard import SECURITY_HEADERS
+from reporters.server.histories import Series, build_of, case_of, history_of, series_of
+from reporters.server.listing import (
+    MOST_FOUND,
+    RUN_COLUMNS,
+    Filters,
+    choices,
+    list_runs,
+    results_of,
+    run_by_id,
+    search_cases,
+    search_runs,
+)
+from reporters.server.models import Document, Run
+from reporters.server.templating import ENVIRONMENT, page
+from reporters.summary import WORST_FIRST
+from reporters.units import human_change, human_duration, human_interval, human_share, human_value
+
+_LONGEST_QUERY = 200
+_OFFERED = 30  # runs that a run is offered to be compared with
+_MOST_CREEPS = 200
+# Observable Plot puts one style sheet into each plot: it is allowed by its hash, and nothing else is.
+_POLICY = SECURITY_HEADERS["Content-Security-Policy"].replace(
+    "style-src 'self'", f"style-src 'self' {csp_hash(PLOT_STYLE)}"
+)
+
+router = APIRouter(include_in_schema=False)
+
+CaseNumber = Annotated[int, Path(ge=1, le=2**31 - 1)]
+PageNumber = Annotated[int, Query(ge=1, le=10**6)]
+Words = Annotated[str, Query(max_length=_LONGEST_QUERY)]
+
+
+@router.get("/")
+def runs_page(
+    request: Request,
+    _reader: CanRead,
+    framework: Words = "",
+    platform: Words = "",
+    category: Words = "",
+    spec: Words = "",
+    verdict: Words = "",
+    text: Words = "",
+    page: PageNumber = 1,
+) -> Response:
+    """The latest runs, narrowed and page by page."""
+    filters = Filters(*map(_clean, (framework, platform, category, spec, verdict, text)))
+    with database_of(request).reading() as session:
+        listed = list_runs(session, filters, page)
+        return _page(request, "runs.html", runs=listed, filters=filters, choices=choices(session))
+
+
+@router.get("/runs/{run_id}")
+def run_page(request: Request, _reader: CanRead, run_id: str) -> Response:
+    """One run: its cases, worst first, and their changes in a plot."""
+    with database_of(request).reading() as session:
+        run = _run(session, run_id)
+        return _page(
+            request,
+            "run.html",
+            run=run,
+            results=results_of(session, run.number),
+            reasons=[] if run.trusted else _reasons(session, run),
+            others=_others(session, run),
+            has_html="html" in FORMATS,
+        )
+
+
+@router.get("/runs/{run_id}/report.html")
+def run_report(request: Request, _reader: CanRead, run_id: str) -> Response:
+    """The run's report as one HTML file, to be kept: it is handed over as a download, and never shown as a page of ours."""
+    if "html" not in FORMATS:
+        raise HTTPException(404, "this server makes no HTML reports")
+    with database_of(request).reading() as session:
+        run = _run(session, run_id)
+        report = from_text(_document(session, run))
+    name = f'attachment; filename="report-{run.run_id}.html"'
+    return Response(FORMATS["html"](report), media_type="text/html", headers={"Content-Disposition": name})
+
+
+@router.get("/cases/{number}")
+def case_page(
+    request: Request, _reader: CanRead, number: CaseNumber, platform: Words = "", threads: Words = ""
+) -> Response:
+    """A case's history over builds, in one of its series."""
+    with database_of(request).reading() as session:
+        case = case_of(session, number)
+        if case is None:
+            raise HTTPException(404, "there is no such case")
+        all_series = series_of(session, number)
+        wanted = [one for one in all_series if (not platform or one.platform == platform) and _is(threads, one)]
+        if not wanted:
+            raise HTTPException(404, "there is no run of this case on that platform")
+        history = history_of(session, wanted[0])
+        return _page(request, "case.html", case=case, series=wanted[0], all_series=all_series, history=history)
+
+
+@router.get("/compare")
+def compare_page(request: Request, _reader: CanRead, first: Words = "", second: Words = "") -> Response:
+    """Two runs side by side, or a form that asks which."""
+    with database_of(request).reading() as session:
+        if not first or not second:
+            return _page(request, "compare_which.html", first=first, recent=_recent(session))
+        one, other = _run(session, first), _run(session, second)
+        return _page(request, "compare.html", first=one, second=other, beside=compare_runs(session, one, other))
+
+
+@router.get("/creep")
+def creep_page(request: Request, _reader: CanRead) -> Response:
+    """What changed over whole histories, the worst first."""
+    overview = _creep(request).overview()
+    told = [one for one in overview.findings if one.changes or one.is_drifting]
+    return _page(request, "creep.html", overview=overview, told=told[:_MOST_CREEPS], left=len(told) - _MOST_CREEPS)
+
+
+@router.get("/search")
+def search_page(request: Request, _reader: CanRead, q: Words = "") -> Response:
+    """Runs, commits and cases in which the words stand."""
+    text = _clean(q)
+    with database_of(request).reading() as session:
+        runs = search_runs(session, text) if text else []
+        cases = search_cases(session, text) if text else []
+        return _page(request, "search.html", text=text, runs=runs, cases=cases, most=MOST_FOUND)
+
+
+def _page(request: Request, template: str, **values: Any) -> Response:
+    settings = settings_of(request)
+    response = page(
+        request,
+        template,
+        commit_link=settings.commit_link,
+        open_read=settings.open_read,
+        plot_class=PLOT_CLASS,
+        **values,
+    )
+    response.headers["Content-Security-Policy"] = _POLICY
+    return response
+
+
+def _clean(text: str) -> str:
+    """``text`` without what can't be printed, which some databases refuse, nor blanks around it."""
+    return "".join(character for character in text if character.isprintable()).strip()
+
+
+def _run(session: Session, run_id: str) -> Run:
+    run = run_by_id(session, _clean(run_id))
+    if run is None:
+        raise HTTPException(404, "there is no such run")
+    return run
+
+
+def _document(session: Session, run: Run) -> str:
+    content = session.scalar(select(Document.content).where(Document.run_number == run.number))
+    if content is None:
+        raise HTTPException(404, "the report is not here any more")
+    return zlib.decompress(content).decode("utf-8")
+
+
+def _reasons(session: Session, run: Run) -> list[str]:
+    """Why the run can't be trusted, as its report says."""
+    trust = json.loads(_document(session, run))["run"].get("trust")
+    reasons = trust.get("reasons") if isinstance(trust, Mapping) else None
+    return [str(one) for one in reasons] if isinstance(reasons, list) else []
+
+
+def _others(session: Session, run: Run) -> list[Any]:
+    """The newest runs of the same framework, platform and spec."""
+    same = (Run.framework == run.framework, Run.platform == run.platform, Run.spec == run.spec)
+    query = select(*RUN_COLUMNS).where(*same, Run.number != run.number)
+    return list(session.execute(query.order_by(Run.started.desc(), Run.number.desc()).limit(_OFFERED)))
+
+
+def _recent(session: Session) -> list[Any]:
+    query = select(*RUN_COLUMNS).order_by(Run.started.desc(), Run.number.desc()).limit(_OFFERED)
+    return list(session.execute(query))
+
+
+def _is(threads: str, series: Series) -> bool:
+    return not threads or threads == _threads(series.threads)
+
+
+def _threads(threads: int | None) -> str:
+    return "unknown" if threads is None else str(threads)
+
+
+def _creep(request: Request) -> Creep:
+    """The one overview of this server's database."""
+    state = request.app.state
+    if not hasattr(state, "creep"):
+        state.creep = Creep(state.database)
+    found: Creep = state.creep
+    return found
+
+
+def _human_p(p: float | None) -> str:
+    if p is None:
+        return "-"
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def _exp(log_ratio: float) -> float:
+    return math.exp(min(700.0, log_ratio))
+
+
+def _moment(moment: datetime | None) -> str:
+    return "-" if moment is None else moment.strftime("%Y-%m-%d %H:%M")
+
+
+def _date(seconds: int | None) -> str:
+    return "-" if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
+
+
+ENVIRONMENT.filters.update(
+    change=human_change,
+    interval=human_interval,
+    share=human_share,
+    value=human_value,
+    duration=human_duration,
+    log_change=lambda log_ratio: human_change(_exp(log_ratio)),
+    log_interval=lambda ci: human_interval((_exp(ci[0]), _exp(ci[1]))),
+    p=_human_p,
+    moment=_moment,
+    date=_date,
+    threads=_threads,
+)
+ENVIRONMENT.globals.update(build_of=build_of, verdicts=WORST_FIRST)
