@@ -129,7 +129,7 @@ class Document(Base):
 
 
 class Case(Base):
-    """A case, the same over all runs of a framework; what is known of it is as the newest report has it."""
+    """A case, the same over all runs of a framework; what is known of it is as the report received last has it."""
 
     __tablename__ = "cases"
     __table_args__ = (UniqueConstraint("framework", "case"),)
@@ -194,7 +194,7 @@ class Token(Base):
     revoked: Mapped[datetime | None]
 
 
-class Session(Base):
+class Login(Base):
     """A browser that has logged in with a token; it reads as long as both are valid. ``digest`` is the SHA-256 of the
     random id that its cookie holds."""
 

@@ -1,0 +1,97 @@
+"""Who may do what: dependencies that let a request read or write, or refuse it."""
+
+from datetime import UTC, datetime
+from typing import Annotated, cast
+
+from fastapi import Depends, HTTPException, Request, Security
+from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBearer
+
+from reporters.server.database import Database
+from reporters.server.settings import Settings
+from reporters.server.tokens import find_login, find_token
+
+COOKIE = "opduel_session"
+_BEARER = HTTPBearer(auto_error=False, scheme_name="token", description="`Authorization: Bearer <token>`")
+_COOKIE = APIKeyCookie(
+    name=COOKIE, auto_error=False, scheme_name="login", description="What /login sets; reads, and never writes"
+)
+
+Bearer = Annotated[HTTPAuthorizationCredentials | None, Security(_BEARER)]
+SessionCookie = Annotated[str | None, Security(_COOKIE)]
+
+
+class LoginNeeded(Exception):
+    """A browser asked for a page that needs a login: it is led to one, and back to ``target``."""
+
+    def __init__(self, target: str) -> None:
+        """``target``: the path and query that were asked for."""
+        super().__init__("a login is needed")
+        self.target = target
+
+
+def database_of(request: Request) -> Database:
+    """The server's database."""
+    return cast(Database, request.app.state.database)
+
+
+def settings_of(request: Request) -> Settings:
+    """The server's settings."""
+    return cast(Settings, request.app.state.settings)
+
+
+def is_api(request: Request) -> bool:
+    """Whether a program asks, which is answered in JSON; others get pages."""
+    return request.url.path.startswith(("/api/", "/healthz"))
+
+
+def reader(request: Request, bearer: Bearer, login: SessionCookie) -> str | None:
+    """Let a request read: anybody's with ``--open_read``, else one with a token that may, or of a browser that has
+    logged in.  Returns the token's name; None for anybody.
+
+    Raises:
+        HTTPException: 401 or 403, for the API.
+        LoginNeeded: for a page.
+    """
+    if settings_of(request).open_read:
+        return None
+    now = datetime.now(UTC)
+    with database_of(request).reading() as session:
+        if bearer is not None:
+            token = find_token(session, bearer.credentials, now)
+        else:
+            token = find_login(session, login, now) if login else None
+        if token is not None and token.can_read:
+            return token.name
+    if bearer is None and not is_api(request):
+        query = f"?{request.url.query}" if request.url.query else ""
+        raise LoginNeeded(request.url.path + query)
+    if token is not None:
+        raise HTTPException(403, "this token may not read: use one with --scope read")
+    raise _unknown("read")
+
+
+def writer(request: Request, bearer: Bearer) -> str:
+    """Let a request write: one with a token that may; a browser's login never does.  Returns the token's name.
+
+    Raises:
+        HTTPException: 401 or 403.
+    """
+    if bearer is not None:
+        with database_of(request).reading() as session:
+            token = find_token(session, bearer.credentials, datetime.now(UTC))
+            if token is not None and token.can_write:
+                return token.name
+            if token is not None:
+                raise HTTPException(403, "this token may not write: use one with --scope write")
+    raise _unknown("write")
+
+
+def _unknown(scope: str) -> HTTPException:
+    detail = (
+        f"no token, or one that is unknown, expired or revoked: send Authorization: Bearer <token> with scope {scope}"
+    )
+    return HTTPException(401, detail, {"WWW-Authenticate": "Bearer"})
+
+
+CanRead = Annotated[str | None, Depends(reader)]
+CanWrite = Annotated[str, Depends(writer)]

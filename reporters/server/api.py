@@ -1,0 +1,243 @@
+"""The JSON API: reports come in, and runs, cases and histories are asked for."""
+
+from datetime import UTC, datetime
+from tempfile import SpooledTemporaryFile
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, HTTPException, Path, Query, Request
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import JSONResponse, Response
+from pydantic import AfterValidator
+from sqlalchemy import Select, text
+from sqlalchemy.orm import Session
+
+from records import Verdict
+from reporters.server import queries, schemas
+from reporters.server.access import CanRead, CanWrite, database_of, settings_of
+from reporters.server.body import receive
+from reporters.server.ingest import accept, readable
+from reporters.server.models import Case, Run
+from reporters.server.queries import SHORTEST_COMMIT, RunFilter
+from reporters.server.schemas import MOST_ROWS
+from reporters.server.storing import store
+
+
+def _printable(value: str) -> str:
+    if not value.isprintable():
+        raise ValueError("must be printable")
+    return value
+
+
+Words = Annotated[str, Query(max_length=200), AfterValidator(_printable)]
+Digits = Annotated[str, Query(pattern=rf"^[0-9A-Za-z]{{{SHORTEST_COMMIT},64}}$", description="the first digits")]
+Limit = Annotated[int, Query(ge=1, le=MOST_ROWS)]
+Offset = Annotated[int, Query(ge=0, le=2**31 - 1)]
+RunId = Annotated[str, Path(max_length=128), AfterValidator(_printable)]
+CaseNumber = Annotated[int, Path(ge=1, le=2**31 - 1)]
+
+_PROBLEMS: dict[int, str] = {401: "no token, or not a valid one", 403: "the token lacks the scope", 503: "later"}
+_POST_PROBLEMS = _PROBLEMS | {
+    400: "no JSON",
+    408: "the body did not come to an end",
+    409: "another report has this run id, or it is in another category",
+    413: "too large",
+    415: "not application/json",
+    422: "no report of our schema",
+}
+
+
+def _problems(texts: dict[int, str]) -> dict[int | str, dict[str, Any]]:
+    return {status: {"model": schemas.Problem, "description": text} for status, text in sorted(texts.items())}
+
+
+def run_filter(
+    framework: Words | None = None,
+    spec: Words | None = None,
+    category: Words | None = None,
+    platform: Words | None = None,
+    verdict: Verdict | None = None,
+    commit: Digits | None = None,
+    text: Words | None = None,
+) -> RunFilter:
+    """The query's filter."""
+    return RunFilter(framework, spec, category, platform, verdict, commit, text)
+
+
+router = APIRouter()
+_api = APIRouter(prefix="/api/v1", responses=_problems(_PROBLEMS | {422: "a parameter is wrong"}))
+
+
+@router.get("/healthz", responses=_problems({503: "the database is away"}), tags=["health"])
+def health(request: Request) -> schemas.Health:
+    """Whether the server can answer: no token is needed."""
+    with database_of(request).reading() as session:
+        session.execute(text("SELECT 1"))
+    return schemas.Health(status="ok")
+
+
+_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Posted"}}},
+    },
+    "parameters": [
+        {
+            "name": "Idempotency-Key",
+            "in": "header",
+            "required": False,
+            "description": "the report's run.id",
+            "schema": {"type": "string"},
+        }
+    ],
+}
+
+
+@_api.post(
+    "/reports",
+    status_code=201,
+    response_model=schemas.Kept,
+    responses=_problems(_POST_PROBLEMS) | {200: {"model": schemas.Kept, "description": "was there already"}},
+    openapi_extra=_BODY,
+    tags=["reports"],
+)
+async def post_report(request: Request, token: CanWrite) -> Response:
+    """Keep a report, whole. The same one may be posted any number of times: it is kept once."""
+    with await receive(request, settings_of(request).max_report_bytes) as file:
+        async with request.app.state.parsing:
+            run_id, stored = await run_in_threadpool(_keep, request, file, token)
+    return JSONResponse({"run_id": run_id, "stored": stored}, 201 if stored else 200)
+
+
+def _keep(request: Request, file: SpooledTemporaryFile[bytes], token: str) -> tuple[str, bool]:
+    key = request.headers.get("idempotency-key")
+    submission = accept(file.read(), key, settings_of(request).max_report_bytes)
+    with database_of(request).writing() as session:
+        return submission.facts.id, store(session, submission, token, datetime.now(UTC))
+
+
+@_api.get("/runs", tags=["runs"])
+def list_runs(
+    request: Request,
+    _reader: CanRead,
+    wanted: Annotated[RunFilter, Depends(run_filter)],
+    limit: Limit = 100,
+    offset: Offset = 0,
+) -> schemas.RunsOut:
+    """Runs, the latest first."""
+    with database_of(request).reading() as session:
+        total = queries.count_runs(session, wanted)
+        runs = [schemas.run_out(run) for run in queries.latest_runs(session, wanted, limit, offset)]
+    return schemas.RunsOut(runs=runs, total=total, next_offset=_next(offset, len(runs), total))
+
+
+@_api.get("/runs/{run_id}", responses=_problems({404: "no such run"}), tags=["runs"])
+def one_run(request: Request, _reader: CanRead, run_id: RunId) -> schemas.RunOut:
+    """One run, without its results."""
+    with database_of(request).reading() as session:
+        return schemas.run_out(found_run(session, run_id))
+
+
+@_api.get("/runs/{run_id}/results", responses=_problems({404: "no such run"}), tags=["runs"])
+def run_results(
+    request: Request,
+    _reader: CanRead,
+    run_id: RunId,
+    verdict: Verdict | None = None,
+    limit: Limit = MOST_ROWS,
+    offset: Offset = 0,
+) -> schemas.ResultsOut:
+    """A run's results, in the order of the cases' names."""
+    with database_of(request).reading() as session:
+        asked = queries.results_of(session, found_run(session, run_id), verdict)
+        total, rows = _some(session, asked, limit, offset)
+        results = [schemas.result_out(result, case) for result, case in rows]
+    return schemas.ResultsOut(
+        run_id=run_id, results=results, total=total, next_offset=_next(offset, len(results), total)
+    )
+
+
+@_api.get(
+    "/runs/{run_id}/report",
+    response_class=Response,
+    responses=_problems({404: "no such run"})
+    | {200: {"content": {"application/json": {"schema": {"type": "object"}}}, "description": "report.json"}},
+    tags=["runs"],
+)
+def run_report(request: Request, _reader: CanRead, run_id: RunId) -> Response:
+    """The report, whole, as a local reporter writes it."""
+    with database_of(request).reading() as session:
+        document = queries.document_of(session, found_run(session, run_id))
+    named = {"Content-Disposition": 'attachment; filename="report.json"'}
+    return Response(readable(document), media_type="application/json", headers=named)
+
+
+@_api.get("/cases", tags=["cases"])
+def list_cases(
+    request: Request,
+    _reader: CanRead,
+    framework: Words | None = None,
+    text: Words | None = None,
+    limit: Limit = 100,
+    offset: Offset = 0,
+) -> schemas.CasesOut:
+    """Cases whose id or operator has a text, in the order of their names."""
+    with database_of(request).reading() as session:
+        total = queries.count_cases(session, framework, text)
+        found = queries.find_cases(session, framework, text, limit, offset)
+        cases = [schemas.CaseOut.model_validate(case) for case in found]
+    return schemas.CasesOut(cases=cases, total=total, next_offset=_next(offset, len(cases), total))
+
+
+@_api.get("/cases/{number}/history", responses=_problems({404: "no such case"}), tags=["cases"])
+def case_history(
+    request: Request,
+    _reader: CanRead,
+    number: CaseNumber,
+    platform: Words | None = None,
+    category: Words | None = None,
+    limit: Limit = MOST_ROWS,
+    offset: Offset = 0,
+) -> schemas.HistoryOut:
+    """All that runs said of a case, the oldest first; without runs that slowed it on purpose."""
+    with database_of(request).reading() as session:
+        case = found_case(session, number)
+        total, rows = _some(session, queries.history_of(case, platform, category), limit, offset)
+        points = [schemas.point_out(result, run) for result, run in rows]
+        about = schemas.CaseOut.model_validate(case)
+    return schemas.HistoryOut(case=about, points=points, total=total, next_offset=_next(offset, len(points), total))
+
+
+router.include_router(_api)
+
+
+def found_run(session: Session, run_id: str) -> Run:
+    """The run called ``run_id``.
+
+    Raises:
+        HTTPException: 404.
+    """
+    run = queries.find_run(session, run_id)
+    if run is None:
+        raise HTTPException(404, "there is no such run")
+    return run
+
+
+def found_case(session: Session, number: int) -> Case:
+    """The case with this number.
+
+    Raises:
+        HTTPException: 404.
+    """
+    case = session.get(Case, number)
+    if case is None:
+        raise HTTPException(404, "there is no such case")
+    return case
+
+
+def _some(session: Session, asked: Select[Any], limit: int, offset: int) -> tuple[int, list[Any]]:
+    rows = list(session.execute(asked.limit(limit).offset(offset)))
+    return queries.count(session, asked), rows
+
+
+def _next(offset: int, given: int, total: int) -> int | None:
+    return offset + given if given and offset + given < total else None

@@ -1,0 +1,57 @@
+"""The application: settings and a database made into something that answers requests."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib import import_module
+from importlib.util import find_spec
+
+from fastapi import FastAPI
+
+from records import SCHEMA_VERSION
+from reporters.server import api, assets, login
+from reporters.server.answers import add_answers
+from reporters.server.database import Database
+from reporters.server.guard import Guard
+from reporters.server.settings import Settings
+
+_PARSED_AT_ONCE = 2  # reports: each takes many times its size in memory
+_DESCRIPTION = f"""Reports of A/B runs, kept whole, with the history of every case.
+
+Errors are answered with one line: `{{"detail": "..."}}`. Reports are those of schema version {SCHEMA_VERSION}."""
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """The application for ``settings``; its database has been prepared before.
+
+    Raises:
+        UsageError: the database's URL is none.
+    """
+    database = Database(settings.database)
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        yield
+        database.close()
+
+    app = FastAPI(
+        title="opduel results server",
+        version="1",
+        description=_DESCRIPTION,
+        openapi_url="/api/openapi.json",
+        docs_url=None,  # it would load scripts from elsewhere
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=lifespan,
+    )
+    app.state.settings = settings
+    app.state.database = database
+    app.state.parsing = asyncio.Semaphore(_PARSED_AT_ONCE)
+    app.state.failures = login.Failures()
+    add_answers(app)
+    for module in (api, login, assets):
+        app.include_router(module.router)
+    if find_spec("reporters.server.pages") is not None:
+        app.include_router(import_module("reporters.server.pages").router)
+    app.add_middleware(Guard)
+    return app

@@ -1,0 +1,155 @@
+"""The command line of the server: serve, migrate, and tokens."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from sqlalchemy import select
+
+from records import OpduelError, UsageError
+from reporters.server.app import create_app
+from reporters.server.database import Database, default_url
+from reporters.server.logs import log_to_stderr
+from reporters.server.models import Token
+from reporters.server.serving import address_of, listen, serve
+from reporters.server.settings import DEFAULT_MAX_REPORT_BYTES, Settings
+from reporters.server.tokens import SCOPES, add_token, is_valid, revoke_token
+from reporters.text import escaped, printable
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code: 0 done, 2 wrong usage, 3 not possible just now."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if not given or (given[0].startswith("-") and given[0] not in ("-h", "--help")):
+        given.insert(0, "serve")
+    options = _parser().parse_args(given)
+    try:
+        options.do(options)
+    except OpduelError as error:
+        sys.stderr.write(f"{printable(str(error))}\n")
+        return error.exit_code
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m reporters.server",
+        description="Keeps reports that --remote_reporter sends, and shows them. docs/server.md has more.",
+    )
+    commands = parser.add_subparsers(required=True, metavar="{serve,migrate,token}")
+    _add_serve(commands.add_parser("serve", help="answer requests; the default"))
+    migrate = commands.add_parser("migrate", help="make the tables, or bring them to this version")
+    migrate.set_defaults(do=_migrate)
+    tokens = commands.add_parser("token", help="who may read and write")
+    kinds = tokens.add_subparsers(required=True, metavar="{add,list,revoke}")
+    add = kinds.add_parser("add", help="make a token, and print it: this once")
+    add.add_argument("name", metavar="NAME")
+    add.add_argument("--scope", action="append", choices=SCOPES, default=[], help="what it may; may be given twice")
+    add.add_argument("--expires", metavar="DAYS", type=_days, help="how long it lasts; unless given, until revoked")
+    add.set_defaults(do=_add_token)
+    listing = kinds.add_parser("list", help="names, scopes and times, tab-separated")
+    listing.set_defaults(do=_list_tokens)
+    revoke = kinds.add_parser("revoke", help="let a token open nothing any more")
+    revoke.add_argument("name", metavar="NAME")
+    revoke.set_defaults(do=_revoke_token)
+    for one in (migrate, add, listing, revoke):
+        _add_database(one)
+    return parser
+
+
+def _add_serve(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--host", default="127.0.0.1", help="where to listen. Default: 127.0.0.1")
+    parser.add_argument("--port", type=int, default=8000, help="0 for any that is free. Default: 8000")
+    _add_database(parser)
+    parser.add_argument(
+        "--max_report_bytes",
+        metavar="BYTES",
+        type=int,
+        default=DEFAULT_MAX_REPORT_BYTES,
+        help=f"the largest body that is taken. Default: {DEFAULT_MAX_REPORT_BYTES}",
+    )
+    parser.add_argument(
+        "--commit_url", metavar="TEMPLATE", help="a link to a commit, http or https, with {commit} for its digits"
+    )
+    parser.add_argument("--open_read", action="store_true", help="let anybody read, without a token")
+    parser.set_defaults(do=_serve)
+
+
+def _add_database(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--database",
+        metavar="URL",
+        help="sqlite:///FILE or postgresql://USER@HOST/NAME. Default: OPDUEL_DATABASE, or else SQLite in the user's "
+        "state folder",
+    )
+
+
+def _days(text: str) -> timedelta:
+    try:
+        days = float(text)
+        lasts = timedelta(days=days)
+    except (ValueError, OverflowError):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of days") from None
+    if lasts <= timedelta(0):
+        raise argparse.ArgumentTypeError("must be more than 0 days")
+    return lasts
+
+
+def _url(options: argparse.Namespace) -> str:
+    return options.database or os.environ.get("OPDUEL_DATABASE") or default_url()
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"opduel results server: {printable(text)}\n")
+
+
+def _opened(options: argparse.Namespace, migrate: bool | None = None) -> Database:
+    database = Database(_url(options))
+    done = database.prepare(migrate)
+    if done:
+        _say(f"{done}: {database.name}")
+    return database
+
+
+def _serve(options: argparse.Namespace) -> None:
+    if not 0 <= options.port <= 65535:
+        raise UsageError(f"--port {options.port}: must be 0 to 65535")
+    settings = Settings(_url(options), options.open_read, options.max_report_bytes, options.commit_url)
+    database = _opened(options)
+    database.close()
+    listening = listen(options.host, options.port)
+    log_to_stderr()
+    _say(f"{address_of(listening)}, database {database.name}")
+    serve(create_app(settings), listening)
+
+
+def _migrate(options: argparse.Namespace) -> None:
+    database = Database(_url(options))
+    _say(f"{database.prepare(migrate=True) or 'has the tables of this version'}: {database.name}")
+
+
+def _add_token(options: argparse.Namespace) -> None:
+    with _opened(options).writing() as session:
+        token = add_token(session, options.name, options.scope, datetime.now(UTC), options.expires)
+    _say("this token is shown once; who has it may what its scopes say")
+    print(token)
+
+
+def _list_tokens(options: argparse.Namespace) -> None:
+    now = datetime.now(UTC)
+    print("# name\tscopes\tcreated\texpires\tstate")
+    with _opened(options).reading() as session:
+        for token in session.scalars(select(Token).order_by(Token.name)):
+            scopes = ",".join(scope for scope in SCOPES if getattr(token, f"can_{scope}"))
+            state = "valid" if is_valid(token, now) else "revoked" if token.revoked else "expired"
+            expires = token.expires.isoformat(timespec="seconds") if token.expires else ""
+            created = token.created.isoformat(timespec="seconds")
+            print("\t".join(map(escaped, (token.name, scopes, created, expires, state))))
+
+
+def _revoke_token(options: argparse.Namespace) -> None:
+    with _opened(options).writing() as session:
+        revoke_token(session, options.name, datetime.now(UTC))
+    _say(f"revoked {options.name}")

@@ -1,0 +1,124 @@
+"""Logging in with a browser: a page takes a token once, and the browser keeps the id of a login instead of it."""
+
+import threading
+import time
+from collections import OrderedDict, deque
+from datetime import UTC, datetime
+from urllib.parse import parse_qs
+
+from fastapi import APIRouter, HTTPException, Request
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import RedirectResponse, Response
+
+from reporters.server.access import COOKIE, database_of
+from reporters.server.templating import page
+from reporters.server.tokens import LOGIN_LASTS, begin_login, end_login, find_token
+
+_LARGEST_FORM = 4096  # bytes
+_MOST_FAILURES, _FAILURES_WITHIN_S, _MOST_ADDRESSES = 10, 60.0, 1000
+
+router = APIRouter(include_in_schema=False)
+
+
+class Failures:
+    """Counts failed logins by address: too many within a minute, and the next ones aren't looked at."""
+
+    def __init__(self) -> None:
+        """Nobody has failed yet."""
+        self._lock = threading.Lock()
+        self._times: OrderedDict[str, deque[float]] = OrderedDict()
+
+    def wait_s(self, address: str) -> float:
+        """How long ``address`` has to wait; 0 if it need not."""
+        with self._lock:
+            times = self._times.get(address)
+            if times is None or len(times) < _MOST_FAILURES:
+                return 0.0
+            return max(0.0, times[0] + _FAILURES_WITHIN_S - time.monotonic())
+
+    def add(self, address: str) -> None:
+        """One more failure of ``address``. Those that failed longest ago are forgotten when there are too many."""
+        with self._lock:
+            self._times.setdefault(address, deque(maxlen=_MOST_FAILURES)).append(time.monotonic())
+            self._times.move_to_end(address)
+            while len(self._times) > _MOST_ADDRESSES:
+                self._times.popitem(last=False)
+
+
+@router.get("/login")
+def login_page(request: Request, next: str = "/") -> Response:
+    """The page that asks for a token."""
+    return page(request, "login.html", next=_local(next), problem=None)
+
+
+@router.post("/login")
+async def log_in(request: Request) -> Response:
+    """Take a token; lead on to where the browser wanted to go, or say what was wrong."""
+    _refuse_other_sites(request)
+    form = await _form(request)
+    target = _local(form.get("next", "/"))
+    failures: Failures = request.app.state.failures
+    address = request.client.host if request.client else ""
+    wait_s = failures.wait_s(address)
+    if wait_s > 0:
+        answer = page(request, "login.html", 429, next=target, problem="Too many failed: wait a minute.")
+        answer.headers["Retry-After"] = str(int(wait_s) + 1)
+        return answer
+    login = await run_in_threadpool(_begin, request, form.get("token", "").strip())
+    if login is None:
+        failures.add(address)
+        problem = "That is no valid token that may read."
+        return page(request, "login.html", 401, next=target, problem=problem)
+    response = RedirectResponse(target, 303)
+    response.set_cookie(
+        COOKIE,
+        login,
+        max_age=int(LOGIN_LASTS.total_seconds()),
+        httponly=True,
+        samesite="strict",
+        secure=request.url.scheme == "https",
+    )
+    return response
+
+
+@router.post("/logout")
+def log_out(request: Request) -> Response:
+    """End the browser's login."""
+    _refuse_other_sites(request)
+    login = request.cookies.get(COOKIE)
+    if login:
+        with database_of(request).writing() as session:
+            end_login(session, login)
+    response = RedirectResponse("/login", 303)
+    response.delete_cookie(COOKIE, httponly=True, samesite="strict")
+    return response
+
+
+def _begin(request: Request, text: str) -> str | None:
+    now = datetime.now(UTC)
+    with database_of(request).writing() as session:
+        token = find_token(session, text, now)
+        return begin_login(session, token, now) if token is not None and token.can_read else None
+
+
+async def _form(request: Request) -> dict[str, str]:
+    """A small form's fields; of a field that comes twice, the last."""
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _LARGEST_FORM:
+            raise HTTPException(413, "that is too much for a login")
+    fields = parse_qs(body.decode("utf-8", "replace"), max_num_fields=10)
+    return {name: values[-1] for name, values in fields.items()}
+
+
+def _refuse_other_sites(request: Request) -> None:
+    """Nobody is logged in or out by a form on somebody else's page."""
+    if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+        raise HTTPException(403, "this must be sent from this server's own page")
+
+
+def _local(target: str) -> str:
+    """``target`` if it is a path of this server, else its front page: nobody is led elsewhere."""
+    is_path = target.startswith("/") and not target.startswith(("//", "/\\"))
+    return target if is_path and target.isprintable() and "\\" not in target else "/"

@@ -1,0 +1,54 @@
+"""How a server was asked to run: where its data is, who may read, how much it takes."""
+
+from dataclasses import dataclass
+from urllib.parse import quote, urlsplit
+
+from records import UsageError
+
+DEFAULT_MAX_REPORT_BYTES = 64 * 2**20
+
+
+@dataclass(frozen=True)
+class Settings:
+    """``database`` is a URL as SQLAlchemy writes it; ``max_report_bytes`` bounds the body of one post.
+
+    With ``open_read`` anybody may read, without a token. ``commit_url`` is a link to a commit in which ``{commit}``
+    stands for its 40 digits; None when there is nothing to link to.
+    """
+
+    database: str
+    open_read: bool = False
+    max_report_bytes: int = DEFAULT_MAX_REPORT_BYTES
+    commit_url: str | None = None
+
+    def __post_init__(self) -> None:
+        """See that the settings can be meant.
+
+        Raises:
+            UsageError: one can't; the text names its option and the mend.
+        """
+        if self.max_report_bytes < 1:
+            raise UsageError(f"--max_report_bytes {self.max_report_bytes}: must be 1 or more")
+        if self.commit_url is not None:
+            _check_commit_url(self.commit_url)
+
+    def commit_link(self, commit: str | None) -> str | None:
+        """The address of ``commit``, quoted, so that it can't be anything but a part of it; None without a template
+        or a commit."""
+        if self.commit_url is None or not commit:
+            return None
+        return self.commit_url.replace("{commit}", quote(commit, safe=""))
+
+
+def _check_commit_url(template: str) -> None:
+    example = "https://github.com/owner/project/commit/{commit}"
+    mend = f"give one like {example}"
+    try:
+        parts = urlsplit(template)
+        host = parts.hostname
+    except ValueError:
+        raise UsageError(f"--commit_url {template}: no URL: {mend}") from None
+    if parts.scheme not in ("http", "https") or not host:
+        raise UsageError(f"--commit_url {template}: not http or https: {mend}")
+    if "{commit}" in parts.netloc or template.count("{commit}") != 1:
+        raise UsageError(f"--commit_url {template}: must have {{commit}} once, behind the host: {mend}")

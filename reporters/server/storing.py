@@ -1,0 +1,191 @@
+"""A report put into the tables: all of it or nothing, and once, however often it comes."""
+
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Any, TypeVar
+
+from sqlalchemy import insert, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import Session
+
+from records import Build, Comparison, Report
+from reporters.server.answers import Refused
+from reporters.server.ingest import Submission
+from reporters.server.models import Case, Document, Result, Run
+from reporters.text import printable
+
+_AT_A_TIME = 500
+_Row = TypeVar("_Row")
+_SHORT, _LONG = 200, 1000  # characters of a text
+
+
+def store(session: Session, submission: Submission, token: str, now: datetime) -> bool:
+    """Store ``submission``, which the token called ``token`` brought; False if this very report was there already.
+
+    Raises:
+        Refused: 409, another report has its run id, or it is in another category.
+    """
+    number = _insert_run(session, submission, token, now)
+    if number is None:
+        _see_that_it_is_the_same(session, submission)
+        return False
+    document = submission.document
+    session.execute(
+        insert(Document), {"run_number": number, "size": len(document), "content": zlib.compress(document, 6)}
+    )
+    numbers = _case_numbers(session, submission.report)
+    rows = [_result(one, number, numbers[one.case]) for one in submission.report.comparisons]
+    for some in _batches(rows):
+        session.execute(insert(Result), some)
+    return True
+
+
+def _see_that_it_is_the_same(session: Session, submission: Submission) -> None:
+    there = session.execute(select(Run.document_sha256, Run.category).where(Run.run_id == submission.facts.id)).one()
+    if there.document_sha256 != submission.sha256:
+        raise Refused(409, f"another report is here with the run id {submission.facts.id}")
+    if there.category != submission.category:
+        raise Refused(409, f"the run {submission.facts.id} is here already, in the category {there.category}")
+
+
+def _insert_run(session: Session, submission: Submission, token: str, now: datetime) -> int | None:
+    """The new run's number; None if there is one with its id.  Of two at once, the second waits for the first."""
+    values = {**_run(submission), "received": now, "received_from": token}
+    statement = _upsert(session, Run).values(values).on_conflict_do_nothing().returning(Run.number)
+    number: int | None = session.scalar(statement)
+    return number
+
+
+def _case_numbers(session: Session, report: Report) -> dict[str, int]:
+    """The numbers of the report's cases by their ids; those that are new, or not as they were, are put down first.
+
+    Always in the order of their ids: so two reports that come at once wait for each other, but never both.
+    """
+    framework = report.control.framework
+    wanted = dict(sorted(_cases(report)))
+    known = _known_cases(session, framework, wanted)
+    new = [{"framework": framework, "case": case, **facts} for case, facts in wanted.items() if case not in known]
+    for some in _batches(new):
+        session.execute(_upsert(session, Case).on_conflict_do_nothing(), some)
+    known |= _known_cases(session, framework, [row["case"] for row in new])
+    changed = [
+        {"number": row.number, **wanted[case]}
+        for case, row in sorted(known.items())
+        if any(getattr(row, name) != value for name, value in wanted[case].items())
+    ]
+    if changed:
+        session.execute(update(Case), changed)
+    return {case: row.number for case, row in known.items()}
+
+
+def _known_cases(session: Session, framework: str, ids: Iterable[str]) -> dict[str, Any]:
+    known = {}
+    columns = (Case.number, Case.case, Case.operator, Case.direction, Case.metric, Case.unit, Case.dtype, Case.context)
+    for some in _batches(list(ids)):
+        for row in session.execute(select(*columns).where(Case.framework == framework, Case.case.in_(some))):
+            known[row.case] = row
+    return known
+
+
+def _cases(report: Report) -> Iterator[tuple[str, dict[str, str | None]]]:
+    details = {case.id: case for case in report.cases}
+    for one in report.comparisons:
+        case = details.get(one.case)
+        yield (
+            one.case,
+            {
+                "operator": _fit(one.operator),
+                "direction": _fit(one.direction),
+                "metric": _fit(one.metric),
+                "unit": _fit(one.unit),
+                "dtype": None if case is None else _fit(case.dtype),
+                "context": None if case is None else _fit(case.context),
+            },
+        )
+
+
+def _run(submission: Submission) -> dict[str, Any]:
+    facts, report = submission.facts, submission.report
+    cpu_model = report.host.get("cpu_model")
+    verdicts = ("regressed", "improved", "unchanged", "inconclusive", "failed")
+    return {
+        "run_id": facts.id,
+        "category": submission.category,
+        "document_sha256": submission.sha256,
+        "started": facts.started,
+        "finished": facts.finished,
+        "framework": report.control.framework,
+        "platform": _fit(facts.platform),
+        "spec": _fit(facts.spec),
+        "user_identifier": None if facts.user_identifier is None else _fit(facts.user_identifier, _LONG),
+        "run_type": _fit(facts.run_type),
+        **_side("control", report.control),
+        **_side("treatment", report.treatment),
+        "cpu_model": _fit(cpu_model) if isinstance(cpu_model, str) else None,
+        "threads": facts.threads,
+        "alpha": facts.alpha,
+        "inject": facts.inject,
+        "wall_s": facts.wall_s,
+        "trusted": facts.trust is None or facts.trust.trusted,
+        "complete": facts.complete,
+        "broken": facts.broken,
+        **{verdict: sum(one.verdict == verdict for one in report.comparisons) for verdict in verdicts},
+        "broken_by_treatment": sum(one.is_broken_by_treatment for one in report.comparisons),
+    }
+
+
+def _side(side: str, build: Build) -> dict[str, Any]:
+    commit = build.commit
+    return {
+        f"{side}_requested": _fit(build.requested, _LONG),
+        f"{side}_digest": build.digest,
+        f"{side}_version": _fit(build.version),
+        f"{side}_commit": None if commit is None else commit.id,
+        f"{side}_commit_time": None if commit is None else commit.time,
+        f"{side}_commit_subject": None if commit is None else _fit(commit.subject, _LONG),
+        f"{side}_commit_author": None if commit is None else _fit(commit.author),
+    }
+
+
+def _result(one: Comparison, run: int, case: int) -> dict[str, Any]:
+    low, high = one.ci or (None, None)
+    failure = one.failure
+    return {
+        "run_number": run,
+        "case_number": case,
+        "verdict": one.verdict,
+        "held_back": one.held_back,
+        "ratio": one.ratio,
+        "ci_low": low,
+        "ci_high": high,
+        "p_value": one.p_value,
+        "q_value": one.q_value,
+        "threshold": one.threshold,
+        "mde": one.mde,
+        "control": one.control,
+        "treatment": one.treatment,
+        "rounds": one.rounds,
+        "injected": one.injected,
+        "failure_side": None if failure is None else failure.side,
+        "failure_kind": None if failure is None else _fit(failure.kind),
+        "failure_reason": None if failure is None else _fit(failure.reason, _LONG),
+    }
+
+
+def _upsert(session: Session, table: type[Run] | type[Case]) -> Any:
+    """An insert that can be told what to do about a row that is there: both databases have it, each its own."""
+    assert session.bind is not None
+    dialect = sqlite if session.bind.dialect.name == "sqlite" else postgresql
+    return dialect.insert(table)
+
+
+def _fit(text: str, most: int = _SHORT) -> str:
+    """``text`` printable, and no longer than ``most``."""
+    line = printable(text[:most])
+    return line if len(line) <= most and len(text) <= most else f"{line[: most - 3]}..."
+
+
+def _batches(rows: Sequence[_Row]) -> Iterator[Sequence[_Row]]:
+    for start in range(0, len(rows), _AT_A_TIME):
+        yield rows[start : start + _AT_A_TIME]

@@ -1,0 +1,25 @@
+"""HTML from templates: every value is escaped, and assets are named with what they hold, so that they may be cached."""
+
+from pathlib import Path
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from reporters.server.assets import asset_url, assets
+
+ENVIRONMENT = Environment(
+    loader=FileSystemLoader(Path(__file__).parent / "templates"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+ENVIRONMENT.globals["asset"] = asset_url
+ENVIRONMENT.globals["has_asset"] = lambda name: name in assets()
+
+
+def page(request: Request, template: str, status: int = 200, **values: object) -> HTMLResponse:
+    """The page that ``template`` (a file in templates/) makes of ``values``; it knows ``logged_in``, too."""
+    values.setdefault("logged_in", bool(request.cookies.get("opduel_session")))
+    return HTMLResponse(ENVIRONMENT.get_template(template).render(request=request, **values), status)
