@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from comparator.history import Edge, edge_from_interval
 from comparator.implied import Implied, Link, implied, link
 from reporters.server.histories import CONFIDENCE_ALPHA, build_of, interval
-from reporters.server.listing import results_of
+from reporters.server.listing import results_worst_first
 from reporters.server.models import Run
 
 
@@ -37,8 +37,8 @@ class Beside:
 
 def compare_runs(session: Session, first: Run, second: Run) -> Beside:
     """All cases of either run, side by side."""
-    before = {row.case_number: row for row in results_of(session, first.number)}
-    after = {row.case_number: row for row in results_of(session, second.number)}
+    before = {row.case_number: row for row in results_worst_first(session, first)}
+    after = {row.case_number: row for row in results_worst_first(session, second)}
     how = link(_nodes(first), _nodes(second))
     z = float(stats.norm.ppf(1 - CONFIDENCE_ALPHA / 2))
     pairs = []

@@ -51,6 +51,12 @@ class Finding:
     minimal: float
 
     @property
+    def largest(self) -> Change | None:
+        """The largest slowdown; the largest change of any kind when nothing got slower, None when nothing changed."""
+        slower = [one for one in self.changes if one.log_ratio > 0]
+        return max(slower or self.changes, key=lambda one: abs(one.log_ratio), default=None)
+
+    @property
     def severity(self) -> float:
         """The largest slowdown that is shown, in log ratio: of a change, or of a drift beyond chance; negative for what
         got faster only."""

@@ -10,7 +10,7 @@ from sqlalchemy import Row, Select, select
 from sqlalchemy.orm import Session
 
 from comparator.history import Component, Edge, case_history, edge_from_interval
-from reporters.server.models import Case, Result, Run
+from reporters.server.models import Result, Run
 
 CONFIDENCE_ALPHA = 0.05  # of the intervals that histories show, whatever the runs' own
 _SIDES = ("requested", "digest", "version", "commit", "commit_time", "commit_subject")
@@ -172,8 +172,3 @@ def _interval_edge(row: Row[Any]) -> Edge | None:
 def interval(low: float | None, high: float | None) -> tuple[float, float] | None:
     """Both ends of an interval, or None when one is missing."""
     return None if low is None or high is None else (low, high)
-
-
-def case_of(session: Session, number: int) -> Case | None:
-    """The case of that number, if there is one."""
-    return session.get(Case, number)

@@ -2,36 +2,27 @@
 
 import json
 import math
-import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, HTTPException, Path, Query, Request
 from fastapi.responses import Response
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from records import Verdict
 from reporters.assets import PLOT_CLASS, PLOT_STYLE, csp_hash
 from reporters.document import from_text
 from reporters.formats import FORMATS
 from reporters.server.access import CanRead, database_of, settings_of
+from reporters.server.api import found_case, found_run
 from reporters.server.comparing import compare_runs
 from reporters.server.creep import Creep
 from reporters.server.guard import SECURITY_HEADERS
-from reporters.server.histories import Series, build_of, case_of, history_of, series_of
-from reporters.server.listing import (
-    MOST_FOUND,
-    RUN_COLUMNS,
-    Filters,
-    choices,
-    list_runs,
-    results_of,
-    run_by_id,
-    search_cases,
-    search_runs,
-)
-from reporters.server.models import Document, Run
+from reporters.server.histories import Series, build_of, history_of, series_of
+from reporters.server.listing import MOST_FOUND, choices, list_runs, results_worst_first, search_cases, search_runs
+from reporters.server.models import Run
+from reporters.server.queries import RunFilter, document_of, latest_runs
 from reporters.server.templating import ENVIRONMENT, page
 from reporters.summary import WORST_FIRST
 from reporters.units import human_change, human_duration, human_interval, human_share, human_value
@@ -60,26 +51,30 @@ def runs_page(
     category: Words = "",
     spec: Words = "",
     verdict: Words = "",
+    commit: Words = "",
     text: Words = "",
     page: PageNumber = 1,
 ) -> Response:
     """The latest runs, narrowed and page by page."""
-    filters = Filters(*map(_clean, (framework, platform, category, spec, verdict, text)))
+    asked = {"framework": framework, "platform": platform, "category": category, "spec": spec}
+    asked |= {"verdict": _verdict(verdict) or "", "commit": commit, "text": text}
+    asked = {name: cleaned for name, value in asked.items() if (cleaned := _clean(value))}
+    wanted = RunFilter(**{**asked, "verdict": _verdict(verdict)})  # type: ignore[arg-type]
     with database_of(request).reading() as session:
-        listed = list_runs(session, filters, page)
-        return _page(request, "runs.html", runs=listed, filters=filters, choices=choices(session))
+        listed = list_runs(session, wanted, page)
+        return _page(request, "runs.html", listed=listed, asked=asked, choices=choices(session))
 
 
 @router.get("/runs/{run_id}")
 def run_page(request: Request, _reader: CanRead, run_id: str) -> Response:
     """One run: its cases, worst first, and their changes in a plot."""
     with database_of(request).reading() as session:
-        run = _run(session, run_id)
+        run = found_run(session, _clean(run_id))
         return _page(
             request,
             "run.html",
             run=run,
-            results=results_of(session, run.number),
+            results=results_worst_first(session, run),
             reasons=[] if run.trusted else _reasons(session, run),
             others=_others(session, run),
             has_html="html" in FORMATS,
@@ -88,12 +83,12 @@ def run_page(request: Request, _reader: CanRead, run_id: str) -> Response:
 
 @router.get("/runs/{run_id}/report.html")
 def run_report(request: Request, _reader: CanRead, run_id: str) -> Response:
-    """The run's report as one HTML file, to be kept: it is handed over as a download, and never shown as a page of ours."""
+    """The run's report as one HTML file: a download, never shown as a page of ours."""
     if "html" not in FORMATS:
         raise HTTPException(404, "this server makes no HTML reports")
     with database_of(request).reading() as session:
-        run = _run(session, run_id)
-        report = from_text(_document(session, run))
+        run = found_run(session, _clean(run_id))
+        report = from_text(document_of(session, run).decode("utf-8"))
     name = f'attachment; filename="report-{run.run_id}.html"'
     return Response(FORMATS["html"](report), media_type="text/html", headers={"Content-Disposition": name})
 
@@ -104,9 +99,7 @@ def case_page(
 ) -> Response:
     """A case's history over builds, in one of its series."""
     with database_of(request).reading() as session:
-        case = case_of(session, number)
-        if case is None:
-            raise HTTPException(404, "there is no such case")
+        case = found_case(session, number)
         all_series = series_of(session, number)
         wanted = [one for one in all_series if (not platform or one.platform == platform) and _is(threads, one)]
         if not wanted:
@@ -120,8 +113,9 @@ def compare_page(request: Request, _reader: CanRead, first: Words = "", second: 
     """Two runs side by side, or a form that asks which."""
     with database_of(request).reading() as session:
         if not first or not second:
-            return _page(request, "compare_which.html", first=first, recent=_recent(session))
-        one, other = _run(session, first), _run(session, second)
+            recent = latest_runs(session, RunFilter(), _OFFERED)
+            return _page(request, "compare_which.html", first=_clean(first), second=_clean(second), recent=recent)
+        one, other = found_run(session, _clean(first)), found_run(session, _clean(second))
         return _page(request, "compare.html", first=one, second=other, beside=compare_runs(session, one, other))
 
 
@@ -162,37 +156,21 @@ def _clean(text: str) -> str:
     return "".join(character for character in text if character.isprintable()).strip()
 
 
-def _run(session: Session, run_id: str) -> Run:
-    run = run_by_id(session, _clean(run_id))
-    if run is None:
-        raise HTTPException(404, "there is no such run")
-    return run
-
-
-def _document(session: Session, run: Run) -> str:
-    content = session.scalar(select(Document.content).where(Document.run_number == run.number))
-    if content is None:
-        raise HTTPException(404, "the report is not here any more")
-    return zlib.decompress(content).decode("utf-8")
+def _verdict(text: str) -> Verdict | None:
+    return next((verdict for verdict in WORST_FIRST if verdict == text), None)
 
 
 def _reasons(session: Session, run: Run) -> list[str]:
     """Why the run can't be trusted, as its report says."""
-    trust = json.loads(_document(session, run))["run"].get("trust")
+    trust = json.loads(document_of(session, run))["run"].get("trust")
     reasons = trust.get("reasons") if isinstance(trust, Mapping) else None
     return [str(one) for one in reasons] if isinstance(reasons, list) else []
 
 
-def _others(session: Session, run: Run) -> list[Any]:
-    """The newest runs of the same framework, platform and spec."""
-    same = (Run.framework == run.framework, Run.platform == run.platform, Run.spec == run.spec)
-    query = select(*RUN_COLUMNS).where(*same, Run.number != run.number)
-    return list(session.execute(query.order_by(Run.started.desc(), Run.number.desc()).limit(_OFFERED)))
-
-
-def _recent(session: Session) -> list[Any]:
-    query = select(*RUN_COLUMNS).order_by(Run.started.desc(), Run.number.desc()).limit(_OFFERED)
-    return list(session.execute(query))
+def _others(session: Session, run: Run) -> Sequence[Run]:
+    """The latest runs of the same framework, platform and spec."""
+    same = RunFilter(framework=run.framework, platform=run.platform, spec=run.spec)
+    return [one for one in latest_runs(session, same, _OFFERED + 1) if one.number != run.number][:_OFFERED]
 
 
 def _is(threads: str, series: Series) -> bool:
