@@ -30,7 +30,7 @@ from harness.cpus import plan_cpus
 from harness.forecast import Forecast, forecast, noises, threshold_for
 from harness.host import host_fingerprint
 from records import Report, RunError, UsageError
-from reporters import read_report
+from reporters import read_report, reporter_options
 from reporters.atomic import check_folder, write_atomically
 from reporters.document import REPORT_NAME
 from reporters.stream import write_text
@@ -46,9 +46,8 @@ OURS = (
     "inject",
     "inputs",
     "metric",
-    "screen_reporter",
-    "simple_screen_reporter",
     "user_identifier",
+    *sorted(reporter_options() - {"local_reporter", "simple_local_reporter"}),
 )  # not for the user to set here
 RESULT_NAME = "calibration.json"
 

@@ -62,7 +62,7 @@ def run_bench_parser() -> Parser:
         "--shape NAME=SIZES, --build BUILD and --output FILE",
     )
     parser.add_argument("--convert", metavar="REPORT", type=Path, help="print a report.json as what --to says")
-    parser.add_argument("--to", choices=list(FORMATS), help="md: Markdown; for --convert")
+    parser.add_argument("--to", choices=list(FORMATS), help="html: a page; md: Markdown; for --convert")
     return parser
 
 

@@ -17,6 +17,7 @@ from harness.cpus import plan_cpus
 from harness.single import DEFAULT_ROUNDS, SingleRequest, run_single
 from records import DEFAULT_METRIC, RunError, UsageError
 from records.single import BaselineComparison, SingleReport
+from reporters import reporter_options
 from reporters.atomic import write_atomically
 from reporters.single_document import read_single, single_text
 from reporters.single_tables import baseline_text, csv_text, markdown_text, screen_text
@@ -37,10 +38,7 @@ AB_ONLY = (
     "run_type",
     "round_log",
     "breakdown",
-    "screen_reporter",
-    "simple_screen_reporter",
-    "local_reporter",
-    "simple_local_reporter",
+    *sorted(reporter_options()),
 )
 WARNING = (
     "compared with an earlier run: whatever the machine did since is in every change, for all cases alike. "

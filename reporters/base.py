@@ -67,6 +67,15 @@ class Reporter(ABC):
         """
 
 
+class ToldInPartError(OpduelError):
+    """A reporter told what matters, and ``line`` says so, but not all that it should have."""
+
+    def __init__(self, line: str, why: str) -> None:
+        """``why`` is the error's text."""
+        super().__init__(why)
+        self.line = line
+
+
 @dataclass(frozen=True)
 class Told:
     """What came of telling every reporter: lines for the user, and a line for each reporter that failed."""
@@ -82,6 +91,9 @@ def report_all(reporters: Iterable[Reporter], report: Report) -> Told:
     for reporter in reporters:
         try:
             line = reporter.report(report)
+        except ToldInPartError as error:
+            lines.append(error.line)
+            failures.append(f"--{reporter.option} failed: {error}")
         except Exception as error:
             failures.append(f"--{reporter.option} failed: {_reason(error)}")
         else:

@@ -7,8 +7,9 @@ from typing import ClassVar, Self
 
 from records import Report, UsageError
 from reporters.atomic import check_folder
-from reporters.base import Reporter
+from reporters.base import Reporter, ToldInPartError
 from reporters.document import read_report
+from reporters.html import write_page
 
 
 class FolderReporter(Reporter):
@@ -40,6 +41,21 @@ class FolderReporter(Reporter):
     @abstractmethod
     def places(self, report: Report) -> Iterable[Path]:
         """Where the report would lie, had it been written before."""
+
+
+def told_with_page(path: Path, report: Report) -> str:
+    """Write the page of the report that lies at ``path`` beside it; returns the line that says where the report is.
+
+    Raises:
+        ToldInPartError: the page could not be made or written. The report is there all the same.
+    """
+    line, page = f"report: {path}", path.with_suffix(".html")
+    try:
+        write_page(page, report)
+    except Exception as error:
+        reason = error.strerror if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
+        raise ToldInPartError(line, f"cannot write {page} ({reason}); {path} is there, and has everything") from error
+    return line
 
 
 def _run_id(path: Path) -> object:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from records import Report, RunError
 from reporters.atomic import path_part
 from reporters.document import REPORT_NAME, write_report
-from reporters.folder import FolderReporter
+from reporters.folder import FolderReporter, told_with_page
 
 
 class LocalReporter(FolderReporter):
@@ -21,10 +21,11 @@ class LocalReporter(FolderReporter):
     )
 
     def report(self, report: Report) -> str:
-        """Write the report in a new folder and return its path as a line.
+        """Write the report, and its page beside it, in a new folder and return its path as a line.
 
         Raises:
             RunError: the folder or the file could not be made.
+            ToldInPartError: the page could not.
         """
         parent = run_folder(self.directory, report)
         try:
@@ -38,7 +39,7 @@ class LocalReporter(FolderReporter):
             raise RunError(
                 f"cannot write below {parent} ({error.strerror}): give --{self.option} a folder that can be written"
             ) from error
-        return f"report: {folder / REPORT_NAME}"
+        return told_with_page(folder / REPORT_NAME, report)
 
     def places(self, report: Report) -> Iterable[Path]:
         return run_folder(self.directory, report).glob(f"*/{REPORT_NAME}")

@@ -3,6 +3,7 @@
 import argparse
 
 from reporters.base import Reporter
+from reporters.html_page import HtmlReporter
 from reporters.local import LocalReporter
 from reporters.screen import ScreenReporter
 from reporters.simple_local import SimpleLocalReporter
@@ -13,6 +14,7 @@ REPORTERS: tuple[type[Reporter], ...] = (
     SimpleScreenReporter,
     LocalReporter,
     SimpleLocalReporter,
+    HtmlReporter,
 )
 
 

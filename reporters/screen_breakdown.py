@@ -11,7 +11,7 @@ from reporters.units import human_share, human_value
 
 MOST_ROWS = 8
 _NAME = (16, 32)  # columns, at least and at most
-_HEADINGS = ("count", "control", "share", "treatment", "share", "difference")
+BREAKDOWN_HEADINGS = ("count", "control", "share", "treatment", "share", "difference")
 
 
 def breakdown_lines(report: Report, width: int) -> list[Text]:
@@ -28,12 +28,11 @@ def breakdown_lines(report: Report, width: int) -> list[Text]:
     return lines
 
 
-def _table(breakdown: Breakdown, width: int) -> list[Text]:
-    """The operators whose time differs most between the sides first; what is left is summed up."""
+def breakdown_rows(breakdown: Breakdown) -> list[tuple[str, tuple[str, ...]]]:
+    """Operators and their cells (``BREAKDOWN_HEADINGS``): those whose time differs most between the sides first; what
+    is left is summed up."""
     control = {row.name: row for row in breakdown.control}
     treatment = {row.name: row for row in breakdown.treatment}
-    if not control and not treatment:
-        return []
     names = sorted(
         control.keys() | treatment.keys(), key=lambda name: (-abs(_ns(treatment, name) - _ns(control, name)), name)
     )
@@ -41,9 +40,17 @@ def _table(breakdown: Breakdown, width: int) -> list[Text]:
     if others := names[MOST_ROWS:]:
         sums = [_sum([table[name] for name in others if name in table]) for table in (control, treatment)]
         rows.append((f"{len(others)} others", _cells(sums[0], sums[1], breakdown)))
-    widths = [max(map(cell_len, column)) for column in zip(_HEADINGS, *(cells for _, cells in rows), strict=True)]
+    return rows
+
+
+def _table(breakdown: Breakdown, width: int) -> list[Text]:
+    rows = breakdown_rows(breakdown)
+    if not rows:
+        return []
+    columns = zip(BREAKDOWN_HEADINGS, *(cells for _, cells in rows), strict=True)
+    widths = [max(map(cell_len, column)) for column in columns]
     room = min(max(width - sum(widths) - 2 * len(widths) - 2, _NAME[0]), _NAME[1])
-    lines = [Text(_line("operator", room, _HEADINGS, widths), style="bold")]
+    lines = [Text(_line("operator", room, BREAKDOWN_HEADINGS, widths), style="bold")]
     return lines + [Text(_line(printable(name), room, cells, widths)) for name, cells in rows]
 
 

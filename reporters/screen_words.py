@@ -1,19 +1,17 @@
 """What the screen says above and below the table: builds, host, counts, failures, incidents, injection."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeGuard
+from collections.abc import Iterable
 
 from rich.text import Text
 
-from records import SAMPLED, Build, Failure, Report
+from records import Failure, Report
 from reporters.rates import roofline_words
 from reporters.screen_table import STYLES
 from reporters.summary import WORST_FIRST, distrust_line, injection, injection_line, worst_first
 from reporters.text import fold, last_line, printable, shorten
-from reporters.units import human_duration, human_share, human_size
+from reporters.words import build_words, disturbance_words, effort_words, host_words, incidents
 
 _MOST_DETAILS = 20  # failures, and incidents, told one by one
-_BUSY = 0.05  # share of the CPUs that others took, from which on the screen warns
 
 
 def header_lines(report: Report, width: int) -> list[Text]:
@@ -22,11 +20,11 @@ def header_lines(report: Report, width: int) -> list[Text]:
     spec = " ".join(str(run[key]) for key in ("spec", "framework", "platform") if run.get(key))
     lines = [
         ("spec", spec or "-"),
-        ("control", _build(report.control)),
-        ("treatment", _build(report.treatment)),
-        ("host", _host(report.host)),
+        ("control", build_words(report.control)),
+        ("treatment", build_words(report.treatment)),
+        ("host", host_words(report.host)),
         ("roofline", roofline_words(report.host.get("roofline"))),
-        ("busy host", _disturbance(report.host)),
+        ("busy host", disturbance_words(report.host)),
     ]
     return [Text(f"{label:<11}").append(shorten(printable(words), width - 11)) for label, words in lines if words]
 
@@ -39,7 +37,7 @@ def distrust_lines(report: Report, width: int) -> list[Text]:
 
 def footer_lines(report: Report, hidden: int, width: int) -> list[Text]:
     """Counts, what the table left out, failures, incidents, whether the run is complete, and the injection."""
-    lines = [line for line in (_counts(report), Text(_effort(report))) if line]
+    lines = [line for line in (_counts(report), Text(effort_words(report))) if line]
     if hidden:
         lines.append(Text(f"not shown: the {hidden} unchanged (--simple_screen_reporter and report.json have them)"))
     lines += _failures(report, width)
@@ -54,61 +52,12 @@ def footer_lines(report: Report, hidden: int, width: int) -> list[Text]:
     return [piece for line in lines for piece in _fitting(line, width)]
 
 
-def _build(build: Build) -> str:
-    words = f"{build.requested} ({build.framework} {build.version}, Python {build.python})"
-    return f"{words} digest {build.digest[:12]}" if build.digest else words
-
-
-def _host(host: Mapping[str, Any]) -> str:
-    cpus, memory = host.get("logical_cpus"), host.get("memory_total")
-    words = [
-        str(host.get("cpu_model") or "unknown CPU"),
-        f"{cpus} CPUs" if cpus else "",
-        human_size(memory) if _is_number(memory) else "",
-        str(host.get("kernel") or ""),
-        "virtual machine" if host.get("hypervisor") else "",
-    ]
-    return ", ".join(word for word in words if word)
-
-
-def _disturbance(host: Mapping[str, Any]) -> str:
-    """A warning when, on average over the run, others took a noticeable share of the CPUs; else nothing."""
-    words = []
-    for key, who in (("other_cpu", "other processes"), ("steal", "the hypervisor")):
-        during = host.get("during")
-        measured = during.get(key) if isinstance(during, Mapping) else None
-        share = measured.get("mean") if isinstance(measured, Mapping) else None
-        if _is_number(share) and share >= _BUSY:
-            words.append(f"{who} took {human_share(share)} of the CPUs")
-    return ", ".join(words)
-
-
-def _is_number(value: Any) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def _counts(report: Report) -> Text:
     line = Text()
     for verdict in WORST_FIRST:
         count = report.count(verdict)
         line.append(", " if line else "").append(f"{count} {verdict}", style=STYLES[verdict] if count else "")
     return line
-
-
-def _effort(report: Report) -> str:
-    run = report.run
-    thresholds = sorted({one.threshold for one in report.comparisons if one.metric in SAMPLED})
-    rounds, seconds = run.get("rounds"), run.get("wall_s")
-    words = [
-        f"threshold {' to '.join(human_share(one) for one in thresholds[:1] + thresholds[1:][-1:])}"
-        if thresholds
-        else "",
-        f"alpha {run['alpha']:g}" if _is_number(run.get("alpha")) else "",
-        f"seed {run['seed']}" if run.get("seed") is not None else "",
-        f"{rounds} rounds" if _is_number(rounds) else "",
-        human_duration(seconds) if _is_number(seconds) else "",
-    ]
-    return ", ".join(word for word in words if word)
 
 
 def _failures(report: Report, width: int) -> list[Text]:
@@ -120,19 +69,11 @@ def _failures(report: Report, width: int) -> list[Text]:
 
 
 def _incidents(report: Report, width: int) -> list[Text]:
-    incidents = [one for one in report.run.get("incidents") or [] if isinstance(one, Mapping)]
-    lines = [Text("incidents (workers lost):")] if incidents else []
-    for one in incidents[:_MOST_DETAILS]:
-        known = one.get("failure") or {}
-        failure = Failure(
-            side=known.get("side", "both"),
-            kind=str(known.get("kind", "unknown")),
-            reason=str(known.get("reason", "")),
-            last_words=str(known.get("last_words") or ""),
-        )
-        where = f"round {one.get('round')}, {one.get('case_id') or 'starting up'}"
-        lines += _told(where, failure, str(one.get("consequence") or ""), width)
-    return lines + _rest(len(incidents), "incidents")
+    told = incidents(report)
+    lines = [Text("incidents (workers lost):")] if told else []
+    for where, failure, consequence in told[:_MOST_DETAILS]:
+        lines += _told(where, failure, consequence, width)
+    return lines + _rest(len(told), "incidents")
 
 
 def _told(where: str, failure: Failure, consequence: str, width: int) -> list[Text]:

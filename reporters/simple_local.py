@@ -1,5 +1,6 @@
 """The simple local reporter: always the same report.json, the one before it kept under its run's id."""
 
+import contextlib
 import fcntl
 import os
 from collections.abc import Iterable, Iterator
@@ -11,7 +12,7 @@ from typing import ClassVar
 from records import Report, RunError, UsageError
 from reporters.atomic import path_part, write_atomically
 from reporters.document import REPORT_NAME, read_report, to_bytes
-from reporters.folder import FolderReporter
+from reporters.folder import FolderReporter, told_with_page
 
 
 class SimpleLocalReporter(FolderReporter):
@@ -23,10 +24,13 @@ class SimpleLocalReporter(FolderReporter):
     )
 
     def report(self, report: Report) -> str:
-        """Write the report and return its path as a line; an earlier one becomes ``report-<its run id>.json``.
+        """Write the report, and its page beside it, and return its path as a line.
+
+        An earlier one becomes ``report-<its run id>.json``, and its page ``report-<its run id>.html``.
 
         Raises:
             RunError: the folder or the file could not be made.
+            ToldInPartError: the page could not.
         """
         folder = self._folder(report)
         path = folder / REPORT_NAME
@@ -34,11 +38,12 @@ class SimpleLocalReporter(FolderReporter):
             folder.mkdir(parents=True, exist_ok=True)
             with _locked(folder):
                 write_atomically(path, to_bytes(report), before_replace=lambda: _keep(path))
+                told = told_with_page(path, report)
         except OSError as error:
             raise RunError(
                 f"cannot write {path} ({error.strerror}): give --{self.option} a folder that can be written"
             ) from error
-        return f"report: {path}"
+        return told
 
     def places(self, report: Report) -> Iterable[Path]:
         return self._folder(report).glob("report*.json")
@@ -60,7 +65,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _keep(path: Path) -> None:
-    """Give the report at ``path`` a second name, of its own run, that no other file has."""
+    """Give the report at ``path`` a second name, of its own run, that no other file has; its page goes along."""
     if not path.exists():
         return
     stem = f"report-{path_part(_run_id(path))}"
@@ -69,6 +74,8 @@ def _keep(path: Path) -> None:
             os.link(path, path.with_name(f"{stem}{suffix}.json"))
         except FileExistsError:
             continue
+        with contextlib.suppress(FileNotFoundError):
+            path.with_suffix(".html").replace(path.with_name(f"{stem}{suffix}.html"))
         return
 
 

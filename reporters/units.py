@@ -6,6 +6,11 @@ ABSENT = "-"
 _TIMES = ((1.0, "ns"), (1e3, "us"), (1e6, "ms"))
 _COUNTS = ((1e3, ""), (1e6, "k "), (1e9, "M "), (float("inf"), "G "))  # up to a size below the first, its prefix
 _SIZES = ("B", "KiB", "MiB", "GiB", "TiB")
+_SCALES = {
+    "ns": (*_TIMES, (1e9, "s")),
+    "instructions": tuple((min(size / 1e3, 1e9), f"{prefix}instr") for size, prefix in _COUNTS),
+    "bytes": tuple((1024.0**power, name) for power, name in enumerate(_SIZES)),
+}
 
 
 def human_value(value: float | None, unit: str) -> str:
@@ -23,6 +28,13 @@ def human_value(value: float | None, unit: str) -> str:
         if abs(value) / scale < 999.5:
             return f"{_three_digits(value / scale)} {name}"
     return f"{_three_digits(value / 1e9)} s"
+
+
+def scale_of(value: float | None, unit: str) -> tuple[float, str]:
+    """What to divide values of about this size by for showing them, and their unit then: ``(1000.0, "us")``."""
+    size = abs(value) if value is not None and math.isfinite(value) else 0.0
+    scales = _SCALES.get(unit, ((1.0, unit),))
+    return max((scale for scale in scales if scale[0] <= size), default=scales[0])
 
 
 def human_change(ratio: float | None) -> str:

@@ -1,4 +1,4 @@
-"""What reports and pages are shown with: style sheet, scripts and the charting library, as texts. README.md says more."""
+"""What reports and pages are shown with: style sheet, scripts the charting library, as texts. README.md says more."""
 
 import base64
 import hashlib

@@ -23,7 +23,7 @@ def test_a_report_is_printed_as_markdown(home: Path, tmp_path: Path, capsys: pyt
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--convert", "report.json"], "--to md"),
+        (["--convert", "report.json"], "--to html|md"),
         (["--convert", "report.json", "--to", "md", "-b", "smoke"], "no other options"),
         (["--convert", "gone.json", "--to", "md"], "gone.json: cannot be read"),
         (["--convert", "gone.json", "--to", "pdf"], "invalid choice: 'pdf'"),

@@ -19,6 +19,7 @@ from commands.picking import choose
 from commands.progress import PLAIN_EVERY_S
 from commands.run_bench import run_bench_parser
 from driver.builds import BuildCache
+from reporters import reporter_options
 
 TEXT = (ROOT / "docs" / "usage.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^    python3 (harness|run_bench)\.py (.*)$", TEXT, flags=re.MULTILINE)
@@ -122,4 +123,4 @@ def test_calibration_is_documented_as_it_is() -> None:
     section = " ".join(TEXT.split("## Calibrate this machine")[1].partition("\n## ")[0].split())
     assert f"The spec is `{DEFAULT_SPEC}`, and the time {DEFAULT_BUDGET_S:g} s" in section
     assert {"inject", "user_identifier"} <= set(OURS)
-    assert all(f"`--{name}`" in section for name in OURS if not name.endswith("screen_reporter"))
+    assert all(f"`--{name}`" in section for name in OURS if name not in reporter_options())

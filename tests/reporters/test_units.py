@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from reporters.text import escaped, fold, folded_names, last_line, printable, shorten
-from reporters.units import human_change, human_duration, human_interval, human_share, human_size, human_value
+from reporters.units import human_change, human_duration, human_interval, human_share, human_size, human_value, scale_of
 
 texts = st.text(st.characters(codec="utf-8"), max_size=120)
 
@@ -38,6 +38,25 @@ texts = st.text(st.characters(codec="utf-8"), max_size=120)
 )
 def test_values(value: float | None, unit: str, want: str) -> None:
     assert human_value(value, unit) == want
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "want"),
+    [
+        (0.5, "ns", (1.0, "ns")),
+        (999.0, "ns", (1.0, "ns")),
+        (-1e3, "ns", (1e3, "us")),
+        (2e12, "ns", (1e9, "s")),
+        (5e6, "instructions", (1e6, "M instr")),
+        (5e13, "instructions", (1e9, "G instr")),
+        (3 * 2**20, "bytes", (2**20, "MiB")),
+        (7.0, "tol", (1.0, "tol")),
+        (None, "ns", (1.0, "ns")),
+        (math.inf, "bytes", (1.0, "B")),
+    ],
+)
+def test_scales(value: float | None, unit: str, want: tuple[float, str]) -> None:
+    assert scale_of(value, unit) == want
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,125 @@
+"""How to measure one case of a report again: the command, made of what the report says of its run."""
+
+import json
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from records import Build, Case, Comparison, Report
+from reporters.text import printable
+
+# Options of a run that hold for each of its cases, too: what else was given chose cases, bounded the run or told of it.
+_OF_INPUTS = frozenset(("--directions", "--metric"))
+_WITH_VALUE = _OF_INPUTS | {
+    *("--alpha", "--category", "--ctx", "--dtype", "--framework", "--int64_tensor", "--max_rounds", "--model_cache"),
+    *("--threads", "--threshold", "--timeout"),
+}
+_SWITCHES = frozenset(("--breakdown", "--roofline"))
+_OF_THE_DRIVER = frozenset(("--cmake_args", "--remote_repository", "--repo_dir"))
+_OTHER_SPELLINGS = {"--int64-tensor": "--int64_tensor"}
+_SPECIFICATIONS = re.compile(r"(?:.*/)?specifications/(.+)\.(?:json|ya?ml)")
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """The commands that measure a case of one report again are a beginning for all of them, and an end for each case.
+
+    ``here`` measures the same builds, where they still are; ``anywhere`` builds their commits, empty unless both sides
+    have one. All are quoted as for a POSIX shell, on one line, and hold nothing that a terminal would obey.
+    """
+
+    here: str
+    anywhere: str
+    _ambiguous: frozenset[str]
+    _cases: Mapping[str, Case]
+    _own_inputs: bool
+
+    def of(self, one: Comparison) -> str:
+        """What follows ``here`` or ``anywhere`` for this case."""
+        case = self._cases.get(one.case)
+        if self._own_inputs and case is not None and not case.files:
+            own = ["--directions", case.direction, "--metric", case.metric]
+            return _joined(["--operators", case.operator, "--inputs", json.dumps(case.inputs), *own])
+        return _joined(["--operators", _exactly(one.case) if one.case in self._ambiguous else one.case])
+
+
+def reproduction(report: Report) -> Reproduction:
+    """How cases of ``report`` are measured again."""
+    command = report.run.get("command")
+    words = [str(word) for word in command] if isinstance(command, list | tuple) else []
+    own_inputs = any(word.partition("=")[0] == "--inputs" for word in words)
+    with_value = _WITH_VALUE - _OF_INPUTS if own_inputs else _WITH_VALUE
+    common = [*_spec(report), *_kept(words, with_value, _SWITCHES), *_seed(report)]
+    sides = ["--control", _name(report.control), "--treatment", _name(report.treatment)]
+    return Reproduction(
+        here=_joined(["python3", "harness.py", *sides, *common]),
+        anywhere=_of_commits(report, words, common),
+        _ambiguous=_ambiguous(report, words),
+        _cases={case.id: case for case in report.cases},
+        _own_inputs=own_inputs,
+    )
+
+
+def _joined(words: Sequence[str]) -> str:
+    return printable(shlex.join(words))
+
+
+def _spec(report: Report) -> list[str]:
+    """``-b`` and the spec: one of our own by its name, any other by its path; nothing where there was none."""
+    path = report.run.get("spec_path")
+    if not path:
+        return []
+    ours = _SPECIFICATIONS.fullmatch(str(path))
+    return ["-b", ours[1] if ours else str(path)]
+
+
+def _seed(report: Report) -> list[str]:
+    seed = report.run.get("seed")
+    return [] if seed is None else ["--seed", str(seed)]
+
+
+def _name(build: Build) -> str:
+    """What ``--control`` takes: a release by its name, any other build by its interpreter."""
+    return build.requested if build.strategy == "release" else build.interpreter
+
+
+def _kept(words: Sequence[str], with_value: frozenset[str], switches: frozenset[str] = frozenset()) -> list[str]:
+    """Those options of the command line, with their values."""
+    kept: list[str] = []
+    for place, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        name = _OTHER_SPELLINGS.get(name, name)
+        if name in switches and not equals:
+            kept.append(name)
+        elif name in with_value and equals:
+            kept += [name, value]
+        elif name in with_value and place + 1 < len(words):
+            kept += [name, words[place + 1]]
+    return kept
+
+
+def _of_commits(report: Report, words: Sequence[str], common: Sequence[str]) -> str:
+    control, treatment = report.control.commit, report.treatment.commit
+    if control is None or treatment is None:
+        return ""
+    commits = ["--base_commit", control.id, "--exact_base", "--commit", treatment.id]
+    strategy = report.treatment.strategy
+    build = ["--build", strategy] if strategy in ("overlay", "source") else []
+    repository = _kept(words, _OF_THE_DRIVER)
+    return _joined(["python3", "repo_driver.py", "--ab_testing", *commits, *build, *repository, *common])
+
+
+def _ambiguous(report: Report, words: Sequence[str]) -> frozenset[str]:
+    """The cases whose ids, taken as a part of an id or an operator's name, might choose others too."""
+    cases = [one.case for one in report.comparisons]
+    if any(word.partition("=")[0] == "--operators" for word in words):
+        return frozenset(cases)  # the spec may have more cases than the report
+    every = "\n".join([*cases, *{one.operator for one in report.comparisons}])
+    return frozenset(case for case in cases if re.search(r"[*?[\n]", case) or every.count(case) != 1)
+
+
+def _exactly(case: str) -> str:
+    """The glob that matches this id alone."""
+    escaped = re.sub(r"([*?[])", r"[\1]", case)
+    return escaped if escaped != case else re.sub(r"(\w)", r"[\1]", case, count=1)
