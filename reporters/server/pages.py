@@ -25,6 +25,7 @@ from reporters.server.models import Run
 from reporters.server.queries import RunFilter, document_of, latest_runs
 from reporters.server.templating import ENVIRONMENT, page
 from reporters.summary import WORST_FIRST
+from reporters.text import printable
 from reporters.units import human_change, human_duration, human_interval, human_share, human_value
 
 _LONGEST_QUERY = 200
@@ -164,7 +165,7 @@ def _reasons(session: Session, run: Run) -> list[str]:
     """Why the run can't be trusted, as its report says."""
     trust = json.loads(document_of(session, run))["run"].get("trust")
     reasons = trust.get("reasons") if isinstance(trust, Mapping) else None
-    return [str(one) for one in reasons] if isinstance(reasons, list) else []
+    return [printable(str(one)) for one in reasons] if isinstance(reasons, list) else []
 
 
 def _others(session: Session, run: Run) -> Sequence[Run]:
