@@ -12,6 +12,7 @@ from records import SCHEMA_VERSION
 from reporters.server import api, assets, login
 from reporters.server.answers import add_answers
 from reporters.server.database import Database
+from reporters.server.description import describe
 from reporters.server.guard import Guard
 from reporters.server.settings import Settings
 
@@ -53,5 +54,6 @@ def create_app(settings: Settings) -> FastAPI:
         app.include_router(module.router)
     if find_spec("reporters.server.pages") is not None:
         app.include_router(import_module("reporters.server.pages").router)
+    describe(app)
     app.add_middleware(Guard)
     return app

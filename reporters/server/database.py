@@ -113,7 +113,8 @@ def state_of(connection: Connection) -> Standing:
     scripts = ScriptDirectory.from_config(alembic_config(connection))
     revision = MigrationContext.configure(connection).get_current_revision()
     if revision is None:
-        return "foreign" if inspect(connection).get_table_names() else "empty"
+        others = set(inspect(connection).get_table_names()) - {"alembic_version"}
+        return "foreign" if others else "empty"
     if revision == scripts.get_current_head():
         return "current"
     known = {script.revision for script in scripts.walk_revisions()}

@@ -1,0 +1,82 @@
+"""A real results server on a loopback port, for tests: uvicorn on a thread, a database in the test's folder."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import report_samples as samples
+
+from records import Report
+from reporters.document import to_bytes
+from reporters.server.app import create_app
+from reporters.server.database import Database
+from reporters.server.serving import address_of, configured, listen
+from reporters.server.settings import Settings
+from reporters.server.tokens import add_token
+
+REPORTS = "/api/v1/reports"
+
+
+@dataclass(frozen=True)
+class RunningServer:
+    """A server that answers at ``url``; tokens that may do both, or only read or write; its database."""
+
+    url: str
+    token: str
+    read_token: str
+    write_token: str
+    database: Database
+
+    def client(self, token: str | None = "both") -> httpx.Client:
+        """A client with a token: "both", "read", "write", one of your own, or None."""
+        known = {"both": self.token, "read": self.read_token, "write": self.write_token}
+        headers = {} if token is None else {"Authorization": f"Bearer {known.get(token, token)}"}
+        return httpx.Client(base_url=self.url, headers=headers, timeout=60, trust_env=False)
+
+    def post(self, report: Report, category: str = "nightly") -> httpx.Response:
+        """Post ``report`` by the wire contract."""
+        with self.client("write") as client:
+            return client.post(REPORTS, json=body(report, category), headers={"Idempotency-Key": report.run["id"]})
+
+
+def body(report: Report, category: str = "nightly") -> dict[str, Any]:
+    """What a remote reporter posts."""
+    return {"category": category, "report": json.loads(to_bytes(report))}
+
+
+@contextmanager
+def running_server(folder: Path, database: str | None = None, **settings: Any) -> Iterator[RunningServer]:
+    """A server with the ``settings`` given (``open_read``, ...), on ``database`` or SQLite in ``folder``."""
+    chosen = Settings(database or f"sqlite:///{folder}/results.sqlite", **settings)
+    storage = Database(chosen.database)
+    storage.prepare(migrate=True)
+    now = datetime.now(UTC)
+    with storage.writing() as session:
+        tokens = [
+            add_token(session, name, scopes, now)
+            for name, scopes in (("both", ["read", "write"]), ("reads", ["read"]), ("writes", ["write"]))
+        ]
+    listening = listen("127.0.0.1", 0)
+    url = address_of(listening)
+    server = configured(create_app(chosen))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    try:
+        yield RunningServer(url, *tokens, storage)
+    finally:
+        server.should_exit = True
+        thread.join()
+        listening.close()
+        storage.close()
+
+
+def numbered(number: int, **changes: Any) -> Report:
+    """The sample report as the run ``run-<number>``, started that many minutes after midnight."""
+    started = f"2024-03-01T{number // 60:02d}:{number % 60:02d}:00Z"
+    return samples.report(**{"id": f"run-{number}", "started": started, **changes})

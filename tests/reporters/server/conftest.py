@@ -1,0 +1,34 @@
+"""What the server's tests share: a database of either kind, and a server for tests that change nothing for others."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from postgres import Postgres, programs, running_postgres
+from results_server import RunningServer, running_server
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """A PostgreSQL server of our own."""
+    binaries = programs()
+    if binaries is None:
+        pytest.skip("no PostgreSQL server here: bash .ci/tools installs it")
+    with running_postgres(binaries) as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty database, of one kind and of the other."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/results.sqlite"
+    postgres: Postgres = request.getfixturevalue("postgres")
+    return postgres.make(tmp_path.name)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[RunningServer]:
+    """A server on an SQLite database of its own."""
+    with running_server(tmp_path) as running:
+        yield running

@@ -1,0 +1,127 @@
+"""From an empty database to this version's tables and back; what else may be found there is refused in words."""
+
+from pathlib import Path
+
+import pytest
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, inspect, text
+
+from records import RunError, UsageError
+from reporters.server.database import Database, alembic_config, state_of
+from reporters.server.models import Base
+
+
+@pytest.fixture
+def database(database_url: str) -> Database:
+    """An empty database."""
+    return Database(database_url)
+
+
+def tables(connection: Connection) -> set[str]:
+    return set(inspect(connection).get_table_names()) - {"alembic_version"}
+
+
+def test_upgrading_makes_the_tables_of_the_models_and_downgrading_removes_them(database: Database) -> None:
+    assert database.prepare(migrate=True) == "made its tables"
+    assert database.prepare(migrate=True) == ""
+    with database.engine.begin() as connection:
+        assert state_of(connection) == "current"
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, Base.metadata) == []
+        assert tables(connection) == set(Base.metadata.tables)
+        foreign = [key["options"] for key in inspect(connection).get_foreign_keys("results")]
+        assert {"ondelete": "CASCADE"} in foreign
+    with database.engine.begin() as connection:
+        command.downgrade(alembic_config(connection), "base")
+        assert tables(connection) == set()
+        assert state_of(connection) == "empty"
+    assert database.prepare(migrate=True) == "made its tables"
+    database.close()
+
+
+def test_there_is_one_line_of_migrations(database: Database) -> None:
+    with database.engine.begin() as connection:
+        scripts = ScriptDirectory.from_config(alembic_config(connection))
+    assert len(scripts.get_heads()) == len(scripts.get_bases()) == 1
+    database.close()
+
+
+def test_what_somebody_else_may_be_using_is_not_changed_unasked(database: Database) -> None:
+    if database.is_sqlite:
+        assert database.prepare() == "made its tables"
+    else:
+        with pytest.raises(UsageError, match=r"has no tables yet: back it up, then run: .* migrate"):
+            database.prepare()
+    database.close()
+
+
+def test_a_newer_database_is_refused(database: Database) -> None:
+    database.prepare(migrate=True)
+    with database.engine.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = 'v9999'"))
+    with pytest.raises(UsageError, match="was written by a newer opduel"):
+        database.prepare(migrate=True)
+    database.close()
+
+
+def test_a_database_of_something_else_is_refused(database: Database) -> None:
+    with database.engine.begin() as connection:
+        connection.execute(text("CREATE TABLE runs (number INTEGER)"))
+    with pytest.raises(UsageError, match="holds tables of something else"):
+        database.prepare(migrate=True)
+    database.close()
+
+
+def test_a_migration_that_fails_leaves_the_tables_as_they_were(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It runs in one transaction, on SQLite too."""
+
+    def upgrade_and_fail(config: object, revision: str) -> None:
+        real(config, revision)  # type: ignore[arg-type]
+        raise ZeroDivisionError
+
+    real = command.upgrade
+    monkeypatch.setattr(command, "upgrade", upgrade_and_fail)
+    with pytest.raises(ZeroDivisionError):
+        database.prepare(migrate=True)
+    with database.engine.begin() as connection:
+        assert state_of(connection) == "empty"
+    database.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("", "not a URL"),
+        ("results.sqlite", "not a URL"),
+        ("mysql://me:secret@host/x", "neither sqlite nor postgresql"),
+        ("sqlite://", "needs a file"),
+        ("sqlite:///:memory:", "needs a file"),
+        ("sqlite:///x?mode=ro", "takes nothing else"),
+        ("sqlite:////proc/nothing/x.sqlite", "cannot be written"),
+        ("sqlite:////", "cannot be written"),
+    ],
+)
+def test_a_url_that_can_not_be_meant_is_refused(url: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words) as error:
+        Database(url).prepare()
+    assert "secret" not in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_server_that_is_not_there_is_said_without_its_password() -> None:
+    with pytest.raises(RunError, match="can't be used") as error:
+        Database("postgresql://me:secret@127.0.0.1:1/x").prepare()
+    assert "secret" not in str(error.value)
+
+
+def test_a_file_that_is_no_database_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "x.sqlite"
+    path.write_text("something else" * 100, encoding="utf-8")
+    with pytest.raises(RunError, match="not a database"):
+        Database(f"sqlite:///{path}").prepare()
+    assert path.read_text(encoding="utf-8").startswith("something else")
