@@ -199,7 +199,7 @@ const opduelDraw = (() => {
                                         stroke: "var(--treatment)", className: "ratio-mark" })),
         at === null ? null : Plot.ruleX([at], { stroke: colour, strokeWidth: 2, insetTop: 4 }),
         finite(low) && finite(high)
-          ? Plot.ruleY(inner, { x1: "low", x2: "high", stroke: colour, strokeWidth: 4, frameAnchor: "top", dy: -8 })
+          ? Plot.rect(inner, { x1: "low", x2: "high", fill: colour, insetBottom: 165 })
           : null,
       ],
     });

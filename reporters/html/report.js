@@ -47,7 +47,7 @@
 
   table.addEventListener("table:changed", (event) => {
     shown = event.detail.rows.map((row) => Number(row.dataset.n));
-    drawSoon(120);
+    drawSoon(drawnFor ? 120 : 0);
   });
   table.addEventListener("mouseover", (event) => {
     const cell = event.target.closest("td[data-value]");
@@ -96,6 +96,7 @@
     body.replaceChildren(...told(one));
     drawCase(one);
     dialog.scrollTop = 0;
+    if (!dialog.contains(document.activeElement) || document.activeElement.disabled) document.getElementById("case-close").focus();
   }
 
   const rowOf = (number) => table.tBodies[0].querySelector(`tr[data-n="${number}"]`);

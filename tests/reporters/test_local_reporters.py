@@ -13,8 +13,9 @@ import report_samples as samples
 
 from records import Report, RunError
 from reporters.atomic import path_part
-from reporters.base import Reporter
+from reporters.base import Reporter, report_all
 from reporters.document import read_report
+from reporters.html import page
 from reporters.local import LocalReporter, run_folder
 from reporters.simple_local import SimpleLocalReporter
 
@@ -112,7 +113,7 @@ def test_odd_names_stay_below_the_directory(tmp_path: Path, name: str) -> None:
     simple.report(odd)
     simple.report(odd)
     assert os.listdir(tmp_path) == ["reports"]
-    assert len(_files(directory)) == 3
+    assert len(_files(directory)) == 6  # each with its page
     (path,) = list(directory.rglob("0/report.json"))
     assert len(path.relative_to(directory).parts) == 9
 
@@ -140,22 +141,27 @@ def test_long_path_parts_are_cut_but_stay_apart() -> None:
 
 def test_the_simple_local_reporter_writes_in_one_place(tmp_path: Path) -> None:
     assert SimpleLocalReporter(tmp_path).report(samples.report()) == f"report: {tmp_path / 'report.json'}"
-    assert _files(tmp_path) == ["report.json"]
+    assert _files(tmp_path) == ["report.html", "report.json"]
     assert read_report(tmp_path / "report.json") == samples.report()
 
 
 def test_the_simple_local_reporter_keeps_users_apart(tmp_path: Path) -> None:
     SimpleLocalReporter(tmp_path).report(samples.report(user_identifier="nightly 7"))
-    assert _files(tmp_path) == ["nightly_7/report.json"]
+    assert _files(tmp_path) == ["nightly_7/report.html", "nightly_7/report.json"]
 
 
 def test_an_earlier_report_is_kept_under_its_own_run_id(tmp_path: Path) -> None:
     reporter = SimpleLocalReporter(tmp_path)
-    for run_id in ("a", "b", "a", "a"):
-        reporter.report(samples.report(id=run_id, wall_s=float(len(os.listdir(tmp_path)))))
-    assert _files(tmp_path) == ["report-a-1.json", "report-a.json", "report-b.json", "report.json"]
-    kept = [(read_report(path).run["id"], read_report(path).run["wall_s"]) for path in sorted(tmp_path.iterdir())]
+    for number, run_id in enumerate(("a", "b", "a", "a")):
+        reporter.report(samples.report(id=run_id, wall_s=float(number)))
+    documents = sorted(tmp_path.glob("*.json"))
+    assert [path.name for path in documents] == ["report-a-1.json", "report-a.json", "report-b.json", "report.json"]
+    kept = [(read_report(path).run["id"], read_report(path).run["wall_s"]) for path in documents]
     assert kept == [("a", 2.0), ("a", 0.0), ("b", 1.0), ("a", 3.0)]
+    for path, (run_id, seconds) in zip(documents, kept, strict=True):  # each page goes with its report
+        page = path.with_suffix(".html").read_text(encoding="utf-8")
+        assert f"<dd>{run_id}</dd>" in page
+        assert f"({seconds})</dd>" in page
 
 
 def test_what_is_no_report_is_kept_too(tmp_path: Path) -> None:
@@ -166,8 +172,8 @@ def test_what_is_no_report_is_kept_too(tmp_path: Path) -> None:
 
 def test_at_once_no_report_is_lost(tmp_path: Path) -> None:
     _at_once(12, lambda number: SimpleLocalReporter(tmp_path).report(samples.report(id=str(number))))
-    assert len(_files(tmp_path)) == 12
-    assert {read_report(path).run["id"] for path in tmp_path.iterdir()} == set(map(str, range(12)))
+    assert len(_files(tmp_path)) == 24
+    assert {read_report(path).run["id"] for path in tmp_path.glob("*.json")} == set(map(str, range(12)))
 
 
 def test_a_failed_simple_write_leaves_all_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,7 +183,7 @@ def test_a_failed_simple_write_leaves_all_as_it_was(tmp_path: Path, monkeypatch:
     with pytest.raises(RunError, match="No space left on device"):
         reporter.report(samples.report(id="new"))
     monkeypatch.undo()
-    assert _files(tmp_path) == ["report.json"]
+    assert _files(tmp_path) == ["report.html", "report.json"]
     assert read_report(tmp_path / "report.json").run["id"] == "old"
 
 
@@ -206,3 +212,28 @@ def test_what_both_write_is_the_same_document(tmp_path: Path, kind: Callable[[Pa
     assert line is not None
     document = json.loads(Path(line.removeprefix("report: ")).read_text())
     assert document == json.loads(json.dumps(report.to_json()))
+
+
+@BOTH
+def test_a_page_that_fails_costs_no_report(
+    tmp_path: Path, kind: Callable[[Path], Reporter], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> str:
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr(page, "to_html", broken)
+    told = report_all([kind(tmp_path)], samples.report())
+    (path,) = tmp_path.rglob("report.json")
+    assert told.lines == (f"report: {path}",)
+    (failure,) = told.failures
+    assert f"cannot write {path.with_suffix('.html')} (ZeroDivisionError: oops)" in failure
+    assert read_report(path) == samples.report()
+    assert not list(tmp_path.rglob("*.html"))
+
+
+def test_no_page_of_another_run_is_left_beside_a_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reporter = SimpleLocalReporter(tmp_path)
+    reporter.report(samples.report(id="old"))
+    monkeypatch.setattr(page, "to_html", lambda _: 1 / 0)
+    report_all([reporter], samples.report(id="new"))
+    assert _files(tmp_path) == ["report-old.html", "report-old.json", "report.json"]

@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""How large the HTML report is, and how soon a browser shows it: size, time to make, and time to the first plot.
+
+    .venv/bin/python benchmarks/html_report.py
+    .venv/bin/python benchmarks/html_report.py --cases 3300 --rounds 6
+    .venv/bin/python benchmarks/html_report.py --report reports/.../report.json
+
+The figures in it are made unless a report is given. Headless Chromium opens it anew each time, in a fresh profile; the
+time is from the beginning of the navigation to the plot of all cases being in the page, and to
+the frame after it.
+"""
+
+import argparse
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from playwright.sync_api import Browser, sync_playwright  # noqa: E402
+
+from benchmarks.made_report import made_report  # noqa: E402
+from reporters import read_report  # noqa: E402
+from reporters.html import to_html  # noqa: E402
+
+DRAWN = "performance.getEntriesByName('opduel-effects').length > 0"
+TIMES = """() => new Promise((done) => requestAnimationFrame(() => setTimeout(() => done({
+    drawn: performance.getEntriesByName('opduel-effects')[0].startTime,
+    shown: performance.now(),
+    table: performance.getEntriesByType('paint').find((one) => one.name === 'first-contentful-paint').startTime,
+}))))"""
+
+
+def main() -> None:
+    """Make the page, open it, print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cases", type=int, default=800)
+    parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--report", type=Path, help="a report.json, instead of made figures")
+    parser.add_argument("--tries", type=int, default=5)
+    options = parser.parse_args()
+    report = read_report(options.report) if options.report else made_report(options.cases, options.rounds)
+    began = time.perf_counter()
+    text = to_html(report)
+    seconds = time.perf_counter() - began
+    samples = sum(len(one.samples) for one in report.comparisons)
+    size = len(text.encode()) / 1e6
+    print(f"{len(report.comparisons)} cases, {samples} process pairs: {size:.2f} MB, made in {seconds:.2f} s")
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        path = Path(folder) / "report.html"
+        path.write_text(text, encoding="utf-8")
+        program = shutil.which("chromium") or shutil.which("google-chrome")
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        tries = [_opened(browser, path) for _ in range(options.tries)]
+        browser.close()
+    for name, what in (("table", "first paint"), ("drawn", "all cases drawn"), ("shown", "frame after it")):
+        times = [one[name] for one in tries]
+        print(f"{what:16} min {min(times):5.0f}  median {statistics.median(times):5.0f}  max {max(times):5.0f} ms")
+
+
+def _opened(browser: Browser, path: Path) -> dict[str, float]:
+    """Milliseconds since the navigation began, of one opening."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    page.goto(path.as_uri(), wait_until="commit")
+    page.wait_for_function(DRAWN)
+    times: dict[str, float] = page.evaluate(TIMES)
+    context.close()
+    return times
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""A report of made figures, as large as one likes, for trying what shows reports. Nothing in it was measured."""
+
+import math
+import random
+import statistics
+from collections.abc import Iterator
+
+from records import Build, Case, Commit, Comparison, Failure, PairSample, Report, Verdict
+
+OPERATORS = ("add", "argsort", "BatchNorm", "broadcast_mul", "Convolution", "dot", "exp", "FullyConnected", "LayerNorm")
+OPERATORS += ("mean", "one_hot", "Pooling", "relu", "sgd_update", "softmax", "split", "take", "topk", "transpose")
+SIZES = ("small", "large", "skewed", "strided", "wide")
+THRESHOLD = 0.02
+
+
+def made_report(cases: int, rounds: int = 12, seed: int = 1) -> Report:
+    """A report of ``cases`` cases with ``rounds`` samples each; most of them have not changed, one in sixty fails."""
+    coin = random.Random(seed)
+    names = _names()
+    comparisons = [_comparison(coin, *next(names), rounds) for _ in range(cases)]
+    run = {
+        "id": "20260101T000000Z-made",
+        "started": "2026-01-01T00:00:00+00:00",
+        "finished": "2026-01-01T01:00:00+00:00",
+        "framework": "toy",
+        "platform": "host",
+        "spec": "made",
+        "spec_path": "specifications/made.json",
+        "command": ["harness.py", "-b", "made", "--threads", "1"],
+        "seed": seed,
+        "alpha": 0.05,
+        "threads": 1,
+        "rounds": rounds,
+        "wall_s": 3600.0,
+        "complete": True,
+        "incidents": [],
+        "environment": {"OMP_NUM_THREADS": "1"},
+        "trust": {"trusted": True, "hold": True, "reasons": [], "frequency_mhz": None, "sentinels": []},
+    }
+    host = {"cpu_model": "a made CPU", "logical_cpus": 8, "memory_total": 32 * 2**30, "kernel": "Linux 6.1"}
+    control, treatment = _build("1.0", "Make tensors lazy", 1), _build("1.1", "Fuse what can be fused", 2)
+    described = tuple(
+        Case(one.case, one.operator, "forward", {"data": [64, 256]}, "float32", "cpu", THRESHOLD, 60.0)
+        for one in comparisons
+    )
+    return Report(run, control, treatment, host, tuple(comparisons), cases=described)
+
+
+def _build(version: str, subject: str, number: int) -> Build:
+    commit = Commit(f"{number:040x}", 1_760_000_000 + 86_400 * number, "A. Committer <a@example.org>", subject)
+    return Build(
+        "toy",
+        f"{number:012x}",
+        "overlay",
+        f"/builds/{version}/bin/python",
+        version,
+        "3.11.7",
+        f"{number:064x}",
+        packages={"toy": version, "numpy": "1.26.4"},
+        commit=commit,
+    )
+
+
+def _names() -> Iterator[tuple[str, str]]:
+    """Ids and operators, without end and all different."""
+    number = 0
+    while True:
+        for size in SIZES:
+            for operator in OPERATORS:
+                for direction in ("forward", "backward"):
+                    yield f"{operator.lower()}_{size}_{number}/{direction}", f"nd.{operator}"
+        number += 1
+
+
+def _comparison(coin: random.Random, case: str, operator: str, rounds: int) -> Comparison:
+    base = 10 ** coin.uniform(4, 7.5)
+    failure = (
+        Failure("treatment", "crash", "killed by SIGSEGV", "Segmentation fault") if coin.random() < 1 / 60 else None
+    )
+    effect = coin.choice((0.0, 0.0, 0.0, 0.0, coin.gauss(0, 0.06), abs(coin.gauss(0, 0.2))))
+    spread = coin.uniform(0.003, 0.03)
+    samples = () if failure else tuple(_sample(coin, case, base, effect, spread, number) for number in range(rounds))
+    ratios = [one.log_ratio for one in samples]
+    middle = statistics.median(ratios) if ratios else None
+    half = 2.2 * statistics.stdev(ratios) / math.sqrt(rounds) if ratios else 0.0
+    ends = None if middle is None else (math.exp(middle - half), math.exp(middle + half))
+    return Comparison(
+        case=case,
+        operator=operator,
+        direction="forward" if case.endswith("forward") else "backward",
+        metric="time",
+        unit="ns",
+        verdict=_verdict(ends),
+        ratio=None if middle is None else math.exp(middle),
+        ci=ends,
+        p_value=None if middle is None else coin.random(),
+        q_value=None if middle is None else coin.random(),
+        threshold=THRESHOLD,
+        mde=None if middle is None else THRESHOLD + 2 * half,
+        control=base if samples else None,
+        treatment=None if middle is None else base * math.exp(middle),
+        rounds=len(samples),
+        decided_on="screen" if samples else None,
+        failure=failure,
+        injected=False,
+        samples=samples,
+    )
+
+
+def _sample(coin: random.Random, case: str, base: float, effect: float, spread: float, number: int) -> PairSample:
+    control = base * math.exp(coin.gauss(0, spread))
+    treatment = control * math.exp(coin.gauss(effect, spread))
+    return PairSample(case, "screen", number, control, treatment, math.log(treatment / control), 16, 640)
+
+
+def _verdict(ends: tuple[float, float] | None) -> Verdict:
+    """What an interval alone would say; the product's own decisions are more careful."""
+    if ends is None:
+        return "failed"
+    low, high = ends
+    if low > 1 + THRESHOLD:
+        return "regressed"
+    if high < 1 / (1 + THRESHOLD):
+        return "improved"
+    return "unchanged" if low > 1 / (1 + THRESHOLD) and high < 1 + THRESHOLD else "inconclusive"

@@ -1,0 +1,300 @@
+"""The HTML report as a document: what is in it, that it is safe and asks for nothing, and where it is written."""
+
+import json
+import os
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+import report_samples as samples
+from hostile import PAYLOAD, hostile
+
+from benchmarks.made_report import made_report
+from records import Breakdown, Build, Commit, OperatorTime, Report, RunError, UsageError, Verification, Work
+from reporters.html import to_html
+from reporters.html_page import HtmlReporter
+from reporters.text import printable
+
+
+class Page(HTMLParser):
+    """A page taken apart: elements with their attributes, texts, and what its scripts hold."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.rows: list[list[str]] = []
+        self.scripts: list[str] = []
+        self._within = ""
+        self._in_cell = False
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        self._within = tag
+        if tag == "script":
+            self.scripts.append("")
+        elif tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "th"):
+            self.rows[-1].append("")
+            self._in_cell = True
+
+    def handle_data(self, data: str) -> None:
+        if self._within == "script":
+            self.scripts[-1] += data
+        elif self._within != "style":
+            self.texts.append(data)
+            if self._in_cell and data.strip():
+                self.rows[-1][-1] += data
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("script", "style"):
+            self._within = ""
+        elif tag in ("td", "th"):
+            self._in_cell = False
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What the page's script reads."""
+        document: dict[str, Any] = json.loads(self.scripts[0])
+        return document
+
+    def row(self, start: str) -> list[str]:
+        """The row that has a cell of this text."""
+        return next(row for row in self.rows if start in row)
+
+    def facts(self, case: str) -> dict[str, str]:
+        """What is told of a case that is opened."""
+        (one,) = (one for one in self.data["cases"] if one["id"] == case)
+        return {label: fact for label, fact in zip(self.data["labels"], one["facts"], strict=True) if fact}
+
+
+def rich_report() -> Report:
+    """A report in which everything there is is known."""
+    slow = samples.comparison(
+        "slower/backward",
+        "regressed",
+        1.053,
+        ci=(1.04, 1.07),
+        samples=tuple(
+            replace(samples.EVERY_VERDICT[2].samples[0], case_id="slower/backward", round=number) for number in range(3)
+        ),
+        work=Work(2e6, 1e5, "float32"),
+        held_back="improved",
+        note="slower with the same instructions",
+        breakdown=Breakdown((OperatorTime("Conv", 2, 1e6, 0.9),), (OperatorTime("Conv", 2, 2e6, 1.0),), "a note"),
+        verification=Verification("regressed", "regressed", 1.06, (1.05, 1.07), rounds=4, failure=samples.CRASH),
+    )
+    made = samples.report(
+        (*samples.EVERY_VERDICT, slow),
+        trust=samples.trust("the host was busy"),
+        incidents=[samples.INCIDENT],
+        inject=0.05,
+        complete=False,
+        stopped="the time budget of 300 s was spent",
+    )
+    commit = Commit("c0" * 20, 1_700_000_000, "Ada <ada@example.org>", "Make <b>tensors</b> lazy")
+    treatment = replace(made.treatment, commit=commit, packages={"numpy": "1.23.5"}, strategy="overlay")
+    control = replace(made.control, packages={"numpy": "1.26.4"})
+    noise = {"during": {"other_cpu": {"mean": 0.5, "min": 0.1, "max": 0.75}, "oom_kills": 0}}
+    roofline = {"gflops": {"float32": 50.0}, "gbytes": 10.0}
+    return replace(made, treatment=treatment, control=control, host={**made.host, **noise, "roofline": roofline})
+
+
+def test_the_table_has_every_case_the_worst_first() -> None:
+    page = Page(to_html(rich_report()))
+    named = [row for row in page.rows if row[0] in ("regressed", "failed", "inconclusive", "improved", "unchanged")]
+    assert [row[:4] for row in named] == [
+        ["regressed", "much slower", "x12.3", "[x12.2, x12.5]"],
+        ["regressed", "slower", "+5.3 %", "[+4.2, +6.4]"],
+        ["regressed", "slower/backward", "+5.3 %", "[+4.0, +7.0]"],
+        ["failed", "broken", "-", "-"],
+        ["inconclusive", "unclear", "+1.0 %", "[+0.0, +2.0]"],
+        ["improved", "faster", "-50.0 %", "[-50.5, -49.5]"],
+        ["unchanged", "steady", "+0.1 %", "[-0.9, +1.1]"],
+    ]
+    assert [one["id"] for one in page.data["cases"]] == [row[1] for row in named]
+    assert page.row("much slower")[4:11] == ["0.25", "0.5", "2.0 %", "1.2 %", "12", "123 us", "1.52 ms"]
+    assert page.row("broken")[-1] == "treatment: crash: the worker died of SIGSEGV"
+
+
+def test_it_is_sorted_by_the_numbers_in_full() -> None:
+    report = rich_report()
+    text = to_html(report)
+    for one in report.comparisons:
+        for number in (one.ratio, one.control, one.treatment, one.p_value, one.mde):
+            assert number is None or f'data-value="{number!r}"' in text
+
+
+def test_who_was_compared_and_what_it_came_to() -> None:
+    text = " ".join(Page(to_html(rich_report())).texts)
+    for words in (
+        "mxnet==1.9.1 against mxnet==1.8.0.post0",
+        "Make <b>tensors</b> lazy",
+        "2023-11-14T22:13:20+00:00, Ada",
+        "Can't be trusted: the host was busy; 1 verdict held back; measure again when the machine is quiet",
+        "Not complete: the time budget of 300 s was spent",
+        "Busy host: other processes took 50.0 % of the CPUs",
+        "injected +5 %: found 0 of 0, missed 0; false alarms 4 of 6; failed 1",
+        "threshold 2.0 %, alpha 0.05, seed 7, 12 rounds, 3 min 50 s",
+        "the worker died of SIGSEGV",
+        "Segmentation fault: 11",
+        "round 3, nd.topk",
+        "a new worker took its place",
+        "harness.py -b specs/conv.json",
+        "0.5 (0.1 to 0.75)",
+        "50 GFLOP/s in float32, 10 GB/s",
+    ):
+        assert words in text, words
+    assert "ada@example.org" not in text
+    page = Page(to_html(rich_report()))
+    assert page.row("numpy") == ["numpy", "1.26.4", "1.23.5", "differs"]
+    assert ["steady", "+0.2 %", "[-1.0, +1.0]", "2.0 %", "5", "no difference found"] in page.rows
+
+
+def test_all_that_is_known_of_a_case() -> None:
+    report = rich_report()
+    page = Page(to_html(report))
+    facts = page.facts("slower/backward")
+    assert facts == {
+        "operator": "nd.Convolution",
+        "direction": "forward",
+        "metric": "time",
+        "dtype": "float32",
+        "context": "cpu",
+        "mode": "imperative",
+        "inputs": '{"data": [8, 3], "kernel": null}',
+        "change": "+5.3 % (1.053 times)",
+        "95 % interval": "[+4.0, +7.0] (1.04 to 1.07 times)",
+        "control": "123 us (123456.0 ns)",
+        "treatment": "130 us (129999.16799999999 ns)",
+        "p value": "0.25",
+        "q value": "0.5",
+        "threshold": "2.0 %",
+        "smallest change to be seen": "1.2 %",
+        "rounds": "12",
+        "decided on": "screen",
+        "held back": "would be improved if the run could be trusted",
+        "second measurement": "regressed: +6.0 % [+5.0, +7.0] in 4 rounds; the first said regressed",
+        "work of a call": "2e+06 floating-point operations, 97.7 KiB (float32)",
+        "rates": facts["rates"],
+        "note": "slower with the same instructions",
+    }
+    assert facts["rates"].startswith("control 16.2 GFLOP/s")
+    one = page.data["cases"][2]
+    assert (one["divisor"], one["unit"]) == (1e3, "us")
+    assert one["samples"] == [[number, "screen", 1, 1e5, 1.05e5, 0.049, 1] for number in range(3)]
+    assert one["breakdown"]["rows"] == [["Conv", "2", "1.00 ms", "90.0 %", "2.00 ms", "100.0 %", "+1.00 ms"]]
+    assert one["breakdown"]["note"] == "a note"
+    assert one["failures"] == [
+        {"what": "treatment: crash: the worker died of SIGSEGV", "words": "some output\nSegmentation fault: 11"}
+    ]
+
+
+def test_drawn_numbers_keep_six_digits_and_more() -> None:
+    report = made_report(3)
+    drawn = Page(to_html(report)).data["cases"]
+    by_id = {one.case: one for one in report.comparisons}
+    for case in drawn:
+        pairs = zip(by_id[case["id"]].samples, case["samples"], strict=True)
+        for sample, (_, _, _, control, treatment, log_ratio, _) in pairs:
+            assert (control, treatment, log_ratio) == pytest.approx(
+                (sample.control, sample.treatment, sample.log_ratio), rel=1e-7
+            )
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        Report({}, samples.CONTROL, samples.TREATMENT, {}, ()),
+        Report({"command": "x", "trust": 3, "environment": [1]}, samples.CONTROL, samples.TREATMENT, {"during": 7}, ()),
+        samples.report(trust={"sentinels": [None, {"case": None, "ci": ["a", "b"], "ratio": "x"}]}, incidents=[3]),
+        samples.report([samples.comparison("odd", "inconclusive", float("inf"), ci=(0.0, float("inf")))]),
+        samples.report([samples.comparison("odd", "inconclusive", float("nan"), control=float("nan"))]),
+    ],
+)
+def test_odd_reports_are_shown_all_the_same(report: Report) -> None:
+    page = Page(to_html(report))
+    assert len(page.data["cases"]) == len(report.comparisons)
+
+
+def test_no_text_becomes_markup() -> None:
+    report = hostile(rich_report())
+    text = to_html(report)
+    page = Page(text)
+    tags = [tag for tag, _ in page.elements]
+    assert tags.count("script") == 2
+    assert tags.count("style") == 1
+    assert "img" not in tags
+    assert "b" not in tags
+    assert all(not name.startswith("on") and name != "style" for _, attributes in page.elements for name in attributes)
+    links = {attributes["href"] for tag, attributes in page.elements if tag in ("a", "link")}
+    assert all(link and link.startswith("#") for link in links)
+    assert "49" not in page.row(printable(PAYLOAD + "slower"))[1]  # no template is evaluated twice
+    shown = printable(PAYLOAD)
+    assert any(f"{shown}mxnet==1.9.1 against {shown}mxnet==1.8.0.post0" in one for one in page.texts)
+    assert page.facts(f"{shown}slower/backward")["note"] == f"{shown}slower with the same instructions"
+    assert f"{shown}numpy" in "".join(page.texts)
+    for character in "\u202e\u2028\x1b":
+        assert character not in text
+
+
+def test_nothing_but_its_own_scripts_and_styles_may_run() -> None:
+    page = Page(to_html(samples.report()))
+    (policy,) = (
+        attributes["content"]
+        for tag, attributes in page.elements
+        if tag == "meta" and attributes.get("http-equiv") == "Content-Security-Policy"
+    )
+    assert policy is not None
+    directives = dict(part.strip().split(" ", 1) for part in policy.split(";"))
+    assert directives["default-src"] == "'none'"
+    assert set(directives) == {"default-src", "script-src", "style-src", "base-uri", "form-action"}
+    for name in ("script-src", "style-src"):
+        assert all(re.fullmatch(r"'sha256-[\w+/]+='", source) for source in directives[name].split())
+
+
+def test_it_names_nothing_outside_itself() -> None:
+    for tag, attributes in Page(to_html(rich_report())).elements:
+        assert tag not in ("link", "iframe", "object", "embed", "base", "form")
+        assert "src" not in attributes
+        assert (attributes.get("href") or "#").startswith("#")
+
+
+def test_the_libraries_licences_go_along() -> None:
+    text = to_html(samples.report())
+    assert "Copyright 2010-2026 Mike Bostock" in text
+    assert "Copyright (c) 2013 Mikola Lysenko" in text
+
+
+def test_the_reporter_writes_where_it_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "run.html"
+    reporter = HtmlReporter.from_option(str(path))
+    reporter.check()
+    assert reporter.report(samples.report(id="one")) == f"page: {path}"
+    assert reporter.report(samples.report(id="two")) == f"page: {path}"
+    assert "<dd>two</dd>" in path.read_text(encoding="utf-8")
+    assert os.listdir(path.parent) == ["run.html"]
+
+
+def test_a_place_that_cannot_be_written_is_found_before_measuring(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="is a folder: give the path of a file"):
+        HtmlReporter.from_option(str(tmp_path)).check()
+    with pytest.raises(UsageError, match=r"--html_reporter .*cannot be written"):
+        HtmlReporter.from_option(str(tmp_path / "file" / "page.html")).check()
+    with pytest.raises(RunError, match="give --html_reporter a file that can be written"):
+        HtmlReporter.from_option(str(tmp_path / "file" / "page.html")).report(samples.report())
+
+
+def test_lone_surrogates_cost_no_page(tmp_path: Path) -> None:
+    broken = replace(samples.CONTROL, requested="a\ud800b")
+    report = replace(samples.report([samples.comparison("x\udfffy")]), control=broken)
+    assert isinstance(broken, Build)
+    HtmlReporter(tmp_path / "page.html").report(report)
+    assert "a\\ud800b" in (tmp_path / "page.html").read_text(encoding="utf-8")

@@ -1,0 +1,302 @@
+"""The HTML report in a real browser, from disk: it sorts, filters, draws and opens cases, by mouse and by keyboard."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+import report_samples as samples
+from hostile import PAYLOAD, hostile
+from playwright.sync_api import Browser, Page, Request, expect
+
+from benchmarks.made_report import made_report
+from records import Breakdown, OperatorTime, Report
+from reporters.html import write_page
+from reporters.summary import worst_first
+from reporters.text import printable
+
+MADE = made_report(40)
+MARKS = "#effects-plot .effect-mark > *"
+ROWS = "#case-table tbody tr:visible"
+
+
+@pytest.fixture
+def shown(page: Page, tmp_path: Path) -> Iterator["Shown"]:
+    """Opens reports as files. A test in which a page asked for anything else, or logged a problem, fails."""
+    asked: list[str] = []
+
+    def heard(request: Request) -> None:
+        if urlsplit(request.url).scheme not in ("file", "data"):
+            asked.append(request.url)
+
+    page.on("request", heard)
+    yield Shown(page, tmp_path)
+    assert not asked
+
+
+class Shown:
+    """A page, and the way to open a report in it."""
+
+    def __init__(self, page: Page, folder: Path) -> None:
+        self.page = page
+        self._path = folder / "report.html"
+
+    def open(self, report: Report = MADE, fragment: str = "") -> Page:
+        write_page(self._path, report)
+        self.page.goto(self._path.as_uri() + fragment)
+        expect(self.page.locator("#effects-plot svg")).to_be_visible()
+        return self.page
+
+
+def cases_of(page: Page) -> list[str]:
+    return page.locator(f"{ROWS} th a").all_inner_texts()
+
+
+def test_everything_is_drawn(shown: Shown) -> None:
+    page = shown.open()
+    assert page.locator(MARKS).count() == len(MADE.comparisons)
+    with_interval = [one for one in MADE.comparisons if one.ci is not None]
+    assert page.locator("#effects-plot .effect-interval line").count() == len(with_interval)
+    for verdict in ("regressed", "failed", "inconclusive", "improved", "unchanged"):
+        assert page.locator(f"#effects-plot .effect-{verdict} > *").count() == MADE.count(verdict)
+    assert cases_of(page) == [one.case for one in worst_first(MADE.comparisons)]
+
+
+def test_the_marks_stand_where_the_changes_are(shown: Shown) -> None:
+    """In the table's order from top to bottom, and slower ones farther to the right."""
+    page = shown.open()
+    marks = page.locator("#effects-plot .effect-regressed > *")
+    places = [box for one in marks.all() if (box := one.bounding_box())]
+    regressed = [one for one in worst_first(MADE.comparisons) if one.verdict == "regressed"]
+    assert len(places) == len(regressed) > 2
+    assert [box["y"] for box in places] == sorted(box["y"] for box in places)
+    assert [box["x"] for box in places] == sorted((box["x"] for box in places), reverse=True)
+
+
+def test_a_header_sorts_by_its_numbers_both_ways(shown: Shown) -> None:
+    page = shown.open()
+    known = sorted((one for one in MADE.comparisons if one.ratio), key=lambda one: one.ratio or 0)
+    unknown = [one.case for one in worst_first(MADE.comparisons) if one.ratio is None]
+    header = page.get_by_role("columnheader", name="change")
+    header.get_by_role("button").click()
+    assert cases_of(page) == [one.case for one in reversed(known)] + unknown
+    expect(header).to_have_attribute("aria-sort", "descending")
+    header.get_by_role("button").press("Enter")
+    assert cases_of(page) == [one.case for one in known] + unknown
+    expect(header).to_have_attribute("aria-sort", "ascending")
+    page.get_by_role("columnheader", name="case").get_by_role("button").click()
+    assert page.locator("#case-table th[aria-sort]").count() == 1
+    assert page.locator("#effects-plot text").first.text_content() == cases_of(page)[0]
+
+
+def test_words_and_verdicts_filter_table_and_plot(shown: Shown) -> None:
+    page = shown.open()
+    search = page.get_by_role("searchbox", name="Find a case")
+    search.fill("small FORWARD")
+    wanted = [one.case for one in worst_first(MADE.comparisons) if "small" in one.case and "forward" in one.case]
+    assert 0 < len(wanted) < len(MADE.comparisons)
+    expect(page.locator(ROWS)).to_have_count(len(wanted))
+    assert cases_of(page) == wanted
+    expect(page.get_by_role("status")).to_have_text(f"{len(wanted)} of {len(MADE.comparisons)} rows")
+    expect(page.locator(MARKS)).to_have_count(len(wanted))
+    search.fill("")
+    for verdict in ("failed", "inconclusive", "improved", "unchanged"):
+        page.get_by_role("checkbox", name=verdict).uncheck()
+    expect(page.locator(ROWS)).to_have_count(MADE.count("regressed"))
+    expect(page.locator(MARKS)).to_have_count(MADE.count("regressed"))
+    search.fill("nothing is called so")
+    expect(page.locator(ROWS)).to_have_count(0)
+    expect(page.locator(MARKS)).to_have_count(0)
+
+
+def test_a_case_is_opened_and_left_by_keyboard(shown: Shown) -> None:
+    page = shown.open()
+    first, second = (worst_first(MADE.comparisons)[number] for number in (0, 1))
+    link = page.get_by_role("link", name=first.case)
+    for _ in range(60):  # everything on the way is reached by Tab, and shows it
+        page.keyboard.press("Tab")
+        outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+        assert outline != "none", page.evaluate("document.activeElement.outerHTML")
+        if link.evaluate("link => link === document.activeElement"):
+            break
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog", name=first.case)
+    expect(dialog).to_be_visible()
+    assert dialog.locator(".round-control > *").count() == len(first.samples)
+    assert dialog.locator(".round-treatment > *").count() == len(first.samples)
+    assert dialog.locator(".ratio-mark > *").count() == len(first.samples)
+    dialog.get_by_role("button", name="next case").press("Enter")
+    expect(page.get_by_role("dialog", name=second.case)).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("dialog")).to_be_hidden()
+    assert page.evaluate("document.activeElement.textContent") == second.case
+    assert "case=" not in page.url
+
+
+def test_an_address_opens_its_case(shown: Shown) -> None:
+    case = 'odd <b>"name"</b> [8, 3]/50 % & more#x'
+    parts = Breakdown((OperatorTime("Convolution", 2, 1e6, 1.0),), (OperatorTime("Convolution", 2, 2e6, 1.0),))
+    slow = samples.comparison(case, "regressed", 1.5, breakdown=parts, note="a note")
+    report = samples.report([*samples.EVERY_VERDICT, slow])
+    page = shown.open(report)
+    address = page.get_by_role("link", name=case).get_attribute("href")
+    assert address
+    page.goto("about:blank")
+    dialog = shown.open(report, address).get_by_role("dialog", name=case)
+    expect(dialog).to_be_visible()
+    expect(dialog.get_by_role("row", name="Convolution")).to_contain_text("+1.00 ms")
+    expect(dialog).to_contain_text("python3 harness.py --control mxnet==1.8.0.post0")
+    page.evaluate("location.hash = '#case=broken'")
+    expect(page.get_by_role("dialog", name="broken")).to_contain_text("treatment: crash: the worker died of SIGSEGV")
+    expect(page.get_by_label("last words").last).to_contain_text("Segmentation fault: 11")
+    for nowhere in ("#case=gone", "#case=%E0%A4%A", "#"):
+        page.evaluate(f"location.hash = '{nowhere}'")
+        expect(page.locator("dialog")).to_be_hidden()
+
+
+def test_a_click_on_the_plot_opens_the_case_there(shown: Shown) -> None:
+    page = shown.open()
+    box = page.locator("#effects-plot .effect-regressed > *").nth(1).bounding_box()
+    assert box
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    second = [one for one in worst_first(MADE.comparisons) if one.verdict == "regressed"][1]
+    expect(page.get_by_role("dialog", name=second.case)).to_be_visible()
+
+
+def test_light_and_dark(shown: Shown) -> None:
+    looks = []
+    for scheme in ("light", "dark"):
+        shown.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        page = shown.open()
+        grounds = [
+            page.locator(where).evaluate("at => getComputedStyle(at).backgroundColor")
+            for where in ("body", "svg >> nth=1")
+        ]
+        mark = page.locator("#effects-plot .effect-regressed").first.evaluate("at => getComputedStyle(at).fill")
+        looks.append((grounds, mark, page.screenshot()))
+    (light, light_mark, light_picture), (dark, dark_mark, dark_picture) = looks
+    assert light == ["rgb(255, 255, 255)"] * 2
+    assert dark == ["rgb(20, 23, 27)"] * 2
+    assert light_mark != dark_mark
+    assert light_picture != dark_picture
+
+
+@pytest.mark.parametrize("width", [320, 360])
+def test_a_phone_never_scrolls_sideways(shown: Shown, width: int) -> None:
+    shown.page.set_viewport_size({"width": width, "height": 700})
+    page = shown.open(replace(MADE, comparisons=(samples.comparison("x" * 300, "regressed", 2.0), *MADE.comparisons)))
+    for details in page.locator("details").all():
+        details.evaluate("at => { at.open = true; }")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.locator("#case-table a").first.click()
+    expect(page.locator("dialog")).to_be_visible()
+    assert page.evaluate("document.querySelector('dialog').scrollWidth") <= width
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_screen_reader_is_told(shown: Shown) -> None:
+    page = shown.open(samples.report(trust=samples.trust("the host was busy")))
+    for role in ("banner", "main", "contentinfo"):
+        expect(page.get_by_role(role)).to_have_count(1)  # type: ignore[arg-type]
+    expect(page.get_by_role("main")).to_match_aria_snapshot(
+        """
+        - region "Summary":
+          - list:
+            - listitem: 2 regressed
+            - listitem: 1 failed
+          - paragraph: /Can't be trusted/
+          - region "What was compared":
+            - table "What was compared":
+              - rowgroup:
+                - row /control treatment/
+        - region "Cases":
+          - heading "Cases" [level=2]
+          - region "Plot of all cases":
+            - 'img /6 cases, each with its change and interval/'
+          - search "Find a case":
+            - searchbox "Find a case"
+            - group "Verdicts shown":
+              - checkbox "regressed 2" [checked]
+            - status: 6 rows
+          - region "Table of cases":
+            - table /Cases, the worst first/:
+              - rowgroup:
+                - row:
+                  - columnheader "verdict"
+                  - columnheader "case"
+        """
+    )
+    expect(page.get_by_role("row", name="much slower").get_by_role("rowheader")).to_have_text("much slower")
+    page.get_by_role("link", name="much slower").click()
+    dialog = page.get_by_role("dialog", name="much slower")
+    expect(dialog.get_by_role("button", name="Close")).to_be_visible()
+
+
+def test_one_who_wants_no_motion_gets_none(shown: Shown) -> None:
+    shown.page.emulate_media(reduced_motion="reduce")
+    page = shown.open()
+    assert page.evaluate("getComputedStyle(document.documentElement).scrollBehavior") == "auto"
+
+
+def test_nothing_that_a_report_says_is_run(shown: Shown) -> None:
+    page = shown.open(hostile(samples.report()))
+    slower = printable(PAYLOAD + "slower")
+    assert slower in cases_of(page)
+    page.get_by_role("link", name=slower, exact=True).click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.locator("h2").first).to_have_text(slower)
+    expect(dialog).to_contain_text(printable(PAYLOAD + "nd.Convolution"))
+    page.mouse.move(300, 300)
+    assert page.evaluate("window.hacked") is None
+    assert page.locator("img, body script:not(#data):not(:last-of-type)").count() == 0
+
+
+def test_even_a_script_that_got_into_the_page_does_not_run(chromium: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    write_page(path, samples.report())
+    text = path.read_text(encoding="utf-8")
+    smuggled = "<script>window.hacked = 1</script><img src='x' onerror='window.hacked = 2'>"
+    path.write_text(text.replace("<main>", f"<main>{smuggled}", 1), encoding="utf-8")
+    page = chromium.new_page()
+    page.goto(path.as_uri())
+    expect(page.locator("#effects-plot svg")).to_be_visible()
+    assert page.evaluate("window.hacked") is None
+    page.close()
+
+
+def test_without_scripts_the_figures_are_there(chromium: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    write_page(path, samples.report())
+    context = chromium.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(path.as_uri())
+    expect(page.get_by_role("row", name="much slower")).to_contain_text("x12.3")
+    expect(page.get_by_text("Scripts are off")).to_be_visible()
+    context.close()
+
+
+def test_thousands_of_cases(shown: Shown) -> None:
+    many = made_report(3000, rounds=3)
+    page = shown.open(many)
+    assert page.locator(MARKS).count() == 3000
+    page.get_by_role("searchbox").fill("softmax_small_3/")
+    expect(page.locator(ROWS)).to_have_count(2)
+    expect(page.locator(MARKS)).to_have_count(2)
+
+
+def test_extremes_are_drawn(shown: Shown) -> None:
+    odd = [
+        samples.comparison("endless", "inconclusive", math.inf, ci=(0.5, math.inf)),
+        samples.comparison("nothing", "inconclusive", 0.0, ci=(0.0, 1.0)),
+        samples.comparison("unknown", "inconclusive", None),
+        samples.comparison("wide", "inconclusive", 1.0, ci=(1e-9, 1e9), threshold=0.0),
+        samples.comparison("error", "unchanged", None, metric="error", unit="tol", threshold=0.0, control=0.5),
+    ]
+    page = shown.open(samples.report(odd))
+    assert page.locator(MARKS).count() == len(odd)
+    for one in odd:
+        page.get_by_role("link", name=one.case).click()
+        expect(page.get_by_role("dialog", name=one.case)).to_be_visible()
+        page.keyboard.press("Escape")

@@ -1,0 +1,187 @@
+"""The command that measures a case again: what it says, and that harness.py reads it as that one case."""
+
+import json
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import report_samples as samples
+from hostile import hostile
+
+from commands.driver_options import parse
+from commands.options import harness_parser
+from commands.picking import choose
+from records import Case, Commit, Report
+from reporters.reproduce import reproduction
+
+SPEC = str(Path(__file__).resolve().parents[2] / "specifications" / "smoke.json")
+
+
+def report_of(cases: Sequence[Case], command: Sequence[str] = (), **changes: Any) -> Report:
+    """A report of a run that measured these cases."""
+    comparisons = [samples.comparison(case.id, operator=case.operator, metric=case.metric) for case in cases]
+    run = {"command": ["harness.py", *command], "spec_path": SPEC, **changes}
+    return replace(samples.report(comparisons, **run), cases=tuple(cases))
+
+
+def chosen(*words: str, seed: int = 7) -> Sequence[Case]:
+    """What harness.py would measure."""
+    return choose(harness_parser().parse_args(words), seed).cases
+
+
+def again(report: Report, number: int = 0) -> list[str]:
+    """The words of the command for the case of that number, as a shell reads them."""
+    commands = reproduction(report)
+    return shlex.split(f"{commands.here} {commands.of(report.comparisons[number])}")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["-b", "smoke"],
+        ["-b", "smoke", "--metric", "time,error", "--metric", "memory"],
+        ["-b", "smoke", "--operators", "exp", "--operators", "*/backward", "--dtype=float64", "--metric", "time,error"],
+        ["-b", "smoke", "--directions", "forward,backward"],
+        ["-b", "nets", "--operators", "squeezenet"],
+    ],
+)
+def test_every_case_of_a_run_is_measured_again_alone(command: list[str]) -> None:
+    cases = chosen(*command)
+    spec_path = str(Path(SPEC).with_name(f"{command[1]}.json"))
+    report = report_of(cases, command, spec_path=spec_path)
+    for number, case in enumerate(cases):
+        program, name, *words = again(report, number)
+        assert (program, name) == ("python3", "harness.py")
+        options = harness_parser().parse_args(words)
+        assert choose(options, options.seed).cases == [case]
+        assert (options.control, options.treatment) == ("mxnet==1.8.0.post0", "mxnet==1.9.1")
+
+
+def test_cases_of_the_whole_catalogue_are_told_apart() -> None:
+    cases = chosen("-b", "all")
+    report = report_of(cases, ["-b", "all"], spec_path=str(Path(SPEC).with_name("all.json")))
+    commands = reproduction(report)
+    patterns = [shlex.split(commands.of(one))[1] for one in report.comparisons]
+    plain = [pattern for pattern in patterns if "[" not in pattern]
+    assert len(plain) > len(cases) / 2  # most need no pattern
+    every = "\n".join(case.id for case in cases)
+    assert all(every.count(pattern) == 1 for pattern in plain)
+    for number in (0, len(cases) - 1):
+        words = again(report, number)[2:]
+        assert [case.id for case in chosen(*words)] == [cases[number].id]
+
+
+def test_inputs_of_the_command_line_are_given_again() -> None:
+    command = ["--operators", "nd.add", "--operators", "nd.dot", "--metric", "time,error", "--directions", "both"]
+    command += ["--inputs", '{"lhs": [8, 8], "rhs": [8, 8]}', "--inputs", '{"lhs": [4, 4], "rhs": [4, 4]}']
+    cases = chosen(*command)
+    assert len(cases) == 8
+    report = report_of(cases, command, spec_path=None)
+    for number, case in enumerate(cases):
+        (found,) = chosen(*again(report, number)[2:])
+        what = [(one.operator, one.inputs, one.direction, one.metric, one.dtype) for one in (found, case)]
+        assert what[0] == what[1]
+
+
+def test_only_what_holds_for_a_case_is_kept() -> None:
+    command = ["-b", "smoke", "--threshold", "1%", "--alpha=0.1", "--int64-tensor", "off", "--roofline", "--breakdown"]
+    command += ["--time_budget", "5", "--round_log", "log", "--local_reporter", "somewhere", "--verify", "--seed", "3"]
+    command += [
+        "--user_identifier",
+        "me",
+        "--inject",
+        "5%",
+        "--html_reporter=page.html",
+        "--remote_access_token",
+        "secret",
+    ]
+    report = report_of([samples.report().cases[0]], command)
+    assert again(report)[2:] == [
+        *("--control", "mxnet==1.8.0.post0", "--treatment", "mxnet==1.9.1", "-b", "smoke"),
+        *("--threshold", "1%", "--alpha", "0.1", "--int64_tensor", "off", "--roofline", "--breakdown", "--seed", "7"),
+        *("--operators", "steady"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/home/me/checkout/specifications/operators/unary.yaml", ["-b", "operators/unary"]),
+        ("specifications/conv.json", ["-b", "conv"]),
+        ("/home/me/my specs/conv.json", ["-b", "/home/me/my specs/conv.json"]),
+        (None, []),
+    ],
+)
+def test_our_specs_are_named_and_others_are_paths(path: str | None, words: list[str]) -> None:
+    assert again(report_of([samples.report().cases[0]], spec_path=path))[6 : 6 + len(words)] == words
+
+
+def test_a_build_that_is_no_release_is_its_interpreter() -> None:
+    report = report_of([samples.report().cases[0]])
+    brought = replace(
+        report.treatment, strategy="environment", requested="../mine", interpreter="/home/me/mine/bin/python"
+    )
+    assert again(replace(report, treatment=brought))[4:6] == ["--treatment", "/home/me/mine/bin/python"]
+    assert not reproduction(report).anywhere
+
+
+def test_commits_can_be_built_anew() -> None:
+    command = ["-b", "smoke", "--repo_dir", "/src/my mxnet", "--threads", "1", "--work_dir", "w"]
+    report = report_of(chosen("-b", "smoke"), command)
+    sides = [
+        replace(build, strategy="overlay", commit=Commit(digit * 40, 0, "a <b>", "c"))
+        for build, digit in ((report.control, "1"), (report.treatment, "2"))
+    ]
+    report = replace(report, control=sides[0], treatment=sides[1])
+    commands = reproduction(report)
+    words = shlex.split(f"{commands.anywhere} {commands.of(report.comparisons[0])}")
+    assert words[:2] == ["python3", "repo_driver.py"]
+    options = parse(words[2:])
+    assert (options.own.base_commit, options.own.commit, options.own.exact_base) == ("1" * 40, "2" * 40, True)
+    assert (options.own.repo_dir, options.own.build) == ("/src/my mxnet", "overlay")
+    assert [case.id for case in choose(options.harness, 7).cases] == [report.comparisons[0].case]
+
+
+@pytest.mark.parametrize("command", [None, "harness.py", 7, [], ["--threads"], [None, {"a": 1}]])
+def test_odd_commands_make_no_trouble(command: object) -> None:
+    report = samples.report(command=command, spec_path=None, seed=None)
+    assert reproduction(report).here == "python3 harness.py --control mxnet==1.8.0.post0 --treatment mxnet==1.9.1"
+
+
+@pytest.mark.parametrize(
+    "case", ["a b; rm -rf ~", "x`id`$(id)", "it's", "!x", "[a]*?", "-x", "", "a\nb", "\x1b[31m\u202e"]
+)
+def test_odd_names_stay_one_word_and_cannot_command_a_terminal(case: str) -> None:
+    report = samples.report([samples.comparison(case)])
+    commands = reproduction(report)
+    line = f"{commands.here} {commands.of(report.comparisons[0])}"
+    assert line.isprintable()
+    words = shlex.split(line)
+    assert len(words) == 12
+    assert words[:2] == ["python3", "harness.py"]
+
+
+def test_a_hostile_report_gives_a_command_of_our_own_all_the_same() -> None:
+    report = hostile(samples.report(command=["harness.py", "--ctx", "cpu"]))
+    commands = reproduction(report)
+    for one in report.comparisons:
+        words = shlex.split(f"{commands.here} {commands.of(one)}")
+        assert words[:3] == ["python3", "harness.py", "--control"]
+        assert [word for word in words if word.startswith("-")] == [
+            "--control",
+            "--treatment",
+            "-b",
+            "--seed",
+            "--operators",
+        ]
+
+
+def test_inputs_are_json() -> None:
+    report = report_of(
+        chosen("--operators", "nd.add", "--inputs", '{"lhs": [2], "rhs": [2]}'), ["--inputs={}"], spec_path=None
+    )
+    words = again(report)
+    assert json.loads(words[words.index("--inputs") + 1]) == {"lhs": [2], "rhs": [2]}
