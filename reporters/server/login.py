@@ -1,5 +1,6 @@
 """Logging in with a browser: a page takes a token once, and the browser keeps the id of a login instead of it."""
 
+import asyncio
 import threading
 import time
 from collections import OrderedDict, deque
@@ -14,7 +15,7 @@ from reporters.server.access import COOKIE, database_of
 from reporters.server.templating import page
 from reporters.server.tokens import LOGIN_LASTS, begin_login, end_login, find_token
 
-_LARGEST_FORM = 4096  # bytes
+_LARGEST_FORM, _PATIENCE_S = 4096, 10.0  # bytes, seconds
 _MOST_FAILURES, _FAILURES_WITHIN_S, _MOST_ADDRESSES = 10, 60.0, 1000
 
 router = APIRouter(include_in_schema=False)
@@ -47,8 +48,13 @@ class Failures:
 
 @router.get("/login")
 def login_page(request: Request, next: str = "/") -> Response:
-    """The page that asks for a token."""
-    return page(request, "login.html", next=_local(next), problem=None)
+    """The page that asks for a token.
+
+    Who follows a link from another site is led here even when logged in, as a strict cookie isn't sent along; going on
+    from this page sends it.
+    """
+    from_elsewhere = request.headers.get("sec-fetch-site") == "cross-site"
+    return page(request, "login.html", next=_local(next), problem=None, go_on=from_elsewhere and next != "/")
 
 
 @router.post("/login")
@@ -61,14 +67,14 @@ async def log_in(request: Request) -> Response:
     address = request.client.host if request.client else ""
     wait_s = failures.wait_s(address)
     if wait_s > 0:
-        answer = page(request, "login.html", 429, next=target, problem="Too many failed: wait a minute.")
+        answer = page(request, "login.html", 429, next=target, problem="Too many failed: wait a minute.", go_on=False)
         answer.headers["Retry-After"] = str(int(wait_s) + 1)
         return answer
     login = await run_in_threadpool(_begin, request, form.get("token", "").strip())
     if login is None:
         failures.add(address)
         problem = "That is no valid token that may read."
-        return page(request, "login.html", 401, next=target, problem=problem)
+        return page(request, "login.html", 401, next=target, problem=problem, go_on=False)
     response = RedirectResponse(target, 303)
     response.set_cookie(
         COOKIE,
@@ -104,10 +110,14 @@ def _begin(request: Request, text: str) -> str | None:
 async def _form(request: Request) -> dict[str, str]:
     """A small form's fields; of a field that comes twice, the last."""
     body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > _LARGEST_FORM:
-            raise HTTPException(413, "that is too much for a login")
+    try:
+        async with asyncio.timeout(_PATIENCE_S):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > _LARGEST_FORM:
+                    raise HTTPException(413, "that is too much for a login")
+    except TimeoutError:
+        raise HTTPException(408, "the form did not come to its end") from None
     fields = parse_qs(body.decode("utf-8", "replace"), max_num_fields=10)
     return {name: values[-1] for name, values in fields.items()}
 
