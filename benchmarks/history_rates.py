@@ -1,9 +1,10 @@
 """How often a history gives a false alarm, and how often it finds a creep or a step: simulated chains and stars.
 
-    .venv/bin/python benchmarks/history_rates.py [--histories 1000] [--builds 30] [--seed 1]
+    .venv/bin/python benchmarks/history_rates.py [--histories 400] [--builds 30] [--seed 1]
 
-Every run is simulated process pair by process pair: log ratios with a standard deviation of their own for each run, the
-looks of the product, the interval of the look that it stopped at, and from that the edge, as the server makes it.
+Edges are made twice: with errors that are known exactly, for which the stated rate holds as it is; and by whole
+simulated runs of the product's own decision procedure (benchmarks/simulate_decisions.py: looks, suspects on fresh
+samples, moderation, stray processes), 40 cases each, whose intervals become edges as on the server.
 """
 
 import argparse
@@ -17,13 +18,16 @@ from scipy import stats
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks.simulate_decisions import Noise, Scenario, Simulation, run
 from comparator import plan_looks
 from comparator.history import Component, Edge, case_history, edge_from_interval
-from comparator.location import trimmed_location
+from records import Comparison
 
-ALPHA = 0.05
-SCREEN = plan_looks(30).screen
+ALPHA, THRESHOLD = 0.05, 0.02
+CASES_A_RUN = 40
+LOOKS = plan_looks(30)
 Pairs = list[tuple[int, int]]
+Histories = list[list[Edge]]
 
 
 def chain(builds: int) -> Pairs:
@@ -41,86 +45,80 @@ def mixed(builds: int) -> Pairs:
     return chain(builds) + [(0, i) for i in range(5, builds, 5)]
 
 
-def normal_edge(control: str, treatment: str, truth: float, rng: np.random.Generator, typical: float) -> Edge:
-    """An edge whose standard error is the true one: what the level is exact for."""
-    error = typical / 3 * float(np.exp(rng.normal(0, 0.35)))
-    return Edge(control, treatment, truth + float(rng.normal(0, error)), error)
+def known_errors(pairs: Pairs, levels: Sequence[float], count: int, rng: np.random.Generator) -> Histories:
+    """Normal edges whose standard errors, about 0.4 %, are the true ones."""
+    histories: Histories = [[] for _ in range(count)]
+    for edges in histories:
+        for (a, b), error in zip(pairs, 0.004 * np.exp(rng.normal(0, 0.35, len(pairs))), strict=True):
+            value = levels[b] - levels[a] + float(rng.normal(0, error))
+            edges.append(Edge(name(a), name(b), value, float(error)))
+    return histories
 
 
-def measured_edge(control: str, treatment: str, truth: float, rng: np.random.Generator, typical: float) -> Edge:
-    """A run: process pairs up to a look drawn at random, 4 % of them strays, and the interval of that look."""
-    rounds = int(rng.choice(SCREEN))
-    spread = typical * float(np.exp(rng.normal(0, 0.35)))
-    values = truth + rng.normal(0, spread, rounds) + (rng.random(rounds) < 0.04) * rng.normal(0, 0.1, rounds)
-    location = trimmed_location(values.tolist())
-    reach = float(stats.t.ppf(1 - ALPHA / len(SCREEN) / 2, location.degrees_of_freedom)) * location.standard_error
-    ci = (math.exp(location.estimate - reach), math.exp(location.estimate + reach))
-    edge = edge_from_interval(control, treatment, math.exp(location.estimate), ci, ALPHA)
-    assert edge is not None
-    return edge
+def measured(pairs: Pairs, levels: Sequence[float], count: int, rng: np.random.Generator) -> Histories:
+    """Edges from the intervals of whole simulated runs; each run gives one edge to ``CASES_A_RUN`` histories."""
+    histories: Histories = []
+    while len(histories) < count:
+        batch: Histories = [[] for _ in range(CASES_A_RUN)]
+        for a, b in pairs:
+            for edges, one in zip(batch, decided(levels[b] - levels[a], rng), strict=True):
+                edge = edge_from_interval(name(a), name(b), one.ratio, one.ci, ALPHA)
+                edges += [edge] if edge is not None else []
+        histories += batch
+    return histories[:count]
 
 
-def history(
-    pairs: Pairs,
-    levels: Sequence[float],
-    make: Callable[..., Edge],
-    rng: np.random.Generator,
-    options: argparse.Namespace,
-) -> Component:
-    """One simulated history."""
-    edges = [make(f"{a:04}", f"{b:04}", levels[b] - levels[a], rng, options.spread) for a, b in pairs]
-    order = {f"{i:04}": float(i) for i in range(options.builds)}
-    (found,) = case_history(edges, order, level=options.level, minimal=0.01, with_positions=False)
-    return found
+def decided(size: float, rng: np.random.Generator) -> list[Comparison]:
+    """One run's comparisons, each case changed by ``size`` (log ratio)."""
+    scenario = Scenario("", (math.expm1(size),) * CASES_A_RUN, THRESHOLD)
+    return run(Simulation(scenario, Noise(), rng), LOOKS, ALPHA)
 
 
-def levels(name: str, builds: int) -> list[float]:
-    """True log levels: flat, ten steps of +0.7 % in the middle, one step of +1.5 %, one of +5 %."""
+def name(place: int) -> str:
+    """A build's name."""
+    return f"{place:04}"
+
+
+def weighed(edges: list[Edge], builds: int) -> Component:
+    """The history that has the newest build."""
+    order = {name(i): float(i) for i in range(builds)}
+    return case_history(edges, order, minimal=THRESHOLD / 2, alpha=ALPHA, with_positions=False)[0]
+
+
+def truths(builds: int) -> dict[str, list[float]]:
+    """True log levels: flat, ten commits of +0.7 % in the middle, one of +1.5 %, one of +5 %."""
     middle = builds // 2
-    if name == "ten of +0.7 %":
-        return [math.log(1.007) * min(max(i - middle + 5, 0), 10) for i in range(builds)]
-    return [
-        {"no change": 0.0, "one +1.5 %": math.log(1.015), "one +5 %": math.log(1.05)}[name] * (i >= middle)
-        for i in range(builds)
-    ]
-
-
-def shown_by_a_run(edges: int, size: float, options: argparse.Namespace, rng: np.random.Generator) -> float:
-    """The share of single runs over one true change of ``size`` that would call it, at a threshold of 2 %."""
-    calls = 0
-    for _ in range(edges):
-        edge = measured_edge("a", "b", size, rng, options.spread)
-        bound = float(stats.norm.ppf(1 - ALPHA / 2)) * edge.standard_error
-        calls += abs(edge.log_ratio) - bound > math.log(1.02)
-    return calls / edges
+    creep = [math.log(1.007) * min(max(i - middle + 5, 0), 10) for i in range(builds)]
+    steps = {f"one of +{size:.1%}": [math.log1p(size) * (i >= middle) for i in range(builds)] for size in (0.015, 0.05)}
+    return {"no change": [0.0] * builds, "ten of +0.7 %": creep, **steps}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Prints a line for each shape and truth."""
+    """Prints a line for each truth, kind of edge, and shape."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--histories", type=int, default=1000, help="of each kind (default %(default)s)")
+    parser.add_argument("--histories", type=int, default=400, help="of each kind (default %(default)s)")
+    parser.add_argument("--known", type=int, default=2000, help="of each kind with known errors (default %(default)s)")
     parser.add_argument("--builds", type=int, default=30)
-    parser.add_argument("--spread", type=float, default=0.014, help="sd of a process pair's log ratio")
-    parser.add_argument("--level", type=float, default=0.01)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(arguments)
     rng = np.random.default_rng(options.seed)
-    print(
-        f"{options.histories} histories of {options.builds} builds each, level {options.level:g}, seed {options.seed}"
+    verdicts = [one.verdict for _ in range(10) for one in decided(math.log(1.007), rng)]
+    print(f"a change of +0.7 % is called by {verdicts.count('regressed')} of {len(verdicts)} single runs")
+    makers: tuple[tuple[str, Callable[..., Histories], int], ...] = (
+        ("known errors", known_errors, options.known),
+        ("whole runs", measured, options.histories),
     )
-    print(f"a single run calls +0.7 % in {shown_by_a_run(1000, math.log(1.007), options, rng):.1%} of runs")
-    for name in ("no change", "ten of +0.7 %", "one +1.5 %", "one +5 %"):
-        for make, kind in ((normal_edge, "exact errors"), (measured_edge, "measured runs")):
+    for truth, levels in truths(options.builds).items():
+        for kind, make, count in makers:
             for shape in (chain, star, mixed):
-                truth = levels(name, options.builds)
-                pairs = shape(options.builds)
-                found = [history(pairs, truth, make, rng, options) for _ in range(options.histories)]
+                found = [weighed(one, options.builds) for one in make(shape(options.builds), levels, count, rng)]
                 hits = sum(bool(one.changes) for one in found)
                 low, high = stats.binomtest(hits, len(found)).proportion_ci(method="exact")
-                covered = sum(one.drift.ci[0] <= truth[-1] <= one.drift.ci[1] for one in found) / len(found)
+                covered = sum(one.drift.ci[0] <= levels[-1] <= one.drift.ci[1] for one in found) / len(found)
                 print(
-                    f"{name:14} {kind:14} {shape.__name__:6} found {hits / len(found):7.2%} ({low:.2%} to {high:.2%}); "
-                    f"drift within its interval {covered:.1%}"
+                    f"{truth:14} {kind:12} {shape.__name__:6} {hits:5} of {len(found)} = {hits / len(found):6.1%} "
+                    f"({low:.1%} to {high:.1%}); drift within its interval {covered:.1%}",
+                    flush=True,
                 )
     return 0
 

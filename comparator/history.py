@@ -19,6 +19,7 @@ from comparator.ramps import DEFAULT_LEVEL, Ramp, find_ramps
 
 Floats = NDArray[np.float64]
 
+_AT_A_TIME = 256  # columns of an inverse
 _USELESS = 3.0  # a standard error from which on a run says nothing: its interval spans a factor of 100,000
 
 
@@ -163,8 +164,8 @@ class _Graph:
         index = {node: i for i, node in enumerate(nodes)}
         # sorted, so that the order in which runs came in changes not even the last bit
         arranged = sorted(edges, key=lambda one: (one.control, one.treatment, one.log_ratio, one.standard_error))
-        self.heads = np.array([index[edge.control] for edge in arranged])
-        self.tails = np.array([index[edge.treatment] for edge in arranged])
+        self.heads = np.array([index[edge.control] for edge in arranged], dtype=np.intp)
+        self.tails = np.array([index[edge.treatment] for edge in arranged], dtype=np.intp)
         self.values = np.array([edge.log_ratio for edge in arranged])
         self.weights = np.array([edge.standard_error for edge in arranged]) ** -2.0
         count = len(self.nodes)
@@ -175,21 +176,28 @@ class _Graph:
             self.heads, self.weights * self.values, count
         )
 
+        self._solver = sparse.linalg.splu(self.laplacian[1:, 1:])
+
     def solve(self) -> Floats:
         """The positions relative to the first build, shape (builds,)."""
-        inner = sparse.linalg.splu(self.laplacian[1:, 1:])
-        return np.concatenate([[0.0], np.asarray(inner.solve(self.score[1:]))])
+        return np.concatenate([[0.0], np.asarray(self._solver.solve(self.score[1:]))])
 
     def variances(self) -> Floats:
-        """The positions' variances before dispersion, shape (builds,)."""
-        covariance = np.linalg.inv(self.laplacian[1:, 1:].toarray())
-        return np.concatenate([[0.0], np.diag(covariance)])
+        """The positions' variances before dispersion, shape (builds,): the diagonal of the Laplacian's inverse."""
+        count = len(self.nodes) - 1
+        found = np.zeros(count + 1)
+        for low in range(0, count, _AT_A_TIME):
+            places = np.arange(low, min(low + _AT_A_TIME, count))
+            units = np.zeros((count, len(places)))
+            units[places, places - low] = 1.0
+            found[places + 1] = self._solver.solve(units)[places, places - low]
+        return found
 
     def newest_variance(self) -> float:
         """The last position's variance alone, which is much quicker than all of them."""
         unit = np.zeros(len(self.nodes) - 1)
         unit[-1] = 1.0
-        return float(sparse.linalg.splu(self.laplacian[1:, 1:]).solve(unit)[-1])
+        return float(self._solver.solve(unit)[-1])
 
     def dispersion(self, positions: Floats) -> float:
         """Birge's ratio, never below 1: the residuals' chi-square over its degrees of freedom."""

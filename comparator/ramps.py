@@ -9,10 +9,11 @@ largest |z| over ramps of many lengths and places, against the largest in simula
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import sparse, stats
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -80,14 +81,18 @@ class _Scan:
     def __init__(self, heads: Indices, tails: Indices, weights: Floats, count: int) -> None:
         self.heads, self.tails, self.weights, self.count = heads, tails, weights, count
         self.starts, self.ends = _places(count)
-        self.squares = self.squares_of(self.starts, self.ends)
+        if len(self.starts) * len(heads) <= _LARGEST_KEPT:
+            self.squares: Floats = _squared_rises(heads.tobytes(), tails.tobytes(), count) @ weights
+        else:
+            self.squares = self.squares_of(self.starts, self.ends)
+        edges = np.arange(len(heads))
+        ends = sparse.coo_matrix((np.ones(len(heads)), (tails, edges)), shape=(count, len(heads)))
+        begins = sparse.coo_matrix((np.ones(len(heads)), (heads, edges)), shape=(count, len(heads)))
+        self.incidence = (ends - begins).tocsr()  # B'
 
     def scores(self, values: Floats) -> Floats:
         """s = B'Wy for each column of ``values`` (edges, columns): shape (count, columns)."""
-        weighted = values * self.weights[:, None]
-        found = np.zeros((self.count, values.shape[1]))
-        np.add.at(found, self.tails, weighted)
-        np.subtract.at(found, self.heads, weighted)
+        found: Floats = self.incidence @ (values * self.weights[:, None])
         return found
 
     def sums(self, columns: Floats, starts: Indices, ends: Indices) -> Floats:
@@ -103,13 +108,11 @@ class _Scan:
 
     def squares_of(self, starts: Indices, ends: Indices) -> Floats:
         """r'Lr of each ramp: the sum over edges of weight times the squared rise along the edge."""
-        found = np.empty(len(starts))
-        for low in range(0, len(starts), 512):
-            part = slice(low, low + 512)
-            at, length = starts[part, None], (ends - starts)[part, None]
-            rise = np.clip(self.tails - at, 0, length) - np.clip(self.heads - at, 0, length)
-            found[part] = ((rise / length) ** 2) @ self.weights
-        return found
+        step = max(1, _LARGEST_KEPT // (8 * len(self.heads)))
+        parts = [slice(low, low + step) for low in range(0, len(starts), step)]
+        return np.concatenate(
+            [_rises(self.heads, self.tails, starts[part], ends[part]) ** 2 @ self.weights for part in parts]
+        )
 
     def shape(self, ramps: Sequence[tuple[int, int]]) -> Floats:
         """The ramps themselves, shape (count, ramps)."""
@@ -152,10 +155,27 @@ def _places(count: int) -> tuple[Indices, Indices]:
     return both[:, 0].astype(np.intp), both[:, 1].astype(np.intp)
 
 
+def _rises(heads: Indices, tails: Indices, starts: Indices, ends: Indices) -> Floats:
+    """By how much each ramp rises along each edge, shape (ramps, edges)."""
+    at, length = starts[:, None], (ends - starts)[:, None]
+    found: Floats = (np.clip(tails - at, 0, length) - np.clip(heads - at, 0, length)) / length
+    return found
+
+
+@lru_cache(maxsize=2)
+def _squared_rises(heads: bytes, tails: bytes, count: int) -> Floats:
+    """Those of all ramps that are looked at, squared: kept, because all cases of the same runs have the same graph."""
+    return _rises(np.frombuffer(heads, np.intp), np.frombuffer(tails, np.intp), *_places(count)) ** 2
+
+
+@lru_cache(maxsize=2)
+def _draws(edges: int, seed: int) -> Floats:
+    return np.random.default_rng(seed).standard_normal((edges, SIMULATIONS))
+
+
 def _noise(scan: _Scan, weights: Floats, seed: int) -> Floats:
     """Scores of simulated edges in which nothing changes, shape (count, simulations)."""
-    draws = np.random.default_rng(seed).standard_normal((len(weights), SIMULATIONS))
-    return scan.scores(draws / np.sqrt(weights)[:, None])
+    return scan.scores(_draws(len(weights), seed) / np.sqrt(weights)[:, None])
 
 
 def _p_value(z: float, scan: _Scan, noise: Floats, given: Sequence[tuple[int, int]]) -> float:

@@ -7,6 +7,7 @@ import pytest
 from made_histories import chain, creep, errors, measured, mixed, node, order, star, step
 from scipy import stats
 
+from comparator import ramps
 from comparator.history import Component, case_history
 from comparator.ramps import _Scan
 
@@ -71,6 +72,14 @@ def test_changes_below_the_smallest_that_matters_are_passed_over() -> None:
 
 def test_equal_data_give_equal_findings() -> None:
     assert found(mixed, creep(COUNT, 5, 12, 0.01), 5) == found(mixed, creep(COUNT, 5, 12, 0.01), 5)
+
+
+def test_a_graph_too_large_to_be_kept_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = found(mixed, creep(COUNT, 5, 12, 0.01), 7)
+    monkeypatch.setattr(ramps, "_LARGEST_KEPT", 100)
+    parted = found(mixed, creep(COUNT, 5, 12, 0.01), 7)
+    assert [one.before for one in parted.changes] == [one.before for one in kept.changes]
+    assert [one.log_ratio for one in parted.changes] == pytest.approx([one.log_ratio for one in kept.changes])
 
 
 @SHAPES
