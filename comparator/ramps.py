@@ -21,6 +21,7 @@ Indices = NDArray[np.intp]
 DEFAULT_LEVEL = 0.01  # the share of histories without a change in which one is found, at most
 SIMULATIONS = 499
 MOST_CHANGES = 20
+_LARGEST_KEPT = 8_000_000  # numbers of a matrix: 64 MB
 _STEP_PREFERENCE = (
     3.84  # of chi-square with one degree of freedom, the 5 % point: a ramp has one number more than a step
 )
