@@ -22,9 +22,8 @@ DEFAULT_LEVEL = 0.01  # the share of histories without a change in which one is 
 SIMULATIONS = 499
 MOST_CHANGES = 20
 _LARGEST_KEPT = 8_000_000  # numbers of a matrix: 64 MB
-_STEP_PREFERENCE = (
-    3.84  # of chi-square with one degree of freedom, the 5 % point: a ramp has one number more than a step
-)
+# The 5 % point of chi-square with one degree of freedom: a ramp has one number more than a step.
+_STEP_PREFERENCE = 3.84
 _PLACES_A_LENGTH = 4  # a ramp of length l starts at every l / 4 of the order
 
 
