@@ -14,14 +14,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from playwright.sync_api import Page  # noqa: E402
+from playwright.sync_api import Page, expect  # noqa: E402
 
 from benchmarks.made_nights import case_id  # noqa: E402
-from benchmarks.screenshots import DESK, IMAGES, PHONE, chromium, opened_page, take  # noqa: E402
+from benchmarks.screenshots import IMAGES, PHONE, chromium, opened_page, take  # noqa: E402
 from benchmarks.server_pages import fill, served, weighed_at  # noqa: E402
 from reporters.server.database import Database  # noqa: E402
 from reporters.server.listing import search_cases  # noqa: E402
 from reporters.server.queries import RunFilter, latest_runs  # noqa: E402
+
+DESK = {"width": 1100, "height": 640}
 
 
 def main() -> None:
@@ -57,8 +59,8 @@ def main() -> None:
 
 def drawn(page: Page) -> None:
     """Wait until every plot of the page is there."""
-    page.wait_for_load_state("networkidle")
-    page.wait_for_function("[...document.querySelectorAll('figure')].every((one) => one.querySelector('svg'))")
+    for figure in page.locator("figure").all():
+        expect(figure.locator("svg").last).to_be_visible()
 
 
 if __name__ == "__main__":

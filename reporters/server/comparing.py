@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from scipy import stats
-from sqlalchemy import Row
 from sqlalchemy.orm import Session
 
 from comparator.history import Edge, edge_from_interval
@@ -22,8 +21,8 @@ class Pair:
     case_number: int
     case: str
     metric: str
-    first: Row[Any] | None
-    second: Row[Any] | None
+    first: Any | None
+    second: Any | None
     implied: Implied | None
 
 
@@ -56,7 +55,7 @@ def _nodes(run: Run) -> tuple[str, str]:
     return build_of(run, "control").node, build_of(run, "treatment").node
 
 
-def _edge(run: Run, row: Row[Any] | None) -> Edge | None:
+def _edge(run: Run, row: Any | None) -> Edge | None:
     """The row's edge. A build against itself says something here, too: that nothing should have changed."""
     if row is None or run.inject is not None:
         return None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, Select, select
+from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
 from comparator.history import Component, Edge, case_history, edge_from_interval
@@ -132,7 +132,7 @@ def _results_of(series: Series) -> Select[Any]:
     )
 
 
-def _measured(row: Row[Any]) -> MeasuredRun:
+def _measured(row: Any) -> MeasuredRun:
     return MeasuredRun(
         run_id=row.run_id,
         started=row.started,
@@ -147,7 +147,7 @@ def _measured(row: Row[Any]) -> MeasuredRun:
     )
 
 
-def left_out(row: Row[Any]) -> str:
+def left_out(row: Any) -> str:
     """Why a result is no part of a history; empty when it is."""
     if row.inject is not None:
         return "slowed on purpose"
@@ -160,11 +160,11 @@ def left_out(row: Row[Any]) -> str:
     return "" if _interval_edge(row) is not None else "no usable interval"
 
 
-def _edge(row: Row[Any]) -> Edge | None:
+def _edge(row: Any) -> Edge | None:
     return None if left_out(row) else _interval_edge(row)
 
 
-def _interval_edge(row: Row[Any]) -> Edge | None:
+def _interval_edge(row: Any) -> Edge | None:
     control, treatment = build_of(row, "control").node, build_of(row, "treatment").node
     return edge_from_interval(control, treatment, row.ratio, interval(row.ci_low, row.ci_high), row.alpha)
 

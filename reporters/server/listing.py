@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Row, or_, select
+from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
 from reporters.server.models import Case, Result, Run
@@ -57,10 +57,10 @@ def choices(session: Session) -> dict[str, list[str]]:
     return {name: list(session.scalars(select(column).distinct().order_by(column))) for name, column in columns.items()}
 
 
-def results_worst_first(session: Session, run: Run) -> list[Row[Any]]:
+def results_worst_first(session: Session, run: Run) -> list[Any]:
     """A run's results with their cases, by verdict, the largest changes first."""
     columns = (Result.case_number, Case.case, Case.operator, Case.metric, Case.unit, *_RESULT_COLUMNS)
-    rows = session.execute(select(*columns).join(Case).where(Result.run_number == run.number)).all()
+    rows: Sequence[Any] = session.execute(select(*columns).join(Case).where(Result.run_number == run.number)).all()
     places = {verdict: place for place, verdict in enumerate(WORST_FIRST)}
     return sorted(rows, key=lambda one: (places.get(one.verdict, len(places)), -_factor(one.ratio), one.case))
 
@@ -80,11 +80,11 @@ def search_runs(session: Session, text: str) -> list[Run]:
     return sorted(found.values(), key=lambda run: (run.started, run.number), reverse=True)[:MOST_FOUND]
 
 
-def search_cases(session: Session, text: str) -> list[Row[Any]]:
+def search_cases(session: Session, text: str) -> Sequence[Any]:
     """Cases with every word of ``text`` in their id or operator, by id, ``MOST_FOUND`` at most."""
     words = [
         or_(Case.case.icontains(word, autoescape=True), Case.operator.icontains(word, autoescape=True))
         for word in text.split()
     ]
     query = select(Case.number, Case.framework, Case.case, Case.operator, Case.metric).where(*words)
-    return list(session.execute(query.order_by(Case.case).limit(MOST_FOUND)).all())
+    return session.execute(query.order_by(Case.case).limit(MOST_FOUND)).all()

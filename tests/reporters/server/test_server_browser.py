@@ -1,23 +1,13 @@
 """The server's pages in a real browser: sorting, filtering, plots, keys, narrow screens, logging in, hostile texts."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, Request
-from results_server import RunningServer, numbered, running_server
-from test_server_pages import CASES, COMMIT_URL, HOSTILE_PATHS, RUNS, hostile
+from playwright.sync_api import Browser, Page, Request, expect
+from results_server import CASES, COMMIT_URL, RunningServer, numbered, running_server
+from test_server_pages import HOSTILE_PATHS, hostile
 
-from benchmarks.made_nights import case_id, made_reports
-
-
-@pytest.fixture(scope="module")
-def nights(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """A server that anybody may read, with a history in which it is known what changed."""
-    with running_server(tmp_path_factory.mktemp("nights"), open_read=True, commit_url=COMMIT_URL) as server:
-        for report in made_reports(RUNS, CASES):
-            assert server.post(report).status_code == 201
-        yield server
+from benchmarks.made_nights import case_id
 
 
 @pytest.fixture
@@ -48,7 +38,7 @@ def first_cells(page: Page) -> list[str]:
 
 def test_a_runs_cases_sort_and_filter_and_the_plot_follows(visited: Page, nights: RunningServer) -> None:
     visited.goto(f"{nights.url}/runs/{newest_run(nights)}")
-    marks = visited.locator("figure .effect-mark path")
+    marks = visited.locator("figure .effect-mark :is(path, circle)")
     marks.first.wait_for()
     assert marks.count() == CASES
     visited.get_by_role("button", name="Case", exact=True).click()
@@ -57,9 +47,9 @@ def test_a_runs_cases_sort_and_filter_and_the_plot_follows(visited: Page, nights
     visited.keyboard.press("Enter")
     ratios = [float(row.get_attribute("data-ratio") or "nan") for row in visited.locator("#cases tbody tr").all()]
     assert ratios == sorted(ratios, reverse=True)
-    visited.get_by_label("Find a case").first.focus()
+    visited.get_by_role("searchbox", name="Find a case").focus()
     visited.keyboard.type("softmax forward")
-    visited.wait_for_function("document.querySelectorAll('figure .effect-mark path').length === 1")
+    expect(marks).to_have_count(1)
     assert first_cells(visited) == [case_id(3)]
 
 
@@ -68,8 +58,10 @@ def test_the_history_marks_what_changed(visited: Page, nights: RunningServer) ->
     visited.locator("svg .history-dot circle").first.wait_for()
     assert visited.locator("svg .history-dot circle").count() == 39
     assert visited.locator("svg .history-interval line").count() == 39
-    assert visited.locator("svg .history-change rect").count() == 2
-    texts = visited.locator("svg .history-change-text text").all_inner_texts()
+    bands = [one.bounding_box() for one in visited.locator("svg .history-change rect").all()]
+    assert len(bands) == 2
+    assert all(band is not None and band["height"] > 100 and band["width"] > 5 for band in bands)
+    texts = visited.locator("svg .history-change-text text").all_text_contents()
     assert len(texts) == 2
     assert texts[0].startswith("+")
     assert texts[1].startswith("\u2212")
@@ -171,11 +163,11 @@ def test_hostile_texts_run_nowhere(page: Page, tmp_path: Path) -> None:
         page.on("dialog", lambda dialog: pytest.fail(dialog.message))
         for path in HOSTILE_PATHS:
             page.goto(server.url + path)
-            page.wait_for_load_state("networkidle")
+            page.wait_for_load_state("load")
             assert page.evaluate("window.hacked") is None, path
             assert page.locator("main img, main script").count() == 0
         page.goto(f"{server.url}/runs/run-1")
-        page.locator("figure .effect-mark path").first.wait_for()
+        page.locator("figure .effect-mark :is(path, circle)").first.wait_for()
         page.locator("figure svg").last.hover()
         assert page.evaluate("window.hacked") is None
 

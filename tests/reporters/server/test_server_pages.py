@@ -11,14 +11,12 @@ from typing import Any
 import httpx
 import pytest
 import report_samples as samples
-from results_server import RunningServer, numbered, running_server
+from results_server import CASES, COMMIT_URL, RUNS, RunningServer, numbered, running_server
 
 from benchmarks.made_nights import TRUTH, case_id, commit_id, made_reports
 from records import Commit, Report
 from reporters.server import listing
 
-RUNS, CASES = 40, 8
-COMMIT_URL = "https://git.example.org/commit/{commit}"
 # Ends whatever it may stand in, and would then run.
 PAYLOAD = (
     "</script></title>--><img src=x onerror=\"window.hacked='img'\"><script>window.hacked='script'</script>'\"`{{7*7}}"
@@ -58,16 +56,6 @@ def got(server: RunningServer, path: str, **asked: str) -> Page:
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
     return Page(answer.text)
-
-
-@pytest.fixture(scope="module")
-def nights(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """A server that anybody may read, with a history in which it is known what changed."""
-    folder = tmp_path_factory.mktemp("nights")
-    with running_server(folder, open_read=True, commit_url=COMMIT_URL) as server:
-        for report in made_reports(RUNS, CASES):
-            assert server.post(report).status_code == 201
-        yield server
 
 
 @pytest.fixture
