@@ -234,7 +234,7 @@ def found_case(session: Session, number: int) -> Case:
     return case
 
 
-def _some(session: Session, asked: Select[Any], limit: int, offset: int) -> tuple[int, list[Any]]:
+def _some(session: Session, asked: Select[*tuple[Any, ...]], limit: int, offset: int) -> tuple[int, list[Any]]:
     rows = list(session.execute(asked.limit(limit).offset(offset)))
     return queries.count(session, asked), rows
 

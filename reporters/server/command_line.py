@@ -105,9 +105,9 @@ def _say(text: str) -> None:
     sys.stderr.write(f"opduel results server: {printable(text)}\n")
 
 
-def _opened(options: argparse.Namespace, migrate: bool | None = None) -> Database:
+def _opened(options: argparse.Namespace) -> Database:
     database = Database(_url(options))
-    done = database.prepare(migrate)
+    done = database.prepare()
     if done:
         _say(f"{done}: {database.name}")
     return database

@@ -6,7 +6,7 @@ from fastapi import FastAPI
 
 from reporters.server.schemas import Posted
 
-_BUILD = {
+_BUILD: dict[str, Any] = {
     "framework": "toy",
     "strategy": "environment",
     "interpreter": "/usr/bin/python3",

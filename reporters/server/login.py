@@ -101,10 +101,14 @@ def log_out(request: Request) -> Response:
 
 
 def _begin(request: Request, text: str) -> str | None:
+    """The id of a new login; None if ``text`` is no token that may read, which must not cost a write."""
     now = datetime.now(UTC)
-    with database_of(request).writing() as session:
+    with database_of(request).reading() as session:
         token = find_token(session, text, now)
-        return begin_login(session, token, now) if token is not None and token.can_read else None
+    if token is None or not token.can_read:
+        return None
+    with database_of(request).writing() as session:
+        return begin_login(session, token, now)
 
 
 async def _form(request: Request) -> dict[str, str]:

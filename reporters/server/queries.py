@@ -19,7 +19,8 @@ class RunFilter:
     """Which runs: those for which everything holds that isn't None.
 
     ``verdict``: at least one result has it. ``commit``: control or treatment begins with these digits. ``text``: is
-    a part of the run's id, spec, builds, commit subjects or authors, or user identifier, whatever the case of letters.
+    a part of the run's id, spec, builds, commits, their subjects or authors, or user identifier, whatever the case of
+    its letters.
     """
 
     framework: str | None = None
@@ -54,6 +55,8 @@ _RUN_TEXTS = (
     Run.user_identifier,
     Run.control_requested,
     Run.treatment_requested,
+    Run.control_commit,
+    Run.treatment_commit,
     Run.control_commit_subject,
     Run.treatment_commit_subject,
     Run.control_commit_author,
@@ -82,7 +85,7 @@ def document_of(session: Session, run: Run) -> bytes:
     return zlib.decompress(session.scalars(select(Document.content).where(Document.run_number == run.number)).one())
 
 
-def results_of(session: Session, run: Run, verdict: Verdict | None = None) -> Select[tuple[Result, Case]]:
+def results_of(session: Session, run: Run, verdict: Verdict | None = None) -> Select[Result, Case]:
     """Asks for the results of ``run`` with their cases, in the order of the cases' names."""
     statement = select(Result, Case).join(Case).where(Result.run_number == run.number).order_by(Case.case)
     return statement if verdict is None else statement.where(Result.verdict == verdict)
@@ -101,7 +104,7 @@ def find_cases(
     return session.scalars(statement.limit(limit).offset(offset)).all()
 
 
-def history_of(case: Case, platform: str | None = None, category: str | None = None) -> Select[tuple[Result, Run]]:
+def history_of(case: Case, platform: str | None = None, category: str | None = None) -> Select[Result, Run]:
     """Asks for all that runs said of ``case``, the oldest first; without those that slowed it on purpose."""
     statement = select(Result, Run).join(Run).where(Result.case_number == case.number, Result.injected.is_(False))
     if platform is not None:
@@ -111,7 +114,7 @@ def history_of(case: Case, platform: str | None = None, category: str | None = N
     return statement.order_by(Run.started, Run.number)
 
 
-def count(session: Session, statement: Select[Any]) -> int:
+def count(session: Session, statement: Select[*tuple[Any, ...]]) -> int:
     """How many rows ``statement`` would give."""
     return session.scalar(select(func.count()).select_from(statement.order_by(None).subquery())) or 0
 

@@ -65,10 +65,10 @@ def _case_numbers(session: Session, report: Report) -> dict[str, int]:
     framework = report.control.framework
     wanted = dict(sorted(_cases(report)))
     known = _known_cases(session, framework, wanted)
-    new = [{"framework": framework, "case": case, **facts} for case, facts in wanted.items() if case not in known]
-    for some in _batches(new):
+    new = [case for case in wanted if case not in known]
+    for some in _batches([{"framework": framework, "case": case, **wanted[case]} for case in new]):
         session.execute(_upsert(session, Case).on_conflict_do_nothing(), some)
-    known |= _known_cases(session, framework, [row["case"] for row in new])
+    known |= _known_cases(session, framework, new)
     changed = [
         {"number": row.number, **wanted[case]}
         for case, row in sorted(known.items())

@@ -108,6 +108,7 @@ def test_answers_are_as_described(filled: RunningServer, description: dict[str, 
         ("text=ann%40", "2"),
         ("text=1.8.0&platform=gpu", "1"),
         ("text=run-3", "3"),
+        ("text=BABAB", "2"),
         ("framework=other", ""),
     ],
 )

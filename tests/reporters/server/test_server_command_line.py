@@ -16,6 +16,7 @@ import pytest
 from results_server import REPORTS, body, numbered
 
 from reporters.server.command_line import main
+from reporters.server.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[3]
 COMMAND = [sys.executable, "-m", "reporters.server"]
@@ -128,6 +129,14 @@ def test_wrong_usage_is_a_line_and_two(run: Callable[..., Done], arguments: list
     assert "\x1b" not in done.err
 
 
+def test_a_commit_is_only_ever_a_part_of_its_address() -> None:
+    settings = Settings("sqlite:///x", commit_url="https://git.example.org/c/{commit}?x=1")
+    assert settings.commit_link("ab12") == "https://git.example.org/c/ab12?x=1"
+    assert settings.commit_link('"/../<#') == "https://git.example.org/c/%22%2F..%2F%3C%23?x=1"
+    assert settings.commit_link(None) is None
+    assert Settings("sqlite:///x").commit_link("ab12") is None
+
+
 def test_a_name_is_given_once(run: Callable[..., Done]) -> None:
     assert run("token", "add", "a", "--scope", "read").code == 0
     again = run("token", "add", "a", "--scope", "read")
@@ -140,6 +149,14 @@ def test_a_port_that_is_taken_is_said(run: Callable[..., Done]) -> None:
         done = run("--port", str(taken.getsockname()[1]))
     assert done.code == 3
     assert "can't be listened on" in done.err
+
+
+def test_without_its_libraries_it_says_how_to_get_them() -> None:
+    code = "import sys, runpy; sys.modules['fastapi'] = None; runpy.run_module('reporters.server', run_name='__main__')"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "make setup" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_ctrl_c_ends_it_too(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 from results_server import REPORTS, RunningServer, body, numbered, running_server
 from sqlalchemy import update
 
@@ -307,6 +307,17 @@ def test_a_sender_who_goes_away_in_mid_body_leaves_nothing(server: RunningServer
         assert client.get("/healthz").status_code == 200
 
 
+def test_a_body_or_form_that_does_not_come_is_not_waited_for(
+    server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reporters.server.body._PATIENCE_S", 0.05)
+    monkeypatch.setattr("reporters.server.login._PATIENCE_S", 0.05)
+    head = "HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 1000\r\n"
+    head += f"Authorization: Bearer {server.write_token}\r\nContent-Type: application/json\r\n\r\n"
+    for path in (REPORTS, "/login"):
+        assert raw(server, f"POST {path} {head}{{".encode()).startswith(b"HTTP/1.1 408"), path
+
+
 def test_bytes_that_are_no_request_are_answered_without_a_trace(server: RunningServer) -> None:
     for request in (
         b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n",
@@ -349,6 +360,8 @@ def test_a_link_from_another_site_finds_who_is_logged_in(server: RunningServer, 
     """In a real browser: the strict cookie does not come along, so the login page sends the browser on, once."""
     here = server.url.replace("127.0.0.1", "localhost")  # another name is another site
 
+    page.route("**/favicon.ico", lambda route: route.fulfill(status=204))  # which JSON has no link to
+
     def follow_link() -> None:
         link = f'<a href="{here}/login?next=/api/v1/runs">to the runs</a>'
         page.route("**/elsewhere", lambda route: route.fulfill(body=link, content_type="text/html"))
@@ -361,4 +374,4 @@ def test_a_link_from_another_site_finds_who_is_logged_in(server: RunningServer, 
     page.wait_for_url("**/healthz")
     follow_link()
     page.wait_for_url("**/api/v1/runs")
-    assert '"total":1' in page.content()
+    expect(page.locator("body")).to_contain_text('"total":1')
