@@ -96,7 +96,7 @@ const opduelDraw = (() => {
           y: "place", x1: "low", x2: "high", stroke: colour, strokeWidth: 1.5, className: "effect-interval",
         }),
         Plot.dot(ofVerdict.filter((one) => one.at !== null), { ...look, ...paint, x: "at" }),
-        Plot.dot(ofVerdict.filter((one) => one.at === null), { ...look, ...paint, frameAnchor: "left" }),
+        Plot.dot(ofVerdict.filter((one) => one.at === null), { ...look, ...paint, frameAnchor: "left", dx: 6 }),
       ];
     });
     const common = { width, marginLeft, marginRight, className: plotClass, x };
@@ -191,7 +191,8 @@ const opduelDraw = (() => {
     const dots = { x: "logRatio", anchor: "bottom", padding: 1.5 };
     const svg = Plot.plot({
       width, height: 230, marginLeft: 16, marginRight: 16, marginTop: 26, marginBottom: 34, className: plotClass,
-      x: { domain, label: "change of each process pair (logarithmic)", tickFormat: changeText, ticks: Math.floor(width / 75) },
+      x: { domain, label: "change of each process pair (logarithmic)", tickFormat: changeText,
+           ticks: d3.ticks(Math.expm1(domain[0]), Math.expm1(domain[1]), Math.floor(width / 90)).map(Math.log1p) },
       marks: [
         Plot.rect([0], { x1: -band, x2: band, fill: "var(--band)" }),
         Plot.ruleX([0], { stroke: "var(--muted)" }),

@@ -19,6 +19,7 @@ from reporters.summary import worst_first
 
 PAGE_NAME = "report.html"
 _HERE = Path(__file__).parent
+_FIRST_SCRIPT = 'document.documentElement.classList.add("with-scripts");'
 
 
 def to_html(report: Report) -> str:
@@ -34,6 +35,7 @@ def to_html(report: Report) -> str:
         rows=rows(comparisons),
         surroundings=surroundings(report),
         policy=_policy(style, script),
+        first_script=Markup(_FIRST_SCRIPT),
         style=Markup(style),
         script=Markup(script),
         data=Markup(_embedded(_data(report))),
@@ -101,4 +103,4 @@ def _own(name: str) -> str:
 def _policy(style: str, script: str) -> str:
     """The page's Content-Security-Policy: its own style and scripts by their hashes, and nothing else at all."""
     styles = f"style-src {csp_hash(style)} {csp_hash(PLOT_STYLE)}"
-    return f"default-src 'none'; script-src {csp_hash(script)}; {styles}; base-uri 'none'; form-action 'none'"
+    return f"default-src 'none'; script-src {csp_hash(_FIRST_SCRIPT)} {csp_hash(script)}; {styles}; base-uri 'none'; form-action 'none'"

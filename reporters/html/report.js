@@ -145,6 +145,8 @@
   function again(one) {
     const made = [element("h3", {}, "Measure it again"), ...command("The same builds, on this machine:", `${data.here} ${one.again}`)];
     if (data.anywhere) made.push(...command("Its commits, built anew anywhere:", `${data.anywhere} ${one.again}`));
+    const link = element("a", { href: "#how" }, "How it was measured");
+    made.push(element("p", { class: "muted" }, "Host, environment and both builds with their packages: ", link));
     return made;
   }
 
@@ -186,9 +188,13 @@
       [element("figcaption", {}, "How their changes lie; filled: those that decided. Line and bar: estimate and interval; grey: threshold"),
         opduelDraw.distribution],
     ];
+    const drawings = [];
     for (const [caption, draw] of plots) {
       const figure = element("figure", {}, caption);
       place.append(figure);
+      drawings.push([figure, draw]);
+    }
+    for (const [figure, draw] of drawings) { // when all stand side by side, and have their width
       figure.append(draw(one, Math.max(260, Math.floor(figure.clientWidth)), data.plotClass));
     }
   }
@@ -206,6 +212,7 @@
   });
   dialog.addEventListener("close", () => {
     if (caseOfAddress() !== null) history.replaceState(null, "", "#");
+    else if (document.querySelector(":target")) return; // a link out of the case leads there
     const row = opened === null ? null : rowOf(opened);
     if (row && !row.hidden) row.querySelector("a").focus();
   });

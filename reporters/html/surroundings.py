@@ -119,10 +119,8 @@ def _sides(control: Build, treatment: Build) -> list[tuple[str, str, str]]:
     """Both builds beside each other, without lines that are empty on both sides."""
     table = [
         ("build", control.requested, treatment.requested),
-        ("version", f"{control.framework} {control.version}", f"{treatment.framework} {treatment.version}"),
-        ("Python", control.python, treatment.python),
-        ("commit", *(one.commit.id if one.commit else "" for one in (control, treatment))),
-        ("subject", *(one.commit.subject if one.commit else "" for one in (control, treatment))),
+        ("version", *(f"{one.framework} {one.version}, Python {one.python}" for one in (control, treatment))),
+        ("commit", *(f"{one.commit.short} {one.commit.subject}" if one.commit else "" for one in (control, treatment))),
         ("committed", *(_committed(one.commit) for one in (control, treatment))),
         ("digest", control.digest[:12], treatment.digest[:12]),
     ]
@@ -146,7 +144,8 @@ def _builds(control: Build, treatment: Build) -> list[tuple[str, str, str]]:
         (name, *(_plain(getattr(one, name)) for one in (control, treatment)))
         for name in ("strategy", "interpreter", "directory", "digest", "created", "duration_s", "environment")
     ]
-    return [(what, one, other) for what, one, other in table if one or other]
+    commits = ("commit", *(printable(one.commit.id) if one.commit else "" for one in (control, treatment)))
+    return [(what, one, other) for what, one, other in (commits, *table) if one or other]
 
 
 def _packages(control: Build, treatment: Build) -> list[tuple[str, str, str, bool]]:
@@ -192,7 +191,7 @@ def _extremes(measure: Any) -> str:
 
 def _sentinels(sentinels: Any) -> list[tuple[str, ...]]:
     """Each comparison of the control with itself: case, change, interval, threshold, rounds, and what it says."""
-    table = []
+    table: list[tuple[str, ...]] = []
     for one in sentinels if isinstance(sentinels, Sequence) and not isinstance(sentinels, str) else ():
         known = _mapping(one)
         ratio, threshold = known.get("ratio"), known.get("threshold")

@@ -61,7 +61,7 @@ class Page(HTMLParser):
     @property
     def data(self) -> dict[str, Any]:
         """What the page's script reads."""
-        document: dict[str, Any] = json.loads(self.scripts[0])
+        document: dict[str, Any] = json.loads(self.scripts[1])
         return document
 
     def row(self, start: str) -> list[str]:
@@ -228,7 +228,7 @@ def test_no_text_becomes_markup() -> None:
     text = to_html(report)
     page = Page(text)
     tags = [tag for tag, _ in page.elements]
-    assert tags.count("script") == 2
+    assert tags.count("script") == 3
     assert tags.count("style") == 1
     assert "img" not in tags
     assert "b" not in tags
