@@ -7,18 +7,19 @@ plain t interval; what changed, and when, is known: ``TRUTH`` names it for the f
 import hashlib
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 from records import Build, Case, Commit, Comparison, PairSample, Report, Verdict
 
 ALPHA, THRESHOLD, ROUNDS = 0.05, 0.02, 12
 FIRST_NIGHT = datetime(2023, 1, 2, 1, 30, tzinfo=UTC)
 RELEASE_EVERY = 10  # nights after which the commit is measured against the release, too
+_REACH = float(stats.t.isf(ALPHA / 10, ROUNDS - 1))  # of one of five looks
 _OPERATORS = ("Convolution", "FullyConnected", "BatchNorm", "softmax", "dot", "topk", "Embedding", "transpose")
 
 
@@ -55,8 +56,11 @@ def level(number: int, commit: int, nights: int) -> float:
     )
 
 
-def made_reports(runs: int, cases: int, seed: int = 1) -> Iterator[Report]:
-    """That many runs: each night's commit against the last night's, every tenth against the release, too."""
+def made_reports(runs: int, cases: int, seed: int = 1, newest_samples_only: bool = False) -> Iterator[Report]:
+    """That many runs: each night's commit against the last night's, every tenth against the release, too.
+
+    With ``newest_samples_only`` all but the newest come without their samples, which no page but the HTML report reads.
+    """
     rng = np.random.default_rng(seed)
     spreads = 0.012 * np.exp(rng.normal(0, 0.4, cases))
     pairs = [(old, night) for night in range(1, runs + 1) for old in _measured_against(night)][:runs]
@@ -67,6 +71,8 @@ def made_reports(runs: int, cases: int, seed: int = 1) -> Iterator[Report]:
             _comparison(case, level(case, night, nights) - level(case, old, nights), float(spread), rng)
             for case, spread in enumerate(spreads)
         ]
+        if newest_samples_only and number + 1 < len(pairs):
+            comparisons = [replace(one, samples=()) for one in comparisons]
         yield _report(night, number, _release() if is_release else _build(old), _build(night), comparisons)
 
 
@@ -78,7 +84,7 @@ def _comparison(number: int, truth: float, spread: float, rng: np.random.Generat
     log_ratios = truth + rng.normal(0, spread, ROUNDS)
     base = 10 ** (4 + number % 5 * 0.7)
     mean, error = float(log_ratios.mean()), float(log_ratios.std(ddof=1)) / math.sqrt(ROUNDS)
-    reach = float(stats.t.isf(ALPHA / 10, ROUNDS - 1)) * error  # of one of five looks
+    reach = _REACH * error
     low, high = mean - reach, mean + reach
     bound = math.log1p(THRESHOLD)
     verdict: Verdict = "inconclusive"
@@ -88,7 +94,7 @@ def _comparison(number: int, truth: float, spread: float, rng: np.random.Generat
         verdict = "improved"
     elif -bound < low and high < bound:
         verdict = "unchanged"
-    p = float(2 * stats.t.sf(max(abs(mean) - bound, 0) / error, ROUNDS - 1))
+    p = float(2 * special.stdtr(ROUNDS - 1, -max(abs(mean) - bound, 0) / error))
     name = case_id(number)
     samples = tuple(
         PairSample(name, "screen", i, base, base * math.exp(value), float(value), 8, 640)

@@ -4,7 +4,8 @@
 
 The reports (benchmarks/made_nights.py) go through the server's own validation and storage, then a server is started
 on the database, and every page asked for over HTTP; times are those until the whole page is there.  With --folder an
-SQLite database is kept, and taken as it is if it is there.
+SQLite database is kept, and taken as it is if it is there.  All reports but the newest come without their samples,
+which no page but the HTML report reads, unless --samples is given.
 """
 
 import argparse
@@ -35,10 +36,10 @@ from reporters.server.storing import store
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def fill(database: Database, runs: int, cases: int) -> float:
+def fill(database: Database, runs: int, cases: int, samples: bool = False) -> float:
     """Put the made reports in, as posts would be; the seconds that took, without making them."""
     spent = 0.0
-    for report in made_reports(runs, cases):
+    for report in made_reports(runs, cases, newest_samples_only=not samples):
         posted = json.dumps({"category": "nightly", "report": json.loads(to_bytes(report))}).encode("utf-8")
         began = time.perf_counter()
         submission = accept(posted, report.run["id"], DEFAULT_MAX_REPORT_BYTES)
@@ -115,6 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--tries", type=int, default=5)
     parser.add_argument("--database", metavar="URL", help="an empty one; default: SQLite in a folder of its own")
     parser.add_argument("--folder", type=Path, help="where that SQLite database is kept")
+    parser.add_argument("--samples", action="store_true", help="in all reports: makes and stores several times more")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as scratch:
         folder = options.folder or Path(scratch)
@@ -123,7 +125,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with database.reading() as session:
             is_there = bool(session.scalar(select(func.count(Run.number))))
         if not is_there:
-            print(f"storing took {fill(database, options.runs, options.cases) / options.runs * 1e3:.0f} ms a report")
+            seconds = fill(database, options.runs, options.cases, options.samples)
+            print(f"storing took {seconds / options.runs * 1e3:.0f} ms a report")
         print(sizes(database))
         with served(database.url.render_as_string(hide_password=False)) as url:
             measure(url, pages(database), options.tries)

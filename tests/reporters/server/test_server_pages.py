@@ -37,7 +37,7 @@ class Page(HTMLParser):
         found = dict(attrs)
         self.tags.append((tag, found))
         for name in ("href", "src", "action"):
-            if found.get(name):
+            if found.get(name) and found[name] != "data:,":  # no icon
                 self.links.append(str(found[name]))
 
     def handle_data(self, data: str) -> None:
