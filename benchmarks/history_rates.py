@@ -1,6 +1,6 @@
 """How often a history gives a false alarm, and how often it finds a creep or a step: simulated chains and stars.
 
-    .venv/bin/python benchmarks/history_rates.py [--histories 400] [--builds 30] [--seed 1]
+    .venv/bin/python benchmarks/history_rates.py [--histories 200] [--known 1000] [--builds 30] [--seed 1]
 
 Edges are made twice: with errors that are known exactly, for which the stated rate holds as it is; and by whole
 simulated runs of the product's own decision procedure (benchmarks/simulate_decisions.py: looks, suspects on fresh
@@ -96,8 +96,8 @@ def truths(builds: int) -> dict[str, list[float]]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Prints a line for each truth, kind of edge, and shape."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--histories", type=int, default=400, help="of each kind (default %(default)s)")
-    parser.add_argument("--known", type=int, default=2000, help="of each kind with known errors (default %(default)s)")
+    parser.add_argument("--histories", type=int, default=200, help="of each kind (default %(default)s)")
+    parser.add_argument("--known", type=int, default=1000, help="of each kind with known errors (default %(default)s)")
     parser.add_argument("--builds", type=int, default=30)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(arguments)
