@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse, stats
+from scipy import sparse, special, stats
 from scipy.sparse import csgraph
 
 from comparator.location import RESOLUTION
@@ -100,7 +100,7 @@ def edge_from_interval(
         return None
     if not all(math.isfinite(one) and one > 0 for one in (ratio, *ci)) or not ci[0] <= ratio <= ci[1]:
         return None
-    error = (math.log(ci[1]) - math.log(ci[0])) / (2 * float(stats.norm.isf(alpha / 2)))
+    error = (math.log(ci[1]) - math.log(ci[0])) / (-2 * float(special.ndtri(alpha / 2)))
     return Edge(control, treatment, math.log(ratio), max(error, RESOLUTION)) if error <= _USELESS else None
 
 

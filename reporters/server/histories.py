@@ -94,13 +94,13 @@ def series_of(session: Session, case_number: int) -> list[Series]:
 def history_of(session: Session, series: Series) -> History:
     """The history of ``series``, positions and all."""
     rows = session.execute(_results_of(series).order_by(Run.started.desc(), Run.number.desc())).all()
-    runs = [_measured(row) for row in rows]
-    edges = [_edge(row) for row in rows]
+    measured = [_measured(row) for row in rows]
+    runs = [run for run, _ in measured]
     order = node_order((run.started, build) for run in runs for build in (run.control, run.treatment))
     minimal = max(0.0, runs[0].threshold / 2) if runs else 0.0
     builds = {build.node: build for run in reversed(runs) for build in (run.control, run.treatment)}
     components = case_history(
-        [edge for edge in edges if edge is not None], order, minimal=minimal, alpha=CONFIDENCE_ALPHA
+        [edge for _, edge in measured if edge is not None], order, minimal=minimal, alpha=CONFIDENCE_ALPHA
     )
     return History(builds, runs, components, minimal)
 
@@ -132,22 +132,28 @@ def _results_of(series: Series) -> Select[Any]:
     )
 
 
-def _measured(row: Any) -> MeasuredRun:
-    return MeasuredRun(
+def _measured(row: Any) -> tuple[MeasuredRun, Edge | None]:
+    """The row's result, and its edge if it is a part of the history."""
+    control, treatment = build_of(row, "control"), build_of(row, "treatment")
+    ci = interval(row.ci_low, row.ci_high)
+    edge = edge_from_interval(control.node, treatment.node, row.ratio, ci, row.alpha)
+    reason = _left_out(row, control, treatment, edge)
+    run = MeasuredRun(
         run_id=row.run_id,
         started=row.started,
-        control=build_of(row, "control"),
-        treatment=build_of(row, "treatment"),
+        control=control,
+        treatment=treatment,
         verdict=row.verdict,
         held_back=row.held_back,
         ratio=row.ratio,
-        ci=interval(row.ci_low, row.ci_high),
+        ci=ci,
         threshold=row.threshold,
-        left_out=left_out(row),
+        left_out=reason,
     )
+    return run, None if reason else edge
 
 
-def left_out(row: Any) -> str:
+def _left_out(row: Any, control: BuildName, treatment: BuildName, edge: Edge | None) -> str:
     """Why a result is no part of a history; empty when it is."""
     if row.inject is not None:
         return "slowed on purpose"
@@ -155,18 +161,9 @@ def left_out(row: Any) -> str:
         return "can't be trusted"
     if row.ratio is None or row.ci_low is None or row.ci_high is None:
         return "no interval"
-    if build_of(row, "control").node == build_of(row, "treatment").node:
+    if control.node == treatment.node:
         return "one build against itself"
-    return "" if _interval_edge(row) is not None else "no usable interval"
-
-
-def _edge(row: Any) -> Edge | None:
-    return None if left_out(row) else _interval_edge(row)
-
-
-def _interval_edge(row: Any) -> Edge | None:
-    control, treatment = build_of(row, "control").node, build_of(row, "treatment").node
-    return edge_from_interval(control, treatment, row.ratio, interval(row.ci_low, row.ci_high), row.alpha)
+    return "" if edge is not None else "no usable interval"
 
 
 def interval(low: float | None, high: float | None) -> tuple[float, float] | None:
