@@ -27,7 +27,6 @@ from benchmarks.made_report import made_report  # noqa: E402
 from reporters import read_report  # noqa: E402
 from reporters.html import to_html  # noqa: E402
 
-DRAWN = "performance.getEntriesByName('opduel-effects').length > 0"
 TIMES = """() => new Promise((done) => requestAnimationFrame(() => setTimeout(() => done({
     drawn: performance.getEntriesByName('opduel-effects')[0].startTime,
     shown: performance.now(),
@@ -67,7 +66,7 @@ def _opened(browser: Browser, path: Path) -> dict[str, float]:
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     page = context.new_page()
     page.goto(path.as_uri(), wait_until="commit")
-    page.wait_for_function(DRAWN)
+    page.wait_for_selector("#effects-plot svg", state="attached")
     times: dict[str, float] = page.evaluate(TIMES)
     context.close()
     return times

@@ -104,8 +104,9 @@ def calibrate(arguments: Sequence[str]) -> int:
 
 
 def _planned(options: argparse.Namespace, arguments: Sequence[str]) -> Calibration:
+    parser = harness_parser()
     for name in OURS:
-        if getattr(options, name):
+        if getattr(options, name) != parser.get_default(name):
             raise UsageError(f"--{name} is set by --calibrate itself: leave it out")
     config = read_config(config_path())
     cases = _cases(options)

@@ -1,13 +1,16 @@
 """The user's config file: answers that run_bench.py keeps and harness.py falls back to."""
 
+import argparse
 import json
 import os
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import platformdirs
 
 from records import RunError, UsageError
+from reporters.remote.token import VARIABLE
 
 # What may be kept, and the question that asks for it. Each is also an option of harness.py.
 QUESTIONS = {
@@ -15,6 +18,8 @@ QUESTIONS = {
     "treatment": "Treatment build (likewise)",
     "local_reporter": "Folder in which to keep reports",
 }
+# What else may be kept, though nobody asks for it.
+UNASKED = ("remote_access_token_file",)
 
 
 def config_path() -> Path:
@@ -49,11 +54,20 @@ def read_config(path: Path) -> dict[str, str]:
     if not isinstance(data, dict):
         raise UsageError(f"{path}: must hold one JSON object; mend it, or run: run_bench.py --reset_options")
     for name, value in data.items():
-        if name not in QUESTIONS:
-            raise UsageError(f"{path}: {name}: no such option; use {', '.join(QUESTIONS)}")
+        if name not in (*QUESTIONS, *UNASKED):
+            raise UsageError(f"{path}: {name}: no such option; use {', '.join((*QUESTIONS, *UNASKED))}")
         if not isinstance(value, str) or not value:
             raise UsageError(f"{path}: {name}: must be a text that is not empty")
     return data
+
+
+def with_kept_token(options: argparse.Namespace, config: Mapping[str, str]) -> argparse.Namespace:
+    """Options of whoever sends reports: where neither they nor the environment have a token, the config's file does."""
+    file = config.get("remote_access_token_file")
+    found = options.remote_access_token, options.remote_access_token_file, os.environ.get(VARIABLE) or None
+    if file is None or any(one is not None for one in found):
+        return options
+    return argparse.Namespace(**{**vars(options), "remote_access_token_file": file})
 
 
 def write_config(path: Path, answers: dict[str, str]) -> None:

@@ -3,17 +3,32 @@
 import sys
 from pathlib import Path
 
-from commands.entry import DONE
+from commands.entry import DONE, log
+from records.measurement import Side
 from reporters import read_report
-from reporters.formats import FORMATS
+from reporters.export import Export
+from reporters.formats import write_format
 from reporters.stream import write_text
 
 
-def convert(report: Path, to: str) -> int:
-    """Print the report in the format of that name; returns the exit code.
+def convert(report: Path, to: str, side: Side | None = None, output: str | None = None) -> int:
+    """Write the report in the format of that name to ``output``, or else on standard output; returns the exit code.
+
+    ``output`` is as ``Export.file``. What the format has no place for is said on standard error.
 
     Raises:
-        UsageError: it can't be read, or is no report.
+        UsageError: it can't be read, or is no report; the format needs a side, or has none; a folder can't be written.
+        RunError: a file could not be written.
     """
-    write_text(sys.stdout, FORMATS[to](read_report(report)))
+    document = read_report(report)
+    if output is not None:
+        target = Export(to, output, side)
+        target.check("--output")
+        for line in target.write(document, "--output"):
+            log.info("%s", line)
+        return DONE
+    written = write_format(document, to, side, "--to")
+    if written.left_out:
+        log.warning("left out: %s", written.left_out)
+    write_text(sys.stdout, written.text)
     return DONE

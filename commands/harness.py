@@ -19,7 +19,8 @@ from driver.builds import BuildCache, load_releases, resolve_build
 from driver.descriptor import Described, read_info
 from frameworks import Framework
 from harness.run import run_ab
-from records import Build, UsageError
+from records import Build, Report, UsageError
+from reporters import Reporter, without_secrets
 from reporters.summary import distrust_line
 
 
@@ -35,7 +36,7 @@ def run_harness(arguments: Sequence[str] | None) -> int:
         OpduelError: with the exit code that it stands for.
     """
     options = harness_parser().parse_args(arguments)
-    command = ["harness.py", *(sys.argv[1:] if arguments is None else arguments)]
+    command = without_secrets(["harness.py", *(sys.argv[1:] if arguments is None else arguments)])
     if is_single(options):
         return run_one_build(options, command)
     refuse_single_options(options)
@@ -76,10 +77,19 @@ def _run_ab(options: argparse.Namespace, command: Sequence[str], rounds: FileRou
         log.warning("not completed: %s; what was measured is in the report", report.run["stopped"])
     if line := distrust_line(report):
         log.warning("%s", line)
-    tell(measuring.reporters, report)
+    tell(_heard(measuring.reporters, report, rounds), report)
     if rounds is not None and report.run["complete"]:
         rounds.forget()
     return exit_code(report)
+
+
+def _heard(reporters: Sequence[Reporter], report: Report, rounds: FileRoundLog | None) -> list[Reporter]:
+    """Who is told of a report: of one that the same command will make more complete, not all."""
+    to_be_resumed = rounds is not None and not report.run["complete"]
+    waiting = [one for one in reporters if to_be_resumed and one.whole_runs_only]
+    for option in dict.fromkeys(one.option for one in waiting):
+        log.info("--%s: is told when the run is complete; --round_log says how to go on", option)
+    return [one for one in reporters if one not in waiting]
 
 
 def _described(options: argparse.Namespace) -> Mapping[str, Described]:

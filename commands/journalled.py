@@ -56,7 +56,7 @@ class JournalledHarness:
 
     def tell(self, report: Report) -> None:
         """Tell every reporter; one on disk that has the report keeps the one that it has."""
-        tell(self._measuring.reporters, report, lambda reporter: reporter.holds(report))
+        tell(self._measuring.reporters, report, lambda reporter: reporter.kept(report))
 
     def _request(self, order: RunOrder) -> RunRequest:
         measuring = self._measuring

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from commands.config import default_reports
+from commands.config import default_reports, with_kept_token
 from commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
 from commands.options import by_metric
 from commands.picking import Choice, choose, framework_of, with_files
@@ -24,6 +24,7 @@ from reporters.folder import FolderReporter
 from reporters.local import LocalReporter
 from reporters.screen import ScreenReporter
 from reporters.stream import write_text
+from reporters.summary import conclusion
 
 
 @dataclass(frozen=True)
@@ -113,11 +114,13 @@ def verify_after(options: argparse.Namespace) -> float | None:
 
 def _reporters(options: argparse.Namespace, config: Mapping[str, str]) -> list[Reporter]:
     """Those asked for; and a local one in any case: no result is only on a screen."""
+    options = with_kept_token(options, config) if options.remote_reporter else options
     reporters = chosen_reporters(options, sys.stdout.isatty())
     if not any(isinstance(one, FolderReporter) for one in reporters):
         reporters.append(LocalReporter.from_option(config.get("local_reporter", str(default_reports()))))
     for one in reporters:
         one.check()
+        one.meet(reporters)
     return reporters
 
 
@@ -128,19 +131,21 @@ def warn_of_python(control: Build, treatment: Build) -> None:
 
 
 def tell(
-    reporters: Sequence[Reporter], report: Report, is_known: Callable[[FolderReporter], bool] = lambda _: False
+    reporters: Sequence[Reporter], report: Report, kept: Callable[[FolderReporter], Path | None] = lambda _: None
 ) -> None:
     """Tell every reporter, those on disk first: whatever becomes of the others, the measurements are safe.
 
-    A reporter on disk that has the report already, by ``is_known``, is passed over.
+    A reporter on disk that has the report already, at the path ``kept``, is passed over. Which reporters failed is said
+    last, in one line that names the file with the report: they don't make the run one that failed.
 
     Raises:
-        RunError: one of them failed, when all have been told.
+        RunError: the report is nowhere on disk; the others have been told.
     """
     with patience():
-        folders = [one for one in reporters if isinstance(one, FolderReporter)]
-        on_disk = report_all([one for one in folders if not is_known(one)], report)
-        if not on_disk.lines and not any(map(is_known, folders)):
+        before = {one: kept(one) for one in reporters if isinstance(one, FolderReporter)}
+        known = [str(path) for path in before.values() if path is not None]
+        on_disk = report_all([one for one, path in before.items() if path is None], report)
+        if not on_disk.lines and not known:
             spare = report_all([LocalReporter(default_reports())], report)
             on_disk = Told(spare.lines, (*on_disk.failures, *spare.failures))
         # A person reads the path above the table, which then ends with what was found; a pipe gets the table alone.
@@ -148,9 +153,12 @@ def tell(
         _say(stream, on_disk)
         others = report_all([one for one in reporters if not isinstance(one, FolderReporter)], report)
         _say(stream, others)
-    failures = (*on_disk.failures, *others.failures)
+    failures = dict.fromkeys((*on_disk.failures, *others.failures))
+    places = [line.removeprefix("report: ") for line in on_disk.lines] + known
+    if not places:
+        raise RunError("; ".join(failures))
     if failures:
-        raise RunError("; ".join(dict.fromkeys(failures)))
+        log.error("%s; the data is in %s", " ".join("; ".join(failures).split()), places[0])
 
 
 def _say(stream: TextIO, told: Told) -> None:
@@ -160,9 +168,4 @@ def _say(stream: TextIO, told: Told) -> None:
 
 def exit_code(report: Report) -> int:
     """What the run came to."""
-    if report.run["broken"]:
-        return INCOMPLETE
-    if report.count("regressed") or any(one.is_broken_by_treatment for one in report.comparisons):
-        return REGRESSED
-    held = any(one.held_back for one in report.comparisons)
-    return INCOMPLETE if held or all(one.failure for one in report.comparisons) else DONE
+    return {"regressed": REGRESSED, "incomplete": INCOMPLETE, "done": DONE}[conclusion(report)]

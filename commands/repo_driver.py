@@ -21,6 +21,7 @@ from commands.driver_text import guilty_lines, plan_lines
 from commands.entry import DONE, INCOMPLETE, REGRESSED, log, run_command
 from commands.journalled import JournalledHarness
 from commands.measuring import Measuring, exit_code, plan_measuring
+from commands.notifying import Notifications, effective
 from driver.builds import BuildCache, resolve_build
 from driver.builds.commit_builder import BuildSettings, CommitBuilder
 from driver.builds.compiler import Limits
@@ -37,7 +38,9 @@ from driver.watch import Tally, Watch, WatchSettings, write_document
 from frameworks import FRAMEWORKS_DIR
 from harness.cpus import plan_cpus
 from records import Commit, Verdict
-from reporters import reporter_options
+from reporters import Reporter, reporter_options, without_secrets
+from reporters.github import GithubReporter
+from reporters.notifier import Notifier
 from reporters.stream import write_text
 
 LOG_BYTES, LOGS = 5 * 2**20, 5  # each log file's size, and how many older ones are kept
@@ -50,7 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run_driver(arguments: Sequence[str] | None) -> int:
     options = parse(arguments)
-    command = [redact(word) for word in ("repo_driver.py", *(sys.argv[1:] if arguments is None else arguments))]
+    words = without_secrets(["repo_driver.py", *(sys.argv[1:] if arguments is None else arguments)])
+    command = [redact(word) for word in words]
     frameworks_dir = Path(options.own.frameworks_dir) if options.own.frameworks_dir else FRAMEWORKS_DIR
     measuring = plan_measuring(options.harness, read_config(config_path()), command, frameworks_dir, usual_seed=0)
     work = _work_directory(options.own, measuring)
@@ -65,6 +69,11 @@ class _Driver:
     def __init__(self, options: DriverOptions, measuring: Measuring, work: Path, journal: Journal) -> None:
         own = options.own
         self._own = own
+        # The driver tells these of what it finds; all others are told of every run.
+        ours = [one for one in measuring.reporters if isinstance(one, Notifier | GithubReporter)]
+        others = [one for one in measuring.reporters if one not in ours]
+        measuring = dataclasses.replace(measuring, reporters=others)
+        self._teller = _Teller(Notifications(journal, measuring.reporters, ours), ours)
         self._measuring = measuring
         self._work = work
         self._journal = journal
@@ -78,7 +87,7 @@ class _Driver:
         remote = own.remote_repository or ("origin" if own.repo_dir else load_repository_data(framework).remote)
         repository = open_repository(self._work, remote, Path(own.repo_dir) if own.repo_dir else None)
         builder = CommitBuilder(framework, repository, self._cache, self._build_settings(), self._work / "builds")
-        watch = Watch(repository, builder, self._runs, self._journal, self._watch_settings(), _Teller())
+        watch = Watch(repository, builder, self._runs, self._journal, self._watch_settings(), self._teller)
         if own.dry_run:
             return self._dry_run(watch, builder)
         codes = [DONE]
@@ -106,12 +115,13 @@ class _Driver:
         if own.again:
             self._runs.forget(investigation.name)
         self._runs.tell_all()
+        self._teller.looks()
         outcome = investigation.follow_up(investigation.measure_ends(), self._sought())
         document = None
         if outcome.guilty is not None:
             document = self._work / "culprits" / f"{hashlib.sha256(investigation.name.encode()).hexdigest()[:12]}.json"
             write_document(document, guilty_document(outcome, investigation.name))
-        _Teller().found(outcome, document)
+        self._teller.found(outcome, document)
         return _code_of(outcome, traced=True)
 
     def _dry_run(self, watch: Watch, builder: CommitBuilder) -> int:
@@ -167,7 +177,14 @@ class _Driver:
 
 
 class _Teller:
-    """Says what the loop does and finds."""
+    """Says what the loop does and finds: on the screen, in the log, to notifiers and to GitHub."""
+
+    def __init__(self, notifications: Notifications, reporters: Sequence[Reporter]) -> None:
+        self._notifications = notifications
+        self._github = [one for one in reporters if isinstance(one, GithubReporter)]
+
+    def looks(self) -> None:
+        self._notifications.deliver()
 
     def begins(self, control: Commit, treatment: Commit, why: str, line: Sequence[Commit], strategy: str) -> None:
         for text in plan_lines(control, why, treatment, line, strategy):
@@ -182,6 +199,12 @@ class _Teller:
         for text in lines:
             logging.getLogger("opduel.found").info("%s", text)
         _say(lines)
+        self._notifications.found(outcome, document)
+        for one in self._github:
+            try:
+                one.tell(effective(outcome), lines)
+            except Exception as error:  # it costs nobody the next commit
+                log.error("--%s failed: %s", one.option, error)
 
 
 def _exit_code(tally: Tally, traced: bool) -> int:

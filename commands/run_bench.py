@@ -3,7 +3,7 @@
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from commands.calibrate import calibrate
@@ -14,15 +14,33 @@ from commands.harness import run_harness
 from commands.listing import list_cases
 from commands.options import Parser, harness_parser
 from commands.picking import choose
+from commands.sending import flush, send
 from commands.single import is_single
 from commands.spec_from import write_spec_from
 from driver.builds import Releases, load_releases
 from frameworks import get_framework
 from records import RunError, UsageError
-from reporters.formats import FORMATS
+from records.measurement import SIDES
+from reporters.formats import FORMATS, described
 
 DESCRIPTION = """Perform one benchmark run. On its first use on a terminal it asks which builds to measure and where to
 keep reports, and keeps the answers; every other option is passed through to harness.py (see harness.py --help)."""
+
+# What it does instead of a run: the option that asks for it, what it does in words, its own options that go with it.
+INSTEAD: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "list": ("takes a pattern and harness.py's options alone", ()),
+    "convert": ("writes a report anew and does nothing else", ("to", "side", "output")),
+    "flush": ("sends what waits and does nothing else", ("retry_refused",)),
+    "send": ("sends reports and does nothing else", ()),
+    "spec_from": ("writes a spec and measures nothing", ("output", "reset_options")),
+    "calibrate": ("measures one build against itself", ("reset_options",)),
+}
+COMPANIONS = {
+    "to": "says how a report is converted: add --convert REPORT, or leave it out",
+    "side": "says how a report is converted: add --convert REPORT, or leave it out",
+    "output": "goes with --convert or --spec_from; a run has --export_reporter",
+    "retry_refused": "says what else to send; add --flush, or leave it out",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -35,7 +53,7 @@ def run_bench_parser() -> Parser:
     parser = Parser(
         prog="run_bench.py",
         usage="%(prog)s [-h] [--reset_options] [--calibrate] [--list [PATTERN]] [--spec_from NETWORK] "
-        "[--convert REPORT] -b SPEC ...",
+        "[--convert REPORT --to FORMAT] [--flush] [--send REPORT ...] -b SPEC ...",
         description=DESCRIPTION,
         allow_abbrev=False,
     )
@@ -62,34 +80,77 @@ def run_bench_parser() -> Parser:
         "--shape NAME=SIZES, --build BUILD and --output FILE",
     )
     parser.add_argument("--convert", metavar="REPORT", type=Path, help="print a report.json as what --to says")
-    parser.add_argument("--to", choices=list(FORMATS), help="html: a page; md: Markdown; for --convert")
+    parser.add_argument(
+        "--flush",
+        action="store_true",
+        help="send what waits for results servers; goes with --remote_reporter's options",
+    )
+    parser.add_argument("--retry_refused", action="store_true", help="send also what a server refused; for --flush")
+    parser.add_argument(
+        "--send",
+        metavar="REPORT",
+        nargs="+",
+        type=Path,
+        help="send reports that are on disk; goes with --remote_reporter, its token and --spool",
+    )
+    parser.add_argument("--to", choices=list(FORMATS), help=f"for --convert, what others read. {described()}")
+    parser.add_argument("--side", choices=SIDES, help="for --convert to a format that holds one side")
+    parser.add_argument(
+        "--output",
+        metavar="FILE",
+        help="for --convert and --spec_from: where it is written, in place of standard output; {side} in the name of a "
+        "converted file stands for control and treatment, {run} for the run's id",
+    )
     return parser
 
 
 def _run_bench(arguments: Sequence[str] | None) -> int:
     options, passed_on = run_bench_parser().parse_known_args(arguments)
-    if options.list is not None:
-        if options.calibrate or options.reset_options:
-            raise UsageError("--list: takes a pattern and harness.py's options alone: leave the others out")
-        return list_cases(options.list, harness_parser().parse_args(passed_on) if passed_on else None)
-    if options.convert is not None:
-        if passed_on or options.to is None:
-            raise UsageError(f"--convert: takes a report and --to {'|'.join(FORMATS)}, and no other options")
-        return convert(options.convert, options.to)
+    instead = _instead_of_a_run(options)
     if options.reset_options:
         path = config_path()
         log.info("%s answers in %s", "forgot the" if forget_config(path) else "there were no", path)
-        if not passed_on and not options.calibrate:
+        if instead is None and not passed_on:
             return DONE
-    if options.spec_from is not None:
-        if options.calibrate:
-            raise UsageError("--spec_from: writes a spec and measures nothing: leave --calibrate out")
-        return write_spec_from(["--spec_from", options.spec_from, *passed_on])
-    if options.calibrate:
-        return calibrate(passed_on)
+    match instead:
+        case "list":
+            return list_cases(options.list, harness_parser().parse_args(passed_on) if passed_on else None)
+        case "convert":
+            if passed_on or options.to is None:
+                raise UsageError(
+                    f"--convert: takes a report, --to {'|'.join(FORMATS)}, --side and --output, and no other options"
+                )
+            return convert(options.convert, options.to, options.side, options.output)
+        case "flush":
+            return flush(passed_on, options.retry_refused)
+        case "send":
+            return send(options.send, passed_on)
+        case "spec_from":
+            output = [] if options.output is None else ["--output", options.output]
+            return write_spec_from(["--spec_from", options.spec_from, *output, *passed_on])
+        case "calibrate":
+            return calibrate(passed_on)
     if sys.stdin.isatty() and sys.stderr.isatty():
         _ask_for_missing(harness_parser().parse_args(passed_on))
     return run_harness(passed_on)
+
+
+def _instead_of_a_run(options: argparse.Namespace) -> str | None:
+    """The option that asks for something else than a run; None for a run.
+
+    Raises:
+        UsageError: options that don't go together.
+    """
+    given = {name for name, value in vars(options).items() if value not in (None, False)}
+    for asked, (words, companions) in INSTEAD.items():
+        if asked in given:
+            if given - {asked, *companions}:
+                raise UsageError(f"--{asked}: {words}: leave the others out")
+            return asked
+    for name, words in COMPANIONS.items():
+        if name in given:
+            raise UsageError(f"--{name}: {words}")
+    return None
 
 
 def _ask_for_missing(options: argparse.Namespace) -> None:

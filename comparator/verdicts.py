@@ -9,7 +9,7 @@ from comparator.looks import Looks
 from comparator.mde import minimal_detectable_change
 from comparator.moderation import Prior
 from comparator.notes import explain
-from records import METRICS, Case, Comparison, Failure, PairSample
+from records import Case, Comparison, Failure, PairSample
 
 
 def judge(
@@ -44,27 +44,7 @@ def judge(
 def _bare(assessment: Assessment, samples: Sequence[PairSample], failure: Failure | None, injected: bool) -> Comparison:
     """The comparison without figures."""
     case = assessment.case
-    return Comparison(
-        case=case.id,
-        operator=case.operator,
-        direction=case.direction,
-        metric=case.metric,
-        unit=METRICS[case.metric].unit,
-        verdict=assessment.verdict,
-        ratio=None,
-        ci=None,
-        p_value=None,
-        q_value=None,
-        threshold=case.threshold,
-        mde=None,
-        control=None,
-        treatment=None,
-        rounds=len(samples),
-        decided_on=None,
-        failure=failure,
-        injected=injected,
-        samples=tuple(samples),
-    )
+    return Comparison.without_figures(case, assessment.verdict, samples=samples, failure=failure, injected=injected)
 
 
 def _with_figures(bare: Comparison, assessment: Assessment, looks: Looks, alpha_alone: float) -> Comparison:

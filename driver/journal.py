@@ -23,6 +23,8 @@ CREATE TABLE IF NOT EXISTS told (run TEXT NOT NULL, whom TEXT NOT NULL, PRIMARY 
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, text TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS troubled (item TEXT PRIMARY KEY, attempts INTEGER NOT NULL, retry_at REAL NOT NULL,
     text TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS notices (name TEXT NOT NULL, whom TEXT NOT NULL, text TEXT NOT NULL,
+    attempts INTEGER NOT NULL, told INTEGER NOT NULL, PRIMARY KEY (name, whom));
 CREATE TABLE IF NOT EXISTS events (at REAL NOT NULL, kind TEXT NOT NULL, text TEXT NOT NULL);
 """
 
@@ -119,6 +121,27 @@ class Journal:
     def mark_told(self, run: str, whom: str) -> None:
         """``whom`` has been told of the run."""
         self._write("INSERT OR IGNORE INTO told VALUES (?, ?)", (run, whom))
+
+    def queue_notice(self, name: str, whom: Sequence[str], text: str, tells: Sequence[str]) -> None:
+        """Keep a notice until everyone in ``whom`` has been told; and, as facts named ``tells``, that it tells so.
+
+        Both or neither is kept. A notice that was queued before stays as it was.
+        """
+        with self._transaction() as connection:
+            rows = [(name, one, text) for one in whom]
+            connection.executemany("INSERT OR IGNORE INTO notices VALUES (?, ?, ?, 0, 0)", rows)
+            connection.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", [(one, name) for one in tells])
+
+    def waiting_notices(self, whom: str) -> list[tuple[str, str]]:
+        """Names and texts of the notices of which ``whom`` has not been told; those that failed least come first, so
+        that one that nobody takes holds up no other."""
+        query = "SELECT name, text FROM notices WHERE whom = ? AND NOT told ORDER BY attempts, rowid"
+        return list(self._connection.execute(query, (whom,)))
+
+    def notice_tried(self, name: str, whom: str, told: bool) -> None:
+        """``whom`` was told of the notice, or could not be."""
+        statement = "UPDATE notices SET attempts = attempts + 1, told = ? WHERE name = ? AND whom = ?"
+        self._write(statement, (told, name, whom))
 
     def trouble(self, item: str) -> Trouble | None:
         """What is the matter with the item, if anything."""

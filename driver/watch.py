@@ -63,6 +63,9 @@ class Tally:
 class Listener(Protocol):
     """Who hears of what the loop finds, besides the reporters."""
 
+    def looks(self) -> None:
+        """A pass begins."""
+
     def begins(self, control: Commit, treatment: Commit, why: str, line: Sequence[Commit], strategy: str) -> None:
         """A line is about to be measured."""
 
@@ -103,6 +106,7 @@ class Watch:
         tally = Tally()
         self._notice_the_clock()
         self._runs.tell_all()
+        self._listener.looks()
         self.fetch(tally)
         queue = self.due()
         if not queue:

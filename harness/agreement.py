@@ -20,7 +20,7 @@ from comparator.closeness import Closeness, compare
 from harness.blocks import CaseRequest, time_left
 from harness.solo import Solo
 from harness.supply import Bench
-from records import METRICS, Case, Comparison, Failure, RunError, Tolerance
+from records import Case, Comparison, Failure, RunError, Tolerance
 from records.measurement import SIDES, Side
 
 MOST_BYTES = 1 << 28  # of one array: of a larger one as many from its beginning are compared
@@ -278,24 +278,4 @@ def _joined(*texts: str) -> str:
 
 def _open(case: Case, note: str) -> Comparison:
     """An inconclusive comparison without figures."""
-    return Comparison(
-        case=case.id,
-        operator=case.operator,
-        direction=case.direction,
-        metric=case.metric,
-        unit=METRICS[case.metric].unit,
-        verdict="inconclusive",
-        ratio=None,
-        ci=None,
-        p_value=None,
-        q_value=None,
-        threshold=case.threshold,
-        mde=None,
-        control=None,
-        treatment=None,
-        rounds=0,
-        decided_on=None,
-        failure=None,
-        injected=False,
-        note=note,
-    )
+    return Comparison.without_figures(case, "inconclusive", note=note)

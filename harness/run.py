@@ -24,7 +24,7 @@ from harness.sentinels import usual_count
 from harness.supply import Bench
 from harness.trust import Frequency, distrust, sentinel_reasons
 from harness.verification import Verifier, first_order
-from records import DEFAULT_METRIC, METRICS, SAMPLED, Build, Case, Comparison, Report, RunError
+from records import DEFAULT_METRIC, SAMPLED, Build, Case, Comparison, Report, RunError
 from records.measurement import Side
 
 AGREEMENT_SHARE = 0.5  # of a time budget, at most, for comparing numbers, if there is anything else to measure
@@ -214,27 +214,7 @@ def _with_work(request: RunRequest, comparisons: Sequence[Comparison]) -> list[C
 
 
 def _unmeasured(case: Case, why: str) -> Comparison:
-    return Comparison(
-        case=case.id,
-        operator=case.operator,
-        direction=case.direction,
-        metric=case.metric,
-        unit=METRICS[case.metric].unit,
-        verdict="unchanged",
-        ratio=None,
-        ci=None,
-        p_value=None,
-        q_value=None,
-        threshold=case.threshold,
-        mde=None,
-        control=None,
-        treatment=None,
-        rounds=0,
-        decided_on=None,
-        failure=None,
-        injected=False,
-        note=why,
-    )
+    return Comparison.without_figures(case, "unchanged", note=why)
 
 
 def _run_record(

@@ -18,6 +18,7 @@ from records import DEFAULT_METRIC, METRICS, Case, Failure, Incident, PairSample
 
 LOST_FOR_GOOD = 2  # processes that a case may cost before it has failed: once may be someone else's doing
 FAILED_STARTS = 3  # in a row
+LONG_ROUND_S = 60.0  # a round of all open cases that takes longer has suspects measured on their own in between
 ROUNDS = {  # metric -> what a process pair does for it
     "time": run_round,
     "instructions": run_counting_round,
@@ -166,6 +167,7 @@ class Schedule:
         self._failed_starts = 0
         self._start_s = dict.fromkeys(METRICS, 0.0)  # what starting a pair took lately
         self._case_s = dict.fromkeys(METRICS, 0.0)  # what a case took lately, its share of the pair's start included
+        self._for_suspects_s = 0.0  # how long suspects may still have the machine to themselves
 
     def run(self) -> Findings:
         """Run to the end, and whatever ends it early (an interrupt, workers that won't start): all that was measured
@@ -215,11 +217,11 @@ class Schedule:
         return standing(order.cases, findings.samples, findings.failures, order.looks, order.alpha, priors)
 
     def _next_wave(self) -> list[Batch]:
-        """One round for every open case, in as few process pairs as can be."""
+        """One round for every open case, or for the suspects alone, in as few process pairs as can be."""
         standings = self.standings()
-        wanting = [
-            self._request(case, standings[case.id].stage) for case in self._order.cases if standings[case.id].missing
-        ]
+        wanting = self._before_long_rounds(
+            [self._request(case, standings[case.id].stage) for case in self._order.cases if standings[case.id].missing]
+        )
         batches: list[Batch] = []
         for metric in METRICS:
             of_metric = [request for request in wanting if request.case.metric == metric]
@@ -232,6 +234,16 @@ class Schedule:
                     batches += [Batch([], False, self._watch([case])) for case in self._turns.alone(request.stage)]
         self._coin.shuffle(batches)
         return batches
+
+    def _before_long_rounds(self, wanting: list[CaseRequest]) -> list[CaseRequest]:
+        """All of ``wanting``; where a round of them is long, the suspects alone as long as it is their turn.
+
+        Of thousands of cases some hundred are suspects, which their own rounds decide: they get as much time as the
+        round before them took.  A run whose budget ends before the last look then says what changed, not only where.
+        """
+        suspects = [request for request in wanting if request.stage == "own"]
+        needed_s = sum(self._case_s[request.case.metric] for request in wanting)
+        return suspects if suspects and self._for_suspects_s > 0 and needed_s > LONG_ROUND_S else wanting
 
     def _run_in_time(self, batch: Batch) -> bool:
         """Run a batch and say so, unless there is no time for it: there may still be some for another metric's."""
@@ -283,6 +295,10 @@ class Schedule:
             self._absorb_loss(case_id, failure, plan.number)
         told = [*result.lost.values(), *self._absorb_sentinels(result.sentinels, plan.number)]
         findings.mhz += result.mhz
+        if any(request.stage == "screen" for request in plan.requests):
+            self._for_suspects_s = max(self._for_suspects_s, result.wall_s)
+        else:
+            self._for_suspects_s -= result.wall_s
         if result.samples:
             self._start_s[metric] = result.start_s
             self._case_s[metric] = result.wall_s / len(result.samples)

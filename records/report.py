@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from records.build import Build
-from records.case import Case
+from records.case import METRICS, Case
 from records.measurement import FROM_OUTSIDE, Failure, PairSample
 from records.work import Work
 
@@ -96,6 +96,41 @@ class Comparison:
     work: Work | None = None  # of one call, for the metric "time", where it is known
     breakdown: Breakdown | None = None
     samples: Sequence[PairSample] = field(default_factory=tuple)
+
+    @classmethod
+    def without_figures(
+        cls,
+        case: Case,
+        verdict: Verdict,
+        *,
+        note: str = "",
+        samples: Sequence[PairSample] = (),
+        failure: Failure | None = None,
+        injected: bool = False,
+    ) -> "Comparison":
+        """What is said of ``case`` before, or without, any computing."""
+        return cls(
+            case=case.id,
+            operator=case.operator,
+            direction=case.direction,
+            metric=case.metric,
+            unit=METRICS[case.metric].unit,
+            verdict=verdict,
+            ratio=None,
+            ci=None,
+            p_value=None,
+            q_value=None,
+            threshold=case.threshold,
+            mde=None,
+            control=None,
+            treatment=None,
+            rounds=len(samples),
+            decided_on=None,
+            failure=failure,
+            injected=injected,
+            note=note,
+            samples=tuple(samples),
+        )
 
     @property
     def is_broken_by_treatment(self) -> bool:

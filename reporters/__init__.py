@@ -2,7 +2,13 @@
 
 from reporters.base import Reporter, Told, report_all
 from reporters.document import read_report, write_report
-from reporters.registry import REPORTERS, add_reporter_options, chosen_reporters, reporter_options
+from reporters.registry import (
+    REPORTERS,
+    add_reporter_options,
+    chosen_reporters,
+    reporter_options,
+    without_secrets,
+)
 
 __all__ = [
     "REPORTERS",
@@ -13,5 +19,6 @@ __all__ = [
     "read_report",
     "report_all",
     "reporter_options",
+    "without_secrets",
     "write_report",
 ]

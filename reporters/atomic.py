@@ -26,18 +26,21 @@ def path_part(name: str) -> str:
     return f"{part[: _LONGEST_PART - 13]}-{digest}"
 
 
-def write_atomically(path: Path, content: bytes, before_replace: Callable[[], None] = lambda: None) -> None:
+def write_atomically(
+    path: Path, content: bytes, before_replace: Callable[[], None] = lambda: None, mode: int = 0o666
+) -> None:
     """Put ``content`` at ``path``: written aside in the same folder, flushed to disk, renamed over what is there.
 
-    ``before_replace`` is called when the new file is safely on disk and the old one still in its place. Whatever goes
-    wrong, ``path`` is as it was and nothing is left beside it.
+    ``before_replace`` is called when the new file is safely on disk and the old one still in its place; ``mode`` is
+    the new file's, but for what the umask takes away. Whatever goes wrong, ``path`` is as it was and nothing is left
+    beside it.
 
     Raises:
         OSError: it could not be written.
     """
     aside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
-        with aside.open("xb") as file:
+        with open(aside, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

@@ -2,7 +2,7 @@
 
 import argparse
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -19,6 +19,8 @@ class Reporter(ABC):
     metavar: ClassVar[str | None] = None  # the option's argument; None for a switch
     help: ClassVar[str]  # the option's help, one sentence
     repeatable: ClassVar[bool] = False  # whether the option may be given several times, for a reporter each
+    secret_options: ClassVar[frozenset[str]] = frozenset()  # whose arguments must never be shown, without the dashes
+    whole_runs_only: ClassVar[bool] = False  # whether a run that is to be resumed is told when it is complete
 
     @classmethod
     def add_options(cls, group: "argparse._ArgumentGroup") -> None:
@@ -57,6 +59,13 @@ class Reporter(ABC):
         Raises:
             UsageError: it can't; the text says why and the mend.
         """
+
+    def meet(self, others: "Sequence[Reporter]") -> None:  # noqa: B027 - most need nobody
+        """Get to know everyone who is told of the same runs; who keeps reports is told before the others."""
+
+    def where(self, report: Report) -> str | None:
+        """Where others can look up ``report``, which was told: a path or an address; None if nowhere."""
+        return None
 
     @abstractmethod
     def report(self, report: Report) -> str | None:

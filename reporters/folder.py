@@ -34,13 +34,22 @@ class FolderReporter(Reporter):
         """
         check_folder(self.directory, self.option)
 
-    def holds(self, report: Report) -> bool:
-        """Whether this very run's report lies in its place already: whoever tells twice can ask before."""
-        return any(_run_id(path) == report.run.get("id") for path in self.places(report))
+    def kept(self, report: Report) -> Path | None:
+        """Where this very run's report lies already, if it does: whoever tells twice can ask before.
+
+        The newest files are looked into first.
+        """
+        newest_first = sorted(self.places(report), key=_modified, reverse=True)
+        return next((path for path in newest_first if _run_id(path) == report.run.get("id")), None)
 
     @abstractmethod
     def places(self, report: Report) -> Iterable[Path]:
         """Where the report would lie, had it been written before."""
+
+    def where(self, report: Report) -> str | None:
+        """The path of this very run's report, if it lies in its place."""
+        path = self.kept(report)
+        return None if path is None else str(path.absolute())
 
 
 def told_with_page(path: Path, report: Report) -> str:
@@ -63,3 +72,11 @@ def _run_id(path: Path) -> object:
         return read_report(path).run.get("id")
     except UsageError:
         return None
+
+
+def _modified(path: Path) -> float:
+    """Seconds since 1970; 0 for a file that has gone."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0

@@ -1,9 +1,87 @@
 """The formats that a report can be written in for others to read, by name."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
 
-from records import Report
+from records import Report, UsageError
+from records.measurement import Side
 from reporters.html import to_html
+from reporters.interchange.benchstat import to_benchstat
+from reporters.interchange.bmf import to_bmf
+from reporters.interchange.github_action_benchmark import to_github_action_benchmark
+from reporters.interchange.junit import to_junit
+from reporters.interchange.pyperf import to_pyperf
+from reporters.interchange.table import to_csv, to_csv_samples
+from reporters.interchange.written import Written
 from reporters.markdown import to_markdown
 
-FORMATS: Mapping[str, Callable[[Report], str]] = {"html": to_html, "md": to_markdown}
+
+@dataclass(frozen=True)
+class Format:
+    """A way to write a report.
+
+    ``help`` says in a few words who reads it.  ``sides`` says what a text holds: "both" sides; "one", so that a report
+    is two texts; "either", both or one, as asked for.  ``write`` gets the side, None for both.
+    """
+
+    help: str
+    write: Callable[[Report, Side | None], Written]
+    sides: Literal["both", "either", "one"] = "both"
+
+
+def whole(write: Callable[[Report], Written | str]) -> Callable[[Report, Side | None], Written]:
+    """A ``Format.write`` that writes both sides, whatever it is asked for."""
+
+    def written(report: Report, _: Side | None) -> Written:
+        made = write(report)
+        return made if isinstance(made, Written) else Written(made)
+
+    return written
+
+
+def _one_side(report: Report, side: Side | None) -> Written:
+    if side is None:
+        raise ValueError("pyperf's files hold one side: it must be said which")
+    return to_pyperf(report, side)
+
+
+FORMATS: Mapping[str, Format] = {
+    "pyperf": Format("pyperf's JSON, a file a side", _one_side, "one"),
+    "benchstat": Format("Go benchmark text, both sides or one", to_benchstat, "either"),
+    "bmf": Format("Bencher Metric Format", whole(to_bmf)),
+    "github-action-benchmark": Format("its customSmallerIsBetter", whole(to_github_action_benchmark)),
+    "junit": Format("JUnit XML, a test a case", whole(to_junit)),
+    "csv": Format("a line a case", whole(to_csv)),
+    "csv-samples": Format("a line a process pair", whole(to_csv_samples)),
+    "html": Format("a page, in one file", whole(to_html)),
+    "md": Format("Markdown", whole(to_markdown)),
+}
+
+
+def write_format(report: Report, to: str, side: Side | None, option: str) -> Written:
+    """The report in the format called ``to``; ``option`` is what errors name.
+
+    Raises:
+        UsageError: the format needs a side, or has none.
+    """
+    check_side(to, side is not None, option, "--side", "add --side control or --side treatment")
+    return FORMATS[to].write(report, side)
+
+
+def check_side(to: str, is_given: bool, option: str, word: str, mend: str) -> None:
+    """See that a side is given where the format called ``to`` needs one, and only where it knows sides.
+
+    Raises:
+        UsageError: it is not so; the text names ``option``, and says ``mend``, or that ``word`` is to be left out.
+    """
+    sides = FORMATS[to].sides
+    if sides == "one" and not is_given:
+        raise UsageError(f"{option}: what {to} reads holds one side: {mend}")
+    if sides == "both" and is_given:
+        raise UsageError(f"{option}: what {to} reads holds both sides: leave {word} out")
+
+
+def described() -> str:
+    """Every format with its words, for a help text."""
+    return "; ".join(f"{name}: {one.help}" for name, one in FORMATS.items())

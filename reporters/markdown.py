@@ -12,13 +12,20 @@ FOLDED: tuple[Verdict, ...] = ("inconclusive", "unchanged")  # in <details>, whi
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~&#!])")
 
 
-def to_markdown(report: Report) -> str:
-    """The whole report: who was compared, the counts, and a table of cases for each verdict, the worst first."""
+def to_markdown(report: Report, most: int | None = None) -> str:
+    """The whole report: who was compared, the counts, and a table of cases for each verdict, the worst first.
+
+    With ``most``, so many of the cases have a row, the worst, and a line says how many are left out.
+    """
     lines = [*_heading(report), ""]
+    ordered = worst_first(report.comparisons)
+    shown = ordered[:most]
     for verdict in WORST_FIRST:
-        cases = [one for one in worst_first(report.comparisons) if one.verdict == verdict]
+        cases = [one for one in shown if one.verdict == verdict]
         if cases:
-            lines += _section(verdict, cases)
+            lines += _section(verdict, cases, report.count(verdict))
+    if left := len(ordered) - len(shown):
+        lines.append(f"Not shown: {left} cases (report.json has them).")
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -73,8 +80,8 @@ def _build(build: Build) -> list[str]:
     return [code(build.requested), cell(build.version), cell(build.python)]
 
 
-def _section(verdict: Verdict, cases: Sequence[Comparison]) -> list[str]:
-    title = f"{verdict} ({len(cases)})"
+def _section(verdict: Verdict, cases: Sequence[Comparison], count: int) -> list[str]:
+    title = f"{verdict} ({count})"
     rows = _failures(cases) if verdict == "failed" else _changes(cases)
     if verdict in FOLDED:
         return ["<details>", f"<summary>{title}</summary>", "", *rows, "", "</details>", ""]

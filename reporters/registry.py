@@ -1,10 +1,17 @@
 """The reporters there are, and their command-line options."""
 
 import argparse
+from collections.abc import Sequence
 
 from reporters.base import Reporter
+from reporters.export import ExportReporter
+from reporters.github import GithubReporter
 from reporters.html_page import HtmlReporter
 from reporters.local import LocalReporter
+from reporters.notifier import Notifier
+from reporters.notify_command import NotifyCommand
+from reporters.notify_webhook import NotifyWebhook
+from reporters.remote import RemoteReporter
 from reporters.screen import ScreenReporter
 from reporters.simple_local import SimpleLocalReporter
 from reporters.simple_screen import SimpleScreenReporter
@@ -15,7 +22,14 @@ REPORTERS: tuple[type[Reporter], ...] = (
     LocalReporter,
     SimpleLocalReporter,
     HtmlReporter,
+    ExportReporter,
+    RemoteReporter,
+    GithubReporter,
+    NotifyCommand,
+    NotifyWebhook,
 )
+
+_MASK = "***"
 
 
 def add_reporter_options(parser: argparse.ArgumentParser) -> None:
@@ -32,6 +46,17 @@ def reporter_options() -> frozenset[str]:
     return frozenset(vars(parser.parse_args([])))
 
 
+def without_secrets(words: Sequence[str]) -> list[str]:
+    """A command line as it may be shown and kept: without the arguments of reporters' secret options."""
+    secret = {f"--{name}" for one in REPORTERS for name in one.secret_options}
+    shown = []
+    for before, word in zip(("", *words), words, strict=False):
+        option, equals, _ = word.partition("=")
+        hidden = f"{option}={_MASK}" if equals and option in secret else word
+        shown.append(_MASK if before in secret else hidden)
+    return shown
+
+
 def chosen_reporters(options: argparse.Namespace, terminal: bool) -> list[Reporter]:
     """The reporters that ``options`` ask for, in the registry's order.
 
@@ -44,4 +69,6 @@ def chosen_reporters(options: argparse.Namespace, terminal: bool) -> list[Report
     chosen = [one for kind in REPORTERS for one in kind.from_options(options)]
     if terminal and not any(isinstance(one, ScreenReporter | SimpleScreenReporter) for one in chosen):
         chosen.insert(0, ScreenReporter())
-    return chosen or [SimpleScreenReporter()]
+    if all(isinstance(one, Notifier) for one in chosen):
+        chosen.insert(0, SimpleScreenReporter())
+    return chosen

@@ -3,10 +3,12 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from records import Comparison, Report, Verdict
 
 WORST_FIRST: tuple[Verdict, ...] = ("regressed", "failed", "inconclusive", "improved", "unchanged")
+Conclusion = Literal["regressed", "incomplete", "done"]
 
 
 def effect_size(comparison: Comparison) -> float:
@@ -20,6 +22,17 @@ def effect_size(comparison: Comparison) -> float:
 def worst_first(comparisons: Iterable[Comparison]) -> list[Comparison]:
     """Sorted by verdict (``WORST_FIRST``), then the largest change first, then by case."""
     return sorted(comparisons, key=lambda one: (WORST_FIRST.index(one.verdict), -effect_size(one), one.case))
+
+
+def conclusion(report: Report) -> Conclusion:
+    """What the run came to. A case that the treatment breaks is a regression, whatever was held back; a run that broke,
+    whose verdicts were held back or in which nothing could be compared, is incomplete."""
+    if report.run.get("broken"):
+        return "incomplete"
+    if report.count("regressed") or any(one.is_broken_by_treatment for one in report.comparisons):
+        return "regressed"
+    held = any(one.held_back for one in report.comparisons)
+    return "incomplete" if held or all(one.failure for one in report.comparisons) else "done"
 
 
 def distrust_line(report: Report) -> str:

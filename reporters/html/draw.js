@@ -36,6 +36,16 @@ const opduelDraw = (() => {
     return taken.sort((one, other) => one - other);
   }
 
+  /** Log ratios of round changes, as many as there is room for. */
+  function roundChanges(scale, room) {
+    const [low, high] = scale.domain().map(Math.expm1);
+    for (let count = 10; ; count -= 1) {
+      const ticks = d3.ticks(low, high, count).map((change) => Math.log1p(change));
+      const gaps = d3.pairs(ticks, (one, other) => scale(other) - scale(one));
+      if (count === 1 || gaps.every((gap) => gap >= room)) return ticks;
+    }
+  }
+
   const finite = (value) => typeof value === "number" && Number.isFinite(value);
   const logOf = (ratio) => (finite(ratio) && ratio > 0 ? Math.log(ratio) : null);
 
@@ -123,7 +133,7 @@ const opduelDraw = (() => {
         Plot.ruleX([0], { stroke: "var(--muted)" }),
         Plot.text(points, {
           y: "place", text: (one) => one.case.id, frameAnchor: "left", textAnchor: "end", dx: -8,
-          fontSize: 11, lineWidth: (marginLeft - 12) / 11, textOverflow: "ellipsis-middle", fill: "currentColor",
+          fontSize: 11, lineWidth: (marginLeft - 20) / 11.5, textOverflow: "ellipsis-middle", fill: "currentColor",
         }),
         ...marks,
         Plot.tip(known, Plot.pointerY({ x: "at", y: "place", title: "said", fontSize: 12, maxRadius: ROW })),
@@ -157,12 +167,12 @@ const opduelDraw = (() => {
     const begins = stages(samples);
     const svg = Plot.plot({
       width, height: 230, marginLeft: 56, marginTop: 26, marginBottom: 34, className: plotClass,
-      x: { domain: [0.5, samples.length + 0.5], label: "process pairs, as measured", tickFormat: "d", interval: 1,
-           ticks: Math.min(samples.length, Math.floor(width / 50)) },
+      x: { domain: [0.5, samples.length + 0.5], label: "process pairs, as measured", tickFormat: "d",
+           ticks: d3.ticks(1, samples.length, Math.floor(width / 50)).filter(Number.isInteger) },
       y: { label: one.unit, grid: true, nice: true },
       marks: [
         Plot.ruleX(begins.slice(1), { x: (sample) => sample.place - 0.5, stroke: "var(--muted)", strokeDasharray: "3 3" }),
-        Plot.text(begins, { x: (sample) => sample.place - 0.4, text: "stage", frameAnchor: "top", textAnchor: "start",
+        Plot.text(begins.length > 1 ? begins : [], { x: (sample) => sample.place - 0.4, text: "stage", frameAnchor: "top", textAnchor: "start",
                             dy: -14, fill: "var(--muted)", fontSize: 11 }),
         Plot.ruleX(samples, { x: "place", y1: "control", y2: "treatment", stroke: "var(--line)", strokeWidth: 2 }),
         Plot.dot(samples, { x: "place", y: "control", stroke: "var(--control)", strokeWidth: 1.75, r: 3.5,
@@ -185,14 +195,14 @@ const opduelDraw = (() => {
     const ends = d3.extent([...samples.map((sample) => sample.logRatio), at, -band, band, 0].filter(finite));
     const reach = (ends[1] - ends[0]) * 0.06 || 0.01;
     const domain = [ends[0] - reach, ends[1] + reach];
+    const ticks = roundChanges(d3.scaleLinear(domain, [0, width - 32]), 58);
     const within = (value) => Math.max(domain[0], Math.min(domain[1], value));
     const inner = [{ at, low: within(low), high: within(high) }];
     const colour = `var(--${one.verdict})`;
     const dots = { x: "logRatio", anchor: "bottom", padding: 1.5 };
     const svg = Plot.plot({
       width, height: 230, marginLeft: 16, marginRight: 16, marginTop: 26, marginBottom: 34, className: plotClass,
-      x: { domain, label: "change of each process pair (logarithmic)", tickFormat: changeText,
-           ticks: d3.ticks(Math.expm1(domain[0]), Math.expm1(domain[1]), Math.floor(width / 90)).map(Math.log1p) },
+      x: { domain, label: "change of each process pair (logarithmic)", tickFormat: changeText, ticks },
       marks: [
         Plot.rect([0], { x1: -band, x2: band, fill: "var(--band)" }),
         Plot.ruleX([0], { stroke: "var(--muted)" }),

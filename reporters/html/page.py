@@ -19,7 +19,6 @@ from reporters.summary import worst_first
 
 PAGE_NAME = "report.html"
 _HERE = Path(__file__).parent
-_FIRST_SCRIPT = 'document.documentElement.classList.add("with-scripts");'
 
 
 def to_html(report: Report) -> str:
@@ -29,13 +28,13 @@ def to_html(report: Report) -> str:
     written as escapes, and a Content-Security-Policy lets nothing run but the page's own scripts.
     """
     comparisons = worst_first(report.comparisons)
-    style, script = _style(), _script()
+    style, first, script = _style(), _own("first.js"), _script()
     return _template().render(
         heading=heading(report),
         rows=rows(comparisons),
         surroundings=surroundings(report),
-        policy=_policy(style, script),
-        first_script=Markup(_FIRST_SCRIPT),
+        policy=_policy(style, first, script),
+        first_script=Markup(first),
         style=Markup(style),
         script=Markup(script),
         data=Markup(_embedded(_data(report))),
@@ -100,7 +99,8 @@ def _own(name: str) -> str:
 
 
 @cache
-def _policy(style: str, script: str) -> str:
+def _policy(style: str, first: str, script: str) -> str:
     """The page's Content-Security-Policy: its own style and scripts by their hashes, and nothing else at all."""
     styles = f"style-src {csp_hash(style)} {csp_hash(PLOT_STYLE)}"
-    return f"default-src 'none'; script-src {csp_hash(_FIRST_SCRIPT)} {csp_hash(script)}; {styles}; base-uri 'none'; form-action 'none'"
+    scripts = f"script-src {csp_hash(first)} {csp_hash(script)}"
+    return f"default-src 'none'; {scripts}; {styles}; base-uri 'none'; form-action 'none'"

@@ -185,7 +185,7 @@
       element("span", { class: "treatment" }, "\u25A0 treatment"));
     const plots = [
       [element("figcaption", {}, "Every process pair: ", legend), opduelDraw.rounds],
-      [element("figcaption", {}, "How their changes lie; filled: those that decided. Line and bar: estimate and interval; grey: threshold"),
+      [element("figcaption", {}, "How their changes lie; filled: those that decided. Line and bar: estimate and interval"),
         opduelDraw.distribution],
     ];
     const drawings = [];

@@ -178,6 +178,7 @@ def test_runs_held_back_are_told(machine: Machine, run: Run) -> None:
     [
         (["--inject", "5%"], "--inject is set by --calibrate itself"),
         (["--screen_reporter"], "--screen_reporter is set by"),
+        (["--export_reporter", "md=a.md"], "--export_reporter is set by"),
         (["--profiler", "native"], "--profiler: is for one build alone"),
         (["--control", "a", "--treatment", "b"], "one build against itself"),
         (["--operators", "dot"], "two cases or more"),

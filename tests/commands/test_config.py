@@ -11,7 +11,7 @@ from command_line import Outcome
 from made_reports import build, comparison, run_ab_giving
 
 from commands import harness
-from commands.config import QUESTIONS, config_path, default_reports, forget_config, read_config, write_config
+from commands.config import QUESTIONS, UNASKED, config_path, default_reports, forget_config, read_config, write_config
 from commands.options import harness_parser
 from driver.builds import BuildCache, load_releases
 from frameworks import Framework, get_framework
@@ -150,6 +150,6 @@ def test_forgetting(home: Path) -> None:
 
 def test_every_answer_is_an_option_of_harness() -> None:
     options = vars(harness_parser().parse_args(["-b", "x"]))
-    assert set(QUESTIONS) <= set(options)
+    assert {*QUESTIONS, *UNASKED} <= set(options)
     with pytest.raises(UsageError):
         harness_parser().parse_args(["-b", "x", "--no_such_option"])

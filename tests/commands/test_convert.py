@@ -1,5 +1,6 @@
 """run_bench.py --convert, through the front door."""
 
+import logging
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,9 @@ from made_reports import build, comparison
 
 from commands.run_bench import main
 from records import Report
-from reporters import write_report
+from reporters import read_report, write_report
+from reporters.formats import FORMATS, write_format
+from reporters.html import to_html
 from reporters.markdown import to_markdown
 
 
@@ -20,13 +23,26 @@ def test_a_report_is_printed_as_markdown(home: Path, tmp_path: Path, capsys: pyt
     assert capsys.readouterr().out == to_markdown(report)
 
 
+def test_a_report_is_printed_as_a_page(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "report.json"
+    report = Report(
+        {"spec": "smoke"}, build("mxnet==1.8.0.post0"), build("mxnet==1.9.1"), {}, (comparison("improved"),)
+    )
+    write_report(path, report)
+    assert main(["--convert", str(path), "--to", "html"]) == 0
+    assert capsys.readouterr().out == to_html(report)
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--convert", "report.json"], "--to html|md"),
+        (["--convert", "report.json"], "--to pyperf|benchstat|bmf|github-action-benchmark|junit|csv|csv-samples|"),
         (["--convert", "report.json", "--to", "md", "-b", "smoke"], "no other options"),
         (["--convert", "gone.json", "--to", "md"], "gone.json: cannot be read"),
         (["--convert", "gone.json", "--to", "pdf"], "invalid choice: 'pdf'"),
+        (["--to", "md", "-b", "smoke"], "add --convert REPORT"),
+        (["--side", "control", "-b", "smoke"], "add --convert REPORT"),
+        (["--output", "a.md", "-b", "smoke"], "goes with --convert or --spec_from"),
     ],
 )
 def test_wrong_usage_is_one_line(home: Path, caplog: pytest.LogCaptureFixture, arguments: list[str], said: str) -> None:
@@ -34,3 +50,63 @@ def test_wrong_usage_is_one_line(home: Path, caplog: pytest.LogCaptureFixture, a
     (message,) = caplog.messages
     assert said in message
     assert "\n" not in message
+
+
+@pytest.fixture
+def kept(home: Path, tmp_path: Path) -> Path:
+    """A report.json with one failed case."""
+    sides = build("mxnet==1.8.0.post0"), build("mxnet==1.9.1")
+    run = {"id": "20240229T101112Z-7f3a", "spec": "smoke"}
+    write_report(
+        tmp_path / "report.json",
+        Report(run, *sides, {}, (comparison("regressed"), comparison("failed", "treatment", 1))),
+    )
+    return tmp_path / "report.json"
+
+
+@pytest.mark.parametrize("to", [name for name, one in FORMATS.items() if one.sides != "one"])
+def test_every_format_is_printed(kept: Path, capsys: pytest.CaptureFixture[str], to: str) -> None:
+    assert main(["--convert", str(kept), "--to", to]) == 0
+    printed = capsys.readouterr().out
+    assert printed == write_format(read_report(kept), to, None, "").text
+    assert main(["--convert", str(kept), "--to", to, "--output", str(kept.with_name("out"))]) == 0
+    assert kept.with_name("out").read_bytes().decode() == printed
+
+
+def test_a_format_of_sides_is_printed_for_one_and_written_for_both(
+    kept: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    assert main(["--convert", str(kept), "--to", "pyperf", "--side", "treatment"]) == 0
+    printed = capsys.readouterr().out
+    assert caplog.messages == ["left out: 1 without samples (time), 1 failed"]
+    caplog.clear()
+    assert main(["--convert", str(kept), "--to", "pyperf", "--output", str(kept.with_name("{side}-{run}.json"))]) == 0
+    files = [kept.with_name(f"{side}-20240229T101112Z-7f3a.json") for side in ("control", "treatment")]
+    assert files[1].read_text() == printed != files[0].read_text()
+    assert [message.split()[1] for message in caplog.messages] == [str(path) for path in files]
+    assert main(["--convert", str(kept), "--to", "pyperf", "--side", "treatment", "--output", str(files[0])]) == 0
+    assert files[0].read_text() == printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--to", "pyperf"], "--to: what pyperf reads holds one side: add --side control or --side treatment"),
+        (["--to", "csv", "--side", "control"], "--to: what csv reads holds both sides: leave --side out"),
+        (["--to", "pyperf", "--output", "a.json"], "--output: what pyperf reads holds one side: put {side} into"),
+        (
+            ["--to", "md", "--output", "a.md", "--side", "control"],
+            "what md reads holds both sides: leave --side",
+        ),
+        (["--to", "pyperf", "--output", "{side}", "--side", "control"], "{side} writes both sides"),
+        (["--to", "md", "--output", "/proc/none/a.md"], "--output /proc/none: cannot be written"),
+        (["--to", "md", "--output", "/"], "--output /: is a folder"),
+    ],
+)
+def test_sides_and_files_that_do_not_go_together(
+    kept: Path, caplog: pytest.LogCaptureFixture, arguments: list[str], said: str
+) -> None:
+    assert main(["--convert", str(kept), *arguments]) == 2
+    (message,) = caplog.messages
+    assert said in message

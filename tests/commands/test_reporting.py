@@ -15,7 +15,7 @@ from made_reports import build, comparison, run_ab_giving
 
 from commands import harness
 from harness.run import RunRequest
-from records import Comparison
+from records import Comparison, Verdict
 from reporters import simple_screen
 from reporters.simple_local import SimpleLocalReporter
 
@@ -174,9 +174,9 @@ def test_a_folder_that_cant_be_written_is_told_before_measuring(
     assert f"{option} {home / 'file' / 'reports'}: cannot be written" in outcome.err
 
 
-def spoil(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+def spoil(monkeypatch: pytest.MonkeyPatch, folder: Path, found: Comparison = UNCHANGED) -> None:
     """While the run measures, ``folder`` becomes a file."""
-    giving = run_ab_giving(UNCHANGED)
+    giving = run_ab_giving(found)
 
     def run_ab(*arguments: Any) -> Any:
         shutil.rmtree(folder)
@@ -189,12 +189,13 @@ def spoil(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
 def test_a_folder_that_cant_be_written_costs_no_report(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spoil(monkeypatch, home / "file")
     outcome = run(*MINIMAL, "--local_reporter", str(home / "file"), "--simple_screen_reporter")
-    assert outcome.code == 3
+    assert outcome.code == 0
     assert "unchanged\texp_0/forward" in outcome.out
     assert only_report(home / "state")
     lines = outcome.err.splitlines()
     assert f"report: {home / 'state'}" in lines[-2]
-    assert lines[-1].startswith(f"harness.py: error: --local_reporter failed: cannot write below {home / 'file'}")
+    assert lines[-1].startswith(f"harness.py: --local_reporter failed: cannot write below {home / 'file'}")
+    assert lines[-1].endswith(f"; the data is in {lines[-2].removeprefix('report: ')}")
 
 
 def test_when_nothing_can_be_written_it_says_so_and_still_prints(
@@ -207,12 +208,17 @@ def test_when_nothing_can_be_written_it_says_so_and_still_prints(
     assert str(home / "state") in outcome.err.splitlines()[-1]
 
 
-def test_one_of_two_failing_is_a_failure(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    spoil(monkeypatch, home / "file")
+@pytest.mark.parametrize(("verdict", "code"), [("unchanged", 0), ("regressed", 1), ("inconclusive", 3)])
+def test_a_reporter_that_fails_fails_no_run(
+    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, verdict: Verdict, code: int
+) -> None:
+    held = "regressed" if code == 3 else None
+    spoil(monkeypatch, home / "file", replace(comparison(verdict), held_back=held))
     reporters = ("--local_reporter", str(home / "file"), "--simple_local_reporter", str(home / "reports"))
     outcome = run(*MINIMAL, *reporters)
-    assert outcome.code == 3
+    assert outcome.code == code
     assert only_report(home / "reports")
+    assert outcome.err.splitlines()[-1].endswith(f"; the data is in {home / 'reports' / 'report.json'}")
     assert not (home / "state").exists()
 
 
@@ -222,7 +228,7 @@ def test_a_screen_that_fails_costs_no_report(run: Run, home: Path, monkeypatch: 
 
     monkeypatch.setattr(simple_screen, "write_text", full)
     outcome = run(*MINIMAL)
-    assert outcome.code == 3
+    assert outcome.code == 0
     assert only_report(home / "state")
     assert "--simple_screen_reporter failed" in outcome.err.splitlines()[-1]
 
@@ -248,3 +254,24 @@ def test_labels_are_in_the_report(run: Run, home: Path) -> None:
     wanted = {"threshold": 0.03, "user_identifier": "me", "run_type": "verify", "platform": "rack 7", "spec": "smoke"}
     assert {key: document[key] for key in wanted} == wanted
     assert document["command"] == ["harness.py", *MINIMAL, *labels]
+
+
+def test_exports_are_written_beside_the_report_and_named(run: Run, home: Path) -> None:
+    exports = ("--export_reporter", f"csv={home}/new/cases.csv", "--export_reporter", f"pyperf={home}/{{side}}.json")
+    outcome = run(*MINIMAL, *exports)
+    assert (outcome.code, outcome.out) == (0, "")
+    assert only_report(home / "state")
+    assert '"exp_0/forward"' in (home / "new" / "cases.csv").read_text()
+    assert f"csv: {home}/new/cases.csv" in outcome.err.splitlines()
+    for side in ("control", "treatment"):
+        assert (home / f"{side}.json").is_file()
+        assert f"pyperf: {home}/{side}.json (left out: 1 without samples (time))" in outcome.err.splitlines()
+
+
+def test_an_export_that_cant_be_written_costs_no_report(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spoil(monkeypatch, home / "file")
+    outcome = run(*MINIMAL, "--export_reporter", f"md={home}/file/a.md", "--export_reporter", f"bmf={home}/b.json")
+    assert only_report(home / "state")
+    assert (home / "b.json").is_file()
+    said = f"--export_reporter failed: cannot write {home}/file/a.md (Not a directory): give --export_reporter a file"
+    assert said in outcome.err.splitlines()[-1]

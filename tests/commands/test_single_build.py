@@ -22,6 +22,7 @@ def harness(*arguments: str | Path) -> Outcome:
     [
         ((*ALONE, "--verify"), "--verify: belongs to an A/B: give --control"),
         ((*ALONE, "--local_reporter", "reports"), "--local_reporter: belongs to an A/B"),
+        ((*ALONE, "--export_reporter", "md=a.md"), "--export_reporter: belongs to an A/B"),
         ((*ALONE, "--threshold", "5%"), "--threshold: one build alone has nothing to differ from"),
         ((*ALONE, "--baseline", "/no/such/file"), "/no/such/file: cannot be read"),
         ((*ALONE, "--output-file", "/no/such/folder/x"), "its folder is not there"),

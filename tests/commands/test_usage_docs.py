@@ -11,7 +11,7 @@ import pytest
 from command_line import ROOT
 
 from commands.calibrate import DEFAULT_BUDGET_S, DEFAULT_SPEC, OURS
-from commands.config import QUESTIONS, config_path, default_reports, read_config
+from commands.config import QUESTIONS, UNASKED, config_path, default_reports, read_config
 from commands.entry import DONE, INCOMPLETE, REGRESSED, USAGE
 from commands.listing import list_cases
 from commands.options import harness_parser
@@ -20,6 +20,7 @@ from commands.progress import PLAIN_EVERY_S
 from commands.run_bench import run_bench_parser
 from driver.builds import BuildCache
 from reporters import reporter_options
+from reporters.remote.spool import default_spool
 
 TEXT = (ROOT / "docs" / "usage.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^    python3 (harness|run_bench)\.py (.*)$", TEXT, flags=re.MULTILINE)
@@ -102,6 +103,7 @@ def test_files_are_documented(home: Path, monkeypatch: pytest.MonkeyPatch) -> No
     for variable, path in (
         ("config", config_path()),
         ("state", default_reports()),
+        ("state", default_spool()),
         ("cache", BuildCache().directory),
     ):
         name = f"`$XDG_{variable.upper()}_HOME/{path.relative_to(home / variable)}"
@@ -112,7 +114,7 @@ def test_the_documented_config_is_a_good_one(tmp_path: Path) -> None:
     example = re.search(r"```json\n(.*?)```", TEXT, flags=re.DOTALL)
     assert example
     (tmp_path / "config.json").write_text(example[1])
-    assert set(read_config(tmp_path / "config.json")) == set(QUESTIONS) == set(json.loads(example[1]))
+    assert set(read_config(tmp_path / "config.json")) == {*QUESTIONS, *UNASKED} == set(json.loads(example[1]))
 
 
 def test_the_interval_of_plain_progress_is_documented() -> None:

@@ -73,9 +73,7 @@ def test_where_higher_is_better_a_rise_is_an_improvement(monkeypatch: pytest.Mon
     monkeypatch.setattr(
         "comparator.assessment.METRICS", {**METRICS, "rate": Metric("rate", "1/s", lower_is_better=False)}
     )
-    monkeypatch.setattr(
-        "comparator.verdicts.METRICS", {**METRICS, "rate": Metric("rate", "1/s", lower_is_better=False)}
-    )
+    monkeypatch.setattr("records.report.METRICS", {**METRICS, "rate": Metric("rate", "1/s", lower_is_better=False)})
     samples = [*pairs("a", "screen", quiet(8, 0.2)), *pairs("a", "own", quiet(8, 0.2, 2))]
     assert one(samples, a_case(metric="rate")).verdict == "improved"
 

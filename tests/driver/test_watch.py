@@ -100,6 +100,10 @@ class Ear:
     def __init__(self) -> None:
         self.begun: list[str] = []
         self.outcomes: list[Outcome] = []
+        self.looked = 0
+
+    def looks(self) -> None:
+        self.looked += 1
 
     def begins(self, control: Commit, treatment: Commit, why: str, line: Sequence[Commit], strategy: str) -> None:
         self.begun.append(treatment.subject)
@@ -196,6 +200,7 @@ def test_one_that_is_not_due_is_passed_over_when_it_goes_on_for_ever(loop: Loop)
     tallies = loop.passes(3)
     assert [number for number, _ in loop.builder.built].count(3) == 1
     assert [len(tally.failures) for tally in tallies] == [1, 0, 0]
+    assert loop.ear.looked == 3
 
 
 @pytest.mark.parametrize("commit_file", [True, False])

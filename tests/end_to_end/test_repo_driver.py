@@ -16,7 +16,12 @@ def traced(shared: Shared, tmp_path_factory: pytest.TempPathFactory) -> tuple[Ou
     In caches of its own: a bisection prefers commits whose builds are there, and would pass by the broken one.
     """
     driver = toy_driver(tmp_path_factory.mktemp("traced"), shared.project)
-    return driver.run("--regression", "--commit_file", str(driver.work / "last")), driver
+    return driver.run("--regression", "--commit_file", str(driver.work / "last"), *notifying(driver)), driver
+
+
+def notifying(driver: ToyDriver) -> tuple[str, ...]:
+    """Options by which all that is notified gets into a file."""
+    return "--notify_command", f"tee -a {driver.work / 'notified'}"
 
 
 def test_a_slow_commit_is_named(traced: tuple[Outcome, ToyDriver], shared: Shared) -> None:
@@ -65,9 +70,27 @@ def test_the_same_command_again_measures_nothing_and_says_the_same(
 ) -> None:
     outcome, driver = traced
     before = driver.reports()
-    again = driver.run("--regression")  # without the commit file, by which there is nothing left to do
+    # Without the commit file, by which there is nothing left to do.
+    again = driver.run("--regression", *notifying(driver))
     assert (again.code, again.out) == (1, outcome.out)
     assert driver.reports() == before
+    assert (driver.work / "notified").read_text().count("opduel: 1 case regressed\n") == 1
+
+
+def test_the_culprit_is_notified_of_with_its_figures(traced: tuple[Outcome, ToyDriver], shared: Shared) -> None:
+    _, driver = traced
+    lines = (driver.work / "notified").read_text().splitlines()
+    assert lines[:3] == [
+        "opduel: 1 case regressed",
+        "",
+        f"since {shared.slow[:12]} 2024-01-08 Ada Toymaker: Check every product twice",
+    ]
+    assert lines[3].startswith(f"  {MUL}  +")
+    (path,) = (driver.work / "culprits").glob("*.json")
+    verification = driver.reports()[1]["run"]
+    places = [line.removeprefix("report     ") for line in lines if line.startswith("report ")]
+    assert json.loads(Path(places[0]).read_text())["run"]["id"] == verification["id"]
+    assert places[1:] == [str(path)]
 
 
 def test_the_commit_file_ends_it(traced: tuple[Outcome, ToyDriver], shared: Shared) -> None:

@@ -59,6 +59,18 @@ def test_a_case_twice_as_slow_is_found_and_decided_in_pairs_of_its_own() -> None
     assert sum(map(len, findings.samples.values())) == slow.rounds + found["same"].rounds
 
 
+def test_suspects_need_not_wait_for_long_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.schedule.LONG_ROUND_S", 0.0)
+    others = [replace(toy_case(name), threshold=0.0001) for name in "abc"]
+    findings, found = run(toy_case("slow", slower=2), *others)
+    assert found["slow"].verdict == "regressed"
+    of_slow = {sample.round for sample in findings.samples["slow"] if sample.stage == "own"}
+    shared = {sample.round for name in "abc" for sample in findings.samples[name]}
+    later = {sample.round for name in "abc" for sample in findings.samples[name][LOOKS.screen[0] :]}
+    assert min(of_slow - shared) < min(later), "decided before the others' next look"
+    assert later & of_slow or max(of_slow) < max(later), "and the others have not been given up for it"
+
+
 def test_injected_work_is_found_on_every_second_case() -> None:
     cases = [replace(toy_case(name), threshold=0.1) for name in "abcd"]
     _, found = run(*cases, inject=0.8)

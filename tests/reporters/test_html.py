@@ -32,6 +32,7 @@ class Page(HTMLParser):
         self._in_cell = False
         self.feed(text)
         self.close()
+        self.rows = [[" ".join(cell.split()) for cell in row] for row in self.rows]
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.elements.append((tag, dict(attrs)))
@@ -49,7 +50,7 @@ class Page(HTMLParser):
             self.scripts[-1] += data
         elif self._within != "style":
             self.texts.append(data)
-            if self._in_cell and data.strip():
+            if self._in_cell:
                 self.rows[-1][-1] += data
 
     def handle_endtag(self, tag: str) -> None:
@@ -64,9 +65,9 @@ class Page(HTMLParser):
         document: dict[str, Any] = json.loads(self.scripts[1])
         return document
 
-    def row(self, start: str) -> list[str]:
+    def row(self, text: str) -> list[str]:
         """The row that has a cell of this text."""
-        return next(row for row in self.rows if start in row)
+        return next(row for row in self.rows if text in row)
 
     def facts(self, case: str) -> dict[str, str]:
         """What is told of a case that is opened."""
@@ -112,15 +113,19 @@ def test_the_table_has_every_case_the_worst_first() -> None:
     assert [row[:4] for row in named] == [
         ["regressed", "much slower", "x12.3", "[x12.2, x12.5]"],
         ["regressed", "slower", "+5.3 %", "[+4.2, +6.4]"],
-        ["regressed", "slower/backward", "+5.3 %", "[+4.0, +7.0]"],
-        ["failed", "broken", "-", "-"],
-        ["inconclusive", "unclear", "+1.0 %", "[+0.0, +2.0]"],
+        [
+            "regressed",
+            "slower/backward held back: improved; slower with the same instructions",
+            "+5.3 %",
+            "[+4.0, +7.0]",
+        ],
+        ["failed", "broken treatment: crash: the worker died of SIGSEGV", "-", "-"],
+        ["inconclusive", "unclear two modes", "+1.0 %", "[+0.0, +2.0]"],
         ["improved", "faster", "-50.0 %", "[-50.5, -49.5]"],
         ["unchanged", "steady", "+0.1 %", "[-0.9, +1.1]"],
     ]
-    assert [one["id"] for one in page.data["cases"]] == [row[1] for row in named]
-    assert page.row("much slower")[4:11] == ["0.25", "0.5", "2.0 %", "1.2 %", "12", "123 us", "1.52 ms"]
-    assert page.row("broken")[-1] == "treatment: crash: the worker died of SIGSEGV"
+    assert all(row[1].startswith(one["id"]) for one, row in zip(page.data["cases"], named, strict=True))
+    assert page.row("much slower")[4:] == ["0.25", "0.5", "2.0 %", "1.2 %", "12", "123 us", "1.52 ms"]
 
 
 def test_it_is_sorted_by_the_numbers_in_full() -> None:
@@ -235,8 +240,8 @@ def test_no_text_becomes_markup() -> None:
     assert all(not name.startswith("on") and name != "style" for _, attributes in page.elements for name in attributes)
     links = {attributes["href"] for tag, attributes in page.elements if tag in ("a", "link")}
     assert all(link and link.startswith("#") for link in links)
-    assert "49" not in page.row(printable(PAYLOAD + "slower"))[1]  # no template is evaluated twice
     shown = printable(PAYLOAD)
+    assert any(row[1].startswith(f"{shown}slower") for row in page.rows[1:] if len(row) > 1)  # no template in a text
     assert any(f"{shown}mxnet==1.9.1 against {shown}mxnet==1.8.0.post0" in one for one in page.texts)
     assert page.facts(f"{shown}slower/backward")["note"] == f"{shown}slower with the same instructions"
     assert f"{shown}numpy" in "".join(page.texts)

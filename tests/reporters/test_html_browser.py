@@ -48,6 +48,7 @@ class Shown:
         write_page(self._path, report)
         self.page.goto(self._path.as_uri() + fragment)
         expect(self.page.locator("#effects-plot svg")).to_be_visible()
+        expect(self.page.locator("html")).not_to_contain_class("loading")
         return self.page
 
 
@@ -162,8 +163,10 @@ def test_a_click_on_the_plot_opens_the_case_there(shown: Shown) -> None:
     page = shown.open()
     box = page.locator("#effects-plot .effect-regressed > *").nth(1).bounding_box()
     assert box
-    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     second = [one for one in worst_first(MADE.comparisons) if one.verdict == "regressed"][1]
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    expect(page.locator("#effects-plot [aria-label=tip]")).to_contain_text(second.case)
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     expect(page.get_by_role("dialog", name=second.case)).to_be_visible()
 
 
@@ -219,8 +222,9 @@ def test_a_screen_reader_is_told(shown: Shown) -> None:
                 - row /control treatment/
         - region "Cases":
           - heading "Cases" [level=2]
-          - region "Plot of all cases":
-            - 'img /6 cases, each with its change and interval/'
+          - figure /Each case's change and its interval/:
+            - region "Plot of all cases":
+              - img /6 cases, each with its change and interval/
           - search "Find a case":
             - searchbox "Find a case"
             - group "Verdicts shown":

@@ -16,6 +16,7 @@ import pytest
 from results_server import REPORTS, body, numbered
 
 from reporters.server.command_line import main
+from reporters.server.serving import listen
 from reporters.server.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -149,6 +150,13 @@ def test_a_port_that_is_taken_is_said(run: Callable[..., Done]) -> None:
         done = run("--port", str(taken.getsockname()[1]))
     assert done.code == 3
     assert "can't be listened on" in done.err
+
+
+def test_a_short_answer_does_not_wait_for_an_acknowledgement() -> None:
+    with listen("127.0.0.1", 0) as listening, socket.create_connection(listening.getsockname()):
+        connection, _ = listening.accept()
+        with connection:
+            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_without_its_libraries_it_says_how_to_get_them() -> None:

@@ -1,0 +1,169 @@
+"""Notifications of repo_driver.py: each culprit once, kept in the journal until it is delivered."""
+
+import hashlib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from commands.driver_text import point_line
+from commands.entry import log
+from comparator import FLAGGED, confirm
+from driver.flow import Guilty, Outcome
+from driver.journal import Journal
+from records import Comparison, OpduelError, Report
+from reporters import Reporter
+from reporters.alarm import Alarm, Cause, Finding, alarm_of, alarming, cause_of, finding_of, make_alarm, side_words
+from reporters.notifier import Notifier, places_of
+from reporters.text import printable
+
+TRACED = "confirmed by a second measurement on fresh processes, and traced by bisection; a commit's figures are its own"
+UNTRACED = "confirmed by a second measurement on fresh processes, but traced to no commit"
+_ADAPTER: TypeAdapter[Alarm] = TypeAdapter(Alarm)
+
+
+class Notifications:
+    """Everything that the driver finds, sent by every notifier: once, even if this process is killed in between."""
+
+    def __init__(self, journal: Journal, reporters: Sequence[Reporter], notifiers: Sequence[Reporter]) -> None:
+        """``reporters`` say where reports lie; of ``notifiers`` those are used that are some."""
+        self._journal = journal
+        self._reporters = reporters
+        self._notifiers: dict[str, Notifier] = {}
+        for one in notifiers:
+            if isinstance(one, Notifier):  # its name in the journal: the same whatever others there are
+                before = sum(name.startswith(f"{one.option} ") for name in self._notifiers)
+                self._notifiers[f"{one.option} {before}"] = one
+
+    def found(self, outcome: Outcome, document: Path | None) -> None:
+        """Send what is new in ``outcome``; ``document`` names the culprits."""
+        if not self._notifiers:
+            return
+        unverified = any(one.unverified for one in self._notifiers.values())
+        alarm = self._unknown(alarm_of_outcome(outcome, unverified))
+        if alarm is not None:
+            decisive = outcome.verification or outcome.benchmark
+            places = [*places_of(self._reporters, decisive), *([str(document)] if document else [])]
+            text = _ADAPTER.dump_json(replace(alarm, places=tuple(places))).decode()
+            keys = [key for cause in alarm.causes for key in _keys(cause)]
+            self._journal.queue_notice(alarm.id, list(self._notifiers), text, keys)
+        self.deliver()
+
+    def deliver(self) -> None:
+        """Send all that is waiting. What can't be sent is said, and tried again at the next pass."""
+        for whom, notifier in self._notifiers.items():
+            for name, text in self._journal.waiting_notices(whom):
+                reason = _why_not_sent(notifier, text)
+                self._journal.notice_tried(name, whom, told=not reason)
+                if reason:
+                    self._say(f"--{notifier.option} failed: {reason}; to be tried again at the next pass")
+                    break
+                log.info("notified (--%s)", notifier.option)
+
+    def _unknown(self, alarm: Alarm | None) -> Alarm | None:
+        """The alarm without what was told before; None if nothing is left. Its id then stands for what it tells."""
+        if alarm is None:
+            return None
+        causes = []
+        for cause in alarm.causes:
+            known = {one.case for one in cause.findings if self._journal.recall(_key(cause, one)) is not None}
+            left = [one for one in cause.findings if one.case not in known]
+            if left:
+                causes.append(cause_of(cause.key, cause.since, left))
+        if not causes:
+            return None
+        digest = hashlib.sha256("\0".join(key for cause in causes for key in _keys(cause)).encode()).hexdigest()
+        return replace(alarm, id=digest[:16], causes=tuple(causes))
+
+    def _say(self, text: str) -> None:
+        log.error("%s", text)
+        self._journal.note("notification failed", text)
+
+
+def alarm_of_outcome(outcome: Outcome, unverified: bool = False) -> Alarm | None:
+    """The alarm that one line gives: by culprit, where bisection was asked for and something confirmed."""
+    report = effective(outcome)
+    if outcome.guilty is None:
+        return alarm_of(report, unverified)
+    causes = list(_causes(outcome, report))
+    return make_alarm(report, causes, TRACED if outcome.guilty else UNTRACED) if causes else None
+
+
+def effective(outcome: Outcome) -> Report:
+    """The benchmark, of which only what the verification found again stays flagged."""
+    if outcome.verification is None:
+        return outcome.benchmark
+    again = {one.case: one for one in outcome.verification.comparisons}
+    comparisons = tuple(_verified(one, again.get(one.case)) for one in outcome.benchmark.comparisons)
+    return replace(outcome.benchmark, comparisons=comparisons)
+
+
+def _verified(one: Comparison, again: Comparison | None) -> Comparison:
+    if again is None:
+        return one
+    if one.verdict in FLAGGED:
+        return confirm([one], {one.case: again})[0]
+    if one.is_broken_by_treatment and not again.is_broken_by_treatment:
+        note = f"failed on the treatment at first, {again.verdict} when measured again"
+        return replace(one, verdict="inconclusive", failure=None, note=note)
+    return one
+
+
+def _causes(outcome: Outcome, report: Report) -> Iterator[Cause]:
+    """Each culprit with the cases that it made worse, then what was traced to none."""
+    worse = {one.case: one for one in alarming(report)}
+    traced: set[str] = set()
+    for guilty in outcome.guilty or ():
+        found = [_finding(guilty, case, worse) for case in guilty.culprit.cases if case in worse]
+        traced |= {one.case for one in found}
+        if found:
+            yield cause_of(_name_of(guilty), _since(guilty), found)
+    left = [finding_of(one) for case, one in worse.items() if case not in traced]
+    if left:
+        sides = side_words(report.control), side_words(report.treatment)
+        key = f"{report.control.requested}..{report.treatment.requested}"
+        yield cause_of(key, f"between {sides[0]} and {sides[1]} (traced to no commit)", left)
+
+
+def _finding(guilty: Guilty, case: str, worse: Mapping[str, Comparison]) -> Finding:
+    """With the figures of the culprit's own A/B."""
+    step, whole = guilty.culprit.cases[case], finding_of(worse[case])
+    if step.log_ratio is None:
+        return replace(whole, again=None, q_value=None)
+    ci = None if step.low is None or step.high is None else (math.exp(step.low), math.exp(step.high))
+    return replace(whole, ratio=math.exp(step.log_ratio), ci=ci, again=None, q_value=None)
+
+
+def _name_of(guilty: Guilty) -> str:
+    """The same for the same culprit, whatever line it was found in."""
+    first, last = guilty.points[0], guilty.points[-1]
+    return last.name if guilty.culprit.named else f"{first.name}..{last.name}"
+
+
+def _since(guilty: Guilty) -> str:
+    first, last = guilty.points[0], guilty.points[-1]
+    if guilty.culprit.named:
+        return f"since {printable(point_line(last))}"
+    return f"since one of {len(guilty.points) - 1} after {first.name} up to {printable(point_line(last))}"
+
+
+def _keys(cause: Cause) -> list[str]:
+    return [_key(cause, one) for one in cause.findings]
+
+
+def _key(cause: Cause, one: Finding) -> str:
+    """The name of the fact that this was told."""
+    return f"notified/{cause.key}/{one.case}/{'broken' if one.broken else 'regressed'}"
+
+
+def _why_not_sent(notifier: Notifier, text: str) -> str:
+    """Empty if it was."""
+    try:
+        notifier.send(_ADAPTER.validate_json(text))
+    except OpduelError as error:
+        return str(error)
+    except Exception as error:  # a notifier that is broken stops nothing else
+        return type(error).__name__
+    return ""

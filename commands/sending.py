@@ -1,0 +1,104 @@
+"""run_bench.py --flush and --send: what waits in the spool is sent, or reports that are on disk."""
+
+import argparse
+import os
+import sys
+from collections import Counter
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from commands.config import config_path, read_config, with_kept_token
+from commands.entry import DONE, INCOMPLETE, log
+from commands.options import Parser
+from records import RunError, UsageError
+from reporters import read_report
+from reporters.remote import RemoteReporter
+from reporters.remote.delivery import Fate, Sender
+from reporters.remote.place import origin, parse_place
+from reporters.remote.reporter import sender_from, warn_of_open_token
+from reporters.stream import write_text
+from reporters.text import escaped
+
+COLUMNS = ("state", "run", "category", "endpoint", "what")
+
+
+def flush(arguments: Sequence[str], retry_refused: bool) -> int:
+    """Send what waits; returns the exit code: 3 unless nothing is left. ``arguments``: the remote reporter's options.
+
+    Raises:
+        UsageError: other options, no such token, or a token that would go to several servers.
+        RunError: the spool can't be read or written.
+    """
+    options = _options("--flush", arguments)
+    sender = sender_from(options, os.environ)
+    endpoints = {parse_place(text).endpoint for text in options.remote_reporter or ()} or None
+    if not sender.spool.directory.is_dir():
+        log.info("nothing waits: there is no %s", sender.spool.directory)
+        return DONE
+    _check_token(sender, endpoints)
+    return _tell(sender, sender.deliver(endpoints, retry_refused, each=True))
+
+
+def send(paths: Sequence[Path], arguments: Sequence[str]) -> int:
+    """Send reports that are on disk, after what waits for the same servers; returns the exit code, as ``flush`` does.
+
+    Raises:
+        UsageError: one is no report, other options than the remote reporter's, or none that says where to.
+        RunError: the spool can't be read or written.
+    """
+    options = _options("--send", arguments)
+    if not options.remote_reporter:
+        raise UsageError("--send: add --remote_reporter, which says where to")
+    reporters = RemoteReporter.from_options(options)
+    for one in reporters:
+        one.check()
+    for path in paths:
+        report = read_report(path)
+        for one in reporters:
+            one.keep(report)
+    sender = reporters[0].sender
+    return _tell(sender, sender.deliver({one.place.endpoint for one in reporters}, each=True))
+
+
+def _options(option: str, arguments: Sequence[str]) -> argparse.Namespace:
+    """The remote reporter's options, with the config's word on the token.
+
+    Raises:
+        UsageError: there are others.
+    """
+    parser = Parser(prog=f"run_bench.py {option}", allow_abbrev=False)
+    RemoteReporter.add_options(parser.add_argument_group())
+    return with_kept_token(parser.parse_args(arguments), read_config(config_path()))
+
+
+def _check_token(sender: Sender, endpoints: Collection[str] | None) -> None:
+    """See that one server's token is not sent to another one.
+
+    Raises:
+        UsageError: reports wait for several servers, and nobody said which of them the token is for.
+    """
+    try:
+        letters, _ = sender.spool.contents()
+    except OSError as error:
+        raise RunError(f"--spool {sender.spool.directory}: cannot be read ({error.strerror}): mend that") from None
+    waiting = {one.header.endpoint for one in letters} if endpoints is None else endpoints
+    if sender.token is not None and endpoints is None and len({origin(one) for one in waiting}) > 1:
+        raise UsageError(
+            f"--flush: reports wait for several servers ({', '.join(sorted(waiting))}), and one's token is not for the "
+            f"others: say which with --remote_reporter"
+        )
+    for endpoint in sorted(waiting):
+        warn_of_open_token(endpoint, sender.token)
+
+
+def _tell(sender: Sender, fates: Sequence[Fate]) -> int:
+    """A line for each report, and their numbers; returns the exit code."""
+    lines = ["#" + "\t".join(COLUMNS)]
+    for fate in fates:
+        category, endpoint = (fate.place.category, fate.place.endpoint) if fate.place else ("", fate.name)
+        lines.append("\t".join(escaped(field) for field in (fate.state, fate.run, category, endpoint, fate.words)))
+    write_text(sys.stdout, "".join(f"{line}\n" for line in lines))
+    counts = Counter(fate.state for fate in fates)
+    summary = ", ".join(f"{count} {state}" for state, count in sorted(counts.items())) or "nothing waits"
+    log.info("%s, in %s", summary, sender.spool.directory)
+    return DONE if set(counts) <= {"sent"} else INCOMPLETE

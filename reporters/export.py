@@ -1,0 +1,121 @@
+"""The export reporter: the report in a file of a format that other tools read, or in two, one a side."""
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Self
+
+from records import Report, RunError, UsageError
+from records.measurement import SIDES, Side
+from reporters.atomic import check_folder, path_part, write_atomically
+from reporters.base import Reporter
+from reporters.formats import FORMATS, check_side, write_format
+
+SIDE, RUN = "{side}", "{run}"
+
+
+@dataclass(frozen=True)
+class Export:
+    """Where a report goes in the format called ``to`` (one of ``FORMATS``). In the name ``file``, ``{side}`` stands for
+    control and treatment, with a file for each, and ``{run}`` for the run's id; or ``side`` alone is written."""
+
+    to: str
+    file: str
+    side: Side | None = None
+
+    def check(self, option: str) -> None:
+        """See that format and name go together, and that the files can be written.
+
+        Raises:
+            UsageError: it is not so; the text names ``option`` and the mend.
+        """
+        if self.side is not None and SIDE in self.file:
+            raise UsageError(f"{option} {self.file}: {SIDE} writes both sides: leave it or --side out")
+        word = SIDE if self.side is None else "--side"
+        is_given = self.side is not None or SIDE in self.file
+        check_side(self.to, is_given, option, word, f"put {SIDE} into the file's name, and both are written")
+        for side in self._sides():
+            path = self._path("run", side)
+            if not path.name or path.is_dir():
+                raise UsageError(f"{option} {self.file}: is a folder: give a file's name")
+            check_folder(path.parent, option.removeprefix("--"))
+
+    def write(self, report: Report, option: str) -> list[str]:
+        """Write the file, or both; returns a line for each, which says what the format left out.
+
+        Raises:
+            RunError: a file could not be written; whatever was in its place is still there.
+        """
+        lines = []
+        for side in self._sides():
+            path = self._path(str(report.run.get("id") or "unknown"), side)
+            written = write_format(report, self.to, side, option)
+            try:
+                write_atomically(path, written.text.encode("utf-8", "backslashreplace"))
+            except OSError as error:
+                raise RunError(f"cannot write {path} ({error.strerror}): give {option} a file that can be") from error
+            lines.append(f"{self.to}: {path}" + (f" (left out: {written.left_out})" if written.left_out else ""))
+        return lines
+
+    def _sides(self) -> tuple[Side | None, ...]:
+        return SIDES if SIDE in self.file else (self.side,)
+
+    def _path(self, run_id: str, side: Side | None) -> Path:
+        return Path(self.file.replace(SIDE, side or "").replace(RUN, path_part(run_id))).expanduser()
+
+
+class ExportReporter(Reporter):
+    """Writes FILE in FORMAT; what was there before is replaced."""
+
+    option: ClassVar[str] = "export_reporter"
+    metavar: ClassVar[str | None] = "FORMAT=FILE"
+    repeatable: ClassVar[bool] = True
+    help: ClassVar[str] = (
+        f"write FILE for other tools ({', '.join(FORMATS)}); in its name {SIDE} stands for control and treatment, "
+        f"{RUN} for the run's id; repeatable"
+    )
+
+    def __init__(self, target: Export) -> None:
+        """Write to ``target``."""
+        self.target = target
+
+    @classmethod
+    def from_options(cls, options: argparse.Namespace) -> list[Self]:
+        """One for each time that the option was given.
+
+        Raises:
+            UsageError: no format, no file, or two formats for one file.
+        """
+        reporters = super().from_options(options)
+        files = [one.target.file for one in reporters]
+        for file in files:
+            if files.count(file) > 1:
+                raise UsageError(f"--{cls.option}: {file} is given twice: the second would replace the first")
+        return reporters
+
+    @classmethod
+    def from_option(cls, value: str | None) -> Self:
+        """The reporter for ``--export_reporter FORMAT=FILE``."""
+        to, _, file = (value or "").partition("=")
+        to, file = to.strip(), file.strip()
+        if to not in FORMATS:
+            raise UsageError(f"--{cls.option} {value}: {to!r} is no format: use one of {', '.join(FORMATS)}")
+        if not file:
+            raise UsageError(f"--{cls.option} {value}: names no file: write {to}=FILE")
+        return cls(Export(to, file))
+
+    def check(self) -> None:
+        """See that format and file go together, and that the file can be written.
+
+        Raises:
+            UsageError: it is not so.
+        """
+        self.target.check(f"--{self.option}")
+
+    def report(self, report: Report) -> str:
+        """Write the file or files, and return a line for each.
+
+        Raises:
+            RunError: it could not be written.
+        """
+        return "\n".join(self.target.write(report, f"--{self.option}"))

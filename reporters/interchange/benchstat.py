@@ -1,0 +1,95 @@
+"""Go benchmark text, which benchstat reads: a line for each process, one value in it."""
+
+import re
+from collections.abc import Iterator
+from urllib.parse import quote
+
+from records import METRICS, Comparison, Report
+from records.measurement import SIDES, Side
+from reporters.interchange.cases import (
+    build_facts,
+    cut,
+    deciding_samples,
+    names_over_metrics,
+    one_line,
+    run_facts,
+    side_values,
+    why_without_samples,
+)
+from reporters.interchange.written import Written, counted
+from reporters.summary import distrust_line
+
+PREFIX = "BenchmarkOp/"
+UNITS = {"time": "ns/op", "instructions": "instructions/op", "memory": "B/op", "process_memory": "process-B"}
+_KEPT = "!\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~"  # with letters and digits, all of ASCII but for the space and %
+_LONGEST = 8192  # bytes of a name or value; benchstat gives up on a line of 65,536
+
+
+def to_benchstat(report: Report, side: Side | None) -> Written:
+    """One side alone, for ``benchstat control.txt treatment.txt``; or both, told apart by ``side:``, for
+    ``benchstat -col side``.
+
+    Everything else that is configuration is the same for both sides: benchstat puts what differs in it in tables apart.
+    """
+    reasons = [why_without_samples(one) for one in report.comparisons]
+    kept = [one for one, reason in zip(report.comparisons, reasons, strict=True) if not reason]
+    lines = [*_comments(report), *_configuration(report), *_units(kept)]
+    for written in SIDES if side is None else (side,):
+        if side is None:
+            lines += ["", f"side: {written}"]
+        lines += _results(kept, written)
+    return Written("".join(f"{line}\n" for line in lines), counted(reason for reason in reasons if reason))
+
+
+def legal_name(case: str) -> str:
+    """``case`` as part of a benchmark's name, percent-encoded: no space, and no end like ``-8``, which Go reads as a
+    number of processors. ``urllib.parse.unquote`` gives it back, unless it had to be cut."""
+    name = quote(case, safe=_KEPT, errors="surrogatepass")
+    return re.sub(r"-(?=\d+$)", "%2D", cut(name, _LONGEST)) or "-"
+
+
+def _name(case: str) -> str:
+    return PREFIX + legal_name(case)
+
+
+def _comments(report: Report) -> Iterator[str]:
+    for key, value in run_facts(report).items():
+        yield f"# {key} {cut(str(value), _LONGEST)}"
+    for side in SIDES:
+        for key, value in build_facts(getattr(report, side)).items():
+            yield f"# {side} {key} {cut(str(value), _LONGEST)}"
+    if line := distrust_line(report):
+        yield f"# {cut(one_line(line), _LONGEST)}"
+
+
+def _configuration(report: Report) -> Iterator[str]:
+    """What makes results comparable: those of other runs with the same go into the same table."""
+    facts = run_facts(report)
+    keys = {
+        "spec": "spec",
+        "framework": "framework",
+        "platform": "target_platform",
+        "threads": "threads",
+        "cpu": "cpu_model_name",
+    }
+    for key, name in keys.items():
+        if name in facts:
+            yield f"{key}: {cut(str(facts[name]), _LONGEST)}"
+
+
+def _units(kept: list[Comparison]) -> Iterator[str]:
+    for metric in sorted({one.metric for one in kept}):
+        if metric in METRICS:
+            unit = UNITS.get(metric, METRICS[metric].unit)
+            yield f"Unit {unit} better={'lower' if METRICS[metric].lower_is_better else 'higher'}"
+
+
+def _results(kept: list[Comparison], side: Side) -> Iterator[str]:
+    for one, name in zip(kept, names_over_metrics(kept, _name), strict=True):
+        samples = deciding_samples(one)
+        for sample, value in zip(samples, side_values(samples, side), strict=True):
+            yield f"{name} {max(1, sample.calls)} {value!r} {_unit(one)}"
+
+
+def _unit(one: Comparison) -> str:
+    return UNITS.get(one.metric) or quote(one.unit, safe="/", errors="surrogatepass") or "?"

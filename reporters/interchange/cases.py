@@ -1,0 +1,159 @@
+"""What the formats have in common: which samples stand for a case, names on one line, facts about run and builds."""
+
+import hashlib
+import math
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any, TypeGuard
+
+from records import Build, Comparison, PairSample, Report
+from records.measurement import Side
+from reporters.text import printable
+
+Fact = str | int | float
+
+
+def deciding_samples(comparison: Comparison) -> list[PairSample]:
+    """The samples of the stage that gave the comparison's figures, in the order of measuring.
+
+    A pair of which a value is no finite number is left out on both sides: the sides keep equal counts.
+    """
+    stage = comparison.decided_on or "screen"
+    return [
+        sample
+        for sample in comparison.samples
+        if sample.stage == stage and math.isfinite(sample.control) and math.isfinite(sample.treatment)
+    ]
+
+
+def side_values(samples: Iterable[PairSample], side: Side) -> list[float]:
+    """The process values of one side, in the comparison's unit."""
+    return [float(getattr(sample, side)) for sample in samples]
+
+
+def why_without_samples(comparison: Comparison) -> str:
+    """Why a format of single values has no place for the case, in words that follow a number; empty if it has one."""
+    if comparison.verdict == "failed":
+        return "failed"
+    return "" if deciding_samples(comparison) else f"without samples ({one_line(comparison.metric)})"
+
+
+def why_without_value(comparison: Comparison) -> str:
+    """The same for a format of one value a case, the treatment's."""
+    if comparison.verdict == "failed":
+        return "failed"
+    return "" if is_number(comparison.treatment) else f"without a value ({one_line(comparison.metric)})"
+
+
+def is_number(value: float | None) -> TypeGuard[float]:
+    """Whether it is one, and finite."""
+    return value is not None and math.isfinite(value)
+
+
+def quartiles(values: Sequence[float]) -> tuple[float, float] | None:
+    """The ends of the middle half of the values; None for fewer than two."""
+    if len(values) < 2:
+        return None
+    lower, _, upper = statistics.quantiles(values, n=4, method="inclusive")
+    return lower, upper
+
+
+def one_line(text: Any) -> str:
+    """A text from outside on one line, without what a terminal, XML or JSON minds; ``-`` for an empty one."""
+    return printable(str(text)).strip() or "-"
+
+
+def unique(names: Sequence[str]) -> list[str]:
+    """The names, in their order; a later one that was there already gets ``#2``, ``#3``... behind it."""
+    times: dict[str, int] = {}
+    taken: set[str] = set()
+    result = []
+    for name in names:
+        found = name
+        while found in taken:
+            times[name] = times.get(name, 1) + 1
+            found = f"{name}#{times[name]}"
+        taken.add(found)
+        result.append(found)
+    return result
+
+
+def unique_names(comparisons: Sequence[Comparison], legal: Callable[[str], str] = one_line) -> list[str]:
+    """A name for each case: its id made ``legal``, and unique even where a stranger's report has ids that are not."""
+    return unique([legal(one.case) for one in comparisons])
+
+
+def names_over_metrics(comparisons: Sequence[Comparison], legal: Callable[[str], str]) -> list[str]:
+    """A name for each case, the same for all metrics of one, and unique among the cases of one metric."""
+    names: dict[int, str] = {}
+    for metric in {one.metric for one in comparisons}:
+        mine = [one for one in comparisons if one.metric == metric]
+        found = unique([legal(one.case.removesuffix(f"/{metric}")) for one in mine])
+        names |= {id(one): name for one, name in zip(mine, found, strict=True)}
+    return [names[id(one)] for one in comparisons]
+
+
+def cut(text: str, size: int) -> str:
+    """``text`` in at most ``size`` bytes of UTF-8 (20 or more); a digest of the whole stands behind what was cut."""
+    if len(text.encode()) <= size:
+        return text
+    digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+    return f"{text.encode()[: size - 13].decode(errors='ignore')}-{digest}"
+
+
+def run_facts(report: Report) -> dict[str, Fact]:
+    """What was run, and where; without what isn't known. Numbers stay numbers, texts are on one line."""
+    run, host = report.run, report.host
+    known = {
+        "run_id": run.get("id"),
+        "started": run.get("started"),
+        "spec": run.get("spec"),
+        "framework": run.get("framework"),
+        "target_platform": run.get("platform"),
+        "seed": run.get("seed"),
+        "threads": run.get("threads"),
+        "alpha": run.get("alpha"),
+        "process_pairs": run.get("rounds"),
+        "wall_s": run.get("wall_s"),
+        "cpu_model_name": host.get("cpu_model"),
+        "cpu_count": host.get("logical_cpus"),
+        "kernel": host.get("kernel"),
+    }
+    return _facts(known)
+
+
+def build_facts(build: Build) -> dict[str, Fact]:
+    """Which build a side was; without what isn't known."""
+    commit = build.commit
+    known = {
+        "build": build.requested,
+        "framework_version": build.version,
+        "python_version": build.python,
+        "build_digest": build.digest,
+        "commit_id": commit and commit.id,
+        "commit_date": commit and _moment(commit.time),
+        "commit_subject": commit and commit.subject,
+    }
+    return _facts(known)
+
+
+def _facts(known: dict[str, Any]) -> dict[str, Fact]:
+    return {name: _fact(value) for name, value in known.items() if _is_known(value)}
+
+
+def _fact(value: Any) -> Fact:
+    return value if isinstance(value, int | float) else one_line(value)
+
+
+def _is_known(value: Any) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value is not None and value != "" and not isinstance(value, bool)
+
+
+def _moment(seconds: int) -> str | None:
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+    except (OverflowError, ValueError, OSError):
+        return None

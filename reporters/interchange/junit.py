@@ -1,0 +1,109 @@
+"""JUnit XML, as CI systems show test results: a test a case, which fails when the case regressed."""
+
+from decimal import Decimal
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from records import Comparison, Report
+from records.measurement import SIDES
+from reporters.interchange.cases import build_facts, is_number, one_line, run_facts, unique_names
+from reporters.interchange.written import Written
+from reporters.summary import distrust_line
+from reporters.text import printable
+from reporters.units import human_change, human_interval, human_value
+
+
+def to_junit(report: Report) -> Written:
+    """One suite: unchanged and improved pass, regressed is a failure, inconclusive is skipped, failed is an error."""
+    counts = {
+        "tests": str(len(report.comparisons)),
+        "failures": str(report.count("regressed")),
+        "errors": str(report.count("failed")),
+    }
+    wall = report.run.get("wall_s")
+    if isinstance(wall, int | float) and is_number(wall) and wall >= 0:
+        counts["time"] = f"{wall:.3f}"  # older schemas of Jenkins take no more; properties have it in full
+    spec = one_line(report.run.get("spec") or "opduel")
+    root = Element("testsuites", {"name": "opduel", **counts})
+    suite = SubElement(root, "testsuite", {"name": spec, **counts, "skipped": str(report.count("inconclusive"))})
+    if started := report.run.get("started"):
+        suite.set("timestamp", one_line(started))
+    _properties(suite, report)
+    for one, name in zip(report.comparisons, unique_names(report.comparisons), strict=True):
+        _test(suite, one, name, spec)
+    if warnings := _warnings(report):
+        SubElement(suite, "system-err").text = "\n".join(warnings)
+    indent(root, " ")
+    return Written(f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(root, encoding="unicode")}\n')
+
+
+def _properties(suite: Element, report: Report) -> None:
+    known = run_facts(report)
+    for side in SIDES:
+        known |= {f"{side}.{name}": value for name, value in build_facts(getattr(report, side)).items()}
+    properties = SubElement(suite, "properties")
+    for name, value in known.items():
+        SubElement(properties, "property", {"name": name, "value": str(value)})
+
+
+def _test(suite: Element, one: Comparison, name: str, spec: str) -> None:
+    test = SubElement(suite, "testcase", {"name": name, "classname": f"{spec}.{one_line(one.operator)}"})
+    if one.unit == "ns" and is_number(one.treatment) and one.treatment >= 0:
+        test.set("time", _seconds(one.treatment / 1e9))
+    if one.verdict == "regressed":
+        _say(test, "failure", "regressed", _change(one), _figures(one))
+    elif one.verdict == "inconclusive":
+        _say(test, "skipped", "inconclusive", one_line(one.note) if one.note.strip() else _change(one), "")
+    elif one.verdict == "failed":
+        failure = one.failure
+        kind = f"{failure.side} {failure.kind}" if failure else "failed"
+        reason = failure.reason if failure else one.note
+        _say(test, "error", one_line(kind), one_line(reason), _lines(failure.last_words if failure else ""))
+    SubElement(test, "system-out").text = _figures(one)
+
+
+def _say(test: Element, tag: str, kind: str, message: str, text: str) -> None:
+    SubElement(test, tag, {"type": kind, "message": message}).text = text or None
+
+
+def _change(one: Comparison) -> str:
+    return (
+        f"change {human_change(one.ratio)}, interval {human_interval(one.ci)}, "
+        f"control {human_value(one.control, one_line(one.unit))}, {one.rounds} process pairs"
+    )
+
+
+def _figures(one: Comparison) -> str:
+    """Every figure of the case, unrounded, a line each."""
+    figures = {
+        "verdict": one.verdict,
+        "metric": one_line(one.metric),
+        "unit": one_line(one.unit),
+        "control": one.control,
+        "treatment": one.treatment,
+        "ratio": one.ratio,
+        "ci": None if one.ci is None else f"{one.ci[0]} to {one.ci[1]}",
+        "q_value": one.q_value,
+        "threshold": one.threshold,
+        "mde": one.mde,
+        "rounds": one.rounds,
+        "held_back": one.held_back,
+        "note": one_line(one.note) if one.note.strip() else None,
+    }
+    return "\n".join(f"{name}: {value}" for name, value in figures.items() if value is not None)
+
+
+def _warnings(report: Report) -> list[str]:
+    lines = [one_line(line)] if (line := distrust_line(report)) else []
+    if report.run.get("complete") is False:
+        lines.append(f"not complete: {one_line(report.run.get('stopped') or 'stopped early')}")
+    return lines
+
+
+def _lines(text: str) -> str:
+    """``text`` without characters that XML 1.0 forbids; its lines stay lines."""
+    return "\n".join(map(printable, text.splitlines()))
+
+
+def _seconds(value: float) -> str:
+    """Unrounded, and without an exponent: what reads JUnit knows none."""
+    return format(Decimal(repr(float(value))), "f")

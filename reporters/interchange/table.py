@@ -1,0 +1,83 @@
+"""CSV for spreadsheets and analysts: a line a case, or a line a sample. RFC 4180, and no cell is a formula."""
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from records import Case, Comparison, PairSample, Report
+from reporters.document import strict
+from reporters.interchange.written import Written
+from reporters.simple_screen import COLUMNS
+from reporters.text import escaped
+
+RUN_COLUMNS = ("run_id", "started", "control_build", "treatment_build")
+CASE_COLUMNS = ("dtype", "context", "mode", "inputs")
+SAMPLE_COLUMNS = ("stage", "round", "control", "treatment", "log_ratio", "blocks", "calls", "forks")
+_MARKED = tuple("=+-@＝＋－＠'")  # how a formula begins in some spreadsheet; and the apostrophe that is the mark
+
+
+def to_csv(report: Report) -> Written:
+    """A line a case: the run, the columns of the simple screen reporter, and what the case was."""
+    cases = {case.id: case for case in report.cases}
+    rows = (
+        [*_run_cells(report), *(value(one) for value in COLUMNS.values()), *_case_cells(cases.get(one.case))]
+        for one in report.comparisons
+    )
+    return Written(_csv([*RUN_COLUMNS, *COLUMNS, *CASE_COLUMNS], rows))
+
+
+def to_csv_samples(report: Report) -> Written:
+    """A line a sample, those of the second measurement too, whose stage is ``verification``."""
+    header = [*RUN_COLUMNS, "case", "metric", "unit", *SAMPLE_COLUMNS]
+    return Written(_csv(header, _sample_rows(report)))
+
+
+def text_cell(text: str) -> str:
+    r"""``text`` as a cell: tab, newline, return and backslash as \t, \n, \r and \\, other control characters as \x..;
+    behind an apostrophe if a spreadsheet could take it for a formula, or if it begins with one itself."""
+    cell = escaped(text)
+    return f"'{cell}" if cell.lstrip(" ").startswith(_MARKED) else cell
+
+
+def _csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Texts stand in quotes, so that no other separator divides them; numbers don't; what isn't known is empty."""
+    text = io.StringIO()
+    writer = csv.writer(text, quoting=csv.QUOTE_NONNUMERIC)
+    writer.writerow(header)
+    writer.writerows([_cell(value) for value in row] for row in rows)
+    return text.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return value if math.isfinite(value) else ""
+    return "" if value is None else text_cell(str(value))
+
+
+def _run_cells(report: Report) -> list[Any]:
+    run = report.run
+    return [run.get("id"), run.get("started"), report.control.requested, report.treatment.requested]
+
+
+def _case_cells(case: Case | None) -> list[Any]:
+    if case is None:
+        return [None] * len(CASE_COLUMNS)
+    return [case.dtype, case.context, case.mode, json.dumps(strict(case.inputs), ensure_ascii=False)]
+
+
+def _sample_rows(report: Report) -> Iterator[list[Any]]:
+    for one in report.comparisons:
+        for sample in one.samples:
+            yield _sample_row(report, one, sample, sample.stage)
+        for sample in one.verification.samples if one.verification else ():
+            yield _sample_row(report, one, sample, "verification")
+
+
+def _sample_row(report: Report, one: Comparison, sample: PairSample, stage: str) -> list[Any]:
+    values = [getattr(sample, name) for name in SAMPLE_COLUMNS[1:]]
+    return [*_run_cells(report), one.case, one.metric, one.unit, stage, *values]

@@ -1,0 +1,70 @@
+"""What the notifiers have in common: told of a run, they speak up only when something confirmed got worse."""
+
+import argparse
+from abc import abstractmethod
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import ClassVar, Self
+
+from records import Report
+from reporters.alarm import Alarm, alarm_of, alarming
+from reporters.alarm_text import headline
+from reporters.base import Reporter
+
+UNVERIFIED = "notify_unverified"
+
+
+class Notifier(Reporter):
+    """Sends an alarm somewhere; a run without anything to be alarmed by is not told of."""
+
+    repeatable: ClassVar[bool] = True
+    whole_runs_only: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        self.unverified = False  # whether regressions that were measured only once are told of, too
+        self._others: Sequence[Reporter] = ()
+
+    @classmethod
+    def from_options(cls, options: argparse.Namespace) -> list[Self]:
+        """As of every reporter; ``--notify_unverified`` is heeded, too."""
+        found = super().from_options(options)
+        for one in found:
+            one.unverified = bool(getattr(options, UNVERIFIED, False))
+        return found
+
+    def meet(self, others: Sequence[Reporter]) -> None:
+        """Know those who can say where the report lies."""
+        self._others = others
+
+    def report(self, report: Report) -> str | None:
+        """Send the run's alarm, if there is one; return a line that says so.
+
+        Raises:
+            RunError: it could not be sent; the text has no secret in it.
+        """
+        alarm = alarm_of(report, self.unverified)
+        if alarm is not None:
+            self.send(replace(alarm, places=tuple(places_of(self._others, report))))
+            return f"notified (--{self.option}): {headline(alarm)}"
+        once = len(alarming(report, unverified=True))
+        if once:
+            return f"not notified (--{self.option}): {once} regressed, not verified: add --verify, or --{UNVERIFIED}"
+        return None
+
+    @abstractmethod
+    def send(self, alarm: Alarm) -> None:
+        """Send it.
+
+        Raises:
+            RunError: it could not be sent; the text has no secret in it.
+        """
+
+
+def places_of(reporters: Sequence[Reporter], report: Report) -> list[str]:
+    """Where the report can be looked up, by all who have told of it: paths and addresses."""
+    places = []
+    for one in reporters:
+        with suppress(OSError):  # a folder that has gone costs nobody a notification
+            places.append(one.where(report))
+    return list(dict.fromkeys(place for place in places if place))

@@ -1,0 +1,113 @@
+"""The notifier that runs a command: the text on its standard input, the facts in its environment."""
+
+import argparse
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import IO, ClassVar, Self
+
+from records import RunError, UsageError
+from reporters.alarm import Alarm
+from reporters.alarm_text import plain_text, variables
+from reporters.notifier import UNVERIFIED, Notifier
+from reporters.text import last_line, printable, shorten
+
+LONGEST_S = 30.0  # for the command
+_MOST_SAID = 4096  # bytes at the end of what it said that are looked at
+
+
+class NotifyCommand(Notifier):
+    """Runs a command, without a shell, in a session of its own; it is ended when it takes too long."""
+
+    option: ClassVar[str] = "notify_command"
+    metavar: ClassVar[str | None] = "COMMAND"
+    help: ClassVar[str] = (
+        "run COMMAND (no shell) on a confirmed regression or a case newly failing: text on its input, facts in OPDUEL_*"
+    )
+
+    def __init__(self, words: list[str], longest_s: float = LONGEST_S) -> None:
+        """``words``: the program and its arguments."""
+        super().__init__()
+        self._words = words
+        self._longest_s = longest_s
+
+    @classmethod
+    def add_options(cls, group: "argparse._ArgumentGroup") -> None:
+        """Its own option, and the switch of all notifiers."""
+        super().add_options(group)
+        group.add_argument(
+            f"--{UNVERIFIED}",
+            action="store_true",
+            help="notify of regressions that were measured only once, too; the text says so",
+        )
+
+    @classmethod
+    def from_option(cls, value: str | None) -> Self:
+        """The notifier for ``--notify_command COMMAND``.
+
+        Raises:
+            UsageError: its quotes are wrong.
+        """
+        try:
+            words = shlex.split(value or "")
+        except ValueError as error:
+            raise UsageError(f"--{cls.option} {value}: {error}: quote it as for a shell") from None
+        return cls(words)
+
+    def check(self) -> None:
+        """See that there is such a program.
+
+        Raises:
+            UsageError: there is none.
+        """
+        if shutil.which(self._words[0]) is None:
+            raise UsageError(f"--{self.option}: {self._words[0]} is no program that can be run: correct the command")
+
+    def send(self, alarm: Alarm) -> None:
+        """Run the command.
+
+        Raises:
+            RunError: it could not be started, took too long, or ended in another code than 0.
+        """
+        environment = {**os.environ, **variables(alarm)}
+        # Files and no pipes: whatever the command leaves running can't make anybody wait.
+        with tempfile.TemporaryFile() as text, tempfile.TemporaryFile() as said:
+            text.write(plain_text(alarm).encode("utf-8", "backslashreplace"))
+            text.seek(0)
+            self._run(text, said, environment)
+
+    def _run(self, text: IO[bytes], said: IO[bytes], environment: Mapping[str, str]) -> None:
+        name = self._words[0]
+        try:
+            process = subprocess.Popen(
+                self._words, stdin=text, stdout=said, stderr=subprocess.STDOUT, env=environment, start_new_session=True
+            )
+        except (OSError, ValueError) as error:  # not there, not to be run; a null character in it
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            raise RunError(f"{name} could not be started: {reason}: correct the command") from None
+        code = _wait(process, self._longest_s)
+        if code is None:
+            raise RunError(f"{name} took longer than {self._longest_s:g} s and was ended: make it quicker")
+        if code:
+            said.seek(max(0, said.seek(0, os.SEEK_END) - _MOST_SAID))
+            words = shorten(printable(last_line(said.read().decode("utf-8", "replace"))), 200)
+            how = f"died of signal {-code}" if code < 0 else f"ended in {code}"
+            raise RunError(f"{name} {how}: {words or 'it said nothing'}")
+
+
+def _wait(process: subprocess.Popen[bytes], longest_s: float) -> int | None:
+    """Its exit code; None for one that took too long, and was ended with all that it had started."""
+    try:
+        return process.wait(longest_s)
+    except BaseException as error:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        if isinstance(error, subprocess.TimeoutExpired):
+            return None
+        raise

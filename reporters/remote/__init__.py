@@ -1,0 +1,5 @@
+"""The remote reporter: reports posted to a results server, and kept on disk until it has them. docs/remote.md."""
+
+from reporters.remote.reporter import RemoteReporter
+
+__all__ = ["RemoteReporter"]

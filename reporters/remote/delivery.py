@@ -1,0 +1,135 @@
+"""Sending what waits: the oldest first, each several times if need be, until the server has it or seems to be away."""
+
+import contextlib
+import logging
+import random
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from records import RunError
+from reporters.remote.place import Place
+from reporters.remote.post import Answer, Parcel, Waits, post
+from reporters.remote.spool import Damaged, DamagedError, Letter, Refusal, Spool, moment
+from reporters.remote.token import Token
+
+State = Literal["sent", "waiting", "refused", "damaged"]
+
+_OTHERS = "another process is sending from this spool"
+_NO_TIME = "no time was left for it"
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What became of one letter, or of a damaged file; ``words`` is one line."""
+
+    name: str  # of the file
+    state: State
+    words: str
+    run: str = ""
+    place: Place | None = None
+
+
+@dataclass(frozen=True)
+class Sender:
+    """Posts with one token. ``clock`` is monotonic, in seconds; ``coin`` gives a number from 0 up, below 1."""
+
+    spool: Spool
+    token: Token | None = field(default=None, repr=False)
+    waits: Waits = field(default_factory=Waits)
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    coin: Callable[[], float] = random.random
+
+    def send(self, parcel: Parcel, until: float) -> Answer:
+        """Post until the server has given an answer that will do, or the time would run out.
+
+        Pauses double, and are shortened by up to half at random, so that many who wait don't come back at once;
+        a ``Retry-After`` makes one longer.
+        """
+        pause = self.waits.first_pause_s
+        while True:
+            answer = post(parcel, self.token, self.waits, max(until - self.clock(), 0.001))
+            if answer.kind != "again":
+                return answer
+            wait_s = max(pause * (1 - self.coin() / 2), answer.after_s or 0.0)
+            if self.clock() + wait_s >= until:
+                return answer
+            log.info("%s: %s; once more in %.0f s", parcel.place.endpoint, answer.words, wait_s)
+            self.sleep(wait_s)
+            pause = min(2 * pause, self.waits.longest_pause_s)
+
+    def deliver(
+        self, endpoints: Collection[str] | None = None, retry_refused: bool = False, each: bool = False
+    ) -> list[Fate]:
+        """Send what waits for these endpoints, or for all; what is left stays in the spool, and nothing is lost.
+
+        After the first sign that a server is away, or wants another token, it gets no other letter this time. All of it
+        takes ``Waits.whole_s`` at most; with ``each``, each letter may.
+
+        Raises:
+            RunError: the spool can't be read or written.
+        """
+        until = self.clock() + self.waits.whole_s
+        try:
+            with self.spool.locked(self.waits.whole_s, self.clock, self.sleep) as alone:
+                letters, damaged = self.spool.contents()
+                letters = [one for one in letters if endpoints is None or one.header.endpoint in endpoints]
+                if not alone:
+                    return [_fate(one, "waiting", _OTHERS) for one in letters]
+                return [*map(self._set_aside, damaged), *self._deliver(letters, retry_refused, each, until)]
+        except OSError as error:
+            raise RunError(
+                f"{self.spool.directory}: cannot be used ({error.strerror}): mend that, or give another --spool"
+            ) from None
+
+    def _deliver(self, letters: Sequence[Letter], retry_refused: bool, each: bool, until: float) -> list[Fate]:
+        fates = []
+        closed: dict[str, str] = {}  # endpoints that get no more this time, and why
+        for letter in letters:
+            endpoint, refused = letter.header.endpoint, letter.header.refused
+            if refused is not None and not retry_refused:
+                fates.append(_fate(letter, "refused", f"on {refused.at[:10]} {refused.why}"))
+            elif endpoint in closed:
+                fates.append(_fate(letter, "waiting", closed[endpoint]))
+            else:
+                end = self.clock() + self.waits.whole_s if each else until
+                fate = self._deliver_one(letter, end) if self.clock() < end else _fate(letter, "waiting", _NO_TIME)
+                if fate.state == "waiting":
+                    closed[endpoint] = fate.words
+                fates.append(fate)
+        return fates
+
+    def _deliver_one(self, letter: Letter, until: float) -> Fate:
+        try:
+            body = self.spool.body(letter)
+        except FileNotFoundError:
+            return _fate(letter, "sent", "by another process")
+        except (DamagedError, OSError) as error:
+            return self._set_aside(Damaged(letter.path, str(error)))
+        answer = self.send(Parcel(letter.place, letter.header.run, body), until)
+        if answer.kind == "stored":
+            try:
+                self.spool.remove(letter)
+            except OSError as error:
+                return _fate(letter, "sent", f"{answer.words}; its file can't be removed ({error.strerror})")
+            return _fate(letter, "sent", answer.words)
+        if answer.kind == "refused":
+            with contextlib.suppress(OSError):  # then it is asked again next time
+                self.spool.mark(letter, Refusal(moment(), answer.status, answer.words), body)
+            return _fate(letter, "refused", answer.words)
+        return _fate(letter, "waiting", answer.words)
+
+    def _set_aside(self, damaged: Damaged) -> Fate:
+        try:
+            where = self.spool.set_aside(damaged.path)
+        except OSError as error:
+            return Fate(damaged.path.name, "damaged", f"{damaged.why}; it can't be moved ({error.strerror})")
+        return Fate(damaged.path.name, "damaged", f"{damaged.why}; moved to {where}")
+
+
+def _fate(letter: Letter, state: State, words: str) -> Fate:
+    return Fate(letter.path.name, state, words, letter.header.run, letter.place)

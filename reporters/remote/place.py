@@ -1,0 +1,84 @@
+"""Where a report goes: the endpoint of a results server, and the category that it is kept under there."""
+
+import ipaddress
+import re
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import urlsplit, urlunsplit
+
+from records import UsageError
+from reporters.text import printable
+
+FORM = "<domain>/<endpoint>|<category>"
+LONGEST_CATEGORY = 100  # characters
+_LONGEST_ENDPOINT = 2000
+_USER = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://)?.*@")
+
+
+@dataclass(frozen=True)
+class Place:
+    """``endpoint``: a URL without user, query and fragment, https unless http was written out."""
+
+    endpoint: str
+    category: str
+
+
+def parse_place(text: str) -> Place:
+    """The place that ``<domain>/<endpoint>|<category>`` means.
+
+    Raises:
+        UsageError: it means none, or holds a password; the text shows no password.
+    """
+    endpoint, bar, category = (part.strip() for part in text.rpartition("|"))
+    if not bar or not endpoint or not category:
+        raise _wrong(text, f"write {FORM}, in quotes")
+    if len(category) > LONGEST_CATEGORY or not category.isprintable():
+        raise _wrong(text, f"give a category of at most {LONGEST_CATEGORY} printable characters")
+    return Place(parse_endpoint(endpoint), category)
+
+
+def parse_endpoint(text: str) -> str:
+    """The URL that ``text`` means, its host in lower case; https when there is no scheme.
+
+    Raises:
+        UsageError: it is no such URL, or holds a password; the text shows no password.
+    """
+    if not text.isprintable() or " " in text or "\\" in text or len(text) > _LONGEST_ENDPOINT:
+        raise _wrong(text, "correct the address: it holds a blank or a backslash, can't be printed, or is too long")
+    try:
+        parts = urlsplit(text if "://" in text else f"https://{text}")
+        host, _ = parts.hostname, parts.port
+    except ValueError as error:
+        raise _wrong(text, f"correct the address ({error})") from None
+    if "@" in parts.netloc:
+        raise _wrong(text, "holds a user or password, which anybody can read in the process list: use a token")
+    if parts.scheme not in ("http", "https") or not host:
+        raise _wrong(text, "give the address of an http or https server")
+    if "?" in text or "#" in text:
+        raise _wrong(text, "leave out what begins with ? or #")
+    if not parts.path.strip("/"):
+        raise _wrong(text, "name the endpoint, too, such as /api/v1/reports")
+    return urlunsplit((parts.scheme, parts.netloc.lower(), parts.path, "", ""))
+
+
+def origin(endpoint: str) -> str:
+    """Scheme, host and port: who gets a token that is sent there."""
+    parts = urlsplit(endpoint)
+    usual: dict[str, Literal[80, 443]] = {"http": 80, "https": 443}
+    return f"{parts.scheme}://{parts.hostname}:{parts.port or usual[parts.scheme]}"
+
+
+def is_open(endpoint: str) -> bool:
+    """Whether others on the way can read what is sent: http, and to another machine."""
+    parts = urlsplit(endpoint)
+    if parts.scheme == "https" or parts.hostname is None:
+        return False
+    try:
+        return not ipaddress.ip_address(parts.hostname).is_loopback
+    except ValueError:
+        return parts.hostname != "localhost"
+
+
+def _wrong(text: str, mend: str) -> UsageError:
+    shown = printable(_USER.sub(r"\1***@", text)[:200])
+    return UsageError(f"--remote_reporter {shown}: {mend}")

@@ -1,0 +1,261 @@
+"""One attempt to post a report: what the server's answer, or its silence, means."""
+
+import email.utils
+import http
+import json
+import re
+import ssl
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import quote
+
+import requests
+import urllib3
+
+from reporters.remote.place import Place
+from reporters.remote.token import Token
+from reporters.text import printable
+
+# "stored": the server has it. "again": may be over in a moment. "stuck": until somebody mends something, such as the
+# token. "refused": this very report will not be taken.
+Kind = Literal["stored", "again", "stuck", "refused"]
+
+_USER = re.compile(r"//[^\s]*@")  # in the address of a proxy, say
+_LONGEST_ANSWER = 65_536  # bytes of it that are read
+_LONGEST_WORDS = 300  # characters of it that are shown
+_AGAIN = (408, 425, 429)
+_STUCK = (401, 403, 407)
+_MENDS = {
+    400: "opduel and the server may be of different versions",
+    401: "give a token that it knows (--remote_access_token_file)",
+    403: "give a token that may write",
+    404: "is there a results server at this address?",
+    407: "the proxy wants a user and password",
+    409: "a run has one report there, in one category",
+    413: "raise the server's limit on the size of reports",
+    422: "opduel and the server may be of different versions",
+}
+
+
+@dataclass(frozen=True)
+class Waits:
+    """Seconds, at most: to connect, for a word of the server, for all attempts of one command together; and the pauses
+    between attempts, each about twice the one before it."""
+
+    connect_s: float = 10.0
+    read_s: float = 30.0
+    whole_s: float = 60.0
+    first_pause_s: float = 1.0
+    longest_pause_s: float = 20.0
+
+
+@dataclass(frozen=True)
+class Answer:
+    """``words``: one line, safe to print, without the token. ``after_s``: when the server wants to be asked again."""
+
+    kind: Kind
+    words: str
+    status: int = 0
+    after_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """What is posted, and where."""
+
+    place: Place
+    run: str
+    body: bytes
+
+
+def post(parcel: Parcel, token: Token | None, waits: Waits, left_s: float) -> Answer:
+    """Post once, and wait for the answer ``left_s`` seconds at most, whatever it is that takes so long.
+
+    The attempt has a thread of its own, which is left to itself then: looking up a name can't be broken off, and a
+    server that sends a byte now and then is never silent. That it may still arrive does no harm: it arrives once.
+    """
+    found: list[Answer | BaseException] = []
+
+    def attempt() -> None:
+        try:
+            found.append(_attempt(parcel, token, waits, left_s))
+        except BaseException as error:
+            found.append(error)
+
+    thread = threading.Thread(target=attempt, daemon=True)
+    thread.start()
+    thread.join(left_s)
+    if not found:
+        return Answer("again", f"no whole answer within {left_s:.3g} s")
+    if isinstance(found[0], BaseException):
+        raise found[0]
+    return found[0]
+
+
+def _attempt(parcel: Parcel, token: Token | None, waits: Waits, left_s: float) -> Answer:
+    def signed(request: requests.PreparedRequest) -> requests.PreparedRequest:
+        if token is not None:  # with a hook of our own, ~/.netrc has no say
+            request.headers["Authorization"] = f"Bearer {token.text}"
+        return request
+
+    headers = {
+        "Accept": "application/json",
+        "Accept-Encoding": "identity",
+        "Content-Type": "application/json",
+        "Idempotency-Key": quote(parcel.run, safe="!#$&'()*+,/:;=?@[]~"),
+        "User-Agent": "opduel",
+    }
+    timeout = min(waits.connect_s, left_s), min(waits.read_s, left_s)
+    try:
+        with (
+            requests.Session() as session,
+            session.post(
+                parcel.place.endpoint,
+                data=_InPieces(parcel.body, time.monotonic() + left_s),
+                headers=headers,
+                auth=signed,
+                timeout=timeout,
+                allow_redirects=False,  # neither the token nor the report goes where nobody sent it
+                stream=True,
+            ) as response,
+        ):
+            return _understood(response.status_code, response.reason, response.headers, _text(response), token)
+    except requests.ConnectTimeout:
+        return Answer("again", f"no connection within {timeout[0]:.3g} s")
+    except requests.Timeout:
+        return Answer("again", f"no answer for {timeout[1]:.3g} s")
+    except requests.exceptions.SSLError as error:
+        return _of_tls(error)
+    except requests.ConnectionError as error:
+        return Answer("again", f"no connection ({_cause(error)})")
+    # An address, a proxy or a file of certificates that is none.
+    except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
+        return Answer("stuck", f"{type(error).__name__}: {_line(_USER.sub('//***@', str(error)))}")
+
+
+class _InPieces:
+    """A body that is sent piece by piece, so that the time-out is for each of them; none is sent after ``until``."""
+
+    def __init__(self, body: bytes, until: float) -> None:
+        self._body = body
+        self._place = 0
+        self._until = until
+
+    def __len__(self) -> int:
+        return len(self._body)
+
+    def __iter__(self) -> Iterator[bytes]:  # what requests knows a stream by
+        return iter(lambda: self.read(16_384), b"")
+
+    def read(self, size: int = -1) -> bytes:
+        """The next piece."""
+        if time.monotonic() > self._until:
+            raise TimeoutError("sending took too long")
+        piece = self._body[self._place :] if size < 0 else self._body[self._place : self._place + size]
+        self._place += len(piece)
+        return piece
+
+
+def _understood(status: int, reason: str, headers: Mapping[str, str], text: str | None, token: Token | None) -> Answer:
+    """``text`` is the answer's body, None when it was cut off."""
+
+    def hidden(words: str) -> str:
+        return _line(token.hide(words) if token else words)
+
+    def said(mend: str = "") -> str:
+        words = f"it says {status} {hidden(reason or '')}".strip()
+        detail = hidden(_detail(text))
+        return words + (f": {detail}" if detail else "") + (f" ({mend})" if mend else "")
+
+    if status in (http.HTTPStatus.OK, http.HTTPStatus.CREATED):
+        if text is None:
+            return Answer("again", f"its answer {status} was cut off", status)
+        if isinstance(_json(text), dict):
+            return Answer("stored", "stored" if status == http.HTTPStatus.CREATED else "was there already", status)
+        return Answer("stuck", said("that is no results server's answer: is the address right?"), status)
+    if status >= 500 or status in _AGAIN:
+        return Answer("again", said(), status, _seconds(headers.get("Retry-After")))
+    if 300 <= status < 400:
+        there = hidden(headers.get("Location", ""))
+        return Answer(
+            "stuck", said(f"it sends on to {there or 'nowhere'}: if that is right, give that address"), status
+        )
+    if status in _STUCK:
+        none = status == http.HTTPStatus.UNAUTHORIZED and token is None
+        return Answer("stuck", said("no token was sent: see docs/remote.md" if none else _MENDS[status]), status)
+    if 400 <= status < 500:
+        return Answer("refused", said(_MENDS.get(status, "")), status)
+    return Answer("stuck", said("that is no results server's answer: is the address right?"), status)
+
+
+def _text(response: requests.Response) -> str | None:
+    """The answer's body, or its beginning; None when it was cut off, which only a read after the last one finds."""
+    content = b""
+    try:
+        while len(content) < _LONGEST_ANSWER and (piece := response.raw.read(8192, decode_content=False)):
+            content += piece
+    except (urllib3.exceptions.HTTPError, OSError):
+        return None
+    return content.decode("utf-8", "replace")
+
+
+def _json(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _detail(text: str | None) -> str:
+    """What the server explains; nothing when it isn't in the form agreed on."""
+    document = _json(text or "")
+    detail = document.get("detail") if isinstance(document, dict) else None
+    return detail if isinstance(detail, str) else "" if detail is None else json.dumps(detail)
+
+
+def _line(text: str) -> str:
+    line = printable(" ".join(text[: 4 * _LONGEST_WORDS].split()))
+    return line if len(line) <= _LONGEST_WORDS else f"{line[: _LONGEST_WORDS - 3]}..."
+
+
+def _seconds(retry_after: str | None) -> float | None:
+    """A ``Retry-After`` in seconds from now; None without one, or when it can't be read."""
+    if retry_after is None:
+        return None
+    if retry_after.isascii() and retry_after.isdigit() and len(retry_after) < 10:
+        return float(retry_after)
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return None
+
+
+def _of_tls(error: requests.exceptions.SSLError) -> Answer:
+    for one in _causes(error):
+        if isinstance(one, ssl.SSLCertVerificationError):
+            why = _line(one.verify_message)
+            mend = "name its authority's certificates in REQUESTS_CA_BUNDLE, if it is to be trusted"
+            return Answer("stuck", f"its certificate is not trusted ({why}): {mend}")
+    return Answer("again", f"TLS failed ({_cause(error)})")
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """An error, and those that it wraps or came of."""
+    seen: list[BaseException] = []
+    todo: list[object] = [error]
+    while todo:
+        one = todo.pop(0)
+        if isinstance(one, BaseException) and one not in seen:
+            seen.append(one)
+            yield one
+            todo += [*one.args, getattr(one, "reason", None), one.__cause__, one.__context__]
+
+
+def _cause(error: BaseException) -> str:
+    """The system's own words for what went wrong, if it was the system, else the innermost error's name."""
+    found = list(_causes(error))
+    words = [one.strerror for one in found if isinstance(one, OSError) and one.strerror]
+    return _line(words[-1] if words else type(found[-1]).__name__)

@@ -1,0 +1,197 @@
+"""The remote reporter: the report posted to a results server, from a spool on disk, so that none is ever lost."""
+
+import argparse
+import contextlib
+import json
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar, Self
+
+from records import Report, RunError, UsageError
+from reporters.atomic import check_folder
+from reporters.base import Reporter
+from reporters.document import to_bytes
+from reporters.remote.delivery import Fate, Sender
+from reporters.remote.place import FORM, Place, is_open, parse_place
+from reporters.remote.post import Parcel
+from reporters.remote.spool import Spool, default_spool
+from reporters.remote.token import VARIABLE, Token, find_token
+
+FLUSH = "run_bench.py --flush"
+
+log = logging.getLogger(__name__)
+
+
+class RemoteReporter(Reporter):
+    """Posts the report to ``place``, and whatever else waits for the same endpoint."""
+
+    option: ClassVar[str] = "remote_reporter"
+    metavar: ClassVar[str | None] = "PLACE"
+    help: ClassVar[str] = f'post the report to a results server: "{FORM}"; repeatable'
+    repeatable: ClassVar[bool] = True
+    secret_options: ClassVar[frozenset[str]] = frozenset({"remote_access_token"})
+    whole_runs_only: ClassVar[bool] = True
+
+    def __init__(self, place: Place, sender: Sender) -> None:
+        """``sender`` has the token and the spool."""
+        self.place = place
+        self.sender = sender
+
+    @classmethod
+    def add_options(cls, group: "argparse._ArgumentGroup") -> None:
+        """Add its own option, and those for token and spool."""
+        super().add_options(group)
+        add_sending_options(group)
+
+    @classmethod
+    def from_options(cls, options: argparse.Namespace) -> list[Self]:
+        """A reporter for each place that was asked for, each place once.
+
+        Raises:
+            UsageError: a place or the token is none, there is a token and no place, or a server would get a run twice.
+        """
+        if not getattr(options, cls.option, None):
+            for name in ("remote_access_token", "remote_access_token_file", "spool"):
+                if getattr(options, name, None) is not None:
+                    raise UsageError(f"--{name}: goes with --{cls.option}: add that, or leave it out")
+            return []
+        places: dict[str, Place] = {}
+        for place in map(parse_place, options.remote_reporter):
+            if places.setdefault(place.endpoint, place) != place:
+                other = places[place.endpoint].category
+                raise UsageError(
+                    f"--{cls.option} {place.endpoint}: a server keeps a run under one category: "
+                    f"leave {place.category!r} or {other!r} out"
+                )
+        sender = sender_from(options, os.environ)
+        return [cls(place, sender) for place in places.values()]
+
+    @classmethod
+    def from_option(cls, value: str | None) -> Self:
+        """The reporter for ``--remote_reporter PLACE`` alone: no token, the usual spool."""
+        return cls(parse_place(value or ""), Sender(Spool(default_spool())))
+
+    def check(self) -> None:
+        """See that the spool can be written; warn of a token that others on the way can read.
+
+        Raises:
+            UsageError: it can't.
+        """
+        with contextlib.suppress(OSError):  # of which the next line tells
+            self.sender.spool.prepare()
+        check_folder(self.sender.spool.directory, "spool")
+        warn_of_open_token(self.place.endpoint, self.sender.token)
+
+    def report(self, report: Report) -> str:
+        """Keep the report in the spool, send it and what else waits for this endpoint, and say what came of it.
+
+        Raises:
+            RunError: the server doesn't have it; the text says where it waits and what sends it.
+        """
+        sender = self.sender
+        parcel = self._parcel(report)
+        try:
+            name = sender.spool.keep(parcel.place, parcel.run, parcel.body).path.name
+        except OSError as error:
+            return self._without_spool(parcel, error)
+        fates = sender.deliver([self.place.endpoint])
+        others = [fate for fate in fates if fate.name != name]
+        own = next((fate for fate in fates if fate.name == name), None)
+        if own is None or own.state == "sent":  # of which nothing is left, that another process has sent
+            return f"sent: {self.place.endpoint} ({self.place.category}){_others(others)}"
+        if own.state == "waiting":
+            raise RunError(
+                f"{self.place.endpoint}: {own.words}; {_waiting(fates)} in {sender.spool.directory}: the next run with "
+                f"this reporter sends what waits, and so does {FLUSH}"
+            )
+        if own.state == "refused":
+            raise RunError(
+                f"{self.place.endpoint} refuses the report: {own.words}; it is kept in {sender.spool.directory}, and "
+                f"{FLUSH} --retry_refused sends it again"
+            )
+        raise RunError(f"{self.place.endpoint}: nothing was sent, its file in the spool is damaged: {own.words}")
+
+    def keep(self, report: Report) -> None:
+        """Keep the report in the spool, to be sent with what waits there.
+
+        Raises:
+            RunError: it can't be kept.
+        """
+        parcel = self._parcel(report)
+        try:
+            self.sender.spool.keep(parcel.place, parcel.run, parcel.body)
+        except OSError as error:
+            raise RunError(f"--spool {self.sender.spool.directory}: cannot be written ({error.strerror})") from None
+
+    def _parcel(self, report: Report) -> Parcel:
+        run = report.run.get("id")
+        if not isinstance(run, str) or not run:
+            raise RunError("the report has no run id, by which a server knows it")
+        return Parcel(self.place, run, to_body(report, self.place.category))
+
+    def _without_spool(self, parcel: Parcel, error: OSError) -> str:
+        """Nothing can be kept; but perhaps the server is there."""
+        sender = self.sender
+        trouble = f"it can't be kept in {sender.spool.directory} ({error.strerror})"
+        answer = sender.send(parcel, sender.clock() + sender.waits.whole_s)
+        if answer.kind != "stored":
+            raise RunError(f"{self.place.endpoint}: {answer.words}; and {trouble}: run_bench.py --send does so later")
+        return f"sent: {self.place.endpoint} ({self.place.category}); {trouble}"
+
+
+def add_sending_options(group: "argparse._ArgumentGroup") -> None:
+    """The options of whoever sends: token and spool."""
+    group.add_argument(
+        "--remote_access_token",
+        metavar="TOKEN",
+        help=f"for --remote_reporter; others can read it in the process list: rather a file, or {VARIABLE}",
+    )
+    group.add_argument(
+        "--remote_access_token_file",
+        metavar="FILE",
+        help="a file that holds the token, and that its owner alone can read",
+    )
+    group.add_argument(
+        "--spool", metavar="DIR", help="where reports wait until the server has them (default: the user's state folder)"
+    )
+
+
+def sender_from(options: argparse.Namespace, environment: Mapping[str, str]) -> Sender:
+    """Who sends with the token and from the spool that the options name.
+
+    Raises:
+        UsageError: the token is none, or its file can't be read.
+    """
+    token = find_token(options.remote_access_token, options.remote_access_token_file, environment)
+    return Sender(Spool(Path(options.spool).expanduser() if options.spool else default_spool()), token)
+
+
+def warn_of_open_token(endpoint: str, token: Token | None) -> None:
+    """Say that others can read the token on its way, if they can."""
+    if token is not None and is_open(endpoint):
+        log.warning("--remote_reporter %s: without https anybody on the way can read the token", endpoint)
+
+
+def to_body(report: Report, category: str) -> bytes:
+    """What is posted: the category and the report's document, every number as it is there."""
+    document = json.loads(to_bytes(report))
+    posted = {"category": category, "report": document}
+    return json.dumps(posted, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8")
+
+
+def _waiting(fates: Sequence[Fate]) -> str:
+    count = sum(fate.state == "waiting" for fate in fates)
+    return "1 report waits" if count == 1 else f"{count} reports wait"
+
+
+def _others(fates: Sequence[Fate]) -> str:
+    """What became of the others, in half a line; nothing when there are none."""
+    sent = [fate for fate in fates if fate.state == "sent"]
+    words = [f"; {len(sent)} that waited, too"] if sent else []
+    words += [f"; {_waiting(fates)}"] if any(fate.state == "waiting" for fate in fates) else []
+    kept = [fate for fate in fates if fate.state == "refused"]
+    words += [f"; {len(kept)} refused, see {FLUSH}"] if kept else []
+    words += [f"; a damaged file: {fate.name}: {fate.words}" for fate in fates if fate.state == "damaged"]
+    return "".join(words)

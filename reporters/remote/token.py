@@ -1,0 +1,69 @@
+"""The access token: where it is found, and that it is never shown."""
+
+import os
+import re
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from records import UsageError
+
+VARIABLE = "OPDUEL_REMOTE_ACCESS_TOKEN"
+MASK = "***"
+_LONGEST = 4096  # characters
+_TOKEN = re.compile(rf"[\x21-\x7e]{{1,{_LONGEST}}}")
+
+
+@dataclass(frozen=True)
+class Token:
+    """``text`` is the secret; ``where`` says where it was found, for texts about it."""
+
+    text: str = field(repr=False)
+    where: str
+
+    def hide(self, words: str) -> str:
+        """``words`` without it: a server may send back what it was sent."""
+        return words.replace(self.text, MASK)
+
+
+def find_token(given: str | None, file: str | None, environment: Mapping[str, str]) -> Token | None:
+    """The token of ``--remote_access_token``, else of ``--remote_access_token_file``, else of the environment.
+
+    Raises:
+        UsageError: it can't be one, or the file can't be read, or can be by others. The text doesn't show the token.
+    """
+    if given is not None:
+        return _checked(given, "--remote_access_token")
+    if file is not None:
+        return _checked(_read(Path(file).expanduser()), f"--remote_access_token_file {file}")
+    return _checked(environment[VARIABLE], VARIABLE) if environment.get(VARIABLE) else None
+
+
+def _checked(text: str, where: str) -> Token:
+    text = text.strip()
+    if not _TOKEN.fullmatch(text):
+        raise UsageError(
+            f"{where}: holds no token: give one of 1 to {_LONGEST} letters, digits and signs, without blanks"
+        )
+    return Token(text, where)
+
+
+def _read(path: Path) -> str:
+    """The file's text.
+
+    Raises:
+        UsageError: it can't be read, is no plain file, or others than its owner can read or change it.
+    """
+    option = f"--remote_access_token_file {path}"
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe is not waited for
+        with open(descriptor, "rb") as file:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                raise UsageError(f"{option}: is no plain file: give the path of one that holds the token")
+            if stat.S_IMODE(status.st_mode) & 0o077:
+                raise UsageError(f"{option}: others can read or change it: chmod 600 {path}")
+            return file.read(_LONGEST + 100).decode("ascii", "replace")
+    except OSError as error:
+        raise UsageError(f"{option}: cannot be read ({error.strerror}): give the path of a file that can be") from None

@@ -1,0 +1,114 @@
+"""The recipes for CI systems: what those systems' schemas take, and commands that are ours with options of ours."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from command_line import ROOT
+
+from commands.driver_options import driver_parser, parse
+from commands.entry import DONE, INCOMPLETE, REGRESSED, USAGE
+from commands.options import harness_parser
+from commands.run_bench import run_bench_parser
+from reporters.github import OUTPUTS
+
+EXAMPLES = ROOT / "docs" / "examples"
+SCHEMAS = {"opduel.github.yml": "github-workflows", "action.yml": "github-actions", "opduel.gitlab.yml": "gitlab-ci"}
+TEXT = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
+
+
+def recipe(name: str) -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load((EXAMPLES / name).read_text(encoding="utf-8"))
+    return loaded
+
+
+def scripts(value: object) -> list[str]:
+    """Every shell script in a recipe."""
+    if isinstance(value, list):
+        return [script for one in value for script in scripts(one)]
+    if not isinstance(value, dict):
+        return []
+    own = [value[key] for key in ("run", "script", "before_script") if key in value]
+    return [line for one in own for line in ([one] if isinstance(one, str) else one)] + scripts(list(value.values()))
+
+
+COMMANDS = [
+    (name, line.partition(" || ")[0].strip())
+    for name in SCHEMAS
+    for script in scripts(recipe(name))
+    for line in script.splitlines()
+    if re.match(r"\s*python3 ", line)
+]
+
+
+def test_every_recipe_is_here_and_in_the_docs() -> None:
+    assert {path.name for path in EXAMPLES.iterdir()} == set(SCHEMAS)
+    assert all(f"(examples/{name})" in TEXT for name in SCHEMAS)
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_a_recipe_is_what_the_system_takes(name: str) -> None:
+    """By SchemaStore's schemas, as check-jsonschema brings them along."""
+    tool = Path(sys.executable).with_name("check-jsonschema")
+    schema = f"vendor.{SCHEMAS[name]}"
+    done = subprocess.run(
+        [tool, "--builtin-schema", schema, EXAMPLES / name], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_there_are_commands_in_each() -> None:
+    assert {name for name, _ in COMMANDS} == set(SCHEMAS)
+
+
+@pytest.mark.parametrize(("name", "command"), COMMANDS)
+def test_commands_are_good_usage(name: str, command: str) -> None:
+    values = {"SPEC": "smoke", "TIME_BUDGET": "1800", "CONTROL": "a==1", "TREATMENT": "a==2", "base": "b", "head": "c"}
+    _, program, *arguments = [
+        re.sub(r"\$(\w+)", lambda found: values.get(found[1], found[0]), word)
+        for word in shlex.split(command)
+        if word != "${options[@]}"
+    ]
+    assert not [word for word in arguments if "$" in word]
+    if program.endswith("/repo_driver.py"):
+        assert parse(arguments).own.ab_testing
+    else:
+        assert program.endswith("/harness.py")
+        assert harness_parser().parse_args(arguments).benchmark_file == "smoke"
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_nothing_from_outside_gets_into_a_script_but_by_variables(name: str) -> None:
+    assert not [script for script in scripts(recipe(name)) if "${{" in script]
+
+
+def test_what_the_workflow_may_do_is_little_and_its_actions_have_tags() -> None:
+    workflow, action = recipe("opduel.github.yml"), recipe("action.yml")
+    assert workflow["permissions"] == {"contents": "read"}
+    steps = [*workflow["jobs"]["measure"]["steps"], *action["runs"]["steps"]]
+    used = [step["uses"] for step in steps if "uses" in step]
+    assert used
+    assert all(re.fullmatch(r"actions/[a-z-]+@v\d+", one) for one in used)
+    checkouts = [step["with"] for step in steps if step.get("uses", "").startswith("actions/checkout@")]
+    assert all(one["persist-credentials"] is False for one in checkouts)
+
+
+def test_the_action_hands_on_all_outputs() -> None:
+    assert tuple(recipe("action.yml")["outputs"]) == OUTPUTS
+    assert all(f"| `{name}` |" in TEXT for name in OUTPUTS)
+
+
+def test_exit_codes_are_explained() -> None:
+    codes = re.findall(r"^\| (\d) \|", TEXT, flags=re.MULTILINE)
+    assert codes == [str(code) for code in (DONE, REGRESSED, USAGE, INCOMPLETE)]
+
+
+def test_options_in_the_text_are_ours() -> None:
+    parsers = (harness_parser(), driver_parser(), run_bench_parser())
+    known = {name for parser in parsers for action in parser._actions for name in action.option_strings}
+    assert set(re.findall(r"(?<![\w-])--[a-z][\w-]*", TEXT)) <= known

@@ -1,0 +1,60 @@
+"""docs/notifications.md names every variable, option and limit there is, and its examples are good usage."""
+
+import re
+import shlex
+
+import pytest
+from command_line import ROOT
+
+from commands.driver_options import driver_parser, parse
+from commands.options import harness_parser
+from records import Build, Comparison, Failure, Report
+from reporters.alarm import alarm_of
+from reporters.alarm_text import LONGEST_BLOCK, variables
+from reporters.notify_command import LONGEST_S, NotifyCommand
+from reporters.notify_webhook import PAUSES_S, SILENCE_S, VARIABLE, NotifyWebhook
+
+TEXT = (ROOT / "docs" / "notifications.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"^    python3 (harness|repo_driver)\.py (.*)$", TEXT, flags=re.MULTILINE)
+NOTHING = dict.fromkeys(("ratio", "ci", "p_value", "q_value", "mde", "control", "treatment", "decided_on"))
+
+
+def test_every_variable_is_documented() -> None:
+    build = Build("toy", "a", "release", "/python", "1", "3.11", "00")
+    crash = Failure("treatment", "crash", "died")
+    broken = Comparison(
+        "a", "toy.a", "forward", "time", "ns", "failed", threshold=0.02, rounds=0, failure=crash, injected=False,
+        **NOTHING,  # type: ignore[arg-type]
+    )  # fmt: skip
+    alarm = alarm_of(Report({}, build, build, {}, (broken,)))
+    assert alarm is not None
+    assert re.findall(r"^\| `(OPDUEL_\w+)` \|", TEXT, flags=re.MULTILINE) == list(variables(alarm))
+    assert f"`{VARIABLE}`" in TEXT
+
+
+def test_options_are_ours() -> None:
+    known = {
+        name for parser in (harness_parser(), driver_parser()) for one in parser._actions for name in one.option_strings
+    }
+    assert set(re.findall(r"(?<![\w-])--[a-z][\w-]*", TEXT)) <= known
+    for one in (NotifyCommand, NotifyWebhook):
+        assert f"| `--{one.option} {one.metavar}` |" in TEXT
+
+
+def test_limits_are_documented() -> None:
+    assert f"After {LONGEST_S:g} s it is ended" in TEXT
+    assert f"keeps silent for {SILENCE_S:g} s" in TEXT
+    assert f"{LONGEST_BLOCK:,} characters" in TEXT
+    assert len(PAUSES_S) + 1 == 3
+    assert "is asked three times" in " ".join(TEXT.split())
+
+
+@pytest.mark.parametrize(("command", "line"), EXAMPLES)
+def test_examples_are_good_usage(command: str, line: str) -> None:
+    arguments = shlex.split(line)
+    options = harness_parser().parse_args(arguments) if command == "harness" else parse(arguments).harness
+    assert options.notify_command or options.notify_webhook
+
+
+def test_there_are_examples() -> None:
+    assert {command for command, _ in EXAMPLES} == {"harness", "repo_driver"}

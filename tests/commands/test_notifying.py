@@ -1,0 +1,228 @@
+"""The driver's notifications: each culprit once, whatever fails or is killed in between. Nothing is measured here."""
+
+import logging
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import ClassVar, Self
+
+import pytest
+from made_reports import build, comparison
+
+from commands.notifying import Notifications, alarm_of_outcome, effective
+from driver.bisection import Culprit, Step
+from driver.flow import Guilty, Outcome
+from driver.journal import Journal
+from driver.points import BuildPoint
+from records import Commit, Comparison, Report, RunError
+from reporters.alarm import Alarm
+from reporters.alarm_text import headline, plain_text
+from reporters.notifier import Notifier
+from reporters.simple_local import SimpleLocalReporter
+
+AUTHOR = "Ada <ada@toy.example>"
+COMMITS = [Commit(f"{number:x}" * 40, 1_700_000_000, AUTHOR, f"Change {number}") for number in range(9)]
+POINTS = [BuildPoint(one.short, build, one) for one in COMMITS]
+SLOW, SLOWER, BROKEN = (
+    comparison("regressed", number=0),
+    comparison("regressed", number=1),
+    comparison("failed", "treatment", number=2),
+)
+
+
+@dataclass(eq=False)
+class Recorder(Notifier):
+    """Keeps what it is sent, unless it fails in the ways that it is told."""
+
+    option: ClassVar[str] = "made_notifier"
+    help: ClassVar[str] = "for tests"
+
+    sent: list[Alarm] = field(default_factory=list)
+    fails: list[BaseException] = field(default_factory=list)
+    refuses: str = ""  # the key of a cause
+    unverified: bool = False
+
+    @classmethod
+    def from_option(cls, value: str | None) -> Self:
+        return cls()
+
+    def send(self, alarm: Alarm) -> None:
+        if self.fails:
+            raise self.fails.pop(0)
+        if alarm.causes[0].key == self.refuses:
+            raise RunError("refused")
+        self.sent.append(alarm)
+
+
+class Start:
+    """One start after the other of a driver with two notifiers, on one journal."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.first, self.second = Recorder(), Recorder()
+        self.disk = SimpleLocalReporter(folder)
+        self.again()
+
+    def again(self) -> None:
+        """As a new process would begin."""
+        self.journal = Journal(self.folder / "journal.db")
+        self.notifications = Notifications(self.journal, [self.disk], [self.first, self.second])
+
+    def pass_by(self, *outcomes: Outcome) -> None:
+        """One pass."""
+        self.notifications.deliver()
+        for outcome in outcomes:
+            self.notifications.found(outcome, None)
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    made = Start(tmp_path)
+    yield made
+    made.journal.close()
+
+
+def run_of(comparisons: Sequence[Comparison], run_id: str = "1", last: int = 8) -> Report:
+    sides = (replace(build(one.short), commit=one) for one in (COMMITS[0], COMMITS[last]))
+    return Report({"id": run_id, "framework": "toy", "spec": "s"}, *sides, {}, tuple(comparisons))
+
+
+def culprit(left: int, right: int, *cases: Comparison) -> Guilty:
+    steps = {one.case: Step(one.verdict, *map(_log, (one.ratio, *(one.ci or (None, None))))) for one in cases}
+    return Guilty(Culprit(left, right, steps), tuple(POINTS[left : right + 1]), ("7",))
+
+
+def _log(ratio: float | None) -> float | None:
+    return None if ratio is None else math.log(ratio)
+
+
+def traced(*guilty: Guilty, last: int = 8) -> Outcome:
+    """A line whose verification confirmed all that the culprits did."""
+    of_cases = {comparison.case: comparison for comparison in (SLOW, SLOWER, BROKEN)}
+    cases = sorted({case for one in guilty for case in one.culprit.cases})
+    found = [of_cases[case] for case in cases]
+    return Outcome(run_of(found, last=last), run_of(found, "2", last=last), tuple(cases), guilty)
+
+
+def test_a_culprit_is_named_with_its_own_figures(start: Start) -> None:
+    slower = replace(SLOW, ratio=1.083, ci=(1.071, 1.094))
+    outcome = traced(culprit(3, 4, slower))
+    start.disk.report(outcome.verification)  # type: ignore[arg-type]
+    start.pass_by(outcome)
+    (alarm,) = start.first.sent
+    text = plain_text(alarm)
+    assert headline(alarm) == "1 case regressed"
+    assert f"since {COMMITS[4].short} 2023-11-14 Ada: Change 4\n  exp_0/forward  +8.3 % [+7.1, +9.4]\n" in text
+    assert "traced by bisection" in text
+    assert f"report     {start.folder / 'report.json'}\n" in text
+    assert start.second.sent == [alarm]
+
+
+def test_an_open_range_and_what_was_traced_to_nobody_are_told_as_such() -> None:
+    alarm = alarm_of_outcome(replace(traced(culprit(3, 6, SLOW)), benchmark=run_of([SLOW, SLOWER])))
+    assert alarm is not None
+    assert [cause.key for cause in alarm.causes] == [f"{COMMITS[3].short}..{COMMITS[6].short}"]
+    assert alarm.causes[0].since.startswith(f"since one of 3 after {COMMITS[3].short} up to {COMMITS[6].short} ")
+    untraced = replace(traced(culprit(3, 6, SLOW)), guilty=())
+    alarm = alarm_of_outcome(untraced)
+    assert alarm is not None
+    assert "traced to no commit" in alarm.causes[0].since
+
+
+def test_a_commit_that_breaks_a_case_is_told_of(start: Start) -> None:
+    start.pass_by(traced(culprit(1, 2, BROKEN)))
+    assert "exp_2/forward  fails: crash: killed by SIGSEGV" in plain_text(start.first.sent[0])
+
+
+def test_nobody_is_told_of_what_a_second_measurement_did_not_find(start: Start) -> None:
+    fine = [comparison("unchanged", number=0), comparison("unchanged", number=2)]
+    outcome = Outcome(run_of([SLOW, BROKEN]), run_of(fine, "2"))
+    assert [one.verdict for one in effective(outcome).comparisons] == ["inconclusive"] * 2
+    start.pass_by(outcome, Outcome(run_of([SLOW])), Outcome(run_of([comparison("improved")])))
+    assert start.first.sent == []
+
+
+def test_without_tracing_only_what_is_broken_is_told_of_unless_asked_for(start: Start) -> None:
+    start.pass_by(Outcome(run_of([SLOW, BROKEN])))
+    assert [(one.regressed, one.broken) for one in start.first.sent] == [(0, 1)]
+    start.first.unverified = True
+    start.pass_by(Outcome(run_of([SLOW, BROKEN])))
+    assert [(one.regressed, one.broken) for one in start.first.sent] == [(0, 1), (1, 0)]
+
+
+def test_a_culprit_is_told_of_once_however_often_and_in_whatever_line_it_is_found(start: Start) -> None:
+    start.pass_by(traced(culprit(3, 4, SLOW)))
+    start.pass_by(traced(culprit(3, 4, SLOW)), traced(culprit(3, 4, SLOW), last=7))
+    start.again()
+    start.pass_by(traced(culprit(3, 4, SLOW), culprit(5, 6, SLOWER)))
+    told = [[cause.key for cause in one.causes] for one in start.first.sent]
+    assert told == [[COMMITS[4].short], [COMMITS[6].short]]
+
+
+def test_of_many_cases_none_is_told_of_later(start: Start) -> None:
+    many = [comparison("regressed", number=number) for number in range(40)]
+    whole = culprit(3, 4, *many)
+    outcome = Outcome(run_of(many), run_of(many, "2"), tuple(one.case for one in many), (whole,))
+    start.pass_by(outcome, outcome)
+    assert [one.regressed for one in start.first.sent] == [40]
+    assert "  and 35 more\n" in plain_text(start.first.sent[0])
+
+
+def test_what_could_not_be_sent_is_said_and_sent_later_to_who_did_not_get_it(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    start.first.fails = [RunError("the network is down"), ZeroDivisionError("a bug")]
+    start.pass_by(traced(culprit(3, 4, SLOW)))
+    assert (len(start.first.sent), len(start.second.sent)) == (0, 1)
+    assert "--made_notifier failed: the network is down; to be tried again at the next pass" in caplog.messages
+    start.again()
+    start.pass_by()
+    assert start.first.sent == []
+    assert "--made_notifier failed: ZeroDivisionError; to be tried again at the next pass" in caplog.messages
+    for _ in range(2):
+        start.pass_by()
+    assert (len(start.first.sent), len(start.second.sent)) == (1, 1)
+    assert [kind for _, kind, _ in start.journal.events()] == ["notification failed"] * 2
+
+
+def test_one_that_nobody_takes_holds_up_no_other(start: Start) -> None:
+    start.first.refuses = COMMITS[4].short
+    start.pass_by(traced(culprit(3, 4, SLOW)))
+    start.pass_by(traced(culprit(5, 6, SLOWER)))
+    assert [one.causes[0].key for one in start.first.sent] == [COMMITS[6].short]
+    start.first.refuses = ""
+    start.pass_by()
+    assert [one.causes[0].key for one in start.first.sent] == [COMMITS[6].short, COMMITS[4].short]
+
+
+@pytest.mark.parametrize("moment", ["queue_notice", "waiting_notices", "send", "notice_tried"])
+def test_killed_at_any_moment_nothing_is_lost(start: Start, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
+    """And nothing is told twice, but for a kill between the receiver's answer and writing it down."""
+
+    def killed(*_: object, **__: object) -> None:
+        raise SystemExit("killed")
+
+    with monkeypatch.context() as patch:
+        if moment == "send":
+            start.first.fails = [SystemExit("killed")]
+        else:
+            patch.setattr(Journal, moment, killed)
+        with pytest.raises(SystemExit):
+            start.pass_by(traced(culprit(3, 4, SLOW)))
+    start.journal.close()
+    start.again()
+    start.pass_by(traced(culprit(3, 4, SLOW)))  # the driver comes to the same outcome again
+    start.pass_by(traced(culprit(3, 4, SLOW)))
+    assert len(start.second.sent) == 1
+    assert len({one.id for one in start.first.sent}) == 1
+    assert len(start.first.sent) == (2 if moment == "notice_tried" else 1)
+
+
+def test_without_notifiers_nothing_is_kept_for_them(start: Start) -> None:
+    Notifications(start.journal, [start.disk], []).found(traced(culprit(3, 4, SLOW)), None)
+    start.pass_by()
+    assert start.first.sent == []
+    start.pass_by(traced(culprit(3, 4, SLOW)))
+    assert len(start.first.sent) == 1

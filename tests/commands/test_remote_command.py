@@ -1,0 +1,242 @@
+"""Runs that post their reports: exit codes are the run's own, tokens stay secret, and --flush sends what waited."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import SAME_BUILD, Outcome, fresh_logging, only_report
+from faulty_server import TOKEN, Fault, ResultsServer, refusal
+from made_reports import build, comparison, run_ab_giving
+
+from commands import harness, run_bench
+from commands.config import config_path
+from reporters.remote.place import Place
+from reporters.remote.spool import Spool
+from reporters.remote.token import VARIABLE
+
+Run = Callable[..., Outcome]
+MINIMAL = ("-b", "smoke", *SAME_BUILD)
+
+
+@pytest.fixture(autouse=True)
+def no_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.setattr(harness, "resolve_build", lambda requested, *_: build(requested))
+    monkeypatch.setattr(harness, "run_ab", run_ab_giving(comparison("unchanged")))
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def bench(home: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Call ``run_bench.main`` with the given arguments."""
+
+    def call(*arguments: str) -> Outcome:
+        with fresh_logging():
+            code = run_bench.main(arguments)
+        captured = capsys.readouterr()
+        return Outcome(code, captured.out, captured.err)
+
+    return call
+
+
+def spool(home: Path) -> Spool:
+    return Spool(home / "state" / "opduel" / "spool")
+
+
+def wait_in(home: Path, endpoint: str, *runs: str) -> None:
+    """Reports of earlier runs."""
+    for run in runs:
+        body = json.dumps({"category": "nightly", "report": {"run": {"id": run}}}).encode()
+        spool(home).keep(Place(endpoint, "nightly"), run, body)
+
+
+def fields(outcome: Outcome) -> list[list[str]]:
+    """The lines of --flush, each as its state, run and explanation."""
+    header, *lines = (line.split("\t") for line in outcome.out.splitlines())
+    assert header == ["#state", "run", "category", "endpoint", "what"]
+    return [[line[0], line[1], line[4]] for line in lines]
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_what_is_posted_is_what_is_on_disk_and_no_token_is_in_either(run: Run, home: Path, joined: bool) -> None:
+    token = [f"--remote_access_token={TOKEN}"] if joined else ["--remote_access_token", TOKEN]
+    with ResultsServer() as server:
+        outcome = run(*MINIMAL, "--remote_reporter", server.place, *token)
+        assert outcome.code == 0
+        (body,) = server.stored.values()
+    posted = json.loads(body)
+    assert posted == {"category": "nightly", "report": only_report(home)}
+    assert "***" in " ".join(posted["report"]["run"]["command"])
+    assert f"sent: {server.endpoint} (nightly)\n" in outcome.err
+    everything = [path.read_bytes() for path in home.rglob("*") if path.is_file()]
+    assert not any(TOKEN.encode() in content for content in (*everything, body, outcome.out.encode()))
+    assert TOKEN not in outcome.err
+
+
+@pytest.mark.parametrize(("verdict", "code"), [("unchanged", 0), ("regressed", 1)])
+def test_a_server_that_won_t_have_it_costs_no_run_and_flush_sends_it(
+    run: Run, bench: Run, home: Path, monkeypatch: pytest.MonkeyPatch, verdict: Any, code: int
+) -> None:
+    monkeypatch.setattr(harness, "run_ab", run_ab_giving(comparison(verdict)))
+    monkeypatch.setenv(VARIABLE, "tok-old")
+    with ResultsServer() as server:
+        outcome = run(*MINIMAL, "--remote_reporter", server.place)
+        assert outcome.code == code
+        (path,) = (home / "state").rglob("report.json")
+        last = outcome.err.splitlines()[-1]
+        assert last.startswith(f"harness.py: --remote_reporter failed: {server.endpoint}: it says 401 Unauthorized")
+        assert last.endswith(f"; the data is in {path}")
+        assert "tok-old" not in outcome.err
+        said = last[last.index("it says") :].partition("; 1 report waits")[0]
+        outcome = bench("--flush")
+        assert (outcome.code, fields(outcome)) == (3, [["waiting", "made", said]])
+        monkeypatch.setenv(VARIABLE, TOKEN)
+        outcome = bench("--flush")
+        assert (outcome.code, fields(outcome)) == (0, [["sent", "made", "stored"]])
+        assert "1 sent, in" in outcome.err
+        outcome = bench("--flush")
+        assert (outcome.code, fields(outcome)) == (0, [])
+        assert len(server.stored) == 1
+
+
+def test_nothing_waits_where_there_is_no_spool(bench: Run, home: Path) -> None:
+    outcome = bench("--flush")
+    assert (outcome.code, outcome.out) == (0, "")
+    assert "nothing waits" in outcome.err
+    assert list(home.iterdir()) == []
+
+
+def test_flush_says_what_became_of_each_and_refused_ones_are_sent_when_asked_for(bench: Run, home: Path) -> None:
+    token = ("--remote_access_token", TOKEN)
+    with ResultsServer(refusal(413, "too\tlarge\x1b[2J")) as server:
+        wait_in(home, server.endpoint, "a", "b", "c")
+        spoilt = spool(home).contents()[0][1].path
+        spoilt.write_bytes(spoilt.read_bytes()[:-1])
+        outcome = bench("--flush", *token)
+        assert outcome.code == 3
+        a, b, c = fields(outcome)
+        assert (a[:2], b[:2], c) == (["refused", "a"], ["damaged", ""], ["sent", "c", "stored"])
+        assert "413" in a[2]
+        assert "too large\\\\x1b[2J" in a[2]
+        assert "1 damaged, 1 refused, 1 sent" in outcome.err
+        outcome = bench("--flush", *token)
+        assert outcome.code == 3
+        assert [line[:2] for line in fields(outcome)] == [["refused", "a"]]
+        assert len(server.seen) == 2
+        outcome = bench("--flush", "--retry_refused", *token)
+        assert (outcome.code, fields(outcome)) == (0, [["sent", "a", "stored"]])
+        assert TOKEN not in outcome.err + outcome.out
+
+
+def test_one_server_s_token_is_not_sent_to_another(bench: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, TOKEN)
+    with ResultsServer() as server, ResultsServer() as other:
+        wait_in(home, server.endpoint, "a")
+        wait_in(home, other.endpoint, "b")
+        line = bench("--flush").error_line()
+        assert "reports wait for several servers" in line
+        assert "--remote_reporter" in line
+        assert not server.seen + other.seen
+        outcome = bench("--flush", "--remote_reporter", server.place)
+        assert (outcome.code, [line[:2] for line in fields(outcome)]) == (0, [["sent", "a"]])
+        assert other.seen == []
+        monkeypatch.delenv(VARIABLE)
+        assert [line[:2] for line in fields(bench("--flush"))] == [["waiting", "b"]]
+
+
+def test_reports_on_disk_are_sent_later(run: Run, bench: Run, home: Path) -> None:
+    assert run(*MINIMAL, "--simple_local_reporter", str(home / "kept")).code == 0
+    path = home / "kept" / "report.json"
+    token = ("--remote_access_token", TOKEN)
+    with ResultsServer() as server:
+        words = ("--send", str(path), str(path), "--remote_reporter", server.place, *token)
+        wait_in(home, server.endpoint, "earlier")
+        outcome = bench(*words)
+        assert (outcome.code, fields(outcome)) == (0, [["sent", "earlier", "stored"], ["sent", "made", "stored"]])
+        assert json.loads(server.stored["made"])["report"] == json.loads(path.read_text())
+        assert fields(bench(*words)) == [["sent", "made", "was there already"]]
+        server.faults = [Fault(413)]
+        outcome = bench(*words)
+        assert (outcome.code, fields(outcome)[0][:2]) == (3, ["refused", "made"])
+        seen = len(server.seen)
+        path.write_text("{}")
+        assert "schema_version: is missing" in bench(*words).error_line()
+        assert len(server.seen) == seen
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--send", "x.json"), "--send: add --remote_reporter, which says where to"),
+        (("--send", "x.json", "--flush"), "--flush: sends what waits and does nothing else"),
+        (("--send", "x.json", "--remote_reporter", "h/x|c", "--calibrate"), "--send: sends reports and does nothing"),
+        (("--send", "/no/x.json", "--remote_reporter", "h/x|c"), "/no/x.json: cannot be read"),
+        (("--flush", "-b", "smoke"), "unrecognized arguments"),
+        (("--flush", "--calibrate"), "--flush: sends what waits and does nothing else"),
+        (("--retry_refused", "-b", "smoke"), "--retry_refused: says what else to send; add --flush"),
+        (("--flush", "--remote_reporter", "me:pw@host/x|c"), "use a token"),
+        (("--calibrate", "--remote_reporter", "host/x|c"), "--remote_reporter is set by --calibrate itself"),
+        (("-b", "smoke", "--remote_access_token_file", "x"), "goes with --remote_reporter"),
+        (("-b", "smoke", "--treatment", "mxnet==1.9.1", "--remote_reporter", "host/x|c"), "belongs to an A/B"),
+    ],
+)
+def test_wrong_usage_is_one_line(bench: Run, arguments: tuple[str, ...], words: str) -> None:
+    assert words in bench(*arguments).error_line()
+
+
+def test_the_token_s_file_may_be_kept_in_the_config(
+    run: Run, bench: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = home / "token"
+    token.write_text(TOKEN)
+    token.chmod(0o600)
+    config_path().parent.mkdir(parents=True)
+    config_path().write_text(json.dumps({"remote_access_token_file": str(token)}))
+    with ResultsServer() as server:
+        assert "sent: " in run(*MINIMAL, "--remote_reporter", server.place).err
+        wait_in(home, server.endpoint, "a")
+        assert bench("--flush").code == 0
+        monkeypatch.setenv(VARIABLE, "tok-environment")  # comes before it
+        run(*MINIMAL, "--remote_reporter", server.place)
+        assert server.seen[-1].headers["Authorization"] == "Bearer tok-environment"
+    assert run(*MINIMAL).code == 0  # who sends nothing needs no token
+
+
+def test_a_token_s_file_that_others_can_read_is_said_before_anything_is_measured(
+    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(harness, "run_ab", lambda *_: pytest.fail("measured"))
+    (home / "token").write_text(TOKEN)
+    (home / "token").chmod(0o644)
+    words = ("--remote_reporter", "host/x|c", "--remote_access_token_file", str(home / "token"))
+    line = run(*MINIMAL, *words).error_line()
+    assert f"chmod 600 {home / 'token'}" in line
+    assert TOKEN not in line
+
+
+def test_another_spool(run: Run, bench: Run, home: Path) -> None:
+    place = ("--spool", str(home / "mine"), "--remote_access_token", "tok-old")
+    with ResultsServer(Fault(400)) as server:
+        assert run(*MINIMAL, "--remote_reporter", server.place, *place).code == 0
+        assert [letter.header.run for letter in Spool(home / "mine").contents()[0]] == ["made"]
+        assert not spool(home).directory.exists()
+        assert [line[:2] for line in fields(bench("--flush", *place))] == [["refused", "made"]]
+
+
+def test_a_run_that_will_go_on_is_posted_when_it_is_complete(
+    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server takes one report of a run: the first part would stand in the way of the whole."""
+    words = (*MINIMAL, "--round_log", str(home / "rounds"), "--remote_access_token", TOKEN)
+    with ResultsServer() as server:
+        part = run_ab_giving(comparison("unchanged"), complete=False, stopped="the time budget")
+        monkeypatch.setattr(harness, "run_ab", part)
+        outcome = run(*words, "--remote_reporter", server.place)
+        assert (outcome.code, server.seen) == (0, [])
+        assert "--remote_reporter: is told when the run is complete" in outcome.err
+        monkeypatch.setattr(harness, "run_ab", run_ab_giving(comparison("unchanged")))
+        assert run(*words, "--remote_reporter", server.place).code == 0
+        assert len(server.stored) == 1

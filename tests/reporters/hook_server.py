@@ -1,0 +1,78 @@
+"""A real HTTP server that takes posts, and answers them from a script."""
+
+import http.server
+import json
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Answer:
+    """``silent_s``: before the first byte; ``trickle_s``: between one byte and the next."""
+
+    status: int = 200
+    silent_s: float = 0.0
+    trickle_s: float = 0.0
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes = b"ok"
+
+
+class HookServer:
+    """Gives ``answers`` in turn, the last one for ever; ``posts`` are path and body of what came."""
+
+    def __init__(self, *answers: Answer) -> None:
+        self.posts: list[tuple[str, Any]] = []
+        self._left = list(answers or (Answer(),))
+        self._end = threading.Event()
+        outer = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                outer.answer(self)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
+
+    def __enter__(self) -> "HookServer":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    @property
+    def port(self) -> int:
+        return int(self._server.server_address[1])
+
+    def url(self, path: str = "services/T0/B0/secret") -> str:
+        return f"http://127.0.0.1:{self.port}/{path}"
+
+    def answer(self, handler: http.server.BaseHTTPRequestHandler) -> None:
+        body = handler.rfile.read(int(handler.headers["Content-Length"]))
+        assert handler.headers["Content-Type"] == "application/json"
+        self.posts.append((handler.path, json.loads(body)))
+        now = self._left[0]
+        self._left = self._left[1:] or self._left
+        self._end.wait(now.silent_s)
+        head = f"HTTP/1.1 {now.status} Some words\r\n".encode()
+        named = {"Content-Length": str(len(now.body)), **now.headers}
+        lines = b"".join(f"{name}: {value}\r\n".encode() for name, value in named.items())
+        whole = head + lines + b"\r\n" + now.body
+        try:
+            for piece in [whole] if not now.trickle_s else [whole[i : i + 1] for i in range(len(whole))]:
+                handler.wfile.write(piece)
+                handler.wfile.flush()
+                if now.trickle_s and self._end.wait(now.trickle_s):
+                    return
+        except OSError:
+            pass  # who asked has gone
+        time.sleep(0)

@@ -1,0 +1,94 @@
+"""The export reporter: files of formats, during a run."""
+
+import argparse
+import json
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import interchange_samples as made
+import pyperf
+import pytest
+
+from records import RunError, UsageError
+from reporters import add_reporter_options, chosen_reporters, report_all
+from reporters.export import ExportReporter
+from reporters.formats import FORMATS
+
+
+def asked(*values: str) -> list[ExportReporter]:
+    """The reporters that the options ask for."""
+    parser = argparse.ArgumentParser()
+    add_reporter_options(parser)
+    words = [word for value in values for word in ("--export_reporter", value)]
+    chosen = chosen_reporters(parser.parse_args(words), terminal=False)
+    return [one for one in chosen if isinstance(one, ExportReporter)]
+
+
+def test_several_formats_are_written_and_named(tmp_path: Path) -> None:
+    reporters = asked(f"junit={tmp_path}/new/junit.xml", f"pyperf={tmp_path}/{{side}}-{{run}}.json")
+    for one in reporters:
+        one.check()
+    told = report_all(reporters, made.report(id="../run 1"))
+    assert not told.failures
+    junit, pair = told.lines
+    assert junit == f"junit: {tmp_path}/new/junit.xml"
+    assert ElementTree.parse(tmp_path / "new" / "junit.xml").getroot().tag == "testsuites"
+    files = sorted(path.name for path in tmp_path.glob("*.json"))
+    assert files == ["control-__run_1.json", "treatment-__run_1.json"]
+    for line, name in zip(pair.splitlines(), files, strict=True):
+        assert line.startswith(f"pyperf: {tmp_path}/{name} (left out: 2 failed")
+    sides = [pyperf.BenchmarkSuite.load(str(tmp_path / name)).get_metadata()["side"] for name in files]
+    assert sides == ["control", "treatment"]
+
+
+def test_benchstat_goes_in_one_file_or_in_two(tmp_path: Path) -> None:
+    report_all(asked(f"benchstat={tmp_path}/both.txt", f"benchstat={tmp_path}/{{side}}.txt"), made.report())
+    results = {
+        path.stem: [line for line in path.read_text().splitlines() if line.startswith("Benchmark")]
+        for path in tmp_path.iterdir()
+    }
+    assert results["both"] == results["control"] + results["treatment"]
+
+
+def test_what_was_there_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "bmf.json"
+    path.write_text("old")
+    (reporter,) = asked(f"bmf={path}")
+    reporter.report(made.report())
+    assert "conv/forward" in json.loads(path.read_text())
+    assert [one.name for one in tmp_path.iterdir()] == ["bmf.json"]
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(RunError, match=r"cannot write .*bmf\.json \(Is a directory\): give --export_reporter"):
+        reporter.report(made.report())
+    assert [one.name for one in tmp_path.iterdir()] == ["bmf.json"]
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("junit", "names no file: write junit=FILE"),
+        ("junit=", "names no file: write junit=FILE"),
+        ("xml=a", "'xml' is no format: use one of pyperf, "),
+        ("a.xml", "'a.xml' is no format: use one of pyperf, "),
+        ("pyperf=a.json", "what pyperf reads holds one side: put {side} into the file's name"),
+        ("csv={side}.csv", "what csv reads holds both sides: leave {side} out"),
+        ("md=.", "is a folder"),
+        ("md=/proc/none/a.md", "--export_reporter /proc/none: cannot be written"),
+    ],
+)
+def test_wrong_usage_is_said_before_measuring(value: str, said: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        [one.check() for one in asked(value)]
+    assert said in str(raised.value)
+    assert str(raised.value).startswith("--export_reporter")
+
+
+def test_one_file_is_not_written_by_two(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is given twice"):
+        asked(f"csv={tmp_path}/a", f"md={tmp_path}/a")
+
+
+def test_every_format_says_who_reads_it() -> None:
+    (reporter,) = asked("md=x.md")
+    assert all(name in reporter.help and one.help for name, one in FORMATS.items())

@@ -1,0 +1,98 @@
+"""Bencher Metric Format and github-action-benchmark's JSON, held against what their readers take."""
+
+import json
+import re
+from typing import Any
+
+import interchange_samples as made
+import jsonschema
+import pytest
+
+from reporters.interchange.bmf import to_bmf
+from reporters.interchange.github_action_benchmark import to_github_action_benchmark
+
+NUMBER = {"type": "number"}
+# Names as lib/bencher_valid of bencherdev/bencher takes them, the rest as bencher.dev's reference has it, and no more.
+BMF: dict[str, Any] = {
+    "type": "object",
+    "propertyNames": {"minLength": 1, "maxLength": 1024},
+    "additionalProperties": {
+        "type": "object",
+        "propertyNames": {"minLength": 1, "maxLength": 64},
+        "additionalProperties": {
+            "type": "object",
+            "properties": {"value": NUMBER, "lower_value": NUMBER, "upper_value": NUMBER},
+            "required": ["value"],
+            "additionalProperties": False,
+        },
+    },
+}
+# The fields that extractCustomBenchmarkResult of src/extract.ts takes; what extractRangeInfo.ts makes a number of.
+ACTION: dict[str, Any] = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string", "minLength": 1},
+            "unit": {"type": "string", "minLength": 1},
+            "value": NUMBER,
+            "range": {"type": "string", "pattern": r"^± \d+(\.\d+)?(e[+-]?\d+)?$"},
+            "extra": {"type": "string"},
+        },
+        "required": ["name", "unit", "value"],
+        "additionalProperties": False,
+    },
+}
+
+
+def test_bmf_has_a_benchmark_a_case_and_its_metrics_as_measures() -> None:
+    written = to_bmf(made.report())
+    found = json.loads(written.text)
+    jsonschema.validate(found, BMF)
+    conv = found["conv/forward"]
+    one = made.CHANGED[0]
+    assert conv["latency"]["value"] == one.treatment
+    assert conv["latency"]["lower_value"] <= 1.053e5 <= conv["latency"]["upper_value"]
+    assert one.ci is not None
+    change = conv["latency-change"]
+    assert change["value"] == pytest.approx(5.3)
+    assert (change["lower_value"], change["upper_value"]) == pytest.approx(tuple((end - 1) * 100 for end in one.ci))
+    assert conv["memory"]["value"] == 4096
+    assert conv["instructions"]["value"] == 1_234_567.5
+    assert conv["error"] == {"value": 0.25}
+    assert written.left_out == "2 failed, 1 without a value (time)"
+
+
+def test_bmf_says_regressed_where_the_verdict_does() -> None:
+    found = json.loads(to_bmf(made.report()).text)
+    said = {name: measures["latency-regressed"]["value"] for name, measures in found.items() if "latency" in measures}
+    assert said == {"conv/forward": 1, "conv/backward": 0, "dot": 0, "conv/held": 0}
+
+
+def test_the_action_gets_the_treatments_value_with_the_verdict_beside_it() -> None:
+    written = to_github_action_benchmark(made.report())
+    found = json.loads(written.text)
+    jsonschema.validate(found, ACTION)
+    entry = {one["name"]: one for one in found}["conv/forward"]
+    assert (entry["unit"], entry["value"]) == ("ns", made.CHANGED[0].treatment)
+    assert entry["extra"].splitlines()[:2] == ["verdict: regressed", "ratio: 1.053"]
+    assert float(entry["range"].removeprefix("± ")) < 0.01 * entry["value"]
+    assert written.left_out == "2 failed, 1 without a value (time)"
+
+
+def test_names_stay_within_the_cells_of_the_actions_comments() -> None:
+    found = json.loads(to_github_action_benchmark(made.report(made.measured("`a` | <b>\n", "unchanged", 1.0))).text)
+    assert found[0]["name"] == "'a' \\| <b>\\x0a"
+
+
+def test_long_names_are_cut_and_stay_apart() -> None:
+    long = [made.measured("é" * 1000 + end, "unchanged", 1.0) for end in "ab"]
+    found = json.loads(to_bmf(made.report(*long)).text)
+    assert len(found) == 2
+    assert all(len(name.encode()) <= 1024 and re.search(r"-[0-9a-f]{12}$", name) for name in found)
+
+
+def test_nothing_to_tell_is_empty_json() -> None:
+    empty = made.made.report([])
+    assert json.loads(to_bmf(empty).text) == {}
+    assert json.loads(to_github_action_benchmark(empty).text) == []

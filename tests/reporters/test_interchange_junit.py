@@ -1,0 +1,99 @@
+"""JUnit XML, held against the schema of Jenkins' xunit plugin (junit-10.xsd, with its licence in it)."""
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import interchange_samples as made
+import report_samples
+import xmlschema
+
+from records import Failure, Report
+from reporters.interchange.junit import to_junit
+
+SCHEMA = xmlschema.XMLSchema(Path(__file__).with_name("junit-10.xsd"))
+
+
+def suite(report: Report) -> ElementTree.Element:
+    """The test suite, of a document that holds to the schema."""
+    text = to_junit(report).text
+    SCHEMA.validate(text)
+    (found,) = ElementTree.fromstring(text.encode("utf-8"))
+    return found
+
+
+def outcomes(found: ElementTree.Element) -> dict[str, str]:
+    """What each test came to: passed, or the element that says otherwise."""
+    ends = ("failure", "error", "skipped")
+    tests = found.findall("testcase")
+    return {str(test.get("name")): next((child.tag for child in test if child.tag in ends), "passed") for test in tests}
+
+
+def test_verdicts_are_outcomes() -> None:
+    assert outcomes(suite(report_samples.report())) == {
+        "steady": "passed",
+        "faster": "passed",
+        "slower": "failure",
+        "unclear": "skipped",
+        "broken": "error",
+        "much slower": "failure",
+    }
+
+
+def test_counts_are_those_of_the_outcomes() -> None:
+    found = suite(made.report())
+    said = list(outcomes(found).values())
+    assert [found.get(name) for name in ("tests", "failures", "errors", "skipped")] == [
+        str(count) for count in (len(said), said.count("failure"), said.count("error"), said.count("skipped"))
+    ]
+
+
+def test_what_a_person_sees_of_a_regression_and_of_a_verdict_held_back() -> None:
+    found = suite(made.report())
+    tests = {test.get("name"): test for test in found.findall("testcase")}
+    regressed = tests["conv/forward"]
+    assert regressed.get("classname") == "conv.nd.Convolution"
+    assert float(regressed.get("time", "")) == made.CHANGED[0].treatment / 1e9  # type: ignore[operator]
+    failure = regressed.find("failure")
+    assert failure is not None
+    assert failure.get("message") == "change +5.3 %, interval [+4.2, +6.4], control 123 us, 15 process pairs"
+    assert "ratio: 1.053\n" in str(failure.text)
+    skipped = tests["conv/held"].find("skipped")
+    assert skipped is not None
+    assert skipped.get("message") == made.HELD.note
+    properties = {one.get("name"): one.get("value") for one in found.iter("property")}
+    assert properties["treatment.framework_version"] == "1.9.1"
+
+
+def test_a_failure_says_its_last_words_whatever_they_are() -> None:
+    words = "\x1b[31mred\x1b[0m <b>&amp;]]>\nlast\x00 line￾"
+    crash = report_samples.failed("a", Failure("treatment", "crash", "died of \x07 <SIGSEGV>", words))
+    (test,) = suite(report_samples.report([crash])).findall("testcase")
+    error = test.find("error")
+    assert error is not None
+    assert (error.get("type"), error.get("message")) == ("treatment crash", "died of \\x07 <SIGSEGV>")
+    assert error.text == "\\x1b[31mred\\x1b[0m <b>&amp;]]>\nlast\\x00 line\\ufffe"
+
+
+def test_a_run_that_is_not_to_be_trusted_or_not_complete_says_so() -> None:
+    report = made.report(trust=report_samples.trust("others were busy"), complete=False, stopped="the time was up")
+    words = suite(report).findtext("system-err", "")
+    assert "others were busy" in words
+    assert "not complete: the time was up" in words
+
+
+def test_times_have_no_exponent_and_odd_ones_are_left_out() -> None:
+    brief = [made.made.comparison(name, treatment=value) for name, value in (("a", 1.5e-3), ("b", -1.0), ("c", 1e30))]
+    found = suite(made.report(*brief, wall_s=float("nan")))
+    assert [test.get("time") for test in found.findall("testcase")] == ["0.0000000000015", None, "1" + "0" * 21]
+    assert found.get("time") is None
+
+
+def test_the_runs_seconds_are_as_older_schemas_take_them() -> None:
+    found = suite(made.report(wall_s=3911.313339735003))
+    assert found.get("time") == "3911.313"
+    (whole,) = (one.get("value") for one in found.iter("property") if one.get("name") == "wall_s")
+    assert whole == "3911.313339735003"
+
+
+def test_an_empty_report_is_an_empty_suite() -> None:
+    assert suite(made.made.report([])).get("tests") == "0"

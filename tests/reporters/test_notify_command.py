@@ -1,0 +1,81 @@
+"""The command notifier, with real commands: that work, fail, hang, leave something running or are not there."""
+
+import shlex
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import report_samples as samples
+from test_alarm import SLOWER
+
+from records import RunError, UsageError
+from reporters.notify_command import NotifyCommand
+
+REPORT = samples.report([SLOWER])
+WRITE = "import os, sys; open(sys.argv[1], 'w').write(sys.stdin.read() + os.environ['OPDUEL_TITLE'])"
+
+
+def python(code: str, *arguments: str) -> NotifyCommand:
+    """The notifier that runs some Python."""
+    return NotifyCommand.from_option(shlex.join([sys.executable, "-c", code, *arguments]))
+
+
+def why_not(notifier: NotifyCommand) -> str:
+    with pytest.raises(RunError) as error:
+        notifier.report(REPORT)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_it_gets_the_text_and_the_facts(tmp_path: Path) -> None:
+    told = tmp_path / "a file; $(touch no)"
+    assert python(WRITE, str(told)).report(REPORT) == "notified (--notify_command): 1 case regressed"
+    text = told.read_text()
+    assert text.startswith("opduel: 1 case regressed\n\nbetween mxnet==1.8.0.post0 and mxnet==1.9.1\n")
+    assert text.endswith("\n1 case regressed")
+
+
+def test_one_that_reads_nothing_is_fine() -> None:
+    python("pass").report(REPORT)
+
+
+def test_one_that_fails_is_said_with_its_last_words() -> None:
+    said = why_not(python("import sys; print('no mail\\x1b[31m today', file=sys.stderr); sys.exit(7)"))
+    assert said == f"{sys.executable} ended in 7: no mail\\x1b[31m today"
+    assert "died of signal 9: it said nothing" in why_not(python("import os; os.kill(os.getpid(), 9)"))
+
+
+def test_one_that_takes_too_long_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
+    started = tmp_path / "pid"
+    notifier = NotifyCommand(["sh", "-c", f"sleep 60 & echo $! > {started}; wait"], longest_s=1.0)
+    assert "took longer than 1 s and was ended" in why_not(notifier)
+    assert is_over(int(started.read_text()))
+
+
+def is_over(process: int) -> bool:
+    """Within a while that is long enough for the kernel, on however slow a machine."""
+    status = Path(f"/proc/{process}/stat")
+    for _ in range(1000):
+        try:
+            if status.read_text().rpartition(") ")[2][0] == "Z":  # nobody has asked for its exit code yet
+                return True
+        except OSError:
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_one_that_leaves_something_running_makes_nobody_wait() -> None:
+    code = "import subprocess; subprocess.Popen(['sleep', '20'])"
+    began = time.monotonic()
+    python(code).report(REPORT)
+    assert time.monotonic() - began < 15
+
+
+def test_one_that_is_not_there_is_said_before_anything_is_measured(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is no program that can be run"):
+        NotifyCommand.from_option(f"{tmp_path}/gone now").check()
+    assert "could not be started" in why_not(NotifyCommand.from_option(f"{tmp_path}/gone now"))
+    with pytest.raises(UsageError, match="quote it as for a shell"):
+        NotifyCommand.from_option("mail 'me")

@@ -1,0 +1,162 @@
+"""The webhook notifier, against real servers that take, refuse, fail, keep silent and send elsewhere."""
+
+import argparse
+import socket
+from pathlib import Path
+
+import pytest
+import report_samples as samples
+from hook_server import Answer, HookServer
+from test_alarm import SLOWER
+
+from records import RunError, UsageError
+from reporters import add_reporter_options, chosen_reporters, report_all, without_secrets
+from reporters.alarm import alarm_of
+from reporters.notify_webhook import VARIABLE, NotifyWebhook
+from reporters.simple_local import SimpleLocalReporter
+from reporters.simple_screen import SimpleScreenReporter
+
+REPORT = samples.report([SLOWER])
+SECRET = "secret"
+
+
+@pytest.fixture(autouse=True)
+def no_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+
+
+def asked(*words: str) -> list[NotifyWebhook]:
+    parser = argparse.ArgumentParser()
+    add_reporter_options(parser)
+    return NotifyWebhook.from_options(parser.parse_args(words))
+
+
+def why_not(url: str, silence_s: float = 5.0, whole_s: float = 5.0) -> str:
+    """What is said of a post that isn't taken."""
+    notifier = NotifyWebhook(url, pauses_s=(0.0, 0.0), silence_s=silence_s, whole_s=whole_s)
+    with pytest.raises(RunError) as error:
+        notifier.report(REPORT)
+    assert SECRET not in str(error.value)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_a_confirmed_regression_is_posted_with_the_place_of_its_report(tmp_path: Path) -> None:
+    local = SimpleLocalReporter(tmp_path)
+    with HookServer() as server:
+        notifier = NotifyWebhook(server.url())
+        notifier.meet([local, notifier])
+        told = report_all([local, notifier], REPORT)
+    assert told.failures == ()
+    assert told.lines[-1] == "notified (--notify_webhook): 1 case regressed"
+    ((path, message),) = server.posts
+    assert path == "/services/T0/B0/secret"
+    assert "nd.dot/forward  +8.3 % [+7.1, +9.4]" in message["text"]
+    assert f"report     {tmp_path / 'report.json'}" in message["text"]
+    assert [block["type"] for block in message["blocks"]] == ["section"] * 3
+
+
+def test_nothing_is_posted_of_a_run_without_anything_confirmed() -> None:
+    with HookServer() as server:
+        assert NotifyWebhook(server.url()).report(samples.report([samples.comparison("a")])) is None
+        line = NotifyWebhook(server.url()).report(samples.report([samples.comparison("a", "regressed", 1.5)]))
+        assert server.posts == []
+    assert line == "not notified (--notify_webhook): 1 regressed, not verified: add --verify, or --notify_unverified"
+
+
+def test_the_switch_makes_it_tell_of_what_was_measured_once() -> None:
+    with HookServer() as server:
+        (notifier,) = asked("--notify_webhook", server.url(), "--notify_unverified")
+        notifier.report(samples.report([samples.comparison("a", "regressed", 1.5)]))
+        assert "NOT VERIFIED" in server.posts[0][1]["text"]
+
+
+def test_a_server_that_fails_is_asked_again() -> None:
+    with HookServer(Answer(500), Answer(429), Answer(200)) as server:
+        NotifyWebhook(server.url(), pauses_s=(0.0, 0.0)).report(REPORT)
+        assert len(server.posts) == 3
+
+
+def test_a_server_that_goes_on_failing_is_given_up() -> None:
+    with HookServer(Answer(503)) as server:
+        assert why_not(server.url()) == "127.0.0.1: the server says 503 Service Unavailable"
+        assert len(server.posts) == 3
+
+
+@pytest.mark.parametrize("status", [400, 403, 404, 410, 799])
+def test_one_that_refuses_is_not_asked_again(status: int) -> None:
+    with HookServer(Answer(status, body=b"secret words")) as server:
+        assert f"the server says {status}" in why_not(server.url())
+        assert len(server.posts) == 1
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_no_redirection_is_followed(status: int) -> None:
+    with HookServer() as other, HookServer(Answer(status, headers={"Location": other.url()})) as server:
+        assert "no redirection is followed" in why_not(server.url())
+        assert (len(server.posts), other.posts) == (1, [])
+
+
+def test_one_that_keeps_silent_is_asked_once_and_not_waited_for() -> None:
+    with HookServer(Answer(silent_s=60)) as server:
+        assert "no answer within 0.2 s" in why_not(server.url(), silence_s=0.2)
+        assert len(server.posts) == 1  # it may have taken it
+
+
+def test_one_that_sends_a_byte_now_and_then_is_not_waited_for() -> None:
+    with HookServer(Answer(trickle_s=0.1, headers={"Filler": "x" * 1000})) as server:
+        assert "no answer within 0.5 s" in why_not(server.url(), silence_s=5.0, whole_s=0.5)
+
+
+def test_nobody_there() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))  # and nobody listens
+        assert "no connection" in why_not(f"http://127.0.0.1:{unused.getsockname()[1]}/{SECRET}")
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["hooks.slack.com/secret", "ftp://host/secret", "https:///secret", "http://[secret", "https://h:secret/", "https://h/\nsecret"],
+)  # fmt: skip
+def test_what_is_no_address_is_refused_before_anything_is_measured_and_not_shown(url: str) -> None:
+    with pytest.raises(UsageError, match="is no http") as error:
+        asked("--notify_webhook", url)
+    assert SECRET not in str(error.value)
+
+
+def test_the_address_may_be_in_a_file_or_in_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "hook").write_text("https://one.example/secret\n")
+    monkeypatch.setenv(VARIABLE, "https://two.example/secret\n")
+    assert [one._host for one in asked("--notify_webhook", f"@{tmp_path}/hook")] == ["one.example"]
+    assert [one._host for one in asked()] == ["two.example"]
+    monkeypatch.setenv(VARIABLE, "")
+    assert asked() == []
+    (tmp_path / "hook").write_text("")
+    for name, said in (("hook", "holds 0 words"), ("gone", "cannot be read")):
+        with pytest.raises(UsageError, match=said):
+            asked("--notify_webhook", f"@{tmp_path}/{name}")
+
+
+def test_a_variable_that_is_set_silences_no_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "https://two.example/secret")
+    parser = argparse.ArgumentParser()
+    add_reporter_options(parser)
+    chosen = chosen_reporters(parser.parse_args([]), terminal=False)
+    assert [type(one) for one in chosen] == [SimpleScreenReporter, NotifyWebhook]
+
+
+def test_the_address_is_kept_with_no_report() -> None:
+    command = ["harness.py", "--notify_webhook", "https://h/secret", "--notify_webhook=https://h/secret", "-b", "smoke"]
+    shown = ["harness.py", "--notify_webhook", "***", "--notify_webhook=***", "-b", "smoke"]
+    assert without_secrets(command) == shown
+
+
+def test_it_fails_no_other_reporter(tmp_path: Path) -> None:
+    with HookServer(Answer(404)) as server:
+        told = report_all([NotifyWebhook(server.url()), SimpleLocalReporter(tmp_path)], REPORT)
+    assert told.lines == (f"report: {tmp_path / 'report.json'}",)
+    assert told.failures == ("--notify_webhook failed: 127.0.0.1: the server says 404 Not Found: correct the address",)
+
+
+def test_there_is_something_to_tell() -> None:
+    assert alarm_of(REPORT) is not None

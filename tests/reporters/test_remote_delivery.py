@@ -1,0 +1,337 @@
+"""Reports on their way to a results server that is down, slow, broken or hostile: nothing lost, nothing doubled."""
+
+import json
+import logging
+import socket
+import struct
+import sys
+import threading
+from email.utils import formatdate
+from pathlib import Path
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+import report_samples as samples
+from faulty_server import PATH, PIECE, TOKEN, Fault, ResultsServer, closed_port, refusal
+from hypothesis import given, settings
+
+from records import Report, RunError
+from reporters.document import to_bytes
+from reporters.remote.delivery import Sender
+from reporters.remote.place import Place, parse_place
+from reporters.remote.post import Parcel, Waits
+from reporters.remote.reporter import RemoteReporter, to_body
+from reporters.remote.spool import Spool
+from reporters.remote.token import Token
+
+STORED = Fault(201, b"{}")
+
+
+class Clock:
+    """Time that passes only while somebody sleeps; ``pauses`` are how long."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.pauses: list[float] = []
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.now += seconds
+
+
+@pytest.fixture
+def spool(tmp_path: Path) -> Spool:
+    return Spool(tmp_path / "spool")
+
+
+def sender(spool: Spool, clock: Clock, token: str | None = TOKEN, **waits: float) -> Sender:
+    """One that does not draw lots: its first pause is 1 s, then 2, 4..."""
+    found = None if token is None else Token(token, "a test")
+    return Sender(spool, found, Waits(**waits), clock, clock.sleep, coin=lambda: 0.0)
+
+
+def reporter(spool: Spool, place: str, clock: Clock | None = None, **settings: Any) -> RemoteReporter:
+    return RemoteReporter(parse_place(place), sender(spool, clock or Clock(), **settings))
+
+
+def runs(*ids: str) -> list[Report]:
+    return [samples.report(id=one) for one in ids]
+
+
+def waiting(spool: Spool) -> list[str]:
+    """The runs in the spool, the oldest first."""
+    return [letter.header.run for letter in spool.contents()[0]]
+
+
+def ids(server: ResultsServer) -> list[str]:
+    """The runs that were asked about, in order."""
+    return [one.headers["Idempotency-Key"] for one in server.seen]
+
+
+def test_a_report_arrives_whole_with_every_number_as_it_was(spool: Spool) -> None:
+    odd = (0.1 + 0.2, 1 / 3, 5e-324, sys.float_info.max, 1e16 + 2, 1.0000000000000002)
+    comparisons = [samples.comparison(f"case {n}", ratio=ratio, control=1e5 / 3) for n, ratio in enumerate(odd)]
+    hostile = samples.comparison("</script>\u2028\x1b[2J", note="é☃\ud800")
+    report = samples.report((*comparisons, hostile), seed=2**32 - 1)
+    with ResultsServer() as server:
+        line = reporter(spool, server.place).report(report)
+        (seen,) = server.seen
+    posted = json.loads(seen.body)
+    assert posted == {"category": "nightly", "report": json.loads(to_bytes(report))}
+    assert [one["ratio"] for one in posted["report"]["comparisons"][: len(odd)]] == list(odd)
+    assert (seen.path, seen.headers["Authorization"]) == (PATH, f"Bearer {TOKEN}")
+    assert line == f"sent: {server.endpoint} (nightly)"
+    assert waiting(spool) == []
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False), st.text())
+@settings(max_examples=50)
+def test_any_number_and_any_text_is_posted_as_it_is_on_disk(number: float, text: str) -> None:
+    report = samples.report((samples.comparison("a", note=text, mde=number),))
+    posted = json.loads(to_body(report, "nightly"))
+    assert posted["report"] == json.loads(to_bytes(report))
+    assert struct.pack("d", posted["report"]["comparisons"][0]["mde"]) == struct.pack("d", number)
+
+
+def test_a_server_that_is_down_gets_what_waited_later_the_oldest_first(spool: Spool) -> None:
+    port, clock = closed_port(), Clock()
+    first, second, third = runs("one", "two", "three")
+    for number, report in enumerate((first, second), 1):
+        with pytest.raises(RunError) as error:
+            reporter(spool, f"http://localhost:{port}{PATH}|nightly", clock).report(report)
+        noun = "1 report waits" if number == 1 else "2 reports wait"
+        assert f"no connection (Connection refused); {noun} in {spool.directory}" in str(error.value)
+        assert "--flush" in str(error.value)
+    assert clock.pauses[:5] == [1, 2, 4, 8, 16]
+    assert clock.now - 1000 <= 2 * Waits().whole_s
+    assert waiting(spool) == ["one", "two"]
+    with ResultsServer(port=port) as server:
+        assert reporter(spool, server.place).report(third).endswith("; 2 that waited, too")
+        assert ids(server) == ["one", "two", "three"]
+        assert [json.loads(one)["report"]["run"]["id"] for one in server.stored.values()] == ["one", "two", "three"]
+    assert waiting(spool) == []
+
+
+def test_a_server_that_never_answers(spool: Spool) -> None:
+    words = r"no answer for 0\.2 s; 1 report waits"
+    with ResultsServer(Fault(silent=True)) as server, pytest.raises(RunError, match=words):
+        reporter(spool, server.place, read_s=0.2, first_pause_s=100).report(samples.report())
+    assert len(waiting(spool)) == 1
+
+
+def test_a_server_that_sends_a_byte_now_and_then_is_not_waited_for_longer(spool: Spool) -> None:
+    words = r"no whole answer within 0\.3 s"
+    with ResultsServer(Fault(trickles=True)) as server, pytest.raises(RunError, match=words):
+        reporter(spool, server.place, whole_s=0.3).report(samples.report())
+    assert len(waiting(spool)) == 1
+
+
+def test_500_then_200(spool: Spool) -> None:
+    clock = Clock()
+    with ResultsServer(refusal(500, "a bug"), Fault(503, b"<html>")) as server:
+        reporter(spool, server.place, clock).report(samples.report())
+        assert len(server.seen) == 3
+        assert len(server.stored) == 1
+    assert clock.pauses == [1, 2]
+    assert waiting(spool) == []
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(reads=100),  # the server goes in mid-body
+        Fault(),
+        Fault(stores=True),  # it has the report, and the answer is lost
+        Fault(201, b'{"id": 12345}', cut=5, stores=True),
+        Fault(201, b'{"id": 12345}', cut=5),
+        Fault(408),
+        Fault(429),
+        Fault(502, b"<html><script>alert(1)</script>"),
+    ],
+)
+def test_what_may_be_over_in_a_moment_is_tried_again_and_nothing_is_doubled(spool: Spool, fault: Fault) -> None:
+    with ResultsServer(fault) as server:
+        reporter(spool, server.place).report(samples.report(id="one"))
+        assert ids(server) == ["one", "one"]
+        assert list(server.stored) == ["one"]
+    assert waiting(spool) == []
+
+
+def test_retry_after_is_heeded_up_to_a_bound(spool: Spool) -> None:
+    clock = Clock()
+    with ResultsServer(
+        refusal(429, "slowly", **{"Retry-After": "7"}), refusal(503, "x", **{"Retry-After": "x"})
+    ) as one:
+        reporter(spool, one.place, clock).report(samples.report())
+    assert clock.pauses == [7, 2]
+    dated = formatdate(4_000_000_000, usegmt=True)
+    for late in ("61", "999999999999999999", dated):
+        clock = Clock()
+        with ResultsServer(*3 * [refusal(503, "later", **{"Retry-After": late})]) as server:
+            if len(late) == 18:  # no number that anybody means: passed over
+                reporter(spool, server.place, clock).report(samples.report())
+                assert clock.pauses == [1, 2, 4]
+                continue
+            with pytest.raises(RunError, match="it says 503 Service Unavailable: later"):
+                reporter(spool, server.place, clock).report(samples.report())
+        assert clock.pauses == []
+
+
+@pytest.mark.parametrize(
+    ("status", "words"), [(400, "versions"), (404, "address"), (409, "one report"), (413, "limit"), (422, "no")]
+)
+def test_what_is_refused_is_kept_and_explained_and_not_tried_again(spool: Spool, status: int, words: str) -> None:
+    with ResultsServer(refusal(status)) as server:
+        with pytest.raises(RunError, match=f"refuses the report: it says {status} .*{words}.*--retry_refused"):
+            reporter(spool, server.place).report(samples.report(id="one"))
+        (letter,) = spool.contents()[0]
+        assert letter.header.refused is not None
+        assert letter.header.refused.status == status
+        line = reporter(spool, server.place).report(samples.report(id="two"))  # stops no other
+        assert "; 1 refused, see run_bench.py --flush" in line
+        assert ids(server) == ["one", "two"]
+        assert waiting(spool) == ["one"]
+        fates = sender(spool, Clock()).deliver(retry_refused=True)
+        assert [(fate.run, fate.state) for fate in fates] == [("one", "sent")]
+    assert waiting(spool) == []
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_wrong_token_stops_and_a_mended_one_heals(spool: Spool, status: int) -> None:
+    with ResultsServer(refusal(status), refusal(status)) as server:
+        for report in runs("one", "two"):
+            with pytest.raises(RunError, match=rf"it says {status} .*: no \(give a token"):
+                reporter(spool, server.place, token="old").report(report)
+        assert ids(server) == ["one", "one"]  # once a run: nobody knocks for ever with the wrong key
+        reporter(spool, server.place).report(samples.report(id="three"))
+        assert list(server.stored) == ["one", "two", "three"]
+
+
+def test_no_token_is_none(spool: Spool) -> None:
+    with ResultsServer() as server:
+        with pytest.raises(RunError, match="no token was sent"):
+            reporter(spool, server.place, token=None).report(samples.report())
+        assert "Authorization" not in server.seen[0].headers
+
+
+def test_netrc_has_no_say(spool: Spool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "netrc").write_text("machine localhost login me password secret\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    with ResultsServer() as server:
+        reporter(spool, server.place).report(samples.report())
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_not_followed(spool: Spool, status: int) -> None:
+    with ResultsServer() as other:
+        there = other.endpoint.replace("localhost", "127.0.0.1")
+        redirect = Fault(status, headers={"Location": there})
+        with ResultsServer(redirect) as server, pytest.raises(RunError, match=f"{status} .*sends on to {there}"):
+            reporter(spool, server.place).report(samples.report())
+        assert other.seen == []
+    assert len(waiting(spool)) == 1
+
+
+@pytest.mark.parametrize(
+    "answer", [Fault(200, b"<html>Welcome to the hotel"), Fault(201, b"[]"), Fault(200, b"["), Fault(204), Fault(202)]
+)
+def test_only_a_results_servers_word_is_believed(spool: Spool, answer: Fault) -> None:
+    with ResultsServer(answer) as server:
+        with pytest.raises(RunError, match=r"is the address right\?"):
+            reporter(spool, server.place).report(samples.report())
+        assert len(server.seen) == 1
+    assert len(waiting(spool)) == 1
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        refusal(400, "\x1b[2J\x07\r\nharness.py: \u202eall is well"),
+        refusal(400, f"you sent Bearer {TOKEN}"),
+        refusal(400, 290 * "x" + TOKEN),
+        refusal(400, "long " * 200_000),
+        refusal(422, [{"loc": ["body"], "msg": f"{TOKEN}\x1b"}]),
+        Fault(400, b"\xff\xfe"),
+        Fault(400, b"[" * 50_000),
+        Fault(400, b'{"detail": ' + b"[" * 20_000),
+        Fault(400, b"{}", reason=f"\x1b[31m{TOKEN}"),
+        Fault(302, headers={"Location": f"http://x/{TOKEN}\x1b"}),
+    ],
+)
+def test_hostile_answers_are_one_short_printable_line_without_the_token(spool: Spool, fault: Fault) -> None:
+    with ResultsServer(fault) as server, pytest.raises(RunError) as error:
+        reporter(spool, server.place).report(samples.report())
+    assert str(error.value).isprintable()
+    assert len(str(error.value)) < 1000
+    (letter,) = spool.contents()[0]
+    for text in (str(error.value), letter.path.read_text(), repr(letter)):
+        assert TOKEN[:6] not in text
+    assert letter.path.read_text().splitlines()[0].isprintable()
+
+
+def test_the_token_is_in_no_log_and_no_text(spool: Spool, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    with ResultsServer(Fault(500), Fault(reads=10), Fault(stores=True)) as server:
+        one = reporter(spool, server.place)
+        one.report(samples.report())
+    assert "once more in 1 s" in caplog.text
+    assert TOKEN not in caplog.text + repr(one.sender)
+
+
+def test_a_proxy_is_honoured(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ResultsServer(STORED) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.endpoint.removesuffix(PATH))
+        monkeypatch.delenv("no_proxy", raising=False)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        reporter(spool, "http://results.invalid/api|nightly").report(samples.report())
+        assert proxy.seen[0].path == "http://results.invalid/api"
+
+
+@pytest.mark.parametrize("host", ["a..b", ".", "*.org", "[v1.a]", f"{70 * 'a'}.org"])
+def test_an_address_that_no_server_has_waits_for_a_better_one(spool: Spool, host: str) -> None:
+    with pytest.raises(RunError, match=r"(Failed to parse|InvalidURL).*; 1 report waits"):
+        reporter(spool, f"http://{host}/api|nightly").report(samples.report())
+
+
+def test_a_proxy_that_is_none_is_said_without_its_password(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://me:hunter2@:x/")
+    with pytest.raises(RunError, match="1 report waits") as error:
+        reporter(spool, "http://results.invalid/api|nightly", first_pause_s=1000).report(samples.report())
+    assert "hunter2" not in str(error.value)
+
+
+def test_a_server_that_resets_the_connection_after_a_refusal_is_heard(spool: Spool) -> None:
+    """As servers do that won't read a body that is too large: it is larger than what the sockets hold."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            connection, _ = listening.accept()
+            connection.recv(1000)
+            connection.sendall(b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\n{}")
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 0, 0))
+            connection.shutdown(socket.SHUT_WR)
+            connection.recv(1)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        place = Place(f"http://127.0.0.1:{listening.getsockname()[1]}/x", "nightly")
+        clock = Clock()
+        answer = sender(spool, clock, read_s=5, first_pause_s=100).send(
+            Parcel(place, "one", b"x" * 20_000_000), clock() + 60
+        )
+        thread.join()
+    assert (answer.kind, answer.status) == ("refused", 413)
+
+
+def test_a_slow_line_is_no_time_out(spool: Spool) -> None:
+    """Sending takes several times as long as anybody waits for a single word."""
+    body = json.dumps({"category": "c", "report": {"run": {"id": "big"}, "x": "x" * 200 * PIECE}}).encode()
+    with ResultsServer(Fault(201, b"{}", slowly=True, stores=True)) as server:
+        spool.keep(parse_place(server.place), "big", body)
+        (fate,) = sender(spool, Clock(), connect_s=0.5, first_pause_s=1000).deliver()
+        assert (fate.state, fate.words) == ("sent", "stored")
+        assert server.stored == {"big": body}
