@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from records import Verdict
 from reporters.assets import PLOT_CLASS, PLOT_STYLE, csp_hash
 from reporters.document import from_text
-from reporters.formats import FORMATS
+from reporters.html import to_html
 from reporters.server.access import CanRead, database_of, settings_of
 from reporters.server.api import found_case, found_run
 from reporters.server.comparing import compare_runs
@@ -78,20 +78,17 @@ def run_page(request: Request, _reader: CanRead, run_id: str) -> Response:
             results=results_worst_first(session, run),
             reasons=[] if run.trusted else _reasons(session, run),
             others=_others(session, run),
-            has_html="html" in FORMATS,
         )
 
 
 @router.get("/runs/{run_id}/report.html")
 def run_report(request: Request, _reader: CanRead, run_id: str) -> Response:
     """The run's report as one HTML file: a download, never shown as a page of ours."""
-    if "html" not in FORMATS:
-        raise HTTPException(404, "this server makes no HTML reports")
     with database_of(request).reading() as session:
         run = found_run(session, _clean(run_id))
         report = from_text(document_of(session, run).decode("utf-8"))
     name = f'attachment; filename="report-{run.run_id}.html"'
-    return Response(FORMATS["html"](report), media_type="text/html", headers={"Content-Disposition": name})
+    return Response(to_html(report), media_type="text/html", headers={"Content-Disposition": name})
 
 
 @router.get("/cases/{number}")
