@@ -1,4 +1,4 @@
-"""Style sheets and scripts: the files of two folders, known by name when the server starts, and no other file ever."""
+"""Style sheets and scripts: the files of two folders, and one more, known by name at the start; no other file ever."""
 
 import hashlib
 from functools import cache
@@ -16,6 +16,7 @@ _TYPES = {
 }
 _HERE = Path(__file__).resolve().parent
 _FOLDERS = (_HERE.parent / "assets", _HERE / "static")
+_SHARED = (_HERE.parent / "html" / "draw.js",)  # of the HTML report
 _FOR_A_YEAR = "public, max-age=31536000, immutable"
 
 router = APIRouter(include_in_schema=False)
@@ -25,11 +26,10 @@ router = APIRouter(include_in_schema=False)
 def assets() -> dict[str, tuple[bytes, str]]:
     """Every asset by name: its content, and the first 16 digits of its SHA-256."""
     found = {}
-    for folder in _FOLDERS:
-        for path in sorted(folder.glob("*")):
-            if path.suffix in _TYPES and path.is_file():
-                content = path.read_bytes()
-                found[path.name] = (content, hashlib.sha256(content).hexdigest()[:16])
+    for path in (*(path for folder in _FOLDERS for path in sorted(folder.glob("*"))), *_SHARED):
+        if path.suffix in _TYPES and path.is_file():
+            content = path.read_bytes()
+            found[path.name] = (content, hashlib.sha256(content).hexdigest()[:16])
     return found
 
 

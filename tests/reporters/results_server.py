@@ -21,6 +21,8 @@ from reporters.server.settings import Settings
 from reporters.server.tokens import add_token
 
 REPORTS = "/api/v1/reports"
+RUNS, CASES = 40, 8  # of the server with a made history
+COMMIT_URL = "https://git.example.org/commit/{commit}"
 
 
 @dataclass(frozen=True)

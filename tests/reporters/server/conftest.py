@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 from postgres import Postgres, programs, running_postgres
-from results_server import RunningServer, running_server
+from results_server import CASES, COMMIT_URL, RUNS, RunningServer, running_server
+
+from benchmarks.made_nights import made_reports
 
 
 @pytest.fixture(scope="session")
@@ -32,3 +34,12 @@ def server(tmp_path: Path) -> Iterator[RunningServer]:
     """A server on an SQLite database of its own."""
     with running_server(tmp_path) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def nights(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """A server that anybody may read, with a history in which it is known what changed; nobody posts to it."""
+    with running_server(tmp_path_factory.mktemp("nights"), open_read=True, commit_url=COMMIT_URL) as server:
+        for report in made_reports(RUNS, CASES, newest_samples_only=True):
+            assert server.post(report).status_code == 201
+        yield server

@@ -1,0 +1,60 @@
+"""What two runs say together of builds that neither may have compared: by the build that they share."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from comparator.history import Edge
+
+Way = Literal["same builds", "same control", "same treatment", "one after the other"]
+
+
+@dataclass(frozen=True)
+class Link:
+    """Which builds two runs compare together: ``newer`` against ``older``, by ``way``; of the logs of the two runs'
+    ratios, each has a sign in the sum."""
+
+    way: Way
+    older: str
+    newer: str
+    signs: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Implied:
+    """ln(newer / older) of a link for one case, its standard error, and an interval."""
+
+    log_ratio: float
+    standard_error: float
+    ci: tuple[float, float]
+
+
+def link(first: tuple[str, str], second: tuple[str, str]) -> Link | None:
+    """How two runs, each (control, treatment), can be held against each other; None when they share no build.
+
+    - the same control: second / first is the second treatment against the first one;
+    - the same treatment: first / second is the second control against the first one;
+    - one's treatment is the other's control: the product is the last against the first;
+    - the same two builds: second / first is 1 but for chance and circumstances, and says how well runs repeat.
+    """
+    if first == second:
+        return Link("same builds", first[1], second[1], (-1, 1))
+    if first[0] == second[0]:
+        return Link("same control", first[1], second[1], (-1, 1))
+    if first[1] == second[1]:
+        return Link("same treatment", first[0], second[0], (1, -1))
+    if first[1] == second[0]:
+        return Link("one after the other", first[0], second[1], (1, 1))
+    if second[1] == first[0]:
+        return Link("one after the other", second[0], first[1], (1, 1))
+    return None
+
+
+def implied(how: Link, first: Edge, second: Edge, z: float) -> Implied:
+    """The implied change of one case; the two runs' errors are independent, for each measured both its sides itself.
+
+    ``z`` is the normal quantile of the interval: 1.96 for 95 %.
+    """
+    log_ratio = how.signs[0] * first.log_ratio + how.signs[1] * second.log_ratio
+    error = math.hypot(first.standard_error, second.standard_error)
+    return Implied(log_ratio, error, (log_ratio - z * error, log_ratio + z * error))

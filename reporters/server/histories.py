@@ -1,0 +1,171 @@
+"""A case's history out of the tables: which runs count, which builds they compared, and what that comes to."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Select, select
+from sqlalchemy.orm import Session
+
+from comparator.history import Component, Edge, case_history, edge_from_interval
+from reporters.server.models import Result, Run
+
+CONFIDENCE_ALPHA = 0.05  # of the intervals that histories show, whatever the runs' own
+_SIDES = ("requested", "digest", "version", "commit", "commit_time", "commit_subject")
+BUILD_COLUMNS = tuple(getattr(Run, f"{side}_{name}") for side in ("control", "treatment") for name in _SIDES)
+
+
+@dataclass(frozen=True)
+class Series:
+    """What makes results of one case comparable over runs: the platform, and the workers' threads."""
+
+    case_number: int
+    platform: str
+    threads: int | None
+
+
+@dataclass(frozen=True)
+class BuildName:
+    """A build as histories know it. ``node`` is its commit, or else its digest: what is the same build over runs."""
+
+    node: str
+    label: str  # the commit's first 12 digits, or as it was requested
+    requested: str
+    version: str
+    commit: str | None
+    time: int | None  # of the commit, seconds since 1970
+    subject: str | None
+
+
+@dataclass(frozen=True)
+class MeasuredRun:
+    """One run's result of the case; ``left_out`` says why it is no part of the history, empty when it is."""
+
+    run_id: str
+    started: datetime
+    control: BuildName
+    treatment: BuildName
+    verdict: str
+    held_back: str | None
+    ratio: float | None
+    ci: tuple[float, float] | None
+    threshold: float
+    left_out: str
+
+
+@dataclass(frozen=True)
+class History:
+    """All of one case: its builds by node, its runs with the newest first, and a component for each set of builds
+    that runs connect. ``minimal`` is the smallest change that is told, half the case's threshold."""
+
+    builds: dict[str, BuildName]
+    runs: Sequence[MeasuredRun]
+    components: Sequence[Component]
+    minimal: float
+
+
+def build_of(row: Any, side: str) -> BuildName:
+    """The build of ``side``, "control" or "treatment", of a run, or of a row that has its columns."""
+    requested, digest, version, commit, time, subject = (getattr(row, f"{side}_{name}") for name in _SIDES)
+    return BuildName(
+        node=commit or digest or requested,
+        label=commit[:12] if commit else requested,
+        requested=requested,
+        version=version,
+        commit=commit,
+        time=time,
+        subject=subject,
+    )
+
+
+def series_of(session: Session, case_number: int) -> list[Series]:
+    """The series that a case has results in, that of the newest run first."""
+    query = (
+        select(Run.platform, Run.threads, Run.started)
+        .join(Result, Result.run_number == Run.number)
+        .where(Result.case_number == case_number)
+        .order_by(Run.started.desc())
+    )
+    return list(dict.fromkeys(Series(case_number, row.platform, row.threads) for row in session.execute(query)))
+
+
+def history_of(session: Session, series: Series) -> History:
+    """The history of ``series``, positions and all."""
+    rows = session.execute(_results_of(series).order_by(Run.started.desc(), Run.number.desc())).all()
+    measured = [_measured(row) for row in rows]
+    runs = [run for run, _ in measured]
+    order = node_order((run.started, build) for run in runs for build in (run.control, run.treatment))
+    minimal = max(0.0, runs[0].threshold / 2) if runs else 0.0
+    builds = {build.node: build for run in reversed(runs) for build in (run.control, run.treatment)}
+    components = case_history(
+        [edge for _, edge in measured if edge is not None], order, minimal=minimal, alpha=CONFIDENCE_ALPHA
+    )
+    return History(builds, runs, components, minimal)
+
+
+def node_order(seen: Iterable[tuple[datetime, BuildName]]) -> dict[str, float]:
+    """The rank of each build, by node: releases and other builds without a commit by version, then commits by time.
+
+    What is equal by that stands in the order in which runs first measured it.
+    """
+    keys: dict[str, tuple[Any, ...]] = {}
+    for started, build in seen:
+        first = min(started, keys[build.node][-1]) if build.node in keys else started
+        place = (1, build.time, ()) if build.time is not None else (0, 0, _version_key(build.version))
+        keys[build.node] = (*place, first)
+    return {node: float(rank) for rank, node in enumerate(sorted(keys, key=lambda one: (keys[one], one)))}
+
+
+def _version_key(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"[0-9]{1,9}", version, re.ASCII)[:8])
+
+
+def _results_of(series: Series) -> Select[Any]:
+    threads = Run.threads.is_(None) if series.threads is None else Run.threads == series.threads
+    result = (Result.verdict, Result.held_back, Result.ratio, Result.ci_low, Result.ci_high, Result.threshold)
+    return (
+        select(Run.number, Run.run_id, Run.started, Run.alpha, Run.inject, Run.trusted, *BUILD_COLUMNS, *result)
+        .join(Run, Result.run_number == Run.number)
+        .where(Result.case_number == series.case_number, Run.platform == series.platform, threads)
+    )
+
+
+def _measured(row: Any) -> tuple[MeasuredRun, Edge | None]:
+    """The row's result, and its edge if it is a part of the history."""
+    control, treatment = build_of(row, "control"), build_of(row, "treatment")
+    ci = interval(row.ci_low, row.ci_high)
+    edge = edge_from_interval(control.node, treatment.node, row.ratio, ci, row.alpha)
+    reason = _left_out(row, control, treatment, edge)
+    run = MeasuredRun(
+        run_id=row.run_id,
+        started=row.started,
+        control=control,
+        treatment=treatment,
+        verdict=row.verdict,
+        held_back=row.held_back,
+        ratio=row.ratio,
+        ci=ci,
+        threshold=row.threshold,
+        left_out=reason,
+    )
+    return run, None if reason else edge
+
+
+def _left_out(row: Any, control: BuildName, treatment: BuildName, edge: Edge | None) -> str:
+    """Why a result is no part of a history; empty when it is."""
+    if row.inject is not None:
+        return "slowed on purpose"
+    if not row.trusted:
+        return "can't be trusted"
+    if row.ratio is None or row.ci_low is None or row.ci_high is None:
+        return "no interval"
+    if control.node == treatment.node:
+        return "one build against itself"
+    return "" if edge is not None else "no usable interval"
+
+
+def interval(low: float | None, high: float | None) -> tuple[float, float] | None:
+    """Both ends of an interval, or None when one is missing."""
+    return None if low is None or high is None else (low, high)

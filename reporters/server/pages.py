@@ -1,0 +1,222 @@
+"""The server's pages: latest runs, a run, a case's history, two runs compared, what creeps, and a search."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, HTTPException, Path, Query, Request
+from fastapi.responses import Response
+from sqlalchemy.orm import Session
+
+from records import Verdict
+from reporters.assets import PLOT_CLASS, PLOT_STYLE, csp_hash
+from reporters.document import from_text
+from reporters.html import to_html
+from reporters.server.access import CanRead, database_of, settings_of
+from reporters.server.api import found_case, found_run
+from reporters.server.comparing import compare_runs
+from reporters.server.creep import Creep
+from reporters.server.guard import SECURITY_HEADERS
+from reporters.server.histories import Series, build_of, history_of, series_of
+from reporters.server.listing import MOST_FOUND, choices, list_runs, results_worst_first, search_cases, search_runs
+from reporters.server.models import Run
+from reporters.server.queries import RunFilter, document_of, latest_runs
+from reporters.server.templating import ENVIRONMENT, page
+from reporters.summary import WORST_FIRST
+from reporters.text import printable
+from reporters.units import human_change, human_duration, human_interval, human_share, human_value
+
+_LONGEST_QUERY = 200
+_OFFERED = 30  # runs that a run is offered to be compared with
+_MOST_CREEPS = 200
+# Observable Plot puts one style sheet into each plot: it is allowed by its hash, and nothing else is.
+_POLICY = SECURITY_HEADERS["Content-Security-Policy"].replace(
+    "style-src 'self'", f"style-src 'self' {csp_hash(PLOT_STYLE)}"
+)
+
+router = APIRouter(include_in_schema=False)
+
+CaseNumber = Annotated[int, Path(ge=1, le=2**31 - 1)]
+PageNumber = Annotated[int, Query(ge=1, le=10**6)]
+Words = Annotated[str, Query(max_length=_LONGEST_QUERY)]
+
+
+@router.get("/")
+def runs_page(
+    request: Request,
+    _reader: CanRead,
+    framework: Words = "",
+    platform: Words = "",
+    category: Words = "",
+    spec: Words = "",
+    verdict: Words = "",
+    commit: Words = "",
+    text: Words = "",
+    page: PageNumber = 1,
+) -> Response:
+    """The latest runs, narrowed and page by page."""
+    asked = {"framework": framework, "platform": platform, "category": category, "spec": spec}
+    asked |= {"verdict": _verdict(verdict) or "", "commit": commit, "text": text}
+    asked = {name: cleaned for name, value in asked.items() if (cleaned := _clean(value))}
+    wanted = RunFilter(**{**asked, "verdict": _verdict(verdict)})  # type: ignore[arg-type]
+    with database_of(request).reading() as session:
+        listed = list_runs(session, wanted, page)
+        return _page(request, "runs.html", listed=listed, asked=asked, choices=choices(session))
+
+
+@router.get("/runs/{run_id}")
+def run_page(request: Request, _reader: CanRead, run_id: str) -> Response:
+    """One run: its cases, worst first, and their changes in a plot."""
+    with database_of(request).reading() as session:
+        run = found_run(session, _clean(run_id))
+        return _page(
+            request,
+            "run.html",
+            run=run,
+            results=results_worst_first(session, run),
+            reasons=[] if run.trusted else _reasons(session, run),
+            others=_others(session, run),
+        )
+
+
+@router.get("/runs/{run_id}/report.html")
+def run_report(request: Request, _reader: CanRead, run_id: str) -> Response:
+    """The run's report as one HTML file: a download, never shown as a page of ours."""
+    with database_of(request).reading() as session:
+        run = found_run(session, _clean(run_id))
+        report = from_text(document_of(session, run).decode("utf-8"))
+    name = f'attachment; filename="report-{run.run_id}.html"'
+    return Response(to_html(report), media_type="text/html", headers={"Content-Disposition": name})
+
+
+@router.get("/cases/{number}")
+def case_page(
+    request: Request, _reader: CanRead, number: CaseNumber, platform: Words = "", threads: Words = ""
+) -> Response:
+    """A case's history over builds, in one of its series."""
+    with database_of(request).reading() as session:
+        case = found_case(session, number)
+        all_series = series_of(session, number)
+        wanted = [one for one in all_series if (not platform or one.platform == platform) and _is(threads, one)]
+        if not wanted:
+            raise HTTPException(404, "there is no run of this case on that platform")
+        history = history_of(session, wanted[0])
+        return _page(request, "case.html", case=case, series=wanted[0], all_series=all_series, history=history)
+
+
+@router.get("/compare")
+def compare_page(request: Request, _reader: CanRead, first: Words = "", second: Words = "") -> Response:
+    """Two runs side by side, or a form that asks which."""
+    with database_of(request).reading() as session:
+        if not first or not second:
+            recent = latest_runs(session, RunFilter(), _OFFERED)
+            return _page(request, "compare_which.html", first=_clean(first), second=_clean(second), recent=recent)
+        one, other = found_run(session, _clean(first)), found_run(session, _clean(second))
+        return _page(request, "compare.html", first=one, second=other, beside=compare_runs(session, one, other))
+
+
+@router.get("/creep")
+def creep_page(request: Request, _reader: CanRead) -> Response:
+    """What changed over whole histories, the worst first."""
+    overview = _creep(request).overview()
+    told = [one for one in overview.findings if one.changes or one.is_drifting]
+    return _page(request, "creep.html", overview=overview, told=told[:_MOST_CREEPS], left=len(told) - _MOST_CREEPS)
+
+
+@router.get("/search")
+def search_page(request: Request, _reader: CanRead, q: Words = "") -> Response:
+    """Runs, commits and cases in which the words stand."""
+    text = _clean(q)
+    with database_of(request).reading() as session:
+        runs = search_runs(session, text) if text else []
+        cases = search_cases(session, text) if text else []
+        return _page(request, "search.html", text=text, runs=runs, cases=cases, most=MOST_FOUND)
+
+
+def _page(request: Request, template: str, **values: Any) -> Response:
+    settings = settings_of(request)
+    response = page(
+        request,
+        template,
+        commit_link=settings.commit_link,
+        open_read=settings.open_read,
+        plot_class=PLOT_CLASS,
+        **values,
+    )
+    response.headers["Content-Security-Policy"] = _POLICY
+    return response
+
+
+def _clean(text: str) -> str:
+    """``text`` without what can't be printed, which some databases refuse, nor blanks around it."""
+    return "".join(character for character in text if character.isprintable()).strip()
+
+
+def _verdict(text: str) -> Verdict | None:
+    return next((verdict for verdict in WORST_FIRST if verdict == text), None)
+
+
+def _reasons(session: Session, run: Run) -> list[str]:
+    """Why the run can't be trusted, as its report says."""
+    trust = json.loads(document_of(session, run))["run"].get("trust")
+    reasons = trust.get("reasons") if isinstance(trust, Mapping) else None
+    return [printable(str(one)) for one in reasons] if isinstance(reasons, list) else []
+
+
+def _others(session: Session, run: Run) -> Sequence[Run]:
+    """The latest runs of the same framework, platform and spec."""
+    same = RunFilter(framework=run.framework, platform=run.platform, spec=run.spec)
+    return [one for one in latest_runs(session, same, _OFFERED + 1) if one.number != run.number][:_OFFERED]
+
+
+def _is(threads: str, series: Series) -> bool:
+    return not threads or threads == _threads(series.threads)
+
+
+def _threads(threads: int | None) -> str:
+    return "unknown" if threads is None else str(threads)
+
+
+def _creep(request: Request) -> Creep:
+    """The one overview of this server's database."""
+    state = request.app.state
+    if not hasattr(state, "creep"):
+        state.creep = Creep(state.database)
+    found: Creep = state.creep
+    return found
+
+
+def _human_p(p: float | None) -> str:
+    if p is None:
+        return "-"
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def _exp(log_ratio: float) -> float:
+    return math.exp(min(700.0, log_ratio))
+
+
+def _moment(moment: datetime | None) -> str:
+    return "-" if moment is None else moment.strftime("%Y-%m-%d %H:%M")
+
+
+def _date(seconds: int | None) -> str:
+    return "-" if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
+
+
+ENVIRONMENT.filters.update(
+    change=human_change,
+    interval=human_interval,
+    share=human_share,
+    value=human_value,
+    duration=human_duration,
+    log_change=lambda log_ratio: human_change(_exp(log_ratio)),
+    log_interval=lambda ci: human_interval((_exp(ci[0]), _exp(ci[1]))),
+    p=_human_p,
+    moment=_moment,
+    date=_date,
+    threads=_threads,
+)
+ENVIRONMENT.globals.update(build_of=build_of, verdicts=WORST_FIRST)

@@ -1,0 +1,42 @@
+"""What two runs say together: by the shared build, as least squares on the graph of both says it."""
+
+import pytest
+
+from comparator.history import Edge, case_history
+from comparator.implied import implied, link
+
+Z = 1.959964
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "older", "newer"),
+    [
+        (("a", "b"), ("a", "c"), "b", "c"),
+        (("b", "c"), ("a", "c"), "b", "a"),
+        (("a", "b"), ("b", "c"), "a", "c"),
+        (("b", "c"), ("a", "b"), "a", "c"),
+    ],
+)
+def test_an_implied_change_is_the_histories(
+    first: tuple[str, str], second: tuple[str, str], older: str, newer: str
+) -> None:
+    edges = (Edge(*first, 0.03, 0.004), Edge(*second, 0.05, 0.003))
+    how = link(first, second)
+    assert how is not None
+    assert (how.older, how.newer) == (older, newer)
+    found = implied(how, *edges, Z)
+    (whole,) = case_history(edges, {older: 0, "abc".replace(older, "").replace(newer, ""): 1, newer: 2})
+    assert found.log_ratio == pytest.approx(whole.drift.log_ratio)
+    assert found.standard_error == pytest.approx(whole.drift.standard_error)
+    assert found.ci == pytest.approx(whole.drift.ci, rel=1e-6)
+
+
+def test_two_runs_of_the_same_builds_say_how_well_runs_repeat() -> None:
+    how = link(("a", "b"), ("a", "b"))
+    assert how is not None
+    assert how.way == "same builds"
+    assert implied(how, Edge("a", "b", 0.03, 0.003), Edge("a", "b", 0.04, 0.004), Z).log_ratio == pytest.approx(0.01)
+
+
+def test_runs_that_share_no_build_imply_nothing() -> None:
+    assert link(("a", "b"), ("c", "d")) is None

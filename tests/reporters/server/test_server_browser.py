@@ -1,0 +1,176 @@
+"""The server's pages in a real browser: sorting, filtering, plots, keys, narrow screens, logging in, hostile texts."""
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, Request, expect
+from results_server import CASES, COMMIT_URL, RunningServer, numbered, running_server
+from test_server_pages import HOSTILE_PATHS, hostile
+
+from benchmarks.made_nights import case_id
+
+
+@pytest.fixture
+def visited(page: Page, nights: RunningServer) -> Page:
+    """A page that may ask no other host for anything."""
+
+    def asked(request: Request) -> None:
+        assert request.url.startswith((nights.url, "data:")), request.url
+
+    page.on("request", asked)
+    return page
+
+
+def newest_run(server: RunningServer) -> str:
+    with server.client(None) as client:
+        return str(client.get("/api/v1/runs", params={"limit": 1}).json()["runs"][0]["run_id"])
+
+
+def case_number(server: RunningServer, case: str) -> int:
+    with server.client(None) as client:
+        found = client.get("/api/v1/cases", params={"text": case}).json()["cases"]
+    return int(found[0]["number"])
+
+
+def first_cells(page: Page) -> list[str]:
+    return [text.split("\n")[0] for text in page.locator("#cases tbody tr:visible th").all_inner_texts()]
+
+
+def test_a_runs_cases_sort_and_filter_and_the_plot_follows(visited: Page, nights: RunningServer) -> None:
+    visited.goto(f"{nights.url}/runs/{newest_run(nights)}")
+    marks = visited.locator("figure .effect-mark :is(path, circle)")
+    marks.first.wait_for()
+    assert marks.count() == CASES
+    visited.get_by_role("button", name="Case", exact=True).click()
+    assert first_cells(visited) == sorted(first_cells(visited))
+    visited.get_by_role("button", name="Change", exact=True).focus()
+    visited.keyboard.press("Enter")
+    ratios = [float(row.get_attribute("data-ratio") or "nan") for row in visited.locator("#cases tbody tr").all()]
+    assert ratios == sorted(ratios, reverse=True)
+    visited.get_by_role("searchbox", name="Find a case").focus()
+    visited.keyboard.type("softmax forward")
+    expect(marks).to_have_count(1)
+    assert first_cells(visited) == [case_id(3)]
+
+
+def test_the_history_marks_what_changed(visited: Page, nights: RunningServer) -> None:
+    visited.goto(f"{nights.url}/cases/{case_number(nights, case_id(3))}")
+    visited.locator("svg .history-dot circle").first.wait_for()
+    assert visited.locator("svg .history-dot circle").count() == 39
+    assert visited.locator("svg .history-interval line").count() == 39
+    bands = [one.bounding_box() for one in visited.locator("svg .history-change rect").all()]
+    assert len(bands) == 2
+    assert all(band is not None and band["height"] > 100 and band["width"] > 5 for band in bands)
+    texts = visited.locator("svg .history-change-text text").all_text_contents()
+    assert len(texts) == 2
+    assert texts[0].startswith("+")
+    assert texts[1].startswith("\u2212")
+    plot = visited.get_by_role("img", name="39 builds against the oldest, 2 changes marked")
+    assert plot.count() == 1
+    visited.locator("summary").focus()
+    visited.keyboard.press("Enter")
+    visited.get_by_role("button", name="Against the oldest").click()
+    places = visited.locator("#positions-1 tbody tr").all()
+    levels = [float(row.get_attribute("data-log") or "nan") for row in places]
+    assert levels == sorted(levels, reverse=True)
+
+
+def test_from_creep_to_a_case_to_a_run_to_two_compared(visited: Page, nights: RunningServer) -> None:
+    visited.goto(nights.url)
+    visited.get_by_role("link", name="Creep").click()
+    while visited.get_by_role("link", name="Look again").count():
+        visited.reload()
+    visited.get_by_role("link", name=case_id(2)).click()
+    assert visited.get_by_role("heading", level=1).inner_text() == case_id(2)
+    visited.locator("#runs tbody th a").first.click()
+    assert "against" in visited.get_by_role("heading", level=1).inner_text()
+    visited.get_by_role("button", name="Compare").click()
+    assert visited.get_by_role("heading", level=1).inner_text() == "Two runs"
+    assert visited.locator("#cases tbody tr").count() == CASES
+    assert "Implied:" in visited.locator("main").inner_text()
+
+
+def test_search_by_keys_alone(visited: Page, nights: RunningServer) -> None:
+    visited.goto(nights.url)
+    visited.keyboard.press("Tab")
+    assert visited.evaluate("document.activeElement.textContent") == "To the content"
+    visited.get_by_role("searchbox", name="Search runs, commits and cases").focus()
+    visited.keyboard.type(case_id(1))
+    visited.keyboard.press("Enter")
+    visited.get_by_role("heading", name="Search").wait_for()
+    assert visited.get_by_role("link", name=case_id(1), exact=True).count() == 1
+
+
+def paths(server: RunningServer) -> list[str]:
+    run = newest_run(server)
+    return [
+        "/",
+        "/creep",
+        "/compare",
+        f"/runs/{run}",
+        "/cases/1",
+        f"/compare?first={run}&second={run}",
+        "/search?q=number",
+    ]
+
+
+def test_every_page_fits_a_phone_and_has_landmarks(chromium: Browser, nights: RunningServer) -> None:
+    context = chromium.new_context(viewport={"width": 360, "height": 720})
+    page = context.new_page()
+    for path in paths(nights):
+        page.goto(nights.url + path)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360, path
+        tree = page.locator("body").aria_snapshot()
+        for landmark in ("banner", 'navigation "Main"', "main", "contentinfo", "heading", "[level=1]"):
+            assert landmark in tree, (path, landmark)
+    context.close()
+
+
+def test_light_and_dark_differ(chromium: Browser, nights: RunningServer) -> None:
+    colours = set()
+    for scheme in ("light", "dark"):
+        context = chromium.new_context(color_scheme=scheme)  # type: ignore[arg-type]
+        page = context.new_page()
+        page.goto(f"{nights.url}/cases/1")
+        page.locator("svg .history-dot circle").first.wait_for()
+        style = "getComputedStyle(document.querySelector('{}')).{}"
+        colours.add(
+            tuple(page.evaluate(style.format(*one)) for one in (("body", "backgroundColor"), ("figure svg", "color")))
+        )
+        context.close()
+    assert len(colours) == 2
+
+
+def test_a_browser_logs_in_and_comes_back_to_where_it_wanted(page: Page, server: RunningServer) -> None:
+    server.post(numbered(1))
+    page.goto(f"{server.url}/runs/run-1")
+    assert "/login" in page.url
+    page.get_by_label("Token that may read").fill(server.read_token)
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"{server.url}/runs/run-1")
+    assert server.read_token not in page.content()
+    page.get_by_role("button", name="Log out").click()
+    page.wait_for_url("**/login")
+    page.goto(f"{server.url}/creep")
+    assert "/login" in page.url
+
+
+def test_hostile_texts_run_nowhere(page: Page, tmp_path: Path) -> None:
+    with running_server(tmp_path, open_read=True, commit_url=COMMIT_URL) as server:
+        for number in (1, 2):
+            assert server.post(hostile(number)).status_code == 201
+        page.on("request", lambda request: _own(request, server))
+        page.on("dialog", lambda dialog: pytest.fail(dialog.message))
+        for path in HOSTILE_PATHS:
+            page.goto(server.url + path)
+            page.wait_for_load_state("load")
+            assert page.evaluate("window.hacked") is None, path
+            assert page.locator("main img, main script").count() == 0
+        page.goto(f"{server.url}/runs/run-1")
+        page.locator("figure .effect-mark :is(path, circle)").first.wait_for()
+        page.locator("figure svg").last.hover()
+        assert page.evaluate("window.hacked") is None
+
+
+def _own(request: Request, server: RunningServer) -> None:
+    assert request.url.startswith((server.url, "data:")), request.url
