@@ -5,7 +5,7 @@ import json
 import re
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -17,6 +17,7 @@ from results_server import REPORTS, RunningServer, body, numbered, running_serve
 from sqlalchemy import update
 
 from reporters.server import assets
+from reporters.server import body as receiving
 from reporters.server.guard import SECURITY_HEADERS
 from reporters.server.models import Token
 from reporters.server.tokens import add_token, revoke_token
@@ -171,6 +172,16 @@ def test_a_login_from_another_site_is_refused(server: RunningServer) -> None:
         assert client.post("/login", content=b"token=" + b"x" * 5000).status_code == 413
 
 
+def test_a_form_of_many_fields_is_refused_without_a_trace(
+    server: RunningServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    with server.client(None) as client:
+        answer = client.post("/login", content=b"&".join([b"a=b"] * 11))
+    assert answer.status_code == 400
+    assert "it has too many fields" in answer.text
+    assert "Traceback" not in caplog.text
+
+
 ALL = ["/login", "/healthz", "/api/v1/runs", "/api/v1/nothing", "/nothing", "/assets/nothing", "/api/openapi.json"]
 
 
@@ -289,8 +300,22 @@ def test_another_type_is_refused(server: RunningServer, headers: dict[str, str])
         assert client.post(REPORTS, content=json.dumps(body(numbered(2))), headers=headers).status_code == 415
 
 
+def wait_for(holds: Callable[[], bool]) -> bool:
+    """Whether it comes to hold within 30 s."""
+    until = time.monotonic() + 30
+    while not holds() and time.monotonic() < until:
+        time.sleep(0.01)
+    return holds()
+
+
 @pytest.mark.parametrize("sent", [0, 1000])
-def test_a_sender_who_goes_away_in_mid_body_leaves_nothing(server: RunningServer, sent: int) -> None:
+def test_a_sender_who_goes_away_in_mid_body_leaves_nothing(
+    server: RunningServer, sent: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    begun: list[int] = []
+    check = receiving._check_type
+    monkeypatch.setattr(receiving, "_check_type", lambda request: (begun.append(1), check(request)))
+    caplog.set_level("INFO", "opduel.server")
     content = json.dumps(body(numbered(77))).encode()
     host = urlsplit(server.url)
     connection = http.client.HTTPConnection(host.hostname or "", host.port, timeout=30)
@@ -300,8 +325,9 @@ def test_a_sender_who_goes_away_in_mid_body_leaves_nothing(server: RunningServer
     connection.putheader("Content-Length", str(len(content)))
     connection.endheaders()
     connection.send(content[:sent])
+    assert wait_for(lambda: len(begun) == 1)
     connection.close()
-    time.sleep(0.05)
+    assert wait_for(lambda: f"POST {REPORTS} gone" in caplog.text)  # what the guard logs when it is over
     with server.client() as client:
         assert client.get("/api/v1/runs/run-77").status_code == 404
         assert client.get("/healthz").status_code == 200
