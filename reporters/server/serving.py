@@ -40,13 +40,16 @@ def address_of(listening: socket.socket) -> str:
 
 
 def configured(app: FastAPI) -> uvicorn.Server:
-    """uvicorn for ``app``: it names itself to nobody, logs no query strings, and lets the last requests end."""
+    """uvicorn for ``app`` and its settings: it names itself to nobody, logs no query strings, lets the last requests
+    end, and believes a proxy on this machine where there is to be one."""
     return uvicorn.Server(
         uvicorn.Config(
             app,
             log_config=None,
             access_log=False,
             server_header=False,
+            proxy_headers=app.state.settings.behind_proxy,
+            forwarded_allow_ips="127.0.0.1,::1",
             ws="none",
             limit_concurrency=256,
             timeout_graceful_shutdown=_LAST_REQUESTS_S,

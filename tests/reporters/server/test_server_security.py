@@ -3,9 +3,7 @@
 import http.client
 import json
 import re
-import socket
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -13,6 +11,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from playwright.sync_api import Page, expect
+from raw_requests import raw, wait_for
 from results_server import REPORTS, RunningServer, body, numbered, running_server
 from sqlalchemy import update
 
@@ -128,13 +127,6 @@ def test_a_login_that_both_may_use_still_does_not_write(server: RunningServer) -
         assert client.post(REPORTS, json=body(numbered(2))).status_code == 401
 
 
-def test_behind_tls_the_cookie_is_for_tls_alone(server: RunningServer) -> None:
-    with server.client(None) as client:
-        data = {"token": server.read_token}
-        answer = client.post("/login", data=data, headers={"X-Forwarded-Proto": "https"})
-    assert "Secure" in answer.headers["Set-Cookie"]
-
-
 @pytest.mark.parametrize(
     "target", ["//evil.example", "https://evil.example", "/\\evil.example", "/a\\b", "javascript:1", "/a\r\nX: y", ""]
 )
@@ -208,17 +200,6 @@ def test_people_get_pages_and_programs_json_when_something_is_not_there(server: 
     assert page.headers["Content-Type"] == "text/html; charset=utf-8"
     assert "<script" not in page.text
     assert answer.json() == {"detail": "Not Found"}
-
-
-def raw(server: RunningServer, request: bytes) -> bytes:
-    """The answer to the bytes of a request, sent as they are."""
-    host = urlsplit(server.url)
-    with socket.create_connection((host.hostname, host.port), timeout=30) as connection:
-        connection.sendall(request)
-        answer = b""
-        while more := connection.recv(65536):
-            answer += more
-    return answer
 
 
 def test_assets_are_those_of_the_folder_and_nothing_else(
@@ -298,14 +279,6 @@ def test_without_a_token_no_body_is_read(server: RunningServer) -> None:
 def test_another_type_is_refused(server: RunningServer, headers: dict[str, str]) -> None:
     with server.client("write") as client:
         assert client.post(REPORTS, content=json.dumps(body(numbered(2))), headers=headers).status_code == 415
-
-
-def wait_for(holds: Callable[[], bool]) -> bool:
-    """Whether it comes to hold within 30 s."""
-    until = time.monotonic() + 30
-    while not holds() and time.monotonic() < until:
-        time.sleep(0.01)
-    return holds()
 
 
 @pytest.mark.parametrize("sent", [0, 1000])
