@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 from tempfile import SpooledTemporaryFile
 from typing import Annotated, Any
+from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, HTTPException, Path, Query, Request
 from fastapi.concurrency import run_in_threadpool
@@ -29,7 +30,7 @@ def _printable(value: str) -> str:
 
 
 Words = Annotated[str, Query(max_length=200), AfterValidator(_printable)]
-Digits = Annotated[str, Query(pattern=rf"^[0-9A-Za-z]{{{SHORTEST_COMMIT},64}}$", description="the first digits")]
+Digits = Annotated[str, Query(pattern=rf"^[0-9A-Fa-f]{{{SHORTEST_COMMIT},64}}$", description="the first digits")]
 Limit = Annotated[int, Query(ge=1, le=MOST_ROWS)]
 Offset = Annotated[int, Query(ge=0, le=2**31 - 1)]
 RunId = Annotated[str, Path(max_length=128), AfterValidator(_printable)]
@@ -105,7 +106,8 @@ async def post_report(request: Request, token: CanWrite) -> Response:
     with await receive(request, settings_of(request).max_report_bytes) as file:
         async with request.app.state.parsing:
             run_id, stored = await run_in_threadpool(_keep, request, file, token)
-    return JSONResponse({"run_id": run_id, "stored": stored}, 201 if stored else 200)
+    kept = schemas.Kept(run_id=run_id, stored=stored, page=f"/runs/{quote(run_id, safe='')}")
+    return JSONResponse(kept.model_dump(), 201 if stored else 200)
 
 
 def _keep(request: Request, file: SpooledTemporaryFile[bytes], token: str) -> tuple[str, bool]:
@@ -148,7 +150,7 @@ def run_results(
 ) -> schemas.ResultsOut:
     """A run's results, in the order of the cases' names."""
     with database_of(request).reading() as session:
-        asked = queries.results_of(session, found_run(session, run_id), verdict)
+        asked = queries.results_of(found_run(session, run_id), verdict)
         total, rows = _some(session, asked, limit, offset)
         results = [schemas.result_out(result, case) for result, case in rows]
     return schemas.ResultsOut(

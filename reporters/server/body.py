@@ -1,9 +1,16 @@
 """A posted body, received in bounds: as large as allowed, within a while, and in JSON by its own word."""
 
 import asyncio
+import errno
 import tempfile
+from collections.abc import AsyncIterator
+from contextlib import suppress
 
 from fastapi import HTTPException, Request
+from starlette.requests import ClientDisconnect
+
+from reporters.server.answers import RETRY_AFTER_S
+from reporters.server.logs import logger
 
 _IN_MEMORY = 2**20  # bytes; what is more waits on disk until it is its turn
 _PATIENCE_S = 300.0
@@ -15,28 +22,48 @@ async def receive(request: Request, most: int) -> tempfile.SpooledTemporaryFile[
 
     Raises:
         HTTPException: 415 for another type, 413 for a larger body, 408 for one that doesn't come to an end, 400 for a
-            length that is none.
+            length that is none, 503 while there is no room to keep it.
     """
     _check_type(request)
     await _check_length(request, most)
     file = tempfile.SpooledTemporaryFile[bytes](_IN_MEMORY)
     try:
+        await _fill(file, request, most)
+    except BaseException as error:
+        with suppress(OSError):  # what it has yet to write may have no room
+            file.close()
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            logger.error("no room for a body in %s: %s", tempfile.gettempdir(), error.strerror)
+            await _discard(request)
+            detail = "the server has no room just now, and nothing was stored: try again later"
+            raise HTTPException(503, detail, {"Retry-After": str(RETRY_AFTER_S)}) from None
+        raise
+    return file
+
+
+async def _fill(file: tempfile.SpooledTemporaryFile[bytes], request: Request, most: int) -> None:
+    size = 0
+    try:
         async with asyncio.timeout(_PATIENCE_S):
-            size = 0
-            async for chunk in request.stream():
+            async for chunk in _chunks(request):
                 size += len(chunk)
                 if size > most:
                     await _discard(request)
                     raise _too_large(most)
                 file.write(chunk)
     except TimeoutError:
-        file.close()
         raise HTTPException(408, f"the body did not come to an end within {_PATIENCE_S:.0f} s") from None
-    except BaseException:
-        file.close()
-        raise
     file.seek(0)
-    return file
+
+
+async def _chunks(request: Request) -> AsyncIterator[bytes]:
+    more = True
+    while more:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        more = request.state.more_comes = message.get("more_body", False)
+        yield message.get("body", b"")
 
 
 def _check_type(request: Request) -> None:
@@ -59,9 +86,9 @@ async def _check_length(request: Request, most: int) -> None:
 
 
 async def _discard(request: Request) -> None:
-    """Read on, and keep nothing: who is cut off while sending never reads the answer.  Not for ever, though, and not
-    from one who asked first."""
-    if "100-continue" in request.headers.get("expect", "").lower():
+    """Read on, and keep nothing: who is cut off while sending never reads the answer.  Not for ever, though, not from
+    one who asked first, and not beyond the end, where nothing comes while the sender waits."""
+    if "100-continue" in request.headers.get("expect", "").lower() or not getattr(request.state, "more_comes", True):
         return
     size = 0
     try:

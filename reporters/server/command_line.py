@@ -73,6 +73,11 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--commit_url", metavar="TEMPLATE", help="a link to a commit, http or https, with {commit} for its digits"
     )
+    parser.add_argument(
+        "--behind_proxy",
+        action="store_true",
+        help="all requests come through a proxy on this machine: believe its X-Forwarded-For and X-Forwarded-Proto",
+    )
     parser.add_argument("--open_read", action="store_true", help="let anybody read, without a token")
     parser.set_defaults(do=_serve)
 
@@ -116,7 +121,9 @@ def _opened(options: argparse.Namespace) -> Database:
 def _serve(options: argparse.Namespace) -> None:
     if not 0 <= options.port <= 65535:
         raise UsageError(f"--port {options.port}: must be 0 to 65535")
-    settings = Settings(_url(options), options.open_read, options.max_report_bytes, options.commit_url)
+    settings = Settings(
+        _url(options), options.open_read, options.behind_proxy, options.max_report_bytes, options.commit_url
+    )
     database = _opened(options)
     database.close()
     listening = listen(options.host, options.port)

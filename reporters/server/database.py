@@ -20,7 +20,7 @@ from records import RunError, UsageError
 
 Standing = Literal["empty", "current", "older", "newer", "foreign"]
 _EXAMPLES = "sqlite:////var/lib/opduel/results.sqlite or postgresql://user@host/database"
-_BUSY_TIMEOUT_S = 30.0
+_BUSY_TIMEOUT_S = 8.0  # less than the last requests have when the server is told to end
 _MIGRATE = "python -m reporters.server migrate"
 
 
@@ -150,7 +150,15 @@ def _meant(url: str) -> URL:
 def _postgresql(url: URL) -> Engine:
     # Errors are logged without the statements' parameters: they are strangers' texts.
     arguments = {} if "connect_timeout" in url.query else {"connect_timeout": 10}
-    return create_engine(url, hide_parameters=True, pool_pre_ping=True, connect_args=arguments)
+    engine = create_engine(url, hide_parameters=True, pool_pre_ping=True, connect_args=arguments)
+
+    @event.listens_for(engine, "connect")
+    def set_up(connection: Any, _record: Any) -> None:
+        # Times come in the connection's time zone: in the database's, some could be before the year 1.
+        connection.execute("SET TIME ZONE 'UTC'")
+        connection.commit()
+
+    return engine
 
 
 def _sqlite(url: URL) -> Engine:

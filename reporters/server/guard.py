@@ -1,5 +1,6 @@
 """Around every request: headers that bind browsers, a line in the log, and no error that gets out."""
 
+import asyncio
 import time
 from collections.abc import MutableMapping
 from typing import Any
@@ -8,8 +9,8 @@ from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from reporters.server.answers import answer
-from reporters.server.logs import logger
+from reporters.server.answers import RETRY_AFTER_S, answer
+from reporters.server.logs import logger, one_field
 
 SECURITY_HEADERS = {
     "Content-Security-Policy": (
@@ -54,6 +55,11 @@ class Guard:
             await self.app(scope, receive, guarded_send)
         except ClientDisconnect:
             pass
+        except asyncio.CancelledError:  # the server ends, and has waited long enough
+            if status == 0:
+                again = {"Retry-After": str(RETRY_AFTER_S)}
+                response = answer(Request(scope), 503, "the server is being stopped: try again later", again)
+                await response(scope, receive, guarded_send)
         except Exception:
             logger.exception("a request failed")
             if status == 0:
@@ -61,6 +67,6 @@ class Guard:
                 await response(scope, receive, guarded_send)
         # The path alone: who puts a secret into a query string shall not find it here.
         took_ms = round((time.monotonic() - began) * 1000)
-        client = (scope.get("client") or ("-",))[0]
-        path = scope["path"][:_LONGEST_PATH]
-        logger.info("%s %s %s %s %d ms", client, scope["method"], path, status or "gone", took_ms)
+        client = one_field((scope.get("client") or ("-",))[0])
+        path = one_field(scope["path"])[:_LONGEST_PATH]  # in this order: half a token is none, and stands there
+        logger.info("%s %s %s %s %d ms", client, one_field(scope["method"]), path, status or "gone", took_ms)

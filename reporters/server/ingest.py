@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,14 +11,16 @@ from typing import Annotated, Any, NoReturn
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from records import Build, Report, UsageError
+from records import Build, Comparison, Report, UsageError
 from reporters.document import from_text
 from reporters.server.answers import Refused
 
 MOST_VALUES_PER_BYTE = 1 / 16  # a report's are longer; a body of empty lists would take a hundred times its size
+_EARLIEST_YEAR, _LATEST_YEAR = 1970, 9998  # of moments: in any time zone there is one year more
 _LARGEST_NUMBER = 2**31 - 1  # that a column of whole numbers holds
 _LATEST = 253_402_300_799  # the last second of the year 9999
 _RUN_ID = r"^[A-Za-z0-9][A-Za-z0-9._=+@-]{0,127}$"  # it stands in addresses
+_COMMIT = re.compile(r"[0-9A-Fa-f]{1,64}")
 _LONGEST_CASE, _LONGEST_FRAMEWORK = 500, 60  # characters; an index holds both
 
 CATEGORY_MOST = 100
@@ -58,9 +61,12 @@ class RunFacts(BaseModel):
             return value
         try:
             moment = datetime.fromisoformat(value)
-            return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+            moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
         except (ValueError, OverflowError):
             raise ValueError("is no time in ISO 8601") from None
+        if not _EARLIEST_YEAR <= moment.year <= _LATEST_YEAR:
+            raise ValueError(f"must be in the years {_EARLIEST_YEAR} to {_LATEST_YEAR}")
+        return moment
 
 
 @dataclass(frozen=True)
@@ -82,7 +88,8 @@ def accept(body: bytes, idempotency_key: str | None, max_report_bytes: int) -> S
         Refused: 400 for what is no JSON, 413 for what would take too much memory, 422 for what is no report of ours;
             one line that names the field.
     """
-    if body.count(b",") > max(1000, max_report_bytes * MOST_VALUES_PER_BYTE):
+    values = sum(body.count(mark) for mark in (b",", b"[", b"{"))  # no value without one
+    if values > max(1000, max_report_bytes * MOST_VALUES_PER_BYTE):
         raise Refused(413, "the body has too many values for a report")
     posted = _parse(body)
     if not isinstance(posted, dict) or set(posted) != {"category", "report"} or not isinstance(posted["report"], dict):
@@ -112,7 +119,13 @@ def readable(document: bytes) -> bytes:
 
 def _parse(body: bytes) -> Any:
     try:
-        return json.loads(body.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_finite)
+        return json.loads(
+            body.decode("utf-8"),
+            object_pairs_hook=_unique,
+            parse_constant=_refuse,
+            parse_float=_finite,
+            parse_int=_whole,
+        )
     except RecursionError:
         raise Refused(400, "the body is nested too deeply") from None
     except ValueError as error:
@@ -135,6 +148,11 @@ def _finite(text: str) -> float:
     if not math.isfinite(number):
         raise ValueError(f"{text} is too large for a number")
     return number
+
+
+def _whole(text: str) -> int:
+    _finite(text)  # its column holds a float, perhaps
+    return int(text)
 
 
 def _bytes_of(document: dict[str, Any]) -> bytes:
@@ -173,6 +191,19 @@ def _problems(report: Report) -> Iterator[str]:
         seen.add(one.case)
         if not 0 <= one.rounds <= _LARGEST_NUMBER:
             yield f"{where}.rounds: must be 0 to {_LARGEST_NUMBER}"
+        yield from _figure_problems(where, one)
+
+
+def _figure_problems(where: str, one: Comparison) -> Iterator[str]:
+    """What can't be a ratio, or a probability."""
+    if one.ratio is not None and one.ratio <= 0:
+        yield f"{where}.ratio: must be more than 0"
+    if one.ci is not None and min(one.ci) < 0:
+        yield f"{where}.ci: must be 0 or more"
+    for name in ("p_value", "q_value"):
+        value = getattr(one, name)
+        if value is not None and not 0 <= value <= 1:
+            yield f"{where}.{name}: must be 0 to 1"
 
 
 def _build_problems(side: str, build: Build) -> Iterator[str]:
@@ -181,7 +212,7 @@ def _build_problems(side: str, build: Build) -> Iterator[str]:
     commit = build.commit
     if commit is None:
         return
-    if not commit.id.isalnum() or not commit.id.isascii() or len(commit.id) > 64:
+    if not _COMMIT.fullmatch(commit.id):
         yield f"{side}.commit.id: must be 1 to 64 hexadecimal digits"
     if not 0 <= commit.time <= _LATEST:
         yield f"{side}.commit.time: must be seconds since 1970, up to {_LATEST}"

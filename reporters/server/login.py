@@ -15,7 +15,7 @@ from reporters.server.access import COOKIE, database_of
 from reporters.server.templating import page
 from reporters.server.tokens import LOGIN_LASTS, begin_login, end_login, find_token
 
-_LARGEST_FORM, _PATIENCE_S = 4096, 10.0  # bytes, seconds
+_LARGEST_FORM, _MOST_FIELDS, _PATIENCE_S = 4096, 10, 10.0  # bytes, fields, seconds
 _MOST_FAILURES, _FAILURES_WITHIN_S, _MOST_ADDRESSES = 10, 60.0, 1000
 
 router = APIRouter(include_in_schema=False)
@@ -122,7 +122,10 @@ async def _form(request: Request) -> dict[str, str]:
                     raise HTTPException(413, "that is too much for a login")
     except TimeoutError:
         raise HTTPException(408, "the form did not come to its end") from None
-    fields = parse_qs(body.decode("utf-8", "replace"), max_num_fields=10)
+    try:
+        fields = parse_qs(body.decode("utf-8", "replace"), max_num_fields=_MOST_FIELDS)
+    except ValueError:
+        raise HTTPException(400, "that is no login form: it has too many fields") from None
     return {name: values[-1] for name, values in fields.items()}
 
 

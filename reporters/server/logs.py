@@ -17,6 +17,11 @@ class _Formatter(logging.Formatter):
         return "\n    ".join(TOKEN_PATTERN.sub("opduel_***", printable(line)) for line in lines)
 
 
+def one_field(text: str) -> str:
+    """A stranger's ``text`` as one field of an entry: no blank or newline makes another of it, no token is left."""
+    return "".join("_" if char == " " else char for char in printable(TOKEN_PATTERN.sub("opduel_***", text)))
+
+
 def log_to_stderr() -> None:
     """Let the server, and what it is made of, log to standard error."""
     handler = logging.StreamHandler(sys.stderr)

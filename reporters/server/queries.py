@@ -85,7 +85,7 @@ def document_of(session: Session, run: Run) -> bytes:
     return zlib.decompress(session.scalars(select(Document.content).where(Document.run_number == run.number)).one())
 
 
-def results_of(session: Session, run: Run, verdict: Verdict | None = None) -> Select[Result, Case]:
+def results_of(run: Run, verdict: Verdict | None = None) -> Select[Result, Case]:
     """Asks for the results of ``run`` with their cases, in the order of the cases' names."""
     statement = select(Result, Case).join(Case).where(Result.run_number == run.number).order_by(Case.case)
     return statement if verdict is None else statement.where(Result.verdict == verdict)

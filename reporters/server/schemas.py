@@ -33,6 +33,7 @@ class Kept(BaseModel):
 
     run_id: str = Field(examples=[_EXAMPLE_RUN])
     stored: bool = Field(description="false when this very report was there already")
+    page: str = Field(description="the run's page, below the server's own address", examples=[f"/runs/{_EXAMPLE_RUN}"])
 
 
 class Health(BaseModel):

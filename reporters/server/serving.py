@@ -7,7 +7,7 @@ import sys
 import uvicorn
 from fastapi import FastAPI
 
-from records import RunError
+from records import RunError, UsageError
 
 _LAST_REQUESTS_S = 10
 
@@ -16,12 +16,15 @@ def listen(host: str, port: int) -> socket.socket:
     """A socket that listens on ``host`` (a name or an address) and ``port``; 0 for any that is free.
 
     Raises:
+        UsageError: ``host`` is no name.
         RunError: it can't be had.
     """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, _, _, _, address = found[0]
         listening = socket.create_server(address[:2], family=family, backlog=256)
+    except UnicodeError:
+        raise UsageError(f"--host {host}: no host has such a name: give another, or an address") from None
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise RunError(f"{host} port {port}: can't be listened on ({reason}): give another --host or --port") from None
@@ -37,13 +40,16 @@ def address_of(listening: socket.socket) -> str:
 
 
 def configured(app: FastAPI) -> uvicorn.Server:
-    """uvicorn for ``app``: it names itself to nobody, logs no query strings, and lets the last requests end."""
+    """uvicorn for ``app`` and its settings: it names itself to nobody, logs no query strings, lets the last requests
+    end, and believes a proxy on this machine where there is to be one."""
     return uvicorn.Server(
         uvicorn.Config(
             app,
             log_config=None,
             access_log=False,
             server_header=False,
+            proxy_headers=app.state.settings.behind_proxy,
+            forwarded_allow_ips="127.0.0.1,::1",
             ws="none",
             limit_concurrency=256,
             timeout_graceful_shutdown=_LAST_REQUESTS_S,

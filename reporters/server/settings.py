@@ -12,12 +12,14 @@ DEFAULT_MAX_REPORT_BYTES = 64 * 2**20
 class Settings:
     """``database`` is a URL as SQLAlchemy writes it; ``max_report_bytes`` bounds the body of one post.
 
-    With ``open_read`` anybody may read, without a token. ``commit_url`` is a link to a commit in which ``{commit}``
-    stands for its 40 digits; None when there is nothing to link to.
+    With ``open_read`` anybody may read, without a token. ``behind_proxy``: all requests come through a proxy on this
+    machine, which says whose they are. ``commit_url`` is a link to a commit in which ``{commit}`` stands for its 40
+    digits; None when there is nothing to link to.
     """
 
     database: str
     open_read: bool = False
+    behind_proxy: bool = False
     max_report_bytes: int = DEFAULT_MAX_REPORT_BYTES
     commit_url: str | None = None
 

@@ -141,7 +141,7 @@ def _side(side: str, build: Build) -> dict[str, Any]:
         f"{side}_requested": _fit(build.requested, _LONG),
         f"{side}_digest": build.digest,
         f"{side}_version": _fit(build.version),
-        f"{side}_commit": None if commit is None else commit.id,
+        f"{side}_commit": None if commit is None else commit.id.lower(),
         f"{side}_commit_time": None if commit is None else commit.time,
         f"{side}_commit_subject": None if commit is None else _fit(commit.subject, _LONG),
         f"{side}_commit_author": None if commit is None else _fit(commit.author),

@@ -6,7 +6,8 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from reporters.server.assets import asset_url, assets
+from reporters.server.access import COOKIE
+from reporters.server.assets import asset_url
 
 ENVIRONMENT = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
@@ -16,10 +17,10 @@ ENVIRONMENT = Environment(
     lstrip_blocks=True,
 )
 ENVIRONMENT.globals["asset"] = asset_url
-ENVIRONMENT.globals["has_asset"] = lambda name: name in assets()
 
 
 def page(request: Request, template: str, status: int = 200, **values: object) -> HTMLResponse:
-    """The page that ``template`` (a file in templates/) makes of ``values``; it knows ``logged_in``, too."""
-    values.setdefault("logged_in", bool(request.cookies.get("opduel_session")))
+    """The page that ``template`` (a file in templates/) makes of ``values``; it knows ``has_cookie``, too: whether
+    the browser has a login, valid or not, that it may want to end."""
+    values.setdefault("has_cookie", bool(request.cookies.get(COOKIE)))
     return HTMLResponse(ENVIRONMENT.get_template(template).render(request=request, **values), status)

@@ -172,6 +172,7 @@ def test_results_can_be_asked_for_by_verdict(filled: RunningServer) -> None:
         "/runs?verdict=splendid",
         "/runs?verdict=number",
         "/runs?commit=a",
+        "/runs?commit=zzzz",
         "/runs?commit=%27%20OR%201",
         "/runs?text=a%00b",
         "/runs?text=%1b",
@@ -205,6 +206,18 @@ def test_the_example_can_be_posted(tmp_path: Path, description: dict[str, Any]) 
     with running_server(tmp_path) as server, server.client("write") as client:
         answer = client.post(REPORTS, json=content["example"])
         assert (answer.status_code, answer.json()["stored"]) == (201, True)
+
+
+def test_a_post_is_answered_with_the_runs_page(tmp_path: Path, description: dict[str, Any]) -> None:
+    schema = {"$ref": "#/components/schemas/Kept", "components": description["components"]}
+    with running_server(tmp_path) as server, server.client("write") as client, server.client("read") as reader:
+        for status in (201, 200):
+            answer = client.post(REPORTS, json=body(numbered(1, id="run@1=+a")))
+            assert (answer.status_code, answer.json()["page"]) == (status, "/runs/run%401%3D%2Ba")
+            jsonschema.validate(answer.json(), schema)
+            page = reader.get(answer.json()["page"])
+            assert page.status_code == 200
+            assert "run@1=+a" in page.text
 
 
 def test_health_needs_no_token(filled: RunningServer) -> None:

@@ -18,6 +18,7 @@ from results_server import REPORTS, body, numbered
 from reporters.server.command_line import main
 from reporters.server.serving import listen
 from reporters.server.settings import Settings
+from reporters.text import printable
 
 ROOT = Path(__file__).resolve().parents[3]
 COMMAND = [sys.executable, "-m", "reporters.server"]
@@ -69,7 +70,7 @@ def serving(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[st
         yield process, line.split()[3].rstrip(",")
     finally:
         process.kill()
-        process.wait()
+        process.wait(30)
         process.stderr.close()
 
 
@@ -150,6 +151,15 @@ def test_a_port_that_is_taken_is_said(run: Callable[..., Done]) -> None:
         done = run("--port", str(taken.getsockname()[1]))
     assert done.code == 3
     assert "can't be listened on" in done.err
+
+
+@pytest.mark.parametrize("host", ["a..b", "a" * 64 + ".example", "\ud800.example"])
+def test_a_host_that_can_be_none_is_said(run: Callable[..., Done], host: str) -> None:
+    done = run("--host", host)
+    assert done.code == 2
+    assert (
+        done.err.splitlines()[-1] == f"--host {printable(host)}: no host has such a name: give another, or an address"
+    )
 
 
 def test_a_short_answer_does_not_wait_for_an_acknowledgement() -> None:

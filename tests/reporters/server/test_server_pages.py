@@ -325,7 +325,9 @@ ODD_FIGURES = (
 )
 
 
-def test_no_figure_that_a_report_may_hold_breaks_a_page(empty: RunningServer) -> None:
+def test_no_figure_that_a_report_may_hold_breaks_a_page(empty: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor one that is refused today, and may be there from before."""
+    monkeypatch.setattr("reporters.server.ingest._figure_problems", lambda *_: ())
     for number, figures in enumerate(ODD_FIGURES):
         one = samples.comparison("steady", **figures)
         report = replace(compared("a", f"b{number}", number), comparisons=(one,))

@@ -8,11 +8,12 @@ from typing import Any
 import report_samples as samples
 from postgres import Postgres
 from results_server import numbered, running_server
-from sqlalchemy import Pool, event, func, select
+from sqlalchemy import Pool, event, func, select, text
 from sqlalchemy.orm import Session
 
 from records import Commit, Report
 from reporters.document import to_bytes
+from reporters.server.database import Database
 from reporters.server.models import Base, Case, Document, Result, Run
 
 COMMIT = Commit("0123456789abcdef" * 2 + "01234567", 1_700_000_000, "A <a@example.org>", "Make it quicker")
@@ -32,8 +33,8 @@ def test_a_report_is_kept_whole_and_listed(tmp_path: Path, database_url: str) ->
     report = from_commits(numbered(7, user_identifier="mine"))
     with running_server(tmp_path, database_url) as server:
         first, again = server.post(report), server.post(report)
-        assert (first.status_code, first.json()) == (201, {"run_id": "run-7", "stored": True})
-        assert (again.status_code, again.json()) == (200, {"run_id": "run-7", "stored": False})
+        assert (first.status_code, first.json()) == (201, {"run_id": "run-7", "stored": True, "page": "/runs/run-7"})
+        assert (again.status_code, again.json()) == (200, {"run_id": "run-7", "stored": False, "page": "/runs/run-7"})
         with server.client("read") as client:
             assert client.get("/api/v1/runs/run-7/report").content == to_bytes(report)
         with server.database.reading() as session:
@@ -115,10 +116,10 @@ def test_texts_with_control_characters_are_kept_and_listed_as_escapes(tmp_path: 
             result = client.get("/api/v1/runs/run-3/results").json()["results"][0]
     shown = [run["spec"], run["platform"], run["user_identifier"], run["treatment"]["requested"]]
     shown += [run["treatment"]["commit"]["subject"], result["case"]["operator"], result["figures"]["failure"]["reason"]]
-    for text in shown:
-        assert text.startswith(r"a\x00b\x1b[31mc\u202ed")
-        assert text.isprintable()
-        assert len(text) <= 1000
+    for words in shown:
+        assert words.startswith(r"a\x00b\x1b[31mc\u202ed")
+        assert words.isprintable()
+        assert len(words) <= 1000
 
 
 def test_numbers_come_back_bit_for_bit(tmp_path: Path, database_url: str) -> None:
@@ -129,6 +130,33 @@ def test_numbers_come_back_bit_for_bit(tmp_path: Path, database_url: str) -> Non
         with server.client("read") as client:
             results = client.get("/api/v1/runs/run-4/results").json()["results"]
     assert tuple(row["figures"]["control"] for row in results) == odd
+
+
+def test_a_databases_own_time_zone_does_no_harm(tmp_path: Path, postgres: Postgres) -> None:
+    """A time that was the year 1 in UTC is before it in New York, where no list could be read any more."""
+    url = postgres.make("new york")
+    administration = Database(url)
+    with administration.writing() as session:
+        session.execute(text("ALTER DATABASE \"new york\" SET TimeZone = 'America/New_York'"))
+    administration.close()
+    with running_server(tmp_path, url) as server, server.client("read") as client:
+        assert server.post(numbered(1)).status_code == 201
+        with server.database.writing() as session:
+            session.execute(text("UPDATE runs SET started = '0001-01-01T00:00:00Z'"))
+        for _ in range(2):  # on a connection that has been used, too
+            answers = [client.get("/api/v1/runs"), client.get("/api/v1/cases/1/history")]
+            assert [answer.status_code for answer in answers] == [200, 200]
+    assert answers[0].json()["runs"][0]["started"] == "0001-01-01T00:00:00Z"
+
+
+def test_a_commit_is_found_however_its_digits_were_written(tmp_path: Path, database_url: str) -> None:
+    report = replace(numbered(1), treatment=replace(samples.TREATMENT, commit=replace(COMMIT, id=COMMIT.id.upper())))
+    with running_server(tmp_path, database_url) as server, server.client("read") as client:
+        assert server.post(report).status_code == 201
+        for digits in (COMMIT.id[:12], COMMIT.id[:12].upper()):
+            (run,) = client.get("/api/v1/runs", params={"commit": digits}).json()["runs"]
+            assert run["treatment"]["commit"]["id"] == COMMIT.id
+        assert client.get("/api/v1/runs/run-1/report").content == to_bytes(report)
 
 
 def test_a_full_disk_stores_nothing_and_says_later(tmp_path: Path) -> None:
