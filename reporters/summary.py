@@ -24,12 +24,17 @@ def worst_first(comparisons: Iterable[Comparison]) -> list[Comparison]:
     return sorted(comparisons, key=lambda one: (WORST_FIRST.index(one.verdict), -effect_size(one), one.case))
 
 
+def is_worse(one: Comparison) -> bool:
+    """Whether the treatment made it slower or larger, or breaks it."""
+    return one.verdict == "regressed" or one.is_broken_by_treatment
+
+
 def conclusion(report: Report) -> Conclusion:
     """What the run came to. A case that the treatment breaks is a regression, whatever was held back; a run that broke,
     whose verdicts were held back or in which nothing could be compared, is incomplete."""
     if report.run.get("broken"):
         return "incomplete"
-    if report.count("regressed") or any(one.is_broken_by_treatment for one in report.comparisons):
+    if any(map(is_worse, report.comparisons)):
         return "regressed"
     held = any(one.held_back for one in report.comparisons)
     return "incomplete" if held or all(one.failure for one in report.comparisons) else "done"
