@@ -15,7 +15,7 @@ from reporters import read_report
 from reporters.remote import RemoteReporter
 from reporters.remote.delivery import Fate, Sender
 from reporters.remote.place import origin, parse_place
-from reporters.remote.reporter import sender_from, warn_of_open_token
+from reporters.remote.reporter import has_id, sender_from, warn_of_open_token
 from reporters.stream import write_text
 from reporters.text import escaped
 
@@ -32,8 +32,11 @@ def flush(arguments: Sequence[str], retry_refused: bool) -> int:
     options = _options("--flush", arguments)
     sender = sender_from(options, os.environ)
     endpoints = {parse_place(text).endpoint for text in options.remote_reporter or ()} or None
-    if not sender.spool.directory.is_dir():
-        log.info("nothing waits: there is no %s", sender.spool.directory)
+    folder = sender.spool.directory
+    if not folder.is_dir():
+        if folder.exists():
+            raise UsageError(f"--spool {folder}: is no folder: give that in which reports wait")
+        log.info("nothing waits: there is no %s", folder)
         return DONE
     _check_token(sender, endpoints)
     return _tell(sender, sender.deliver(endpoints, retry_refused, each=True))
@@ -52,6 +55,9 @@ def send(paths: Sequence[Path], arguments: Sequence[str]) -> int:
     reporters = RemoteReporter.from_options(options)
     for one in reporters:
         one.check()
+    for path in paths:  # before any is kept, and one at a time: all of them might not fit into memory
+        if not has_id(read_report(path)):
+            raise UsageError(f"--send {path}: has no run id, by which a server knows it: leave it out")
     for path in paths:
         report = read_report(path)
         for one in reporters:

@@ -1,5 +1,6 @@
 """The HTML reporter: a run as one page, in a file of its own."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar, Self
 
@@ -24,6 +25,9 @@ class HtmlReporter(Reporter):
     def from_option(cls, value: str | None) -> Self:
         """The reporter for ``--html_reporter FILE``."""
         return cls(Path(value or ".").expanduser().absolute())
+
+    def files(self) -> Sequence[Path]:
+        return [self.path]
 
     def check(self) -> None:
         """See that the file's folder can be written; it is made where it is missing.

@@ -22,7 +22,6 @@ MINIMAL = ("-b", "smoke", *SAME_BUILD)
 
 @pytest.fixture(autouse=True)
 def no_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(VARIABLE, raising=False)
     monkeypatch.setattr(harness, "resolve_build", lambda requested, *_: build(requested))
     monkeypatch.setattr(harness, "run_ab", run_ab_giving(comparison("unchanged")))
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
@@ -165,6 +164,24 @@ def test_reports_on_disk_are_sent_later(run: Run, bench: Run, home: Path) -> Non
         path.write_text("{}")
         assert "schema_version: is missing" in bench(*words).error_line()
         assert len(server.seen) == seen
+
+
+def test_of_several_that_are_sent_one_is_wrong_and_none_is_kept(run: Run, bench: Run, home: Path) -> None:
+    assert run(*MINIMAL, "--simple_local_reporter", str(home / "kept")).code == 0
+    path = home / "kept" / "report.json"
+    document = json.loads(path.read_text())
+    del document["run"]["id"]
+    (home / "nameless.json").write_text(json.dumps(document))
+    (home / "bad.json").write_text("{}")
+    for other, words in (("bad.json", "schema_version: is missing"), ("nameless.json", "nameless.json: has no run id")):
+        outcome = bench("--send", str(path), str(home / other), "--remote_reporter", "localhost:9/x|c")
+        assert words in outcome.error_line()
+        assert spool(home).contents() == ([], [])
+
+
+def test_a_spool_that_is_a_file(bench: Run, home: Path) -> None:
+    (home / "file").write_text("precious")
+    assert f"--spool {home / 'file'}: is no folder" in bench("--flush", "--spool", str(home / "file")).error_line()
 
 
 @pytest.mark.parametrize(
