@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 
 from records import Report, RunError, UsageError
 from records.measurement import SIDES, Side
-from reporters.atomic import check_folder, path_part, write_atomically
+from reporters.atomic import check_file, check_folder, path_part, user_path, write_atomically
 from reporters.base import Reporter
 from reporters.formats import FORMATS, check_side, write_format
 
@@ -35,9 +35,8 @@ class Export:
         is_given = self.side is not None or SIDE in self.file
         check_side(self.to, is_given, option, word, f"put {SIDE} into the file's name, and both are written")
         for side in self._sides():
-            path = self._path(RUN, side)
-            if not path.name or path.is_dir():
-                raise UsageError(f"{option} {self.file}: is a folder: give a file's name")
+            path = self._path(RUN, side, option)
+            check_file(path, option.removeprefix("--"))
             named = [folder for folder in path.parents if RUN in folder.name]  # made when the run's id is known
             check_folder((named or [path])[-1].parent, option.removeprefix("--"))
 
@@ -49,25 +48,30 @@ class Export:
         """
         lines = []
         for side in self._sides():
-            path = self._path(path_part(str(report.run.get("id") or "unknown")), side)
+            path = self._path(path_part(str(report.run.get("id") or "unknown")), side, option)
             written = write_format(report, self.to, side, option)
             try:
-                path.parent.mkdir(parents=True, exist_ok=True)
+                if not path.parent.exists():  # the run's id may name it
+                    path.parent.mkdir(parents=True, exist_ok=True)
                 write_atomically(path, written.text.encode("utf-8", "backslashreplace"))
             except OSError as error:
                 raise RunError(f"cannot write {path} ({error.strerror}): give {option} a file that can be") from error
             lines.append(f"{self.to}: {path}" + (f" (left out: {written.left_out})" if written.left_out else ""))
         return lines
 
-    def files(self) -> list[Path]:
-        """What will be written, the run's id still unknown."""
-        return [self._path(RUN, side) for side in self._sides()]
+    def files(self, option: str) -> list[Path]:
+        """What will be written, the run's id still unknown.
+
+        Raises:
+            UsageError: the name means no path; the text names ``option``.
+        """
+        return [self._path(RUN, side, option) for side in self._sides()]
 
     def _sides(self) -> tuple[Side | None, ...]:
         return SIDES if SIDE in self.file else (self.side,)
 
-    def _path(self, run: str, side: Side | None) -> Path:
-        return Path(self.file.replace(SIDE, side or "").replace(RUN, run)).expanduser()
+    def _path(self, run: str, side: Side | None, option: str) -> Path:
+        return user_path(self.file.replace(SIDE, side or "").replace(RUN, run), option)
 
 
 class ExportReporter(Reporter):
@@ -97,7 +101,7 @@ class ExportReporter(Reporter):
         return cls(Export(to, file))
 
     def files(self) -> Sequence[Path]:
-        return self.target.files()
+        return self.target.files(f"--{self.option}")
 
     def check(self) -> None:
         """See that format and file go together, and that the file can be written.

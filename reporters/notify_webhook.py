@@ -13,6 +13,7 @@ import urllib3
 from records import RunError, UsageError
 from reporters.alarm import Alarm
 from reporters.alarm_text import slack_message
+from reporters.atomic import user_path
 from reporters.attempts import OneAnswerSession, TooLongError, is_later, is_unconnected, repeated, within
 from reporters.notifier import UNVERIFIED, Notifier
 from reporters.text import printable
@@ -22,6 +23,7 @@ SILENCE_S = 10.0  # without a word from the server
 WHOLE_S = 20.0  # for one attempt
 ATTEMPTS = 3
 PAUSES_S = (1.0, 4.0)  # before the second attempt and the third
+_WRONG = (requests.RequestException, urllib3.exceptions.HTTPError, ValueError)  # their texts hold the address
 
 
 class NotifyWebhook(Notifier):
@@ -77,7 +79,7 @@ class NotifyWebhook(Notifier):
     def _of(cls, text: str, source: str) -> Self:
         if not text.startswith("@"):
             return cls(text, source=source)
-        path = Path(text[1:]).expanduser()
+        path = user_path(text[1:], source)
         source = f"{source} @{path}"
         return cls(_read(path, source), source=source)
 
@@ -119,11 +121,7 @@ class NotifyWebhook(Notifier):
             if is_unconnected(error):
                 return "no connection: is the network up?", True
             return "the connection ended before an answer came: it may have been taken", False
-        except (
-            requests.RequestException,
-            urllib3.exceptions.HTTPError,
-            ValueError,
-        ) as error:  # their texts hold the address
+        except _WRONG as error:
             return f"the post failed ({type(error).__name__}): correct the address", False
         except OSError as error:  # a file of certificates that is not there
             reason = error.strerror or type(error).__name__

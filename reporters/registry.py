@@ -10,7 +10,7 @@ from reporters.export import ExportReporter
 from reporters.github import GithubReporter
 from reporters.html_page import HtmlReporter
 from reporters.local import LocalReporter
-from reporters.notifier import Notifier
+from reporters.notifier import UNVERIFIED, Notifier
 from reporters.notify_command import NotifyCommand
 from reporters.notify_webhook import NotifyWebhook
 from reporters.remote import RemoteReporter
@@ -66,10 +66,12 @@ def chosen_reporters(options: argparse.Namespace, terminal: bool) -> list[Report
     the simple screen reporter is, if there would be none at all: no run ends without a word.
 
     Raises:
-        UsageError: an option's argument is empty or wrong, or two would write one file.
+        UsageError: an option's argument is empty or wrong, two would write one file, or a switch has nothing to switch.
     """
     chosen = [one for kind in REPORTERS for one in kind.from_options(options)]
     _check_files(chosen)
+    if getattr(options, UNVERIFIED, False) and not any(isinstance(one, Notifier) for one in chosen):
+        raise UsageError(f"--{UNVERIFIED}: goes with --notify_command or --notify_webhook: add one, or leave it out")
     if terminal and not any(isinstance(one, ScreenReporter | SimpleScreenReporter) for one in chosen):
         chosen.insert(0, ScreenReporter())
     if all(isinstance(one, Notifier) for one in chosen):
