@@ -108,7 +108,8 @@ def _attempt(parcel: Parcel, token: Token | None, waits: Waits, left_s: float) -
                 stream=True,
             ) as response,
         ):
-            return _understood(response.status_code, response.reason, response.headers, _text(response), token)
+            answer = response.status_code, response.reason, response.headers, _text(response)
+            return _understood(parcel.run, *answer, token)
     except requests.ConnectTimeout:
         return Answer("again", f"no connection within {timeout[0]:.3g} s")
     except requests.Timeout:
@@ -145,8 +146,10 @@ class _InPieces:
         return piece
 
 
-def _understood(status: int, reason: str, headers: Mapping[str, str], text: str | None, token: Token | None) -> Answer:
-    """``text`` is the answer's body, None when it was cut off."""
+def _understood(
+    run: str, status: int, reason: str, headers: Mapping[str, str], text: str | None, token: Token | None
+) -> Answer:
+    """What the answer about the report of ``run`` means; ``text`` is its body, None when it was cut off."""
 
     def hidden(words: str) -> str:
         return _line(token.hide(words) if token else words)
@@ -159,7 +162,8 @@ def _understood(status: int, reason: str, headers: Mapping[str, str], text: str 
     if status in (http.HTTPStatus.OK, http.HTTPStatus.CREATED):
         if text is None:
             return Answer("again", f"its answer {status} was cut off", status)
-        if isinstance(_json(text), dict):
+        document = _json(text)
+        if isinstance(document, dict) and document.get("run_id") == run:  # and no other server's friendly words
             return Answer("stored", "stored" if status == http.HTTPStatus.CREATED else "was there already", status)
         return Answer("stuck", said("that is no results server's answer: is the address right?"), status)
     if is_later(status):
@@ -225,6 +229,8 @@ def _of_tls(error: requests.exceptions.SSLError) -> Answer:
             why = _line(one.verify_message)
             mend = "name its authority's certificates in REQUESTS_CA_BUNDLE, if it is to be trusted"
             return Answer("stuck", f"its certificate is not trusted ({why}): {mend}")
+        if isinstance(one, ssl.SSLError) and one.reason == "WRONG_VERSION_NUMBER":
+            return Answer("stuck", "there is no TLS: write http:// if that is meant")
     return Answer("again", f"TLS failed ({_cause(error)})")
 
 

@@ -6,11 +6,10 @@ import json
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import ClassVar, Self
 
 from records import Report, RunError, UsageError
-from reporters.atomic import check_folder
+from reporters.atomic import check_folder, user_path
 from reporters.base import Reporter
 from reporters.document import to_bytes
 from reporters.remote.delivery import Fate, Sender
@@ -159,7 +158,7 @@ def sender_from(options: argparse.Namespace, environment: Mapping[str, str]) -> 
         UsageError: the token is none, or its file can't be read.
     """
     token = find_token(options.remote_access_token, options.remote_access_token_file, environment)
-    return Sender(Spool(Path(options.spool).expanduser() if options.spool else default_spool()), token)
+    return Sender(Spool(user_path(options.spool, "--spool") if options.spool else default_spool()), token)
 
 
 def warn_of_open_token(endpoint: str, token: Token | None) -> None:

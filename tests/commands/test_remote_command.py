@@ -55,7 +55,7 @@ def wait_in(home: Path, endpoint: str, *runs: str) -> None:
 def fields(outcome: Outcome) -> list[list[str]]:
     """The lines of --flush, each as its state, run and explanation."""
     header, *lines = (line.split("\t") for line in outcome.out.splitlines())
-    assert header == ["#state", "run", "category", "endpoint", "what"]
+    assert header == ["#state", "run", "category", "endpoint", "what", "file"]
     return [[line[0], line[1], line[4]] for line in lines]
 
 
@@ -146,6 +146,21 @@ def test_one_server_s_token_is_not_sent_to_another(bench: Run, home: Path, monke
         assert [line[:2] for line in fields(bench("--flush"))] == [["waiting", "b"]]
 
 
+def test_what_was_refused_keeps_no_token_from_the_others(bench: Run, home: Path) -> None:
+    token = ("--remote_access_token", TOKEN)
+    with ResultsServer(refusal(413)) as server, ResultsServer() as other:
+        wait_in(home, server.endpoint, "a")
+        bench("--flush", *token)
+        wait_in(home, other.endpoint, "b")
+        outcome = bench("--flush", *token)
+        assert [line[:2] for line in fields(outcome)] == [["refused", "a"], ["sent", "b"]]
+        (left,) = spool(home).contents()[0]
+        assert outcome.out.splitlines()[1].endswith(f"\t{left.path.name}")
+        wait_in(home, other.endpoint, "c")
+        line = bench("--flush", "--retry_refused", *token).error_line()
+        assert f"{server.endpoint} in {left.path.name}" in line
+
+
 def test_reports_on_disk_are_sent_later(run: Run, bench: Run, home: Path) -> None:
     assert run(*MINIMAL, "--simple_local_reporter", str(home / "kept")).code == 0
     path = home / "kept" / "report.json"
@@ -195,7 +210,7 @@ def test_a_spool_that_is_a_file(bench: Run, home: Path) -> None:
         (("--flush", "--calibrate"), "--flush: sends what waits and does nothing else"),
         (("--retry_refused", "-b", "smoke"), "--retry_refused: says what else to send; add --flush"),
         (("--flush", "--remote_reporter", "me:pw@host/x|c"), "use a token"),
-        (("--calibrate", "--remote_reporter", "host/x|c"), "--remote_reporter is set by --calibrate itself"),
+        (("--calibrate", "--remote_reporter", "host/x|c"), "--remote_reporter does not go with --calibrate"),
         (("-b", "smoke", "--remote_access_token_file", "x"), "goes with --remote_reporter"),
         (("-b", "smoke", "--treatment", "mxnet==1.9.1", "--remote_reporter", "host/x|c"), "belongs to an A/B"),
     ],
