@@ -44,7 +44,7 @@ def distrust_line(report: Report) -> str:
     """Why the run can't be trusted, what that did to its verdicts, and the mend; empty for a run that can."""
     trust = report.run.get("trust")
     reasons = trust.get("reasons") if isinstance(trust, Mapping) else None
-    if not reasons:
+    if not isinstance(reasons, list | tuple) or not reasons:
         return ""
     held = sum(one.held_back is not None for one in report.comparisons)
     done = f"{held} verdict{'' if held == 1 else 's'} held back" if held else "no verdict was held back"
@@ -75,7 +75,7 @@ class Injection:
 def injection(report: Report) -> Injection | None:
     """What became of the run's injected slowdown; None when the run had none."""
     share = report.run.get("inject")
-    if share is None:
+    if isinstance(share, bool) or not isinstance(share, int | float):
         return None
     measured = [one for one in report.comparisons if one.verdict != "failed"]
     injected = [one for one in measured if one.injected]
