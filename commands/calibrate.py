@@ -44,13 +44,8 @@ FEWEST_CASES = 4
 SHARES = (0.05, 0.02, 0.01)  # injected, when no threshold is given
 MULTIPLES = (5.0, 2.5, 1.5)  # of a threshold that is given
 MORE_ROUNDS = (1, 2, 4)  # forecast for this many times --max_rounds
-OURS = (
-    "inject",
-    "inputs",
-    "metric",
-    "user_identifier",
-    *sorted(reporter_options() - {"local_reporter", "simple_local_reporter"}),
-)  # not for the user to set here
+OURS = ("inject", "inputs", "metric", "user_identifier")  # not for the user to set here
+UNHEARD = sorted(reporter_options() - {"local_reporter", "simple_local_reporter"})  # whom no single run is told
 RESULT_NAME = "calibration.json"
 
 
@@ -107,9 +102,10 @@ def calibrate(arguments: Sequence[str]) -> int:
 
 def _planned(options: argparse.Namespace, arguments: Sequence[str]) -> Calibration:
     parser = harness_parser()
-    for name in OURS:
+    for name in (*OURS, *UNHEARD):
         if getattr(options, name) != parser.get_default(name):
-            raise UsageError(f"--{name} is set by --calibrate itself: leave it out")
+            why = "is set by --calibrate itself" if name in OURS else "does not go with --calibrate"
+            raise UsageError(f"--{name} {why}: leave it out")
     config = read_config(config_path())
     cases = _cases(options)
     threshold = _threshold(options)

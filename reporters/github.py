@@ -1,6 +1,7 @@
 """The GitHub reporter: in GitHub Actions, a summary of the step, annotations, and outputs for later steps."""
 
 import atexit
+import logging
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -21,10 +22,13 @@ from reporters.text import printable, shorten
 from reporters.units import human_change, human_interval, human_value
 
 OUTPUTS = ("verdict", "regressed", "cases", "report")
+_OUTPUT, _SUMMARY = "GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"
 _WORST: tuple[Conclusion, ...] = ("regressed", "incomplete", "done")
 _LONGEST_TITLE = 200  # cells
 _LONGEST_MESSAGE = 1000
 _SPARE = 1024  # bytes of the summary left free
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,9 @@ class GithubReporter(Reporter):
                 f"--{self.option}: this is no step of GitHub Actions (GITHUB_ACTIONS is not true): leave it out, or "
                 "use run_bench.py --convert REPORT --to md"
             )
+        for name in (_OUTPUT, _SUMMARY):
+            if not self._environment.get(name):
+                log.warning("--%s: %s is not set: nothing is written there", self.option, name)
         self._stop()
         atexit.register(self._go_on)
 
@@ -98,9 +105,21 @@ class GithubReporter(Reporter):
             write_text(sys.stdout, "".join(f"{line}\n" for line in lines))
         finally:
             self._stop()
-        if path := self._environment.get("GITHUB_OUTPUT"):
+        problems = []
+        for write in (self._write_outputs, lambda: self._add_summary(report, culprits)):
+            try:
+                write()
+            except RunError as error:
+                problems.append(str(error))
+        if problems:
+            raise RunError("; ".join(problems))
+
+    def _write_outputs(self) -> None:
+        if path := self._environment.get(_OUTPUT):
             set_outputs(Path(path), self._outputs())
-        if path := self._environment.get("GITHUB_STEP_SUMMARY"):
+
+    def _add_summary(self, report: Report, culprits: Sequence[str]) -> None:
+        if path := self._environment.get(_SUMMARY):
             add_summary(Path(path), _summary(report, culprits, summary_room(Path(path)) - _SPARE))
 
     def _outputs(self) -> dict[str, str]:

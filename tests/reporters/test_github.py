@@ -252,3 +252,17 @@ def test_a_file_that_cannot_be_written_is_a_failure(tmp_path: Path, capsys: pyte
     reporter = GithubReporter({"GITHUB_ACTIONS": "true", "GITHUB_OUTPUT": str(tmp_path)})
     with pytest.raises(Exception, match=r"GITHUB_OUTPUT .* cannot be written"):
         reporter.report(samples.report())
+
+
+def test_outputs_that_cannot_be_written_cost_no_summary(tmp_path: Path) -> None:
+    files = {"GITHUB_OUTPUT": str(tmp_path), "GITHUB_STEP_SUMMARY": str(tmp_path / "summary")}
+    with pytest.raises(RunError, match=r"^GITHUB_OUTPUT [^;]* cannot be written [^;]*$"):
+        GithubReporter({"GITHUB_ACTIONS": "true", **files}).report(samples.report())
+    assert (tmp_path / "summary").read_text().startswith("## opduel")
+
+
+def test_files_that_a_runner_does_not_give_are_said(caplog: pytest.LogCaptureFixture) -> None:
+    reporter = GithubReporter({"GITHUB_ACTIONS": "true", "GITHUB_OUTPUT": "x"})
+    reporter.check()
+    reporter._go_on()
+    assert caplog.messages == ["--github: GITHUB_STEP_SUMMARY is not set: nothing is written there"]
