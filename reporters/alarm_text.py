@@ -9,8 +9,8 @@ from reporters.units import human_change, human_interval
 
 MOST_TOLD = 5  # cases of one cause, and causes, that are told one by one
 LONGEST_BLOCK = 3000  # characters of one text in a block: Slack's limit
+LONGEST_FACT = 4096  # characters of a variable: a path fits, and the system takes it
 _LONGEST = 160  # cells of a name, a subject or a reason
-_LONGEST_FACT = 4096  # characters of a variable: a path fits, and the system takes it
 _FENCE = "```"
 
 
@@ -110,9 +110,9 @@ def _short(text: str, times: int = 1) -> str:
 
 
 def _bounded(text: str) -> str:
-    """At most ``_LONGEST_FACT`` characters; by cells, marks that combine would have no length."""
-    half = (_LONGEST_FACT - 3) // 2
-    return text if len(text) <= _LONGEST_FACT else f"{text[:half]}...{text[-half:]}"
+    """At most ``LONGEST_FACT`` characters; by cells, marks that combine would have no length."""
+    half = (LONGEST_FACT - 3) // 2
+    return text if len(text) <= LONGEST_FACT else f"{text[:half]}...{text[-half:]}"
 
 
 def _section(text: str) -> dict[str, Any]:
