@@ -5,6 +5,7 @@ import contextlib
 import dataclasses
 import io
 import json
+import os
 import random
 import secrets
 import statistics
@@ -33,6 +34,7 @@ from records import Report, RunError, UsageError
 from reporters import read_report, reporter_options
 from reporters.atomic import check_folder, write_atomically
 from reporters.document import REPORT_NAME
+from reporters.notify_webhook import VARIABLE as WEBHOOK
 from reporters.stream import write_text
 
 DEFAULT_SPEC = "smoke"
@@ -42,13 +44,8 @@ FEWEST_CASES = 4
 SHARES = (0.05, 0.02, 0.01)  # injected, when no threshold is given
 MULTIPLES = (5.0, 2.5, 1.5)  # of a threshold that is given
 MORE_ROUNDS = (1, 2, 4)  # forecast for this many times --max_rounds
-OURS = (
-    "inject",
-    "inputs",
-    "metric",
-    "user_identifier",
-    *sorted(reporter_options() - {"local_reporter", "simple_local_reporter"}),
-)  # not for the user to set here
+OURS = ("inject", "inputs", "metric", "user_identifier")  # not for the user to set here
+UNHEARD = sorted(reporter_options() - {"local_reporter", "simple_local_reporter"})  # whom no single run is told
 RESULT_NAME = "calibration.json"
 
 
@@ -105,9 +102,10 @@ def calibrate(arguments: Sequence[str]) -> int:
 
 def _planned(options: argparse.Namespace, arguments: Sequence[str]) -> Calibration:
     parser = harness_parser()
-    for name in OURS:
+    for name in (*OURS, *UNHEARD):
         if getattr(options, name) != parser.get_default(name):
-            raise UsageError(f"--{name} is set by --calibrate itself: leave it out")
+            why = "is set by --calibrate itself" if name in OURS else "does not go with --calibrate"
+            raise UsageError(f"--{name} {why}: leave it out")
     config = read_config(config_path())
     cases = _cases(options)
     threshold = _threshold(options)
@@ -229,7 +227,7 @@ def _run(calibration: Calibration, step: tuple[float, float], budget_s: float) -
     began = time.monotonic()
     try:
         with contextlib.redirect_stdout(io.StringIO()):  # no table for each run
-            run_harness([*calibration.arguments, *own])
+            _harness_unheard([*calibration.arguments, *own])
     except RunError as error:
         calibration.broken = str(error)
         return
@@ -241,6 +239,16 @@ def _run(calibration: Calibration, step: tuple[float, float], budget_s: float) -
         calibration.broken = str(report.run["stopped"])
     else:
         calibration.tried.add(inject)
+
+
+def _harness_unheard(arguments: Sequence[str]) -> None:
+    """A run of which no notifier is told: slowdowns that are injected are no alarm."""
+    webhook = os.environ.pop(WEBHOOK, None)
+    try:
+        run_harness(arguments)
+    finally:
+        if webhook is not None:
+            os.environ[WEBHOOK] = webhook
 
 
 def _outcome(calibration: Calibration, options: argparse.Namespace, seconds: float) -> Outcome:

@@ -3,12 +3,13 @@
 import sys
 from pathlib import Path
 
-from commands.entry import DONE, log
+from commands.entry import DONE, leads_nowhere, log
+from records import RunError, UsageError
 from records.measurement import Side
 from reporters import read_report
 from reporters.export import Export
 from reporters.formats import write_format
-from reporters.stream import write_text
+from reporters.stream import discard, write_text
 
 
 def convert(report: Path, to: str, side: Side | None = None, output: str | None = None) -> int:
@@ -18,10 +19,12 @@ def convert(report: Path, to: str, side: Side | None = None, output: str | None 
 
     Raises:
         UsageError: it can't be read, or is no report; the format needs a side, or has none; a folder can't be written.
-        RunError: a file could not be written.
+        RunError: a file, or standard output, could not be written.
     """
     document = read_report(report)
     if output is not None:
+        if not output:
+            raise UsageError("--output: names no file: give a name, or leave it out")
         target = Export(to, output, side)
         target.check("--output")
         for line in target.write(document, "--output"):
@@ -30,5 +33,11 @@ def convert(report: Path, to: str, side: Side | None = None, output: str | None 
     written = write_format(document, to, side, "--to")
     if written.left_out:
         log.warning("left out: %s", written.left_out)
-    write_text(sys.stdout, written.text)
+    if leads_nowhere(sys.stdout):
+        raise RunError("standard output: is closed: give --output")
+    try:
+        write_text(sys.stdout, written.text)
+    except OSError as error:
+        discard(sys.stdout)
+        raise RunError(f"standard output: cannot be written ({error.strerror})") from None
     return DONE

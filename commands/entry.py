@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from types import FrameType
+from typing import IO, Any
 
 from records import OpduelError
 
@@ -14,6 +15,7 @@ DONE, REGRESSED, USAGE, INCOMPLETE = 0, 1, 2, 3
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 log = logging.getLogger(__name__)
+_nowhere: list[IO[Any]] = []
 
 
 def run_command(name: str, action: Callable[[], int]) -> int:
@@ -74,4 +76,10 @@ def _open_closed_streams() -> None:
     """Give a standard stream that was closed (``2>&-``) a file that leads nowhere: others write without asking."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - for good
+            _nowhere.append(open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - for good
+            setattr(sys, name, _nowhere[-1])
+
+
+def leads_nowhere(stream: IO[Any]) -> bool:
+    """Whether it was closed when the command began, so that what is written there is lost."""
+    return stream in _nowhere

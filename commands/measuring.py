@@ -151,9 +151,11 @@ def tell(
         # A person reads the path above the table, which then ends with what was found; a pipe gets the table alone.
         stream = sys.stdout if any(isinstance(one, ScreenReporter) for one in reporters) else sys.stderr
         _say(stream, on_disk)
-        others = report_all([one for one in reporters if not isinstance(one, FolderReporter)], report)
-        _say(stream, others)
-    failures = dict.fromkeys((*on_disk.failures, *others.failures))
+        failures = dict.fromkeys(on_disk.failures)
+        for other in (one for one in reporters if not isinstance(one, FolderReporter)):
+            told = report_all([other], report)
+            _say(stream, told)  # at once: the next one may have to wait for a server
+            failures |= dict.fromkeys(told.failures)
     places = [line.removeprefix("report: ") for line in on_disk.lines] + known
     if not places:
         raise RunError("; ".join(failures))

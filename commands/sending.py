@@ -15,11 +15,11 @@ from reporters import read_report
 from reporters.remote import RemoteReporter
 from reporters.remote.delivery import Fate, Sender
 from reporters.remote.place import origin, parse_place
-from reporters.remote.reporter import sender_from, warn_of_open_token
+from reporters.remote.reporter import has_id, sender_from, warn_of_open_token
 from reporters.stream import write_text
 from reporters.text import escaped
 
-COLUMNS = ("state", "run", "category", "endpoint", "what")
+COLUMNS = ("state", "run", "category", "endpoint", "what", "file")
 
 
 def flush(arguments: Sequence[str], retry_refused: bool) -> int:
@@ -32,10 +32,13 @@ def flush(arguments: Sequence[str], retry_refused: bool) -> int:
     options = _options("--flush", arguments)
     sender = sender_from(options, os.environ)
     endpoints = {parse_place(text).endpoint for text in options.remote_reporter or ()} or None
-    if not sender.spool.directory.is_dir():
-        log.info("nothing waits: there is no %s", sender.spool.directory)
+    folder = sender.spool.directory
+    if not folder.is_dir():
+        if folder.exists():
+            raise UsageError(f"--spool {folder}: is no folder: give that in which reports wait")
+        log.info("nothing waits: there is no %s", folder)
         return DONE
-    _check_token(sender, endpoints)
+    _check_token(sender, endpoints, retry_refused)
     return _tell(sender, sender.deliver(endpoints, retry_refused, each=True))
 
 
@@ -52,6 +55,9 @@ def send(paths: Sequence[Path], arguments: Sequence[str]) -> int:
     reporters = RemoteReporter.from_options(options)
     for one in reporters:
         one.check()
+    for path in paths:  # before any is kept, and one at a time: all of them might not fit into memory
+        if not has_id(read_report(path)):
+            raise UsageError(f"--send {path}: has no run id, by which a server knows it: leave it out")
     for path in paths:
         report = read_report(path)
         for one in reporters:
@@ -71,7 +77,7 @@ def _options(option: str, arguments: Sequence[str]) -> argparse.Namespace:
     return with_kept_token(parser.parse_args(arguments), read_config(config_path()))
 
 
-def _check_token(sender: Sender, endpoints: Collection[str] | None) -> None:
+def _check_token(sender: Sender, endpoints: Collection[str] | None, retry_refused: bool) -> None:
     """See that one server's token is not sent to another one.
 
     Raises:
@@ -81,13 +87,17 @@ def _check_token(sender: Sender, endpoints: Collection[str] | None) -> None:
         letters, _ = sender.spool.contents()
     except OSError as error:
         raise RunError(f"--spool {sender.spool.directory}: cannot be read ({error.strerror}): mend that") from None
-    waiting = {one.header.endpoint for one in letters} if endpoints is None else endpoints
+    files = {
+        one.header.endpoint: one.path for one in reversed(letters) if retry_refused or one.header.refused is None
+    }  # the oldest of each
+    waiting = sorted(files if endpoints is None else endpoints)
     if sender.token is not None and endpoints is None and len({origin(one) for one in waiting}) > 1:
+        found = ", ".join(f"{one} in {files[one].name}" for one in waiting)
         raise UsageError(
-            f"--flush: reports wait for several servers ({', '.join(sorted(waiting))}), and one's token is not for the "
-            f"others: say which with --remote_reporter"
+            f"--flush: reports wait for several servers ({found}), and one's token is not for the others: say which "
+            "with --remote_reporter, or remove a file whose address is wrong"
         )
-    for endpoint in sorted(waiting):
+    for endpoint in waiting:
         warn_of_open_token(endpoint, sender.token)
 
 
@@ -96,7 +106,8 @@ def _tell(sender: Sender, fates: Sequence[Fate]) -> int:
     lines = ["#" + "\t".join(COLUMNS)]
     for fate in fates:
         category, endpoint = (fate.place.category, fate.place.endpoint) if fate.place else ("", fate.name)
-        lines.append("\t".join(escaped(field) for field in (fate.state, fate.run, category, endpoint, fate.words)))
+        fields = fate.state, fate.run, category, endpoint, fate.words, fate.name
+        lines.append("\t".join(map(escaped, fields)))
     write_text(sys.stdout, "".join(f"{line}\n" for line in lines))
     counts = Counter(fate.state for fate in fates)
     summary = ", ".join(f"{count} {state}" for state, count in sorted(counts.items())) or "nothing waits"

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from records import Build, Comparison, Report
-from reporters.summary import distrust_line, worst_first
+from reporters.summary import distrust_line, is_worse, worst_first
 from reporters.text import printable
 
 
@@ -75,7 +75,7 @@ def alarming(report: Report, unverified: bool = False) -> list[Comparison]:
     return [
         one
         for one in worst_first(report.comparisons)
-        if is_confirmed(one) or (unverified and one.verdict == "regressed") or one.is_broken_by_treatment
+        if is_worse(one) and (unverified or is_confirmed(one) or one.is_broken_by_treatment)
     ]
 
 
@@ -91,8 +91,8 @@ def alarm_of(report: Report, unverified: bool = False) -> Alarm | None:
     return make_alarm(report, [cause], _sure(cause, once))
 
 
-def make_alarm(report: Report, causes: Sequence[Cause], sure: str, places: Sequence[str] = ()) -> Alarm:
-    """An alarm about these causes, with what ``report`` says of its run."""
+def make_alarm(report: Report, causes: Sequence[Cause], sure: str) -> Alarm:
+    """An alarm about these causes, without places, with what ``report`` says of its run."""
     run = report.run
     stopped = run.get("stopped") or "stopped early"
     doubts = [distrust_line(report), f"not completed: {stopped}" if run.get("broken") else ""]
@@ -105,7 +105,6 @@ def make_alarm(report: Report, causes: Sequence[Cause], sure: str, places: Seque
         causes=tuple(sorted(causes, key=lambda cause: -len(cause.findings))),
         sure=sure,
         doubts=tuple(doubt for doubt in doubts if doubt),
-        places=tuple(places),
         moment=str(run.get("finished") or ""),
     )
 

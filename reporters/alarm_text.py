@@ -9,6 +9,7 @@ from reporters.units import human_change, human_interval
 
 MOST_TOLD = 5  # cases of one cause, and causes, that are told one by one
 LONGEST_BLOCK = 3000  # characters of one text in a block: Slack's limit
+LONGEST_FACT = 4096  # characters of a variable: a path fits, and the system takes it
 _LONGEST = 160  # cells of a name, a subject or a reason
 _FENCE = "```"
 
@@ -46,7 +47,7 @@ def slack_message(alarm: Alarm) -> dict[str, Any]:
 
 
 def variables(alarm: Alarm) -> dict[str, str]:
-    """The facts for a command's environment: no newline and no control character in any of them."""
+    """The facts for a command's environment: no newline and no control character in any of them, and none too long."""
     facts = {
         "ID": alarm.id,
         "TITLE": headline(alarm),
@@ -59,7 +60,7 @@ def variables(alarm: Alarm) -> dict[str, str]:
         "SINCE": "; ".join(cause.since.removeprefix("since ") for cause in alarm.causes[:MOST_TOLD]),
         "REPORT": alarm.places[0] if alarm.places else "",
     }
-    return {f"OPDUEL_{name}": printable(value) for name, value in facts.items()}
+    return {f"OPDUEL_{name}": _bounded(printable(value)) for name, value in facts.items()}
 
 
 def _cases(count: int) -> str:
@@ -106,6 +107,12 @@ def _about(alarm: Alarm) -> Iterator[str]:
 
 def _short(text: str, times: int = 1) -> str:
     return shorten(printable(text), times * _LONGEST)
+
+
+def _bounded(text: str) -> str:
+    """At most ``LONGEST_FACT`` characters; by cells, marks that combine would have no length."""
+    half = (LONGEST_FACT - 3) // 2
+    return text if len(text) <= LONGEST_FACT else f"{text[:half]}...{text[-half:]}"
 
 
 def _section(text: str) -> dict[str, Any]:

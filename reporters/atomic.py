@@ -1,9 +1,11 @@
 """Files that are there whole or not at all, and names that are safe as parts of a path."""
 
+import errno
 import hashlib
 import os
 import re
 import secrets
+import stat
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +28,18 @@ def path_part(name: str) -> str:
     return f"{part[: _LONGEST_PART - 13]}-{digest}"
 
 
+def user_path(text: str, option: str) -> Path:
+    """The path that ``text`` means, with the folder of ``~`` or ``~user`` written out.
+
+    Raises:
+        UsageError: there is no such user; the text names ``option``.
+    """
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        raise UsageError(f"{option} {text}: there is no such user: write the folder out") from None
+
+
 def write_atomically(
     path: Path, content: bytes, before_replace: Callable[[], None] = lambda: None, mode: int = 0o666
 ) -> None:
@@ -36,8 +50,10 @@ def write_atomically(
     beside it.
 
     Raises:
-        OSError: it could not be written.
+        OSError: it could not be written, or what is there is no regular file.
     """
+    if is_special(path):
+        raise OSError(errno.EINVAL, "it is no regular file")
     aside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
         with open(aside, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
@@ -50,6 +66,27 @@ def write_atomically(
         aside.unlink(missing_ok=True)
         raise
     _sync_folder(path.parent)
+
+
+def is_special(path: Path) -> bool:
+    """Whether a device, a pipe or a socket is there, or at the end of a link there: a new file would replace it."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+
+
+def check_file(path: Path, option: str) -> None:
+    """See that a file can be put at ``path``, but for its folder.
+
+    Raises:
+        UsageError: a folder is there, or no regular file; the text names ``option`` and the mend.
+    """
+    if not path.name or path.is_dir():
+        raise UsageError(f"--{option} {path}: is a folder: give a file's name")
+    if is_special(path):
+        raise UsageError(f"--{option} {path}: is no regular file: give a file's name")
 
 
 def check_folder(directory: Path, option: str) -> None:

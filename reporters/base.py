@@ -4,6 +4,7 @@ import argparse
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar, Self
 
 from records import OpduelError, Report, UsageError
@@ -49,9 +50,9 @@ class Reporter(ABC):
         return [cls.from_option(value) for value in values]
 
     @classmethod
-    @abstractmethod
     def from_option(cls, value: str | None) -> Self:
-        """The reporter that the option asks for; ``value`` is None for a switch."""
+        """The reporter that the option asks for; ``value`` is None for a switch. Needless with own ``from_options``."""
+        raise NotImplementedError
 
     def check(self) -> None:  # noqa: B027 - most have nothing to check
         """Find out, before anything is measured, whether reporting can work.
@@ -62,6 +63,10 @@ class Reporter(ABC):
 
     def meet(self, others: "Sequence[Reporter]") -> None:  # noqa: B027 - most need nobody
         """Get to know everyone who is told of the same runs; who keeps reports is told before the others."""
+
+    def files(self) -> Sequence[Path]:
+        """The very files that it will replace: what no other reporter may write, too."""
+        return ()
 
     def where(self, report: Report) -> str | None:
         """Where others can look up ``report``, which was told: a path or an address; None if nowhere."""

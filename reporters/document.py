@@ -14,6 +14,7 @@ from records import SCHEMA_VERSION, Comparison, Report, UsageError
 from reporters.atomic import write_atomically
 
 REPORT_NAME = "report.json"
+_MOST_DIGITS = 308  # of a whole number: with more it may be no float
 _ADAPTER: TypeAdapter[Report] = TypeAdapter(Report)
 
 
@@ -101,7 +102,7 @@ def _in_tuples(one: Comparison) -> Comparison:
 
 def _parse(path: Path, content: bytes) -> dict[str, Any]:
     try:
-        document = json.loads(content.decode("utf-8"), parse_constant=_refuse_constant)
+        document = json.loads(content.decode("utf-8"), parse_constant=_refuse_constant, parse_int=_whole)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path}: not a JSON document ({error}): give the path of a {REPORT_NAME}") from None
     if not isinstance(document, dict):
@@ -111,6 +112,12 @@ def _parse(path: Path, content: bytes) -> dict[str, Any]:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON; null is")
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS:
+        raise ValueError(f"a number of {len(digits)} digits is too large")
+    return int(digits)
 
 
 def _check_version(path: Path, document: dict[str, Any]) -> None:

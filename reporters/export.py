@@ -1,13 +1,13 @@
 """The export reporter: the report in a file of a format that other tools read, or in two, one a side."""
 
-import argparse
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Self
 
 from records import Report, RunError, UsageError
 from records.measurement import SIDES, Side
-from reporters.atomic import check_folder, path_part, write_atomically
+from reporters.atomic import check_file, check_folder, path_part, user_path, write_atomically
 from reporters.base import Reporter
 from reporters.formats import FORMATS, check_side, write_format
 
@@ -35,10 +35,10 @@ class Export:
         is_given = self.side is not None or SIDE in self.file
         check_side(self.to, is_given, option, word, f"put {SIDE} into the file's name, and both are written")
         for side in self._sides():
-            path = self._path("run", side)
-            if not path.name or path.is_dir():
-                raise UsageError(f"{option} {self.file}: is a folder: give a file's name")
-            check_folder(path.parent, option.removeprefix("--"))
+            path = self._path(RUN, side, option)
+            check_file(path, option.removeprefix("--"))
+            named = [folder for folder in path.parents if RUN in folder.name]  # made when the run's id is known
+            check_folder((named or [path])[-1].parent, option.removeprefix("--"))
 
     def write(self, report: Report, option: str) -> list[str]:
         """Write the file, or both; returns a line for each, which says what the format left out.
@@ -48,20 +48,30 @@ class Export:
         """
         lines = []
         for side in self._sides():
-            path = self._path(str(report.run.get("id") or "unknown"), side)
+            path = self._path(path_part(str(report.run.get("id") or "unknown")), side, option)
             written = write_format(report, self.to, side, option)
             try:
+                if not path.parent.exists():  # the run's id may name it
+                    path.parent.mkdir(parents=True, exist_ok=True)
                 write_atomically(path, written.text.encode("utf-8", "backslashreplace"))
             except OSError as error:
                 raise RunError(f"cannot write {path} ({error.strerror}): give {option} a file that can be") from error
             lines.append(f"{self.to}: {path}" + (f" (left out: {written.left_out})" if written.left_out else ""))
         return lines
 
+    def files(self, option: str) -> list[Path]:
+        """What will be written, the run's id still unknown.
+
+        Raises:
+            UsageError: the name means no path; the text names ``option``.
+        """
+        return [self._path(RUN, side, option) for side in self._sides()]
+
     def _sides(self) -> tuple[Side | None, ...]:
         return SIDES if SIDE in self.file else (self.side,)
 
-    def _path(self, run_id: str, side: Side | None) -> Path:
-        return Path(self.file.replace(SIDE, side or "").replace(RUN, path_part(run_id))).expanduser()
+    def _path(self, run: str, side: Side | None, option: str) -> Path:
+        return user_path(self.file.replace(SIDE, side or "").replace(RUN, run), option)
 
 
 class ExportReporter(Reporter):
@@ -80,20 +90,6 @@ class ExportReporter(Reporter):
         self.target = target
 
     @classmethod
-    def from_options(cls, options: argparse.Namespace) -> list[Self]:
-        """One for each time that the option was given.
-
-        Raises:
-            UsageError: no format, no file, or two formats for one file.
-        """
-        reporters = super().from_options(options)
-        files = [one.target.file for one in reporters]
-        for file in files:
-            if files.count(file) > 1:
-                raise UsageError(f"--{cls.option}: {file} is given twice: the second would replace the first")
-        return reporters
-
-    @classmethod
     def from_option(cls, value: str | None) -> Self:
         """The reporter for ``--export_reporter FORMAT=FILE``."""
         to, _, file = (value or "").partition("=")
@@ -103,6 +99,9 @@ class ExportReporter(Reporter):
         if not file:
             raise UsageError(f"--{cls.option} {value}: names no file: write {to}=FILE")
         return cls(Export(to, file))
+
+    def files(self) -> Sequence[Path]:
+        return self.target.files(f"--{self.option}")
 
     def check(self) -> None:
         """See that format and file go together, and that the file can be written.

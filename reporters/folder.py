@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 from records import Report, UsageError
-from reporters.atomic import check_folder
+from reporters.atomic import check_folder, user_path
 from reporters.base import Reporter, ToldInPartError
 from reporters.document import read_report
 from reporters.html import write_page
@@ -24,7 +24,7 @@ class FolderReporter(Reporter):
     @classmethod
     def from_option(cls, value: str | None) -> Self:
         """The reporter for ``--<option> DIR``."""
-        return cls(Path(value or ".").expanduser())
+        return cls(user_path(value or ".", f"--{cls.option}"))
 
     def check(self) -> None:
         """See that the folder can be written.

@@ -1,6 +1,7 @@
 """The GitHub reporter: in GitHub Actions, a summary of the step, annotations, and outputs for later steps."""
 
 import atexit
+import logging
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -9,22 +10,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Self
 
-from records import Comparison, Report, UsageError
+from records import Comparison, Report, RunError, UsageError
 from reporters.alarm import is_confirmed
 from reporters.base import Reporter
 from reporters.github_commands import Kind, add_summary, annotations, set_outputs, stop_commands, summary_room
 from reporters.markdown import cell, to_markdown
 from reporters.notifier import places_of
 from reporters.stream import write_text
-from reporters.summary import Conclusion, conclusion, distrust_line, worst_first
+from reporters.summary import Conclusion, conclusion, distrust_line, is_worse, worst_first
 from reporters.text import printable, shorten
 from reporters.units import human_change, human_interval, human_value
 
 OUTPUTS = ("verdict", "regressed", "cases", "report")
+_OUTPUT, _SUMMARY = "GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"
 _WORST: tuple[Conclusion, ...] = ("regressed", "incomplete", "done")
 _LONGEST_TITLE = 200  # cells
 _LONGEST_MESSAGE = 1000
 _SPARE = 1024  # bytes of the summary left free
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,9 @@ class GithubReporter(Reporter):
                 f"--{self.option}: this is no step of GitHub Actions (GITHUB_ACTIONS is not true): leave it out, or "
                 "use run_bench.py --convert REPORT --to md"
             )
+        for name in (_OUTPUT, _SUMMARY):
+            if not self._environment.get(name):
+                log.warning("--%s: %s is not set: nothing is written there", self.option, name)
         self._stop()
         atexit.register(self._go_on)
 
@@ -90,15 +97,29 @@ class GithubReporter(Reporter):
         Raises:
             RunError: the summary or the outputs could not be written.
         """
-        worse = tuple(printable(one.case) for one in worst_first(report.comparisons) if _is_worse(one))
+        worse = tuple(printable(one.case) for one in worst_first(report.comparisons) if is_worse(one))
         self._told.append(_Told(conclusion(report), worse, tuple(places_of(self._others, report)[:1])))
         lines = [line for kind, wanted in _wanted(report).items() for line in annotations(kind, wanted)]
         self._go_on()
-        write_text(sys.stdout, "".join(f"{line}\n" for line in lines))
-        self._stop()
-        if path := self._environment.get("GITHUB_OUTPUT"):
+        try:
+            write_text(sys.stdout, "".join(f"{line}\n" for line in lines))
+        finally:
+            self._stop()
+        problems = []
+        for write in (self._write_outputs, lambda: self._add_summary(report, culprits)):
+            try:
+                write()
+            except RunError as error:
+                problems.append(str(error))
+        if problems:
+            raise RunError("; ".join(problems))
+
+    def _write_outputs(self) -> None:
+        if path := self._environment.get(_OUTPUT):
             set_outputs(Path(path), self._outputs())
-        if path := self._environment.get("GITHUB_STEP_SUMMARY"):
+
+    def _add_summary(self, report: Report, culprits: Sequence[str]) -> None:
+        if path := self._environment.get(_SUMMARY):
             add_summary(Path(path), _summary(report, culprits, summary_room(Path(path)) - _SPARE))
 
     def _outputs(self) -> dict[str, str]:
@@ -123,19 +144,15 @@ class GithubReporter(Reporter):
         self._resume = ""
 
 
-def _is_worse(one: Comparison) -> bool:
-    return one.verdict == "regressed" or one.is_broken_by_treatment
-
-
 def _wanted(report: Report) -> dict[Kind, list[tuple[str, str]]]:
     """By kind, the annotations' titles and messages, the worst first."""
     ordered = worst_first(report.comparisons)
     doubts = [distrust_line(report)]
     if report.run.get("complete") is False:
         doubts.append(f"not complete: {report.run.get('stopped') or 'stopped early'}")
-    failed = [one for one in ordered if one.failure is not None and not _is_worse(one)]
+    failed = [one for one in ordered if one.failure is not None and not is_worse(one)]
     return {
-        "error": [_words(one) for one in ordered if _is_worse(one)],
+        "error": [_words(one) for one in ordered if is_worse(one)],
         "warning": [
             *(("opduel", _short(doubt, _LONGEST_MESSAGE)) for doubt in doubts if doubt),
             *map(_words, failed),
@@ -158,7 +175,11 @@ def _words(one: Comparison) -> tuple[str, str]:
 
 
 def _summary(report: Report, culprits: Sequence[str], room: int) -> str:
-    """The summary in at most ``room`` bytes: with less of what is least important where that is needed."""
+    """The summary in at most ``room`` bytes: with less of what is least important where that is needed.
+
+    Raises:
+        RunError: not even the least has room.
+    """
     spec = f"{report.run.get('spec')} ({report.run.get('framework')})"
     head = [f"## opduel: {cell(spec)}", "", *(f"- {cell(line)}" for line in culprits), ""]
     start = "\n".join(head) + "\n"
@@ -173,7 +194,9 @@ def _summary(report: Report, culprits: Sequence[str], room: int) -> str:
         else:
             too_many = middle
     text = start + to_markdown(report, fits) + "\n"
-    return text if _size(text) <= room else ""
+    if _size(text) > room:
+        raise RunError("the step's summary is full: nothing of this run is in it; let another step tell of it")
+    return text
 
 
 def _size(text: str) -> int:

@@ -1,10 +1,11 @@
 """The HTML reporter: a run as one page, in a file of its own."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar, Self
 
-from records import Report, RunError, UsageError
-from reporters.atomic import check_folder
+from records import Report, RunError
+from reporters.atomic import check_file, check_folder, user_path
 from reporters.base import Reporter
 from reporters.html import write_page
 
@@ -23,16 +24,18 @@ class HtmlReporter(Reporter):
     @classmethod
     def from_option(cls, value: str | None) -> Self:
         """The reporter for ``--html_reporter FILE``."""
-        return cls(Path(value or ".").expanduser().absolute())
+        return cls(user_path(value or ".", f"--{cls.option}").absolute())
+
+    def files(self) -> Sequence[Path]:
+        return [self.path]
 
     def check(self) -> None:
         """See that the file's folder can be written; it is made where it is missing.
 
         Raises:
-            UsageError: it can't, or FILE is a folder.
+            UsageError: it can't, or FILE is a folder or no regular file.
         """
-        if self.path.is_dir():
-            raise UsageError(f"--{self.option} {self.path}: is a folder: give the path of a file, such as report.html")
+        check_file(self.path, self.option)
         check_folder(self.path.parent, self.option)
 
     def report(self, report: Report) -> str:

@@ -9,7 +9,7 @@ from reporters.text import printable
 from reporters.units import human_change, human_duration, human_interval, human_share, human_value
 
 FOLDED: tuple[Verdict, ...] = ("inconclusive", "unchanged")  # in <details>, which GitHub and GitLab show as one line
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~&#!])")
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~&#!@$]|:(?=//)|(?<=www)\.)")  # the last two: GitHub makes links of them
 
 
 def to_markdown(report: Report, most: int | None = None) -> str:
@@ -65,10 +65,10 @@ def _heading(report: Report) -> Iterator[str]:
     wall = run.get("wall_s")
     words = [
         f"spec {code(str(run.get('spec')))}",
-        f"{run.get('rounds')} process pairs",
+        f"{cell(str(run.get('rounds')))} process pairs",
         human_duration(wall) if isinstance(wall, int | float) else "",
-        f"seed {run.get('seed')}",
-        f"host {cell(str(report.host.get('cpu_model')))}, {report.host.get('logical_cpus')} CPUs",
+        f"seed {cell(str(run.get('seed')))}",
+        f"host {cell(str(report.host.get('cpu_model')))}, {cell(str(report.host.get('logical_cpus')))} CPUs",
     ]
     yield "; ".join(word for word in words if word)
     if outcome := injection(report):
@@ -92,7 +92,7 @@ def _failures(cases: Sequence[Comparison]) -> list[str]:
     rows = []
     for one in cases:
         failure = one.failure
-        said = [failure.side, failure.kind, cell(failure.reason)] if failure else ["-", "-", cell(one.note)]
+        said = [failure.side, cell(failure.kind), cell(failure.reason)] if failure else ["-", "-", cell(one.note)]
         rows.append([code(one.case), *said])
     return table(["case", "side", "kind", "reason"], rows)
 
@@ -106,7 +106,7 @@ def _changes(cases: Sequence[Comparison]) -> list[str]:
                 code(one.case),
                 human_change(one.ratio),
                 human_interval(one.ci),
-                human_value(one.control, one.unit),
+                cell(human_value(one.control, one.unit)),
                 str(one.rounds),
                 human_share(one.mde),
                 cell(one.note),

@@ -2,20 +2,20 @@
 
 import argparse
 import os
-import threading
-import time
-from collections.abc import Callable
 from http import HTTPStatus
 from pathlib import Path
 from typing import ClassVar, Self
 from urllib.parse import urlsplit
 
 import requests
+import urllib3
 
 from records import RunError, UsageError
 from reporters.alarm import Alarm
 from reporters.alarm_text import slack_message
-from reporters.notifier import Notifier
+from reporters.atomic import user_path
+from reporters.attempts import OneAnswerSession, TooLongError, is_later, is_unconnected, repeated, within
+from reporters.notifier import UNVERIFIED, Notifier
 from reporters.text import printable
 
 VARIABLE = "OPDUEL_NOTIFY_WEBHOOK"
@@ -23,7 +23,7 @@ SILENCE_S = 10.0  # without a word from the server
 WHOLE_S = 20.0  # for one attempt
 ATTEMPTS = 3
 PAUSES_S = (1.0, 4.0)  # before the second attempt and the third
-_LATER = (408, 425, 429, 500, 502, 503, 504)
+_WRONG = (requests.RequestException, urllib3.exceptions.HTTPError, ValueError)  # their texts hold the address
 
 
 class NotifyWebhook(Notifier):
@@ -37,16 +37,21 @@ class NotifyWebhook(Notifier):
     )
 
     def __init__(
-        self, url: str, pauses_s: tuple[float, ...] = PAUSES_S, silence_s: float = SILENCE_S, whole_s: float = WHOLE_S
+        self,
+        url: str,
+        pauses_s: tuple[float, ...] = PAUSES_S,
+        silence_s: float = SILENCE_S,
+        whole_s: float = WHOLE_S,
+        source: str = "--notify_webhook",
     ) -> None:
-        """Post to ``url``; as many attempts as there are pauses, and one more.
+        """Post to ``url``; as many attempts as there are pauses, and one more. ``source``: who gave the address.
 
         Raises:
             UsageError: it is no address that can be posted to; the text doesn't show it.
         """
         super().__init__()
         self._url = url
-        self._host = _host_of(url)
+        self._host = _host_of(url, source)
         self._pauses_s = pauses_s
         self._silence_s = silence_s
         self._whole_s = whole_s
@@ -54,10 +59,12 @@ class NotifyWebhook(Notifier):
     @classmethod
     def from_options(cls, options: argparse.Namespace) -> list[Self]:
         """Those that were asked for; without any, the one whose address is in the environment."""
-        given = getattr(options, cls.option, None) or [os.environ.get(VARIABLE, "").strip()]
-        if given == [""]:
-            return []
-        return super().from_options(argparse.Namespace(**{**vars(options), cls.option: given}))
+        text = os.environ.get(VARIABLE, "").strip()
+        if not text or getattr(options, cls.option, None):
+            return super().from_options(options)
+        found = cls._of(text, VARIABLE)
+        found.unverified = bool(getattr(options, UNVERIFIED, False))
+        return [found]
 
     @classmethod
     def from_option(cls, value: str | None) -> Self:
@@ -66,8 +73,15 @@ class NotifyWebhook(Notifier):
         Raises:
             UsageError: the file can't be read, or it is no address.
         """
-        text = (value or "").strip()
-        return cls(_read(Path(text[1:]).expanduser()) if text.startswith("@") else text)
+        return cls._of((value or "").strip(), f"--{cls.option}")
+
+    @classmethod
+    def _of(cls, text: str, source: str) -> Self:
+        if not text.startswith("@"):
+            return cls(text, source=source)
+        path = user_path(text[1:], source)
+        source = f"{source} @{path}"
+        return cls(_read(path, source), source=source)
 
     def send(self, alarm: Alarm) -> None:
         """Post it; again after a pause where that may help.
@@ -76,28 +90,26 @@ class NotifyWebhook(Notifier):
             RunError: it was not taken. After a silence it may have been all the same.
         """
         message = slack_message(alarm)
-        reason = ""
-        for pause_s in (0.0, *self._pauses_s):
-            time.sleep(pause_s)
-            reason, later = self._attempt(message)
-            if not reason:
-                return
-            if not later:
-                break
-        raise RunError(f"{self._host}: {reason}")
+        pauses = iter(self._pauses_s)
+        reason, _ = repeated(lambda: self._attempt(message), lambda found: next(pauses, None) if found[1] else None)
+        if reason:
+            raise RunError(f"{self._host}: {reason}")
 
     def _attempt(self, message: object) -> tuple[str, bool]:
         """Why it was not taken (empty if it was), and whether another attempt may help."""
-        answers: list[tuple[str, bool]] = []
-        # A server that sends a byte now and then keeps requests waiting for ever, but not us.
-        _within(self._whole_s, lambda: answers.append(self._post(message)))
-        return answers[0] if answers else (f"no answer within {self._whole_s:g} s", False)
+        try:
+            return within(self._whole_s, lambda: self._post(message))
+        except TooLongError:
+            return f"no answer within {self._whole_s:g} s", False
 
     def _post(self, message: object) -> tuple[str, bool]:
         try:
-            with requests.post(
-                self._url, json=message, timeout=self._silence_s, allow_redirects=False, stream=True
-            ) as response:
+            with (
+                OneAnswerSession() as session,
+                session.post(
+                    self._url, json=message, timeout=self._silence_s, allow_redirects=False, stream=True
+                ) as response,
+            ):
                 return _judged(response.status_code)
         except requests.exceptions.SSLError:
             return "its certificate is not trusted, or TLS failed", False
@@ -105,10 +117,15 @@ class NotifyWebhook(Notifier):
             return f"no connection within {self._silence_s:g} s", True
         except requests.Timeout:
             return f"no answer within {self._silence_s:g} s", False
-        except requests.ConnectionError:
-            return "no connection: is the network up?", True
-        except (requests.RequestException, ValueError) as error:  # their texts hold the address
+        except requests.ConnectionError as error:
+            if is_unconnected(error):
+                return "no connection: is the network up?", True
+            return "the connection ended before an answer came: it may have been taken", False
+        except _WRONG as error:
             return f"the post failed ({type(error).__name__}): correct the address", False
+        except OSError as error:  # a file of certificates that is not there
+            reason = error.strerror or type(error).__name__
+            return f"nothing could be posted ({reason}): correct REQUESTS_CA_BUNDLE, if that is set", False
 
 
 def _judged(status: int) -> tuple[str, bool]:
@@ -118,34 +135,27 @@ def _judged(status: int) -> tuple[str, bool]:
     words = f"the server says {status} {known}".strip()
     if 300 <= status < 400:
         return f"{words}, and no redirection is followed: give the address that it leads to", False
-    return (words, True) if status in _LATER else (f"{words}: correct the address", False)
+    return (words, True) if is_later(status) else (f"{words}: correct the address", False)
 
 
-def _within(seconds: float, action: Callable[[], None]) -> None:
-    """Wait for the action, but no longer than that; what then still goes on is left to itself."""
-    thread = threading.Thread(target=action, daemon=True)
-    thread.start()
-    thread.join(seconds)
-
-
-def _host_of(url: str) -> str:
-    """The host, which may be shown."""
+def _host_of(url: str, source: str) -> str:
+    """The host, which may be shown; ``source`` is what errors name."""
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError:
         host = None
     if host is None or parts.scheme not in ("http", "https") or not url.isprintable() or " " in url:
-        raise UsageError("--notify_webhook: what it was given is no http(s) address: write https://, host and path")
+        raise UsageError(f"{source}: what it was given is no http(s) address: write https://, host and path")
     return printable(host)
 
 
-def _read(path: Path) -> str:
+def _read(path: Path, source: str) -> str:
     try:
         lines = path.read_text(encoding="utf-8").split()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise UsageError(f"--notify_webhook @{path}: cannot be read ({reason}): give the file of the address") from None
+        raise UsageError(f"{source}: cannot be read ({reason}): give the file of the address") from None
     if len(lines) != 1:
-        raise UsageError(f"--notify_webhook @{path}: holds {len(lines)} words: write the address there, alone")
+        raise UsageError(f"{source}: holds {len(lines)} words: write the address there, alone")
     return lines[0]

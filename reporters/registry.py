@@ -1,14 +1,16 @@
 """The reporters there are, and their command-line options."""
 
 import argparse
+import os
 from collections.abc import Sequence
 
+from records import UsageError
 from reporters.base import Reporter
 from reporters.export import ExportReporter
 from reporters.github import GithubReporter
 from reporters.html_page import HtmlReporter
 from reporters.local import LocalReporter
-from reporters.notifier import Notifier
+from reporters.notifier import UNVERIFIED, Notifier
 from reporters.notify_command import NotifyCommand
 from reporters.notify_webhook import NotifyWebhook
 from reporters.remote import RemoteReporter
@@ -64,11 +66,29 @@ def chosen_reporters(options: argparse.Namespace, terminal: bool) -> list[Report
     the simple screen reporter is, if there would be none at all: no run ends without a word.
 
     Raises:
-        UsageError: an option's argument is empty or wrong.
+        UsageError: an option's argument is empty or wrong, two would write one file, or a switch has nothing to switch.
     """
     chosen = [one for kind in REPORTERS for one in kind.from_options(options)]
+    _check_files(chosen)
+    if getattr(options, UNVERIFIED, False) and not any(isinstance(one, Notifier) for one in chosen):
+        raise UsageError(f"--{UNVERIFIED}: goes with --notify_command or --notify_webhook: add one, or leave it out")
     if terminal and not any(isinstance(one, ScreenReporter | SimpleScreenReporter) for one in chosen):
         chosen.insert(0, ScreenReporter())
     if all(isinstance(one, Notifier) for one in chosen):
         chosen.insert(0, SimpleScreenReporter())
     return chosen
+
+
+def _check_files(reporters: Sequence[Reporter]) -> None:
+    """See that no reporter replaces what another one wrote.
+
+    Raises:
+        UsageError: one does.
+    """
+    seen: set[str] = set()
+    for one in reporters:
+        for file in one.files():
+            place = os.path.realpath(file)
+            if place in seen:
+                raise UsageError(f"--{one.option}: {file} is given twice: the second would replace the first")
+            seen.add(place)

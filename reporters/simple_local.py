@@ -74,7 +74,7 @@ def _keep(path: Path) -> None:
             os.link(path, path.with_name(f"{stem}{suffix}.json"))
         except FileExistsError:
             continue
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(OSError):  # a page costs no report
             path.with_suffix(".html").replace(path.with_name(f"{stem}{suffix}.html"))
         return
 

@@ -9,17 +9,20 @@ def write_text(stream: TextIO, text: str) -> None:
 
     A reader that went away (``| head``) is no error: the rest is dropped quietly, and so is whatever the
     interpreter would still flush at exit (docs.python.org/3/library/signal.html#note-on-sigpipe).
+
+    Raises:
+        OSError: it can't be written: a disk is full, say. What is left may be written later; ``discard`` drops it.
     """
     encoding = getattr(stream, "encoding", None) or "utf-8"
     try:
         stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
         stream.flush()
     except BrokenPipeError:
-        _discard(stream)
+        discard(stream)
 
 
-def _discard(stream: TextIO) -> None:
-    """Point the stream's descriptor at nothing, so that a later flush can't fail."""
+def discard(stream: TextIO) -> None:
+    """Drop what is left to be written: point the stream's descriptor at nothing, so that a later flush can't fail."""
     try:
         descriptor = stream.fileno()
     except (OSError, ValueError):

@@ -24,12 +24,17 @@ def worst_first(comparisons: Iterable[Comparison]) -> list[Comparison]:
     return sorted(comparisons, key=lambda one: (WORST_FIRST.index(one.verdict), -effect_size(one), one.case))
 
 
+def is_worse(one: Comparison) -> bool:
+    """Whether the treatment made it slower or larger, or breaks it."""
+    return one.verdict == "regressed" or one.is_broken_by_treatment
+
+
 def conclusion(report: Report) -> Conclusion:
     """What the run came to. A case that the treatment breaks is a regression, whatever was held back; a run that broke,
     whose verdicts were held back or in which nothing could be compared, is incomplete."""
     if report.run.get("broken"):
         return "incomplete"
-    if report.count("regressed") or any(one.is_broken_by_treatment for one in report.comparisons):
+    if any(map(is_worse, report.comparisons)):
         return "regressed"
     held = any(one.held_back for one in report.comparisons)
     return "incomplete" if held or all(one.failure for one in report.comparisons) else "done"
@@ -39,7 +44,7 @@ def distrust_line(report: Report) -> str:
     """Why the run can't be trusted, what that did to its verdicts, and the mend; empty for a run that can."""
     trust = report.run.get("trust")
     reasons = trust.get("reasons") if isinstance(trust, Mapping) else None
-    if not reasons:
+    if not isinstance(reasons, list | tuple) or not reasons:
         return ""
     held = sum(one.held_back is not None for one in report.comparisons)
     done = f"{held} verdict{'' if held == 1 else 's'} held back" if held else "no verdict was held back"
@@ -70,7 +75,7 @@ class Injection:
 def injection(report: Report) -> Injection | None:
     """What became of the run's injected slowdown; None when the run had none."""
     share = report.run.get("inject")
-    if share is None:
+    if isinstance(share, bool) or not isinstance(share, int | float):
         return None
     measured = [one for one in report.comparisons if one.verdict != "failed"]
     injected = [one for one in measured if one.injected]

@@ -16,6 +16,11 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else _escape(char) for char in text)
 
 
+def printable_lines(text: str) -> str:
+    """The same where lines stay lines: nothing is left that XML 1.0 forbids, either."""
+    return "\n".join(map(printable, text.splitlines()))
+
+
 def escaped(text: str) -> str:
     r"""``text`` as one field of a tab-separated line: tab, newline, return and backslash as \t, \n, \r and \\."""
     return "".join(_ESCAPES.get(char) or (char if char.isprintable() else _escape(char)) for char in text)

@@ -1,5 +1,6 @@
 """A run in words, for screens and pages: builds, host, what disturbed it, how it was decided."""
 
+import math
 from collections.abc import Mapping
 from typing import Any, TypeGuard
 
@@ -60,7 +61,8 @@ def effort_words(report: Report) -> str:
 def incidents(report: Report) -> list[tuple[str, Failure, str]]:
     """Every worker that was lost in mid-run: where, how, and what became of it."""
     told = []
-    for one in report.run.get("incidents") or []:
+    found = report.run.get("incidents")
+    for one in found if isinstance(found, list | tuple) else []:
         if not isinstance(one, Mapping):
             continue
         known = one.get("failure")
@@ -77,5 +79,5 @@ def incidents(report: Report) -> list[tuple[str, Failure, str]]:
 
 
 def is_number(value: Any) -> TypeGuard[float]:
-    """Whether ``value``, from a run's plain data, is a number; True and False are none."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    """Whether ``value``, from a run's plain data, is a finite number; True and False are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -10,7 +10,7 @@ from records import Build, Commit, Report
 from reporters.html.cases import fragment_of
 from reporters.rates import roofline_words
 from reporters.summary import WORST_FIRST, distrust_line, injection, injection_line, worst_first
-from reporters.text import printable
+from reporters.text import printable, printable_lines
 from reporters.units import human_change, human_duration, human_interval, human_share
 from reporters.words import disturbance_words, effort_words, host_words, incidents, is_number
 
@@ -82,7 +82,7 @@ def surroundings(report: Report) -> Surroundings:
                 printable(where),
                 "",
                 printable(f"{failure.side}: {failure.kind}: {failure.reason}"),
-                _lines(failure.last_words),
+                printable_lines(failure.last_words).strip(),
                 printable(consequence),
             )
             for where, failure, consequence in incidents(report)
@@ -160,16 +160,12 @@ def _failures(report: Report) -> list[Lost]:
             printable(one.case),
             fragment_of(one.case),
             printable(f"{one.failure.side}: {one.failure.kind}: {one.failure.reason}"),
-            _lines(one.failure.last_words),
+            printable_lines(one.failure.last_words).strip(),
             "",
         )
         for one in worst_first(report.comparisons)
         if one.failure is not None
     ]
-
-
-def _lines(words: str) -> str:
-    return "\n".join(map(printable, words.splitlines())).strip()
 
 
 def _noise(host: Mapping[str, Any]) -> list[tuple[str, ...]]:

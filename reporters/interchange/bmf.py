@@ -7,7 +7,6 @@ from reporters.document import strict
 from reporters.interchange.cases import (
     cut,
     deciding_samples,
-    is_number,
     names_over_metrics,
     one_line,
     quartiles,
@@ -15,6 +14,7 @@ from reporters.interchange.cases import (
     why_without_value,
 )
 from reporters.interchange.written import Written, counted
+from reporters.words import is_number
 
 MEASURES = {"time": "latency", "process_memory": "process-memory"}  # others are called as the metric is
 _LONGEST = 1000  # bytes of a benchmark's name; Bencher takes 1024

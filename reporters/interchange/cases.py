@@ -4,12 +4,12 @@ import hashlib
 import math
 import statistics
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
-from typing import Any, TypeGuard
+from typing import Any
 
-from records import Build, Comparison, PairSample, Report
+from records import Build, Commit, Comparison, PairSample, Report
 from records.measurement import Side
 from reporters.text import printable
+from reporters.words import is_number
 
 Fact = str | int | float
 
@@ -44,11 +44,6 @@ def why_without_value(comparison: Comparison) -> str:
     if comparison.verdict == "failed":
         return "failed"
     return "" if is_number(comparison.treatment) else f"without a value ({one_line(comparison.metric)})"
-
-
-def is_number(value: float | None) -> TypeGuard[float]:
-    """Whether it is one, and finite."""
-    return value is not None and math.isfinite(value)
 
 
 def quartiles(values: Sequence[float]) -> tuple[float, float] | None:
@@ -132,7 +127,7 @@ def build_facts(build: Build) -> dict[str, Fact]:
         "python_version": build.python,
         "build_digest": build.digest,
         "commit_id": commit and commit.id,
-        "commit_date": commit and _moment(commit.time),
+        "commit_date": commit and _moment(commit),
         "commit_subject": commit and commit.subject,
     }
     return _facts(known)
@@ -152,8 +147,9 @@ def _is_known(value: Any) -> bool:
     return value is not None and value != "" and not isinstance(value, bool)
 
 
-def _moment(seconds: int) -> str | None:
+def _moment(commit: Commit) -> str | None:
+    """Of a stranger's report perhaps none."""
     try:
-        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+        return commit.moment
     except (OverflowError, ValueError, OSError):
         return None

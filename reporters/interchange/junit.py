@@ -5,11 +5,12 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from records import Comparison, Report
 from records.measurement import SIDES
-from reporters.interchange.cases import build_facts, is_number, one_line, run_facts, unique_names
+from reporters.interchange.cases import build_facts, one_line, run_facts, unique_names
 from reporters.interchange.written import Written
 from reporters.summary import distrust_line
-from reporters.text import printable
+from reporters.text import printable_lines
 from reporters.units import human_change, human_interval, human_value
+from reporters.words import is_number
 
 
 def to_junit(report: Report) -> Written:
@@ -20,7 +21,7 @@ def to_junit(report: Report) -> Written:
         "errors": str(report.count("failed")),
     }
     wall = report.run.get("wall_s")
-    if isinstance(wall, int | float) and is_number(wall) and wall >= 0:
+    if is_number(wall) and wall >= 0:
         counts["time"] = f"{wall:.3f}"  # older schemas of Jenkins take no more; properties have it in full
     spec = one_line(report.run.get("spec") or "opduel")
     root = Element("testsuites", {"name": "opduel", **counts})
@@ -57,7 +58,7 @@ def _test(suite: Element, one: Comparison, name: str, spec: str) -> None:
         failure = one.failure
         kind = f"{failure.side} {failure.kind}" if failure else "failed"
         reason = failure.reason if failure else one.note
-        _say(test, "error", one_line(kind), one_line(reason), _lines(failure.last_words if failure else ""))
+        _say(test, "error", one_line(kind), one_line(reason), printable_lines(failure.last_words if failure else ""))
     SubElement(test, "system-out").text = _figures(one)
 
 
@@ -97,11 +98,6 @@ def _warnings(report: Report) -> list[str]:
     if report.run.get("complete") is False:
         lines.append(f"not complete: {one_line(report.run.get('stopped') or 'stopped early')}")
     return lines
-
-
-def _lines(text: str) -> str:
-    """``text`` without characters that XML 1.0 forbids; its lines stay lines."""
-    return "\n".join(map(printable, text.splitlines()))
 
 
 def _seconds(value: float) -> str:

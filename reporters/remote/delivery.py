@@ -4,11 +4,12 @@ import contextlib
 import logging
 import random
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from records import RunError
+from reporters.attempts import repeated
 from reporters.remote.place import Place
 from reporters.remote.post import Answer, Parcel, Waits, post
 from reporters.remote.spool import Damaged, DamagedError, Letter, Refusal, Spool, moment
@@ -50,16 +51,26 @@ class Sender:
         Pauses double, and are shortened by up to half at random, so that many who wait don't come back at once;
         a ``Retry-After`` makes one longer.
         """
+        pauses = self._pauses_s()
+
+        def pause_s(answer: Answer) -> float | None:
+            if answer.kind != "again":
+                return None
+            wait_s = max(next(pauses) * (1 - self.coin() / 2), answer.after_s or 0.0)
+            if self.clock() + wait_s >= until:
+                return None
+            log.info("%s: %s; once more in %.0f s", parcel.place.endpoint, answer.words, wait_s)
+            return wait_s
+
+        def attempt() -> Answer:
+            return post(parcel, self.token, self.waits, max(until - self.clock(), 0.001))
+
+        return repeated(attempt, pause_s, self.sleep)
+
+    def _pauses_s(self) -> Iterator[float]:
         pause = self.waits.first_pause_s
         while True:
-            answer = post(parcel, self.token, self.waits, max(until - self.clock(), 0.001))
-            if answer.kind != "again":
-                return answer
-            wait_s = max(pause * (1 - self.coin() / 2), answer.after_s or 0.0)
-            if self.clock() + wait_s >= until:
-                return answer
-            log.info("%s: %s; once more in %.0f s", parcel.place.endpoint, answer.words, wait_s)
-            self.sleep(wait_s)
+            yield pause
             pause = min(2 * pause, self.waits.longest_pause_s)
 
     def deliver(

@@ -32,6 +32,8 @@ def parse_place(text: str) -> Place:
     endpoint, bar, category = (part.strip() for part in text.rpartition("|"))
     if not bar or not endpoint or not category:
         raise _wrong(text, f"write {FORM}, in quotes")
+    if "|" in endpoint:
+        raise _wrong(text, "holds two bars: leave one out")
     if len(category) > LONGEST_CATEGORY or not category.isprintable():
         raise _wrong(text, f"give a category of at most {LONGEST_CATEGORY} printable characters")
     return Place(parse_endpoint(endpoint), category)

@@ -5,7 +5,6 @@ import http
 import json
 import re
 import ssl
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from urllib.parse import quote
 import requests
 import urllib3
 
+from reporters.attempts import OneAnswerSession, TooLongError, causes, is_later, within
 from reporters.remote.place import Place
 from reporters.remote.token import Token
 from reporters.text import printable
@@ -26,7 +26,6 @@ Kind = Literal["stored", "again", "stuck", "refused"]
 _USER = re.compile(r"//[^\s]*@")  # in the address of a proxy, say
 _LONGEST_ANSWER = 65_536  # bytes of it that are read
 _LONGEST_WORDS = 300  # characters of it that are shown
-_AGAIN = (408, 425, 429)
 _STUCK = (401, 403, 407)
 _MENDS = {
     400: "opduel and the server may be of different versions",
@@ -74,25 +73,12 @@ class Parcel:
 def post(parcel: Parcel, token: Token | None, waits: Waits, left_s: float) -> Answer:
     """Post once, and wait for the answer ``left_s`` seconds at most, whatever it is that takes so long.
 
-    The attempt has a thread of its own, which is left to itself then: looking up a name can't be broken off, and a
-    server that sends a byte now and then is never silent. That it may still arrive does no harm: it arrives once.
+    That an attempt which was given up may still arrive does no harm: it arrives once.
     """
-    found: list[Answer | BaseException] = []
-
-    def attempt() -> None:
-        try:
-            found.append(_attempt(parcel, token, waits, left_s))
-        except BaseException as error:
-            found.append(error)
-
-    thread = threading.Thread(target=attempt, daemon=True)
-    thread.start()
-    thread.join(left_s)
-    if not found:
+    try:
+        return within(left_s, lambda: _attempt(parcel, token, waits, left_s))
+    except TooLongError:
         return Answer("again", f"no whole answer within {left_s:.3g} s")
-    if isinstance(found[0], BaseException):
-        raise found[0]
-    return found[0]
 
 
 def _attempt(parcel: Parcel, token: Token | None, waits: Waits, left_s: float) -> Answer:
@@ -111,7 +97,7 @@ def _attempt(parcel: Parcel, token: Token | None, waits: Waits, left_s: float) -
     timeout = min(waits.connect_s, left_s), min(waits.read_s, left_s)
     try:
         with (
-            requests.Session() as session,
+            OneAnswerSession() as session,
             session.post(
                 parcel.place.endpoint,
                 data=_InPieces(parcel.body, time.monotonic() + left_s),
@@ -122,7 +108,8 @@ def _attempt(parcel: Parcel, token: Token | None, waits: Waits, left_s: float) -
                 stream=True,
             ) as response,
         ):
-            return _understood(response.status_code, response.reason, response.headers, _text(response), token)
+            answer = response.status_code, response.reason, response.headers, _text(response)
+            return _understood(parcel.run, *answer, token)
     except requests.ConnectTimeout:
         return Answer("again", f"no connection within {timeout[0]:.3g} s")
     except requests.Timeout:
@@ -159,8 +146,10 @@ class _InPieces:
         return piece
 
 
-def _understood(status: int, reason: str, headers: Mapping[str, str], text: str | None, token: Token | None) -> Answer:
-    """``text`` is the answer's body, None when it was cut off."""
+def _understood(
+    run: str, status: int, reason: str, headers: Mapping[str, str], text: str | None, token: Token | None
+) -> Answer:
+    """What the answer about the report of ``run`` means; ``text`` is its body, None when it was cut off."""
 
     def hidden(words: str) -> str:
         return _line(token.hide(words) if token else words)
@@ -173,10 +162,11 @@ def _understood(status: int, reason: str, headers: Mapping[str, str], text: str 
     if status in (http.HTTPStatus.OK, http.HTTPStatus.CREATED):
         if text is None:
             return Answer("again", f"its answer {status} was cut off", status)
-        if isinstance(_json(text), dict):
+        document = _json(text)
+        if isinstance(document, dict) and document.get("run_id") == run:  # and no other server's friendly words
             return Answer("stored", "stored" if status == http.HTTPStatus.CREATED else "was there already", status)
         return Answer("stuck", said("that is no results server's answer: is the address right?"), status)
-    if status >= 500 or status in _AGAIN:
+    if is_later(status):
         return Answer("again", said(), status, _seconds(headers.get("Retry-After")))
     if 300 <= status < 400:
         there = hidden(headers.get("Location", ""))
@@ -234,28 +224,18 @@ def _seconds(retry_after: str | None) -> float | None:
 
 
 def _of_tls(error: requests.exceptions.SSLError) -> Answer:
-    for one in _causes(error):
+    for one in causes(error):
         if isinstance(one, ssl.SSLCertVerificationError):
             why = _line(one.verify_message)
             mend = "name its authority's certificates in REQUESTS_CA_BUNDLE, if it is to be trusted"
             return Answer("stuck", f"its certificate is not trusted ({why}): {mend}")
+        if isinstance(one, ssl.SSLError) and one.reason == "WRONG_VERSION_NUMBER":
+            return Answer("stuck", "there is no TLS: write http:// if that is meant")
     return Answer("again", f"TLS failed ({_cause(error)})")
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """An error, and those that it wraps or came of."""
-    seen: list[BaseException] = []
-    todo: list[object] = [error]
-    while todo:
-        one = todo.pop(0)
-        if isinstance(one, BaseException) and one not in seen:
-            seen.append(one)
-            yield one
-            todo += [*one.args, getattr(one, "reason", None), one.__cause__, one.__context__]
 
 
 def _cause(error: BaseException) -> str:
     """The system's own words for what went wrong, if it was the system, else the innermost error's name."""
-    found = list(_causes(error))
+    found = list(causes(error))
     words = [one.strerror for one in found if isinstance(one, OSError) and one.strerror]
     return _line(words[-1] if words else type(found[-1]).__name__)

@@ -6,11 +6,10 @@ import json
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import ClassVar, Self
 
 from records import Report, RunError, UsageError
-from reporters.atomic import check_folder
+from reporters.atomic import check_folder, user_path
 from reporters.base import Reporter
 from reporters.document import to_bytes
 from reporters.remote.delivery import Fate, Sender
@@ -68,11 +67,6 @@ class RemoteReporter(Reporter):
         sender = sender_from(options, os.environ)
         return [cls(place, sender) for place in places.values()]
 
-    @classmethod
-    def from_option(cls, value: str | None) -> Self:
-        """The reporter for ``--remote_reporter PLACE`` alone: no token, the usual spool."""
-        return cls(parse_place(value or ""), Sender(Spool(default_spool())))
-
     def check(self) -> None:
         """See that the spool can be written; warn of a token that others on the way can read.
 
@@ -126,10 +120,9 @@ class RemoteReporter(Reporter):
             raise RunError(f"--spool {self.sender.spool.directory}: cannot be written ({error.strerror})") from None
 
     def _parcel(self, report: Report) -> Parcel:
-        run = report.run.get("id")
-        if not isinstance(run, str) or not run:
+        if not has_id(report):
             raise RunError("the report has no run id, by which a server knows it")
-        return Parcel(self.place, run, to_body(report, self.place.category))
+        return Parcel(self.place, report.run["id"], to_body(report, self.place.category))
 
     def _without_spool(self, parcel: Parcel, error: OSError) -> str:
         """Nothing can be kept; but perhaps the server is there."""
@@ -165,13 +158,19 @@ def sender_from(options: argparse.Namespace, environment: Mapping[str, str]) -> 
         UsageError: the token is none, or its file can't be read.
     """
     token = find_token(options.remote_access_token, options.remote_access_token_file, environment)
-    return Sender(Spool(Path(options.spool).expanduser() if options.spool else default_spool()), token)
+    return Sender(Spool(user_path(options.spool, "--spool") if options.spool else default_spool()), token)
 
 
 def warn_of_open_token(endpoint: str, token: Token | None) -> None:
     """Say that others can read the token on its way, if they can."""
     if token is not None and is_open(endpoint):
         log.warning("--remote_reporter %s: without https anybody on the way can read the token", endpoint)
+
+
+def has_id(report: Report) -> bool:
+    """Whether a server can know it by its run."""
+    run = report.run.get("id")
+    return isinstance(run, str) and run != ""
 
 
 def to_body(report: Report, category: str) -> bytes:

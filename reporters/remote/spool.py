@@ -6,6 +6,7 @@ A file is a line of JSON about the report, then the very bytes that are posted. 
 import fcntl
 import hashlib
 import json
+import logging
 import os
 import stat
 import time
@@ -29,6 +30,8 @@ _ASIDE = "damaged"
 _LONGEST_HEADER = 16_384  # bytes
 _POLL_S = 0.05
 _MINE_ALONE = 0o600
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -184,10 +187,12 @@ class Spool:
         ``wait_s``.
 
         Raises:
-            OSError: the folder can't be written.
+            OSError: the folder can't be written, or its lock is a link.
         """
         self.prepare()
-        descriptor = os.open(self.directory / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MINE_ALONE)
+        if stat.S_IMODE(self.directory.stat().st_mode) & 0o022:
+            log.warning("--spool %s: others can write there: chmod go-w %s", self.directory, self.directory)
+        descriptor = os.open(self.directory / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, _MINE_ALONE)
         try:
             yield _lock(descriptor, clock() + wait_s, clock, sleep)
         finally:

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from records import UsageError
+from reporters.atomic import user_path
 
 VARIABLE = "OPDUEL_REMOTE_ACCESS_TOKEN"
 MASK = "***"
 _LONGEST = 4096  # characters
+_SHORTEST_HIDDEN = 8  # characters: who took "x" for a token is to see what a server says of "expired"
 _TOKEN = re.compile(rf"[\x21-\x7e]{{1,{_LONGEST}}}")
 
 
@@ -23,8 +25,8 @@ class Token:
     where: str
 
     def hide(self, words: str) -> str:
-        """``words`` without it: a server may send back what it was sent."""
-        return words.replace(self.text, MASK)
+        """``words`` without it: a server may send back what it was sent. What is too short to be one stays."""
+        return words if len(self.text) < _SHORTEST_HIDDEN else words.replace(self.text, MASK)
 
 
 def find_token(given: str | None, file: str | None, environment: Mapping[str, str]) -> Token | None:
@@ -36,7 +38,7 @@ def find_token(given: str | None, file: str | None, environment: Mapping[str, st
     if given is not None:
         return _checked(given, "--remote_access_token")
     if file is not None:
-        return _checked(_read(Path(file).expanduser()), f"--remote_access_token_file {file}")
+        return _checked(_read(user_path(file, "--remote_access_token_file")), f"--remote_access_token_file {file}")
     return _checked(environment[VARIABLE], VARIABLE) if environment.get(VARIABLE) else None
 
 

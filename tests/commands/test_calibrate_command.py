@@ -1,6 +1,7 @@
 """run_bench.py --calibrate: what it runs within its budget, what it says, what it keeps; measuring is a stand-in."""
 
 import json
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ from comparator.calibration import Rate, Row
 from harness.run import RunRequest
 from harness.specs import select_cases
 from records import Case, Comparison, PairSample, Report, RunError
+from reporters.notify_webhook import VARIABLE
 
 Run = Callable[..., Outcome]
 
@@ -109,6 +111,16 @@ def test_it_ends_with_what_was_found_and_advice(machine: Machine, run: Run) -> N
     assert "harness" not in out.splitlines()[0]
 
 
+def test_nobody_is_notified_of_slowdowns_that_were_injected(
+    machine: Machine, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, "what is no address is refused by a run that would heed it")
+    outcome = run("--treatment", RELEASE)
+    assert outcome.code == 0, outcome.err
+    assert machine.requests
+    assert os.environ[VARIABLE].startswith("what is no address")
+
+
 def test_what_the_time_was_up_for_is_told(machine: Machine, run: Run, home: Path) -> None:
     machine.takes_s = 200.0
     out = run("--seed", "1").out
@@ -177,8 +189,8 @@ def test_runs_held_back_are_told(machine: Machine, run: Run) -> None:
     ("arguments", "words"),
     [
         (["--inject", "5%"], "--inject is set by --calibrate itself"),
-        (["--screen_reporter"], "--screen_reporter is set by"),
-        (["--export_reporter", "md=a.md"], "--export_reporter is set by"),
+        (["--screen_reporter"], "--screen_reporter does not go with --calibrate: leave it out"),
+        (["--export_reporter", "md=a.md"], "--export_reporter does not go with --calibrate"),
         (["--profiler", "native"], "--profiler: is for one build alone"),
         (["--control", "a", "--treatment", "b"], "one build against itself"),
         (["--operators", "dot"], "two cases or more"),

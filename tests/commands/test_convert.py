@@ -1,6 +1,8 @@
 """run_bench.py --convert, through the front door."""
 
 import logging
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ from made_reports import build, comparison
 from commands.run_bench import main
 from records import Report
 from reporters import read_report, write_report
+from reporters.atomic import write_atomically
 from reporters.formats import FORMATS, write_format
 from reporters.html import to_html
 from reporters.markdown import to_markdown
@@ -102,6 +105,7 @@ def test_a_format_of_sides_is_printed_for_one_and_written_for_both(
         (["--to", "pyperf", "--output", "{side}", "--side", "control"], "{side} writes both sides"),
         (["--to", "md", "--output", "/proc/none/a.md"], "--output /proc/none: cannot be written"),
         (["--to", "md", "--output", "/"], "--output /: is a folder"),
+        (["--to", "md", "--output", ""], "--output: names no file"),
     ],
 )
 def test_sides_and_files_that_do_not_go_together(
@@ -110,3 +114,32 @@ def test_sides_and_files_that_do_not_go_together(
     assert main(["--convert", str(kept), *arguments]) == 2
     (message,) = caplog.messages
     assert said in message
+
+
+def test_a_pipe_is_not_replaced_by_a_file(
+    kept: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipe = kept.with_name("pipe")
+    os.mkfifo(pipe)
+    kept.with_name("link").symlink_to(pipe)
+    for name in ("pipe", "link"):
+        caplog.clear()
+        assert main(["--convert", str(kept), "--to", "md", "--output", str(kept.with_name(name))]) == 2
+        assert f"{name}: is no regular file: give a file's name" in caplog.text
+    with pytest.raises(OSError, match="it is no regular file"):
+        write_atomically(pipe, b"x")
+    assert pipe.is_fifo()
+    assert kept.with_name("link").is_symlink()
+
+
+def test_an_output_that_takes_nothing_is_one_line(
+    kept: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Path("/dev/full").open("w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        assert main(["--convert", str(kept), "--to", "md"]) == 3
+    assert caplog.messages == ["error: standard output: cannot be written (No space left on device)"]
+    caplog.clear()
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main(["--convert", str(kept), "--to", "md"]) == 3
+    assert caplog.messages == ["error: standard output: is closed: give --output"]

@@ -10,7 +10,7 @@ from commands.driver_options import driver_parser, parse
 from commands.options import harness_parser
 from records import Build, Comparison, Failure, Report
 from reporters.alarm import alarm_of
-from reporters.alarm_text import LONGEST_BLOCK, variables
+from reporters.alarm_text import LONGEST_BLOCK, LONGEST_FACT, variables
 from reporters.notify_command import LONGEST_S, NotifyCommand
 from reporters.notify_webhook import PAUSES_S, SILENCE_S, VARIABLE, NotifyWebhook
 
@@ -45,6 +45,7 @@ def test_limits_are_documented() -> None:
     assert f"After {LONGEST_S:g} s it is ended" in TEXT
     assert f"keeps silent for {SILENCE_S:g} s" in TEXT
     assert f"{LONGEST_BLOCK:,} characters" in TEXT
+    assert f"longer than {LONGEST_FACT:,} characters" in TEXT
     assert len(PAUSES_S) + 1 == 3
     assert "is asked three times" in " ".join(TEXT.split())
 

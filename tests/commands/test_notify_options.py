@@ -22,7 +22,7 @@ SLOWER = replace(comparison("regressed"), verification=Verification("regressed",
 def no_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(harness, "resolve_build", lambda requested, *_: build(requested))
     monkeypatch.setattr(harness, "run_ab", run_ab_giving(SLOWER, comparison("unchanged", number=1)))
-    for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT", "OPDUEL_NOTIFY_WEBHOOK"):
+    for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT"):
         monkeypatch.delenv(name, raising=False)
 
 

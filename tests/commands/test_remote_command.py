@@ -22,7 +22,6 @@ MINIMAL = ("-b", "smoke", *SAME_BUILD)
 
 @pytest.fixture(autouse=True)
 def no_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(VARIABLE, raising=False)
     monkeypatch.setattr(harness, "resolve_build", lambda requested, *_: build(requested))
     monkeypatch.setattr(harness, "run_ab", run_ab_giving(comparison("unchanged")))
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
@@ -56,7 +55,7 @@ def wait_in(home: Path, endpoint: str, *runs: str) -> None:
 def fields(outcome: Outcome) -> list[list[str]]:
     """The lines of --flush, each as its state, run and explanation."""
     header, *lines = (line.split("\t") for line in outcome.out.splitlines())
-    assert header == ["#state", "run", "category", "endpoint", "what"]
+    assert header == ["#state", "run", "category", "endpoint", "what", "file"]
     return [[line[0], line[1], line[4]] for line in lines]
 
 
@@ -147,6 +146,21 @@ def test_one_server_s_token_is_not_sent_to_another(bench: Run, home: Path, monke
         assert [line[:2] for line in fields(bench("--flush"))] == [["waiting", "b"]]
 
 
+def test_what_was_refused_keeps_no_token_from_the_others(bench: Run, home: Path) -> None:
+    token = ("--remote_access_token", TOKEN)
+    with ResultsServer(refusal(413)) as server, ResultsServer() as other:
+        wait_in(home, server.endpoint, "a")
+        bench("--flush", *token)
+        wait_in(home, other.endpoint, "b")
+        outcome = bench("--flush", *token)
+        assert [line[:2] for line in fields(outcome)] == [["refused", "a"], ["sent", "b"]]
+        (left,) = spool(home).contents()[0]
+        assert outcome.out.splitlines()[1].endswith(f"\t{left.path.name}")
+        wait_in(home, other.endpoint, "c")
+        line = bench("--flush", "--retry_refused", *token).error_line()
+        assert f"{server.endpoint} in {left.path.name}" in line
+
+
 def test_reports_on_disk_are_sent_later(run: Run, bench: Run, home: Path) -> None:
     assert run(*MINIMAL, "--simple_local_reporter", str(home / "kept")).code == 0
     path = home / "kept" / "report.json"
@@ -167,6 +181,24 @@ def test_reports_on_disk_are_sent_later(run: Run, bench: Run, home: Path) -> Non
         assert len(server.seen) == seen
 
 
+def test_of_several_that_are_sent_one_is_wrong_and_none_is_kept(run: Run, bench: Run, home: Path) -> None:
+    assert run(*MINIMAL, "--simple_local_reporter", str(home / "kept")).code == 0
+    path = home / "kept" / "report.json"
+    document = json.loads(path.read_text())
+    del document["run"]["id"]
+    (home / "nameless.json").write_text(json.dumps(document))
+    (home / "bad.json").write_text("{}")
+    for other, words in (("bad.json", "schema_version: is missing"), ("nameless.json", "nameless.json: has no run id")):
+        outcome = bench("--send", str(path), str(home / other), "--remote_reporter", "localhost:9/x|c")
+        assert words in outcome.error_line()
+        assert spool(home).contents() == ([], [])
+
+
+def test_a_spool_that_is_a_file(bench: Run, home: Path) -> None:
+    (home / "file").write_text("precious")
+    assert f"--spool {home / 'file'}: is no folder" in bench("--flush", "--spool", str(home / "file")).error_line()
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -178,7 +210,7 @@ def test_reports_on_disk_are_sent_later(run: Run, bench: Run, home: Path) -> Non
         (("--flush", "--calibrate"), "--flush: sends what waits and does nothing else"),
         (("--retry_refused", "-b", "smoke"), "--retry_refused: says what else to send; add --flush"),
         (("--flush", "--remote_reporter", "me:pw@host/x|c"), "use a token"),
-        (("--calibrate", "--remote_reporter", "host/x|c"), "--remote_reporter is set by --calibrate itself"),
+        (("--calibrate", "--remote_reporter", "host/x|c"), "--remote_reporter does not go with --calibrate"),
         (("-b", "smoke", "--remote_access_token_file", "x"), "goes with --remote_reporter"),
         (("-b", "smoke", "--treatment", "mxnet==1.9.1", "--remote_reporter", "host/x|c"), "belongs to an A/B"),
     ],

@@ -14,9 +14,11 @@ from command_line import SAME_BUILD, Outcome, only_report
 from made_reports import build, comparison, run_ab_giving
 
 from commands import harness
+from commands.measuring import tell
 from harness.run import RunRequest
-from records import Comparison, Verdict
-from reporters import simple_screen
+from records import Comparison, Report, Verdict
+from reporters import Reporter, simple_screen
+from reporters.html_page import HtmlReporter
 from reporters.simple_local import SimpleLocalReporter
 
 Run = Callable[..., Outcome]
@@ -275,3 +277,21 @@ def test_an_export_that_cant_be_written_costs_no_report(run: Run, home: Path, mo
     assert (home / "b.json").is_file()
     said = f"--export_reporter failed: cannot write {home}/file/a.md (Not a directory): give --export_reporter a file"
     assert said in outcome.err.splitlines()[-1]
+
+
+def test_each_line_is_said_before_the_next_reporter_is_told(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who posts to a server that is away keeps nobody's page waiting."""
+    said: list[str] = []
+
+    class Posts(Reporter):
+        option = "posts"
+        help = "posts"
+
+        def report(self, report: Report) -> None:
+            said.append(capsys.readouterr().err)
+
+    made = Report({"id": "made"}, build("mxnet==1.8.0.post0"), build("mxnet==1.9.1"), {}, (comparison("unchanged"),))
+    tell([SimpleLocalReporter(tmp_path), HtmlReporter(tmp_path / "page.html"), Posts()], made)
+    assert said == [f"report: {tmp_path}/report.json\npage: {tmp_path}/page.html\n"]

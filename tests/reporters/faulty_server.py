@@ -133,7 +133,7 @@ class ResultsServer:
             known = before is not body
         if before != body:
             return refusal(409, "another report of this run is here")
-        return Fault(200 if known else 201, b'{"id": 1}')
+        return Fault(200 if known else 201, json.dumps({"run_id": run}).encode())
 
 
 def _read(handler: http.server.BaseHTTPRequestHandler, count: int, slowly: bool) -> bytes:

@@ -2,7 +2,9 @@
 
 import argparse
 import json
+import os
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Sequence
 from pathlib import Path
 
 import interchange_samples as made
@@ -15,12 +17,12 @@ from reporters.export import ExportReporter
 from reporters.formats import FORMATS
 
 
-def asked(*values: str) -> list[ExportReporter]:
+def asked(*values: str, others: Sequence[str] = ()) -> list[ExportReporter]:
     """The reporters that the options ask for."""
     parser = argparse.ArgumentParser()
     add_reporter_options(parser)
     words = [word for value in values for word in ("--export_reporter", value)]
-    chosen = chosen_reporters(parser.parse_args(words), terminal=False)
+    chosen = chosen_reporters(parser.parse_args([*words, *others]), terminal=False)
     return [one for one in chosen if isinstance(one, ExportReporter)]
 
 
@@ -85,8 +87,25 @@ def test_wrong_usage_is_said_before_measuring(value: str, said: str) -> None:
 
 
 def test_one_file_is_not_written_by_two(tmp_path: Path) -> None:
+    here = os.path.relpath(tmp_path)
+    for first, second in (
+        (f"csv={tmp_path}/a", f"md={tmp_path}/a"),
+        (f"csv={tmp_path}/a", f"md={here}/./b/../a"),
+        (f"pyperf={tmp_path}/{{side}}.json", f"csv={tmp_path}/control.json"),
+        (f"csv={tmp_path}/{{run}}", f"md={here}/{{run}}"),
+    ):
+        with pytest.raises(UsageError, match=r"^--export_reporter: .* is given twice"):
+            asked(first, second)
     with pytest.raises(UsageError, match="is given twice"):
-        asked(f"csv={tmp_path}/a", f"md={tmp_path}/a")
+        asked(f"csv={tmp_path}/a", others=["--html_reporter", f"{here}/a"])
+
+
+def test_the_run_may_name_a_folder(tmp_path: Path) -> None:
+    (reporter,) = asked(f"csv={tmp_path}/out/{{run}}/more/cases.csv")
+    reporter.check()
+    assert [path.name for path in tmp_path.rglob("*")] == ["out"]
+    reporter.report(made.report(id="r1"))
+    assert [path.name for path in tmp_path.rglob("*")] == ["out", "r1", "more", "cases.csv"]
 
 
 def test_every_format_says_who_reads_it() -> None:

@@ -1,16 +1,19 @@
 """The GitHub reporter, heard by a runner that is made after GitHub's own: what it takes for commands, and what not."""
 
+import errno
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 import report_samples as samples
 from markdown_it import MarkdownIt
 from test_alarm import SLOWER
 
-from records import Comparison, Failure, Report, UsageError
+from records import Comparison, Failure, Report, RunError, UsageError
+from reporters import github
 from reporters.github import OUTPUTS, GithubReporter
 from reporters.github_commands import MOST_SHOWN, SUMMARY_BYTES, annotation
 from reporters.simple_local import SimpleLocalReporter
@@ -179,6 +182,25 @@ def test_before_and_after_others_commands_are_taken(step: Step, capsys: pytest.C
     assert runner.commands == [("notice", {"": ""}, "of the workflow")]
 
 
+def test_others_commands_stay_untaken_where_ours_cannot_be_written(
+    step: Step, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(stream: TextIO, text: str) -> None:
+        if "title=" in text:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        stream.write(text)
+
+    monkeypatch.setattr(github, "write_text", full)
+    step.reporter.check()
+    with pytest.raises(OSError, match="No space left"):
+        step.reporter.report(samples.report([SLOWER]))
+    print("::error::of an operator")
+    runner = Runner()
+    runner.read(capsys.readouterr().out)
+    assert runner.commands == []
+    step.reporter._go_on()
+
+
 def test_escapes_are_those_of_githubs_toolkit() -> None:
     line = annotation("warning", "100%: a, b\r\n", "50%: c, d\r\n")
     assert line == "::warning title=100%25%3A a%2C b%0D%0A::50%25: c, d%0D%0A"
@@ -205,7 +227,9 @@ def test_a_summary_keeps_to_githubs_limit_and_to_what_is_worst(step: Step) -> No
 
 def test_a_summary_that_is_nearly_full_takes_what_fits(step: Step) -> None:
     step.summary.write_text("x" * (SUMMARY_BYTES - 10_000))
-    step.tell(samples.report(big(400)), samples.report(big(400)), samples.report(big(400)))
+    step.tell(samples.report(big(400)))
+    with pytest.raises(RunError, match="the step's summary is full"):
+        step.tell(samples.report(big(400)))
     assert SUMMARY_BYTES - 10_000 < step.summary.stat().st_size <= SUMMARY_BYTES
 
 
@@ -228,3 +252,17 @@ def test_a_file_that_cannot_be_written_is_a_failure(tmp_path: Path, capsys: pyte
     reporter = GithubReporter({"GITHUB_ACTIONS": "true", "GITHUB_OUTPUT": str(tmp_path)})
     with pytest.raises(Exception, match=r"GITHUB_OUTPUT .* cannot be written"):
         reporter.report(samples.report())
+
+
+def test_outputs_that_cannot_be_written_cost_no_summary(tmp_path: Path) -> None:
+    files = {"GITHUB_OUTPUT": str(tmp_path), "GITHUB_STEP_SUMMARY": str(tmp_path / "summary")}
+    with pytest.raises(RunError, match=r"^GITHUB_OUTPUT [^;]* cannot be written [^;]*$"):
+        GithubReporter({"GITHUB_ACTIONS": "true", **files}).report(samples.report())
+    assert (tmp_path / "summary").read_text().startswith("## opduel")
+
+
+def test_files_that_a_runner_does_not_give_are_said(caplog: pytest.LogCaptureFixture) -> None:
+    reporter = GithubReporter({"GITHUB_ACTIONS": "true", "GITHUB_OUTPUT": "x"})
+    reporter.check()
+    reporter._go_on()
+    assert caplog.messages == ["--github: GITHUB_STEP_SUMMARY is not set: nothing is written there"]

@@ -289,7 +289,7 @@ def test_the_reporter_writes_where_it_is_told(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be_written_is_found_before_measuring(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError, match="is a folder: give the path of a file"):
+    with pytest.raises(UsageError, match="is a folder: give a file's name"):
         HtmlReporter.from_option(str(tmp_path)).check()
     with pytest.raises(UsageError, match=r"--html_reporter .*cannot be written"):
         HtmlReporter.from_option(str(tmp_path / "file" / "page.html")).check()

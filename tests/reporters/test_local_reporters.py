@@ -170,6 +170,15 @@ def test_what_is_no_report_is_kept_too(tmp_path: Path) -> None:
     assert (tmp_path / "report-unknown.json").read_text() == "precious"
 
 
+def test_a_page_that_cannot_be_kept_costs_no_report(tmp_path: Path) -> None:
+    reporter = SimpleLocalReporter(tmp_path)
+    reporter.report(samples.report(id="a"))
+    (tmp_path / "report-a.html").mkdir()
+    reporter.report(samples.report(id="b"))
+    assert sorted(path.name for path in tmp_path.glob("*.json")) == ["report-a.json", "report.json"]
+    assert read_report(tmp_path / "report.json").run["id"] == "b"
+
+
 def test_at_once_no_report_is_lost(tmp_path: Path) -> None:
     _at_once(12, lambda number: SimpleLocalReporter(tmp_path).report(samples.report(id=str(number))))
     assert len(_files(tmp_path)) == 24

@@ -1,5 +1,9 @@
 """Reports as Markdown, read by a real Markdown parser."""
 
+import re
+from dataclasses import replace
+from html import escape
+
 import pytest
 from markdown_it import MarkdownIt
 from report_samples import comparison, failed, report, trust
@@ -60,6 +64,22 @@ def test_texts_from_outside_stay_texts(hostile: str) -> None:
     assert "<script" not in html
     assert "<a " not in html
     assert "<img" not in html
+
+
+LINKED = ["https://evil.example", "www.evil.example", "@team", "$x$", "x\n\n# y\n<img src=x>"]
+
+
+@pytest.mark.parametrize("hostile", LINKED)
+def test_nowhere_is_anything_but_text(hostile: str) -> None:
+    slow = comparison("a", "regressed", 2.0, note=hostile, unit=hostile)
+    broken = failed("f", Failure("control", hostile, hostile))
+    made = report([slow, broken], rounds=hostile, seed=hostile)
+    text = to_markdown(replace(made, host={**made.host, "cpu_model": hostile, "logical_cpus": hostile}))
+    html = PARSER.render(text)
+    assert "<img" not in html
+    assert "<h1>" not in html
+    assert html.count(escape(" ".join(hostile.split()), quote=False)) == 8  # unit and reason, too
+    assert not re.search(r"https?://|www\.|(?<!\\)[@$]", text)
 
 
 def test_a_run_that_is_not_to_be_trusted_says_so_above_all_tables() -> None:

@@ -1,8 +1,11 @@
 """The command notifier, with real commands: that work, fail, hang, leave something running or are not there."""
 
+import os
 import shlex
+import signal
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -66,11 +69,20 @@ def is_over(process: int) -> bool:
     return False
 
 
-def test_one_that_leaves_something_running_makes_nobody_wait() -> None:
-    code = "import subprocess; subprocess.Popen(['sleep', '20'])"
-    began = time.monotonic()
-    python(code).report(REPORT)
-    assert time.monotonic() - began < 15
+def test_one_that_leaves_something_running_makes_nobody_wait(tmp_path: Path) -> None:
+    started = tmp_path / "pid"
+    code = "import subprocess, sys; open(sys.argv[1], 'w').write(str(subprocess.Popen(['sleep', '600']).pid))"
+    python(code, str(started)).report(REPORT)
+    os.kill(int(started.read_text()), signal.SIGKILL)  # it is still there
+
+
+@pytest.mark.parametrize("char", ["x", "\u0301", "\x1b"])
+def test_a_subject_of_any_length_is_told(tmp_path: Path, char: str) -> None:
+    """The system takes no variable of more than 128 KiB."""
+    report = replace(REPORT, treatment=replace(REPORT.treatment, requested=char * 200_000))
+    told = tmp_path / "told"
+    python(WRITE, str(told)).report(report)
+    assert "1 case regressed" in told.read_text()
 
 
 def test_one_that_is_not_there_is_said_before_anything_is_measured(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import report_samples as samples
+from faulty_server import Fault, ResultsServer
 from hook_server import Answer, HookServer
 from test_alarm import SLOWER
 
@@ -18,11 +19,6 @@ from reporters.simple_screen import SimpleScreenReporter
 
 REPORT = samples.report([SLOWER])
 SECRET = "secret"
-
-
-@pytest.fixture(autouse=True)
-def no_variable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(VARIABLE, raising=False)
 
 
 def asked(*words: str) -> list[NotifyWebhook]:
@@ -71,8 +67,9 @@ def test_the_switch_makes_it_tell_of_what_was_measured_once() -> None:
         assert "NOT VERIFIED" in server.posts[0][1]["text"]
 
 
-def test_a_server_that_fails_is_asked_again() -> None:
-    with HookServer(Answer(500), Answer(429), Answer(200)) as server:
+@pytest.mark.parametrize("status", [429, 500, 507, 529])
+def test_a_server_that_fails_is_asked_again(status: int) -> None:
+    with HookServer(Answer(500), Answer(status), Answer(200)) as server:
         NotifyWebhook(server.url(), pauses_s=(0.0, 0.0)).report(REPORT)
         assert len(server.posts) == 3
 
@@ -99,7 +96,7 @@ def test_no_redirection_is_followed(status: int) -> None:
 
 def test_one_that_keeps_silent_is_asked_once_and_not_waited_for() -> None:
     with HookServer(Answer(silent_s=60)) as server:
-        assert "no answer within 0.2 s" in why_not(server.url(), silence_s=0.2)
+        assert "no answer within 2 s" in why_not(server.url(), silence_s=2.0)
         assert len(server.posts) == 1  # it may have taken it
 
 
@@ -109,9 +106,35 @@ def test_one_that_sends_a_byte_now_and_then_is_not_waited_for() -> None:
 
 
 def test_nobody_there() -> None:
+    pauses = iter((0.0, 0.0))
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))  # and nobody listens
-        assert "no connection" in why_not(f"http://127.0.0.1:{unused.getsockname()[1]}/{SECRET}")
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}/{SECRET}"
+        with pytest.raises(RunError, match="no connection: is the network up"):
+            NotifyWebhook(url, pauses_s=pauses).report(REPORT)  # type: ignore[arg-type]
+    assert list(pauses) == []  # asked again, as it has surely taken nothing
+
+
+def test_one_that_reads_it_and_says_nothing_is_asked_once() -> None:
+    with ResultsServer(Fault(), Fault(), Fault()) as server:
+        said = why_not(server.endpoint.replace("/api", f"/{SECRET}"))
+        assert len(server.seen) == 1
+    assert said == "localhost: the connection ended before an answer came: it may have been taken"
+
+
+def test_a_file_of_certificates_that_is_not_there(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", "/nonexistent.pem")
+    assert "correct REQUESTS_CA_BUNDLE" in why_not(f"https://localhost:9/{SECRET}")
+    assert capsys.readouterr().err == ""  # no thread's traceback
+
+
+@pytest.mark.parametrize("location", ["http://[", "http://\xff.example/"])
+def test_a_redirection_is_not_even_read(location: str) -> None:
+    bad = Answer(302, headers={"Location": location, "Content-Encoding": "gzip", "Content-Length": "9999"}, body=b"cut")
+    with HookServer(bad) as server:
+        assert "no redirection is followed" in why_not(server.url())
 
 
 @pytest.mark.parametrize(
@@ -135,6 +158,23 @@ def test_the_address_may_be_in_a_file_or_in_the_environment(tmp_path: Path, monk
     for name, said in (("hook", "holds 0 words"), ("gone", "cannot be read")):
         with pytest.raises(UsageError, match=said):
             asked("--notify_webhook", f"@{tmp_path}/{name}")
+
+
+def test_who_gave_a_wrong_address_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "hook").write_text("secret")
+    with pytest.raises(UsageError, match=rf"^--notify_webhook @{tmp_path}/hook: what it was given is no http"):
+        asked("--notify_webhook", f"@{tmp_path}/hook")
+    monkeypatch.setenv(VARIABLE, "secret")
+    with pytest.raises(UsageError, match=rf"^{VARIABLE}: what it was given is no http"):
+        asked()
+    monkeypatch.setenv(VARIABLE, f"@{tmp_path}/hook")
+    with pytest.raises(UsageError, match=rf"^{VARIABLE} @{tmp_path}/hook: what it was given is no http"):
+        asked()
+
+
+def test_the_switch_goes_with_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "https://two.example/secret")
+    assert [one.unverified for one in asked("--notify_unverified") + asked()] == [True, False]
 
 
 def test_a_variable_that_is_set_silences_no_screen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 import json
 import logging
 import socket
+import socketserver
 import struct
 import sys
 import threading
@@ -25,7 +26,7 @@ from reporters.remote.reporter import RemoteReporter, to_body
 from reporters.remote.spool import Spool
 from reporters.remote.token import Token
 
-STORED = Fault(201, b"{}")
+STORED = Fault(201, json.dumps({"run_id": samples.report().run["id"]}).encode())
 
 
 class Clock:
@@ -236,8 +237,49 @@ def test_a_redirect_is_not_followed(spool: Spool, status: int) -> None:
     assert len(waiting(spool)) == 1
 
 
+def test_a_server_without_tls_is_asked_once(spool: Spool) -> None:
+    """One of plain http, addressed without a scheme, so that https is meant."""
+    asked: list[bytes] = []
+
+    class Plain(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            asked.append(self.request.recv(10_000))
+            self.request.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    with socketserver.TCPServer(("127.0.0.1", 0), Plain) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,)).start()
+        try:
+            with pytest.raises(RunError, match="there is no TLS: write http:// if that is meant"):
+                reporter(spool, f"localhost:{server.server_address[1]}/x|nightly").report(samples.report())
+        finally:
+            server.shutdown()
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize("location", ["http://[", "http://\xff.example/"])
+def test_a_redirect_to_nowhere_stops_no_other_server(spool: Spool, location: str) -> None:
+    headers = {"Location": location, "Content-Encoding": "gzip"}  # neither followed nor unpacked
+    with ResultsServer(Fault(302, b"not packed", headers)) as bad, ResultsServer() as good:
+        for server in (bad, good):
+            one = parse_place(server.place)
+            spool.keep(one, "a", b'{"report": {"run": {"id": "a"}}}')
+        states = {fate.state for fate in sender(spool, Clock()).deliver()}
+        assert list(good.stored) == ["a"]
+    assert states == {"sent", "waiting"}
+    assert waiting(spool) == ["a"]
+
+
 @pytest.mark.parametrize(
-    "answer", [Fault(200, b"<html>Welcome to the hotel"), Fault(201, b"[]"), Fault(200, b"["), Fault(204), Fault(202)]
+    "answer",
+    [
+        Fault(200, b"<html>Welcome to the hotel"),
+        Fault(201, b"[]"),
+        Fault(200, b"["),
+        Fault(204),
+        Fault(202),
+        Fault(200, b'{"error": "log in first"}'),
+        Fault(201, b'{"run_id": "another"}'),
+    ],
 )
 def test_only_a_results_servers_word_is_believed(spool: Spool, answer: Fault) -> None:
     with ResultsServer(answer) as server:
@@ -330,7 +372,7 @@ def test_a_server_that_resets_the_connection_after_a_refusal_is_heard(spool: Spo
 def test_a_slow_line_is_no_time_out(spool: Spool) -> None:
     """Sending takes several times as long as anybody waits for a single word."""
     body = json.dumps({"category": "c", "report": {"run": {"id": "big"}, "x": "x" * 200 * PIECE}}).encode()
-    with ResultsServer(Fault(201, b"{}", slowly=True, stores=True)) as server:
+    with ResultsServer(Fault(201, b'{"run_id": "big"}', slowly=True, stores=True)) as server:
         spool.keep(parse_place(server.place), "big", body)
         (fate,) = sender(spool, Clock(), connect_s=0.5, first_pause_s=1000).deliver()
         assert (fate.state, fate.words) == ("sent", "stored")

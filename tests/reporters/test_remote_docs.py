@@ -24,6 +24,10 @@ def rows() -> list[list[str]]:
     return [line.strip("| ").split(" | ") for line in TEXT.splitlines() if line.startswith("| ")]
 
 
+def meaning(status: int) -> Kind:
+    return _understood("run 1", status, "", {}, '{"run_id": "run 1"}', None).kind
+
+
 def test_every_answer_means_what_is_written() -> None:
     found: dict[int, Kind] = {}
     for cells in rows():
@@ -31,10 +35,10 @@ def test_every_answer_means_what_is_written() -> None:
         if kind is not None:
             found |= dict.fromkeys(map(int, re.findall(r"`(\d{3})`", cells[0])), kind)
     assert len(found) >= 14
-    assert {status: _understood(status, "", {}, "{}", None).kind for status in found} == found
-    assert {_understood(status, "", {}, "{}", None).kind for status in (418, 405, 451)} == {"refused"}
-    assert {_understood(status, "", {}, "{}", None).kind for status in (500, 501, 502, 503, 504, 507, 599)} == {"again"}
-    assert {_understood(status, "", {}, "{}", None).kind for status in (202, 204, 206, 301, 304, 399)} == {"stuck"}
+    assert {status: meaning(status) for status in found} == found
+    assert {meaning(status) for status in (418, 405, 451)} == {"refused"}
+    assert {meaning(status) for status in (500, 501, 502, 503, 504, 507, 599)} == {"again"}
+    assert {meaning(status) for status in (202, 204, 206, 301, 304, 399)} == {"stuck"}
 
 
 def test_places_and_times_are_as_written() -> None:

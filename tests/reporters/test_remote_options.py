@@ -36,7 +36,7 @@ def asked(*words: str) -> list[RemoteReporter]:
         ("Results.Example.ORG:8443/Api/|nightly", "https://results.example.org:8443/Api/"),
         ("http://localhost:8000/x|nightly", "http://localhost:8000/x"),
         ("https://[::1]:1/x | nightly", "https://[::1]:1/x"),
-        ("HTTPS://a/b|c|nightly", "https://a/b|c"),
+        ("HTTPS://a/b|nightly", "https://a/b"),
     ],
 )
 def test_places(text: str, endpoint: str) -> None:
@@ -64,6 +64,7 @@ def test_places(text: str, endpoint: str) -> None:
         (f"a/b|{'x' * 101}", "at most 100"),
         ("a/b?key=1|nightly", "leave out what begins with ?"),
         ("a/b#c|nightly", "leave out what begins with ?"),
+        ("a/b|c|nightly", "holds two bars: leave one out"),
     ],
 )
 def test_what_is_no_place_is_one_line_with_the_mend(text: str, words: str) -> None:
@@ -155,6 +156,11 @@ def test_files_that_can_t_be_read(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match=words) as error:
             find_token(None, str(path), {})
         assert "--remote_access_token_file" in str(error.value)
+
+
+def test_what_is_too_short_to_be_a_secret_spoils_no_text() -> None:
+    assert Token("x", "a test").hide("expired") == "expired"
+    assert Token("8letters", "a test").hide("8letters expired") == "*** expired"
 
 
 def test_a_token_hides_itself() -> None:

@@ -262,3 +262,21 @@ def test_the_file_holds_the_very_bytes_and_no_token(spool: Spool) -> None:
         assert TOKEN.encode() not in line + rest
         sender(spool).deliver()
         assert server.seen[0].body == server.seen[1].body == rest
+
+
+def test_a_lock_that_is_a_link_makes_no_file_elsewhere(spool: Spool, tmp_path: Path) -> None:
+    spool.prepare()
+    (spool.directory / ".lock").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(RunError, match="cannot be used"):
+        sender(spool).deliver()
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize(("mode", "said"), [(0o700, False), (0o755, False), (0o775, True), (0o777, True)])
+def test_a_spool_that_others_can_write_is_said(
+    spool: Spool, caplog: pytest.LogCaptureFixture, mode: int, said: bool
+) -> None:
+    spool.prepare()
+    spool.directory.chmod(mode)
+    sender(spool).deliver()
+    assert ("others can write there: chmod go-w" in caplog.text) is said

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from records import Build, Comparison, Failure, Incident, PairSample, Report, UsageError, Verdict, Verification
 from reporters import document
 from reporters.document import read_report, strict, to_bytes, write_report
+from reporters.formats import FORMATS, write_format
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 numbers = st.floats(allow_nan=False, allow_infinity=False)
@@ -232,6 +233,22 @@ def test_unknown_keys_are_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "report.json"
     path.write_bytes(_broken(_set("comparisons", 0, "colour", "blue")))
     assert read_report(path) == samples.report()
+
+
+def test_a_number_that_is_no_float_is_no_number(tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    path.write_bytes(_broken(_set("run", "wall_s", 10**308 - 1)))
+    assert read_report(path).run["wall_s"] == 10**308 - 1
+    path.write_bytes(_broken(_set("run", "wall_s", 10**400)))
+    with pytest.raises(UsageError, match="a number of 401 digits is too large"):
+        read_report(path)
+
+
+@pytest.mark.parametrize("odd", [5, "others were busy", {"a": 1}, True])
+def test_odd_entries_of_a_run_stop_no_format(odd: object) -> None:
+    made = samples.report(trust={"reasons": odd}, incidents=odd, inject=None if odd == 5 else odd)
+    for name, one in FORMATS.items():
+        write_format(made, name, "control" if one.sides == "one" else None, "")
 
 
 def _fail(*_: Any) -> None:

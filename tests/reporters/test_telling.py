@@ -10,6 +10,7 @@ import report_samples as samples
 from records import Report, UsageError
 from reporters import REPORTERS, Reporter, add_reporter_options, chosen_reporters, report_all, reporter_options
 from reporters.local import LocalReporter
+from reporters.notify_webhook import VARIABLE, NotifyWebhook
 from reporters.screen import ScreenReporter
 from reporters.simple_local import SimpleLocalReporter
 from reporters.simple_screen import SimpleScreenReporter
@@ -104,6 +105,30 @@ def test_defaults() -> None:
 def test_an_empty_directory_is_refused() -> None:
     with pytest.raises(UsageError, match="--local_reporter needs a DIR"):
         chosen_reporters(_options("--local_reporter", ""), terminal=False)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--local_reporter", "~nosuch/x"),
+        ("--simple_local_reporter", "~nosuch/x"),
+        ("--html_reporter", "~nosuch/x"),
+        ("--export_reporter", "csv=~nosuch/x"),
+        ("--notify_webhook", "@~nosuch/x"),
+        ("--spool", "~nosuch/x", "--remote_reporter", "h/x|c"),
+        ("--remote_access_token_file", "~nosuch/x", "--remote_reporter", "h/x|c"),
+    ],
+)
+def test_a_user_that_is_not_there_is_wrong_usage(words: tuple[str, ...]) -> None:
+    with pytest.raises(UsageError, match=f"^{words[0]} .*~nosuch/x: there is no such user: write the folder out$"):
+        chosen_reporters(_options(*words), terminal=False)
+
+
+def test_a_notifiers_switch_alone_is_wrong_usage(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match=r"^--notify_unverified: goes with --notify_command or --notify_webhook"):
+        _kinds("--notify_unverified", terminal=False)
+    monkeypatch.setenv(VARIABLE, "https://h.example/x")
+    assert _kinds("--notify_unverified", terminal=False) == [SimpleScreenReporter, NotifyWebhook]
 
 
 def test_every_reporter_has_an_option_of_its_own() -> None:
