@@ -153,7 +153,7 @@ def _build(options: argparse.Namespace, config: dict[str, str]) -> str:
         releases = load_releases(framework)
         build = config.get("treatment", releases.default_treatment)
         log.info("%s against itself, from %s", build, config_path() if "treatment" in config else releases.path)
-    resolve_build(build, framework, BuildCache(Path(options.exec_dir)) if options.exec_dir else BuildCache())
+    resolve_build(build, framework, BuildCache(options.exec_dir))
     return build
 
 

@@ -4,11 +4,10 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from commands.coverage_text import BuildCoverage, coverage_text
 from commands.entry import DONE, log, run_command
-from commands.options import Parser
+from commands.options import Parser, path
 from driver.builds import BuildCache, resolve_build
 from driver.catalogue import apply_rules, ask_registry, load_rules, spec_files, write_specs
 from frameworks import Framework, framework_names, get_framework
@@ -32,7 +31,7 @@ def catalogue_parser() -> Parser:
     """The parser of all its options."""
     parser = Parser(prog="python -m commands.catalogue", description=__doc__, allow_abbrev=False)
     parser.add_argument("--framework", choices=framework_names(), default=framework_names()[0], help="whose catalogue")
-    parser.add_argument("--exec_dir", metavar="DIR", help="the build cache")
+    parser.add_argument("--exec_dir", type=path, metavar="DIR", help="the build cache")
     actions = parser.add_subparsers(dest="action", required=True)
     write = actions.add_parser("write", help="write the specs of all categories, and the bundle that lists them")
     write.add_argument("build", metavar="BUILD", help="whose registry is asked")
@@ -46,7 +45,7 @@ def catalogue_parser() -> Parser:
 def _catalogue(arguments: Sequence[str] | None) -> int:
     options = catalogue_parser().parse_args(arguments)
     framework = get_framework(options.framework)
-    cache = BuildCache(Path(options.exec_dir)) if options.exec_dir else BuildCache()
+    cache = BuildCache(options.exec_dir)
     if options.action == "write":
         return _write(options.build, framework, cache)
     return _coverage(options, framework, cache)

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from commands.options import Parser, harness_parser, pause, positive, seconds
+from commands.options import Parser, harness_parser, path, pause, positive, seconds
 from commands.single import refuse_round_log, refuse_single_options
 from driver.builds.commit_builder import STRATEGIES
 from records import UsageError
@@ -88,7 +88,7 @@ def driver_parser() -> Parser:
 def _add_commits(parser: Parser) -> None:
     which = parser.add_argument_group("which commits")
     which.add_argument("--ab_testing", action="store_true", help="measure each commit against a control")
-    which.add_argument("--repo_dir", metavar="DIR", help="a clone that you have: read, never touched")
+    which.add_argument("--repo_dir", type=path, metavar="DIR", help="a clone that you have: read, never touched")
     which.add_argument(
         "--remote_repository",
         metavar="REMOTE",
@@ -105,7 +105,9 @@ def _add_commits(parser: Parser) -> None:
     )
     which.add_argument("--exact_base", action="store_true", help="take --base_commit whatever the week")
     which.add_argument("--step", type=positive, default=1, metavar="N", help="measure every Nth commit and the newest")
-    which.add_argument("--commit_file", metavar="FILE", help="keeps the last commit dealt with; the next start goes on")
+    which.add_argument(
+        "--commit_file", type=path, metavar="FILE", help="keeps the last commit dealt with; the next start goes on"
+    )
     which.add_argument(
         "--bisect_releases",
         metavar="A,B,...",
@@ -120,10 +122,15 @@ def _add_builds(parser: Parser) -> None:
         "--platforms", "-p", "--platform", default="host", metavar="NAME", help="whose build script (default: host)"
     )
     builds.add_argument(
-        "--frameworks_dir", metavar="DIR", help="frameworks' data and scripts (default: specifications/frameworks)"
+        "--frameworks_dir",
+        type=path,
+        metavar="DIR",
+        help="frameworks' data and scripts (default: specifications/frameworks)",
     )
     builds.add_argument("--cmake_args", default="", metavar="ARGS", help="further arguments of CMake, as in a shell")
-    builds.add_argument("--exec_dir", metavar="DIR", help="the build cache (default: in the user's cache folder)")
+    builds.add_argument(
+        "--exec_dir", type=path, metavar="DIR", help="the build cache (default: in the user's cache folder)"
+    )
     builds.add_argument(
         "--build_timeout", type=seconds, default=4 * 3600.0, metavar="SECONDS", help="for one compile (default: 4 h)"
     )
@@ -145,8 +152,12 @@ def _add_running(parser: Parser) -> None:
     running.add_argument(
         "--interval", type=pause, metavar="SECONDS", help="go on for ever, so long at least from pass to pass"
     )
-    running.add_argument("--status_file", metavar="FILE", help="a 0 in it stops the driver before the next commit")
-    running.add_argument("--work_dir", metavar="DIR", help="journal, repository, logs (default: in the user's state)")
+    running.add_argument(
+        "--status_file", type=path, metavar="FILE", help="a 0 in it stops the driver before the next commit"
+    )
+    running.add_argument(
+        "--work_dir", type=path, metavar="DIR", help="journal, repository, logs (default: in the user's state)"
+    )
     running.add_argument("--again", action="store_true", help="measure anew what was measured before")
     running.add_argument(
         "--retry_after", type=pause, default=120.0, metavar="SECONDS", help="before an untrusted run is made again"

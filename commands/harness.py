@@ -6,7 +6,6 @@ import secrets
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from commands.config import config_path, read_config
 from commands.entry import log, run_command
@@ -54,7 +53,7 @@ def _round_log(options: argparse.Namespace, stack: contextlib.ExitStack) -> File
         return None
     seed = options.seed
     rounds = stack.enter_context(
-        FileRoundLog(Path(options.round_log), lambda: secrets.randbits(32) if seed is None else seed)
+        FileRoundLog(options.round_log, lambda: secrets.randbits(32) if seed is None else seed)
     )
     if seed not in (None, rounds.seed):
         raise UsageError(f"--seed {seed}: {options.round_log} was begun with seed {rounds.seed}: leave the option out")
@@ -108,7 +107,7 @@ def _builds(
     """Both sides' builds; says where each came from when it was not on the command line."""
     releases = load_releases(framework)
     defaults = {"control": releases.default_control, "treatment": releases.default_treatment}
-    cache = BuildCache(Path(options.exec_dir)) if options.exec_dir else BuildCache()
+    cache = BuildCache(options.exec_dir)
     builds = []
     for side in ("control", "treatment"):
         if side in described:

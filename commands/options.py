@@ -3,6 +3,7 @@
 import argparse
 import math
 import re
+from pathlib import Path
 
 from comparator import DEFAULT_MAX_ROUNDS
 from harness.specs.fields import CONTEXT_PATTERN, DIRECTIONS, DTYPES
@@ -60,8 +61,12 @@ def harness_parser() -> argparse.ArgumentParser:
     )
     what.add_argument("--framework", metavar="NAME", help="must be the spec's own; for checking")
     what.add_argument("-p", "--platform", default="host", metavar="NAME", help="kept with the report (default: host)")
-    what.add_argument("--exec_dir", metavar="DIR", help="the build cache (default: in the user's cache folder)")
-    what.add_argument("--model_cache", metavar="DIR", help="where networks' files are kept (default: the user's cache)")
+    what.add_argument(
+        "--exec_dir", type=path, metavar="DIR", help="the build cache (default: in the user's cache folder)"
+    )
+    what.add_argument(
+        "--model_cache", type=path, metavar="DIR", help="where networks' files are kept (default: the user's cache)"
+    )
     what.add_argument(
         "--breakdown",
         action="store_true",
@@ -87,6 +92,7 @@ def harness_parser() -> argparse.ArgumentParser:
     how.add_argument("--time_budget", type=seconds, metavar="SECONDS", help="stop measuring after this long")
     how.add_argument(
         "--round_log",
+        type=path,
         metavar="FILE",
         help="keep the rounds here: the same command, once more, goes on where the run ended, however that was",
     )
@@ -193,12 +199,23 @@ def _add_single_options(single: "argparse._ArgumentGroup") -> None:
         choices=("json", "csv", "md"),
         help="how the result is written (default: a table; json for --output_file)",
     )
-    single.add_argument("--output_file", "--output-file", metavar="FILE", help="where it is written")
+    single.add_argument("--output_file", "--output-file", type=path, metavar="FILE", help="where it is written")
     single.add_argument(
         "--baseline",
+        type=path,
         metavar="FILE",
         help="an earlier result (json): says which cases are slower by more than --threshold (default: 10%%)",
     )
+
+
+def path(text: str) -> Path:
+    """A path, with the folder of ``~`` or ``~user`` written out."""
+    if not text:
+        raise argparse.ArgumentTypeError("the text is empty: give a path, or leave the option out")
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        raise argparse.ArgumentTypeError(f"{text}: there is no such user: write the folder out") from None
 
 
 def share(text: str) -> float:

@@ -92,7 +92,7 @@ def with_files(choice: Choice, options: argparse.Namespace) -> list[Case]:
     Raises:
         OpduelError: a file can't be had, or isn't the one that was meant.
     """
-    cache = Path(options.model_cache).expanduser().absolute() if options.model_cache else default_model_cache()
+    cache = (options.model_cache or default_model_cache()).absolute()
     try:
         return fetch_files(choice.cases, cache, log.info)
     except OpduelError as error:

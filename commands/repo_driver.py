@@ -38,7 +38,7 @@ from driver.watch import Tally, Watch, WatchSettings, write_document
 from frameworks import FRAMEWORKS_DIR
 from harness.cpus import plan_cpus
 from records import Commit, Verdict
-from reporters import Reporter, reporter_options, without_secrets
+from reporters import Reporter, catch_up_all, reporter_options, without_secrets
 from reporters.github import GithubReporter
 from reporters.notifier import Notifier
 from reporters.stream import write_text
@@ -55,7 +55,7 @@ def _run_driver(arguments: Sequence[str] | None) -> int:
     options = parse(arguments)
     words = without_secrets(["repo_driver.py", *(sys.argv[1:] if arguments is None else arguments)])
     command = [redact(word) for word in words]
-    frameworks_dir = Path(options.own.frameworks_dir) if options.own.frameworks_dir else FRAMEWORKS_DIR
+    frameworks_dir = options.own.frameworks_dir or FRAMEWORKS_DIR
     measuring = plan_measuring(options.harness, read_config(config_path()), command, frameworks_dir, usual_seed=0)
     work = _work_directory(options.own, measuring)
     with sole_driver(work), _logging_to(work / "logs" / "driver.log"), closing(Journal(work / "journal.db")) as journal:
@@ -73,11 +73,11 @@ class _Driver:
         ours = [one for one in measuring.reporters if isinstance(one, Notifier | GithubReporter)]
         others = [one for one in measuring.reporters if one not in ours]
         measuring = dataclasses.replace(measuring, reporters=others)
-        self._teller = _Teller(Notifications(journal, measuring.reporters, ours), ours)
+        self._teller = _Teller(Notifications(journal, measuring.reporters, ours), measuring.reporters, ours)
         self._measuring = measuring
         self._work = work
         self._journal = journal
-        self._cache = BuildCache(Path(own.exec_dir)) if own.exec_dir else BuildCache()
+        self._cache = BuildCache(own.exec_dir)
         self._runs = Runs(journal, JournalledHarness(measuring), own.retry_after)
         self._identity = _identity(options, measuring)
 
@@ -85,7 +85,7 @@ class _Driver:
         """Measure commits, once or for ever; returns the exit code."""
         own, framework = self._own, self._measuring.framework
         remote = own.remote_repository or ("origin" if own.repo_dir else load_repository_data(framework).remote)
-        repository = open_repository(self._work, remote, Path(own.repo_dir) if own.repo_dir else None)
+        repository = open_repository(self._work, remote, own.repo_dir)
         builder = CommitBuilder(framework, repository, self._cache, self._build_settings(), self._work / "builds")
         watch = Watch(repository, builder, self._runs, self._journal, self._watch_settings(), self._teller)
         if own.dry_run:
@@ -155,8 +155,8 @@ class _Driver:
             exact_base=own.exact_base,
             step=own.step,
             interval_s=own.interval,
-            commit_file=Path(own.commit_file).expanduser() if own.commit_file else None,
-            status_file=Path(own.status_file).expanduser() if own.status_file else None,
+            commit_file=own.commit_file,
+            status_file=own.status_file,
             sought=self._sought(),
             ahead=ahead,
             identity=self._identity,
@@ -179,12 +179,19 @@ class _Driver:
 class _Teller:
     """Says what the loop does and finds: on the screen, in the log, to notifiers and to GitHub."""
 
-    def __init__(self, notifications: Notifications, reporters: Sequence[Reporter]) -> None:
+    def __init__(self, notifications: Notifications, reporters: Sequence[Reporter], ours: Sequence[Reporter]) -> None:
         self._notifications = notifications
-        self._github = [one for one in reporters if isinstance(one, GithubReporter)]
+        self._reporters = reporters
+        self._github = [one for one in ours if isinstance(one, GithubReporter)]
 
     def looks(self) -> None:
+        """Tell first what earlier passes, or earlier starts, could not."""
         self._notifications.deliver()
+        told = catch_up_all(self._reporters)
+        for line in told.lines:
+            log.info("%s", line)
+        for line in told.failures:
+            log.error("%s; to be tried again at the next pass", line)
 
     def begins(self, control: Commit, treatment: Commit, why: str, line: Sequence[Commit], strategy: str) -> None:
         for text in plan_lines(control, why, treatment, line, strategy):
@@ -236,9 +243,8 @@ def _identity(options: DriverOptions, measuring: Measuring) -> str:
 
 
 def _work_directory(own: argparse.Namespace, measuring: Measuring) -> Path:
-    if own.work_dir:
-        return Path(own.work_dir).expanduser().absolute()
-    return platformdirs.user_state_path("opduel") / "driver" / measuring.framework.name
+    given: Path | None = own.work_dir
+    return given.absolute() if given else platformdirs.user_state_path("opduel") / "driver" / measuring.framework.name
 
 
 def _say(lines: Sequence[str]) -> None:

@@ -21,6 +21,7 @@ from driver.builds import Releases, load_releases
 from frameworks import get_framework
 from records import RunError, UsageError
 from records.measurement import SIDES
+from reporters.atomic import user_path
 from reporters.formats import FORMATS, described
 
 DESCRIPTION = """Perform one benchmark run. On its first use on a terminal it asks which builds to measure and where to
@@ -197,7 +198,7 @@ def _checked(name: str, answer: str, releases: Releases) -> str:
     Raises:
         UsageError: a build that is neither a known release nor a path that is there.
     """
-    path = os.path.abspath(os.path.expanduser(answer))
+    path = os.path.abspath(user_path(answer, QUESTIONS[name]))
     if name == "local_reporter":
         return path
     package, equals, version = answer.partition("==")

@@ -106,7 +106,7 @@ def _baseline(options: argparse.Namespace) -> SingleReport | None:
     """
     if options.baseline is None:
         return None
-    then = read_single(Path(options.baseline))
+    then = read_single(options.baseline)
     clock = then.run.get("profiler")
     if clock != (options.profiler or "python"):
         raise UsageError(f"--baseline {options.baseline}: was timed with --profiler {clock}: give that")
@@ -118,7 +118,7 @@ def _request(options: argparse.Namespace, command: Sequence[str]) -> SingleReque
     choice = choose(argparse.Namespace(**{**vars(options), "metric": [[DEFAULT_METRIC]]}), seed)
     framework = framework_of(options, choice.spec, FRAMEWORKS_DIR)
     plan_cpus(options.threads)  # said before the build is made, not after
-    cache = BuildCache(Path(options.exec_dir)) if options.exec_dir else BuildCache()
+    cache = BuildCache(options.exec_dir)
     return SingleRequest(
         framework=framework,
         build=resolve_build(options.treatment, framework, cache),
@@ -154,7 +154,7 @@ def _check_output(options: argparse.Namespace) -> None:
     """
     if options.output_file is None:
         return
-    path = Path(options.output_file)
+    path: Path = options.output_file
     if path.is_dir() or not path.absolute().parent.is_dir():
         raise UsageError(f"--output_file {path}: {'is a folder' if path.is_dir() else 'its folder is not there'}")
 
@@ -173,7 +173,7 @@ def _tell(options: argparse.Namespace, report: SingleReport, compared: Sequence[
             write_text(sys.stderr, table)
         return
     try:
-        write_atomically(Path(options.output_file), text.encode("utf-8", "backslashreplace"))
+        write_atomically(options.output_file, text.encode("utf-8", "backslashreplace"))
     except OSError as error:
         write_text(sys.stdout, text)
         raise RunError(f"--output_file {options.output_file}: {error.strerror}; the result was printed") from None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from commands.config import config_path, read_config
 from commands.entry import DONE, log
-from commands.options import Parser
+from commands.options import Parser, path
 from driver.builds import BuildCache, load_releases, resolve_build
 from driver.catalogue import Input, ask_network, load_rules, network_spec
 from frameworks import framework_names, get_framework
@@ -37,9 +37,13 @@ def spec_from_parser() -> Parser:
         help="what an input is given: data=1,3,224,224, or with a dtype data=1,3,224,224:float16; repeatable",
     )
     parser.add_argument("--build", metavar="BUILD", help="which build is asked (default: the treatment)")
-    parser.add_argument("--output", metavar="FILE", help="where the spec is written (default: standard output)")
+    parser.add_argument(
+        "--output", type=path, metavar="FILE", help="where the spec is written (default: standard output)"
+    )
     parser.add_argument("--framework", choices=framework_names(), default=framework_names()[0], help="the network's")
-    parser.add_argument("--exec_dir", metavar="DIR", help="the build cache (default: in the user's cache folder)")
+    parser.add_argument(
+        "--exec_dir", type=path, metavar="DIR", help="the build cache (default: in the user's cache folder)"
+    )
     return parser
 
 
@@ -69,10 +73,10 @@ def write_spec_from(arguments: Sequence[str]) -> int:
     if asked is None:
         asked = read_config(config_path()).get("treatment", load_releases(framework).default_treatment)
         log.info("build: %s", asked)
-    output = Path(options.output).expanduser() if options.output else None
+    output: Path | None = options.output
     if output and output.suffix != ".json":
         raise UsageError(f"--output {output}: a spec is found by its suffix: let the name end in .json")
-    build = resolve_build(asked, framework, BuildCache(Path(options.exec_dir)) if options.exec_dir else BuildCache())
+    build = resolve_build(asked, framework, BuildCache(options.exec_dir))
     network = ask_network(build, framework, options.spec_from, inputs)
     schema = f"./{SCHEMA_FILE.name}" if output and output.absolute().parent == SPECIFICATIONS else None
     name = Path(options.spec_from).name

@@ -5,6 +5,7 @@ https://github.com/facebookarchive/FAI-PEP: {"treatment": {"commit", "commit_tim
 """
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,7 +76,7 @@ def read_info(text: str) -> dict[str, Described]:
     if not text.lstrip().startswith("{"):
         where = f"--info {text}"
         try:
-            text = Path(text).expanduser().read_text(encoding="utf-8")
+            text = Path(os.path.expanduser(text)).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "is not UTF-8 text"
             raise UsageError(f"{where}: {reason}: give JSON, or the path of a file that holds it") from None

@@ -1,6 +1,6 @@
 """Reporters: who is told of a run. They read records and nothing else; docs/report.md describes what they write."""
 
-from reporters.base import Reporter, Told, report_all
+from reporters.base import Reporter, Told, catch_up_all, report_all
 from reporters.document import read_report, write_report
 from reporters.registry import (
     REPORTERS,
@@ -15,6 +15,7 @@ __all__ = [
     "Reporter",
     "Told",
     "add_reporter_options",
+    "catch_up_all",
     "chosen_reporters",
     "read_report",
     "report_all",

@@ -2,7 +2,7 @@
 
 import argparse
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Self
@@ -80,6 +80,14 @@ class Reporter(ABC):
             OpduelError: it could not be told; the text says why and the mend.
         """
 
+    def catch_up(self) -> str | None:
+        """Tell what earlier runs left untold, if anything; as ``report`` does. Who goes on for ever calls it at times.
+
+        Raises:
+            OpduelError: it still can't be told; the text says why and the mend.
+        """
+        return None
+
 
 class ToldInPartError(OpduelError):
     """A reporter told what matters, and ``line`` says so, but not all that it should have."""
@@ -100,11 +108,20 @@ class Told:
 
 def report_all(reporters: Iterable[Reporter], report: Report) -> Told:
     """Tell every reporter, in order. One that fails stops no other: its failure is returned, to be said last."""
+    return _told(reporters, lambda reporter: reporter.report(report))
+
+
+def catch_up_all(reporters: Iterable[Reporter]) -> Told:
+    """Have every reporter tell what earlier runs left untold; likewise."""
+    return _told(reporters, lambda reporter: reporter.catch_up())
+
+
+def _told(reporters: Iterable[Reporter], tell: Callable[[Reporter], str | None]) -> Told:
     lines: list[str] = []
     failures: list[str] = []
     for reporter in reporters:
         try:
-            line = reporter.report(report)
+            line = tell(reporter)
         except ToldInPartError as error:
             lines.append(error.line)
             failures.append(f"--{reporter.option} failed: {error}")

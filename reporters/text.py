@@ -21,6 +21,12 @@ def printable_lines(text: str) -> str:
     return "\n".join(map(printable, text.splitlines()))
 
 
+def short_line(text: str, longest: int) -> str:
+    """``text`` printable, on one line of at most ``longest`` characters (3 or more); its end is what is cut."""
+    line = printable(" ".join(text[: 4 * longest].split()))
+    return line if len(line) <= longest else f"{line[: longest - len(_ELLIPSIS)]}{_ELLIPSIS}"
+
+
 def escaped(text: str) -> str:
     r"""``text`` as one field of a tab-separated line: tab, newline, return and backslash as \t, \n, \r and \\."""
     return "".join(_ESCAPES.get(char) or (char if char.isprintable() else _escape(char)) for char in text)

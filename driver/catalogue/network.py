@@ -2,6 +2,7 @@
 
 import fnmatch
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,7 +55,7 @@ def ask_network(build: Build, framework: Framework, network: str, inputs: Mappin
     script = framework.network_script
     if script is None:
         raise UsageError(f"{framework.name} has no networks to read: write a spec by hand")
-    path = Path(network).expanduser()
+    path = Path(os.path.expanduser(network))
     is_file = path.is_file()
     if is_file:
         check_graph_file(path)

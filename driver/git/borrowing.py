@@ -35,7 +35,7 @@ class Checkout:
         if remote in names:
             found = self.git.text("remote", "get-url", remote, folder=self.folder).splitlines()[0]
             return found if is_url(found) or Path(found).is_absolute() else str((self.folder / found).resolve())
-        if is_url(remote) or Path(remote).expanduser().exists():
+        if is_url(remote) or os.path.exists(os.path.expanduser(remote)):
             return remote
         if not names and remote == "origin":
             return None
@@ -75,7 +75,7 @@ def inspect(folder: Path, reader: Git, option: str) -> Checkout:
     """
     if not folder.is_dir():
         raise UsageError(f"{option} {folder}: no such folder: give a git repository")
-    top = folder.expanduser().absolute()
+    top = folder.absolute()
     try:
         common = reader.text("rev-parse", "--git-common-dir", folder=top)
         shallow = reader.text("rev-parse", "--is-shallow-repository", folder=top)

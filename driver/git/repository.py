@@ -1,6 +1,7 @@
 """Our own repository of a project's commits. Whatever the user has is read, and never written to."""
 
 import logging
+import os
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -172,7 +173,7 @@ def open_repository(
     """
     if shutil.which("git") is None:
         raise RunError("git is not installed, or not in PATH: install it")
-    place = work.expanduser().absolute() / "repository.git"
+    place = work.absolute() / "repository.git"
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         git = Git(place, place.with_name("repository.lock"), place.with_name("repository.askpass"), sleep=sleep)
@@ -202,7 +203,7 @@ def _access(git: Git, remote: str, checkout: Checkout | None) -> Access:
     if url is None:
         return Access(config=settings)
     if not is_url(url):
-        path = Path(url).expanduser().absolute()
+        path = Path(os.path.expanduser(url)).absolute()
         if not path.is_file():  # a bundle; anything else is looked at
             inspect(path, git, "--remote_repository")
         url = str(path)

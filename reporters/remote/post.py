@@ -17,7 +17,7 @@ import urllib3
 from reporters.attempts import OneAnswerSession, TooLongError, causes, is_later, within
 from reporters.remote.place import Place
 from reporters.remote.token import Token
-from reporters.text import printable
+from reporters.text import short_line
 
 # "stored": the server has it. "again": may be over in a moment. "stuck": until somebody mends something, such as the
 # token. "refused": this very report will not be taken.
@@ -207,8 +207,7 @@ def _detail(text: str | None) -> str:
 
 
 def _line(text: str) -> str:
-    line = printable(" ".join(text[: 4 * _LONGEST_WORDS].split()))
-    return line if len(line) <= _LONGEST_WORDS else f"{line[: _LONGEST_WORDS - 3]}..."
+    return short_line(text, _LONGEST_WORDS)
 
 
 def _seconds(retry_after: str | None) -> float | None:

@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 
 from records import Report, RunError, UsageError
 from reporters.atomic import check_folder, user_path
-from reporters.base import Reporter
+from reporters.base import Reporter, ToldInPartError
 from reporters.document import to_bytes
 from reporters.remote.delivery import Fate, Sender
 from reporters.remote.place import FORM, Place, is_open, parse_place
@@ -106,6 +106,26 @@ class RemoteReporter(Reporter):
                 f"{FLUSH} --retry_refused sends it again"
             )
         raise RunError(f"{self.place.endpoint}: nothing was sent, its file in the spool is damaged: {own.words}")
+
+    def catch_up(self) -> str | None:
+        """Send what waits for this endpoint; what was refused before is not spoken of again.
+
+        Raises:
+            RunError: some of it still waits, or was refused or damaged.
+        """
+        endpoint, sender = self.place.endpoint, self.sender
+        letters, _ = sender.spool.contents()
+        names = {one.path.name for one in letters if one.header.endpoint == endpoint and one.header.refused is None}
+        if not names:
+            return None
+        fates = [one for one in sender.deliver([endpoint]) if one.name in names or one.state == "damaged"]
+        sent = sum(fate.state == "sent" for fate in fates)
+        line = f"sent: {endpoint}: {sent} that waited" if sent else None
+        left = next((fate for fate in fates if fate.state != "sent"), None)
+        if left is None:
+            return line
+        why = f"{endpoint}: {left.words}; {len(fates) - sent} of {len(fates)} that waited could not be sent"
+        raise ToldInPartError(line, why) if line else RunError(why)
 
     def keep(self, report: Report) -> None:
         """Keep the report in the spool, to be sent with what waits there.

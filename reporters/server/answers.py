@@ -13,7 +13,7 @@ from starlette.status import HTTP_303_SEE_OTHER
 from reporters.server.access import LoginNeeded, is_api
 from reporters.server.logs import logger
 from reporters.server.templating import page
-from reporters.text import printable
+from reporters.text import short_line
 
 RETRY_AFTER_S = 30
 _LONGEST_DETAIL = 500
@@ -29,8 +29,7 @@ class Refused(HTTPException):
 
 def one_line(text: str) -> str:
     """``text`` printable, on one line, and no longer than a line should be."""
-    line = printable(" ".join(text.split()))
-    return line if len(line) <= _LONGEST_DETAIL else f"{line[: _LONGEST_DETAIL - 3]}..."
+    return short_line(text, _LONGEST_DETAIL)
 
 
 def answer(request: Request, status: int, detail: str, headers: dict[str, str] | None = None) -> Response:

@@ -1,4 +1,4 @@
-"""The command line of the server: serve, migrate, and tokens."""
+"""The command line of the server: serve, migrate, tokens, and runs to be removed."""
 
 import argparse
 import os
@@ -15,6 +15,7 @@ from reporters.server.logs import log_to_stderr
 from reporters.server.models import Token
 from reporters.server.serving import address_of, listen, serve
 from reporters.server.settings import DEFAULT_MAX_REPORT_BYTES, Settings
+from reporters.server.storing import remove_runs
 from reporters.server.tokens import SCOPES, add_token, is_valid, revoke_token
 from reporters.text import escaped, printable
 
@@ -38,7 +39,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m reporters.server",
         description="Keeps reports that --remote_reporter sends, and shows them. docs/server.md has more.",
     )
-    commands = parser.add_subparsers(required=True, metavar="{serve,migrate,token}")
+    commands = parser.add_subparsers(required=True, metavar="{serve,migrate,token,run}")
     _add_serve(commands.add_parser("serve", help="answer requests; the default"))
     migrate = commands.add_parser("migrate", help="make the tables, or bring them to this version")
     migrate.set_defaults(do=_migrate)
@@ -54,7 +55,11 @@ def _parser() -> argparse.ArgumentParser:
     revoke = kinds.add_parser("revoke", help="let a token open nothing any more")
     revoke.add_argument("name", metavar="NAME")
     revoke.set_defaults(do=_revoke_token)
-    for one in (migrate, add, listing, revoke):
+    runs = commands.add_parser("run", help="what is kept").add_subparsers(required=True, metavar="{remove}")
+    remove = runs.add_parser("remove", help="remove runs for good, with their reports")
+    remove.add_argument("ids", metavar="RUN", nargs="+", help="a run's id")
+    remove.set_defaults(do=_remove_runs)
+    for one in (migrate, add, listing, revoke, remove):
         _add_database(one)
     return parser
 
@@ -160,3 +165,10 @@ def _revoke_token(options: argparse.Namespace) -> None:
     with _opened(options).writing() as session:
         revoke_token(session, options.name, datetime.now(UTC))
     _say(f"revoked {options.name}")
+
+
+def _remove_runs(options: argparse.Namespace) -> None:
+    ids = list(dict.fromkeys(options.ids))
+    with _opened(options).writing() as session:
+        remove_runs(session, ids)
+    _say(f"removed {len(ids)} run{'' if len(ids) == 1 else 's'}")

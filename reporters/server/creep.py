@@ -26,6 +26,9 @@ from reporters.server.histories import (
 from reporters.server.logs import logger
 from reporters.server.models import Case, Result, Run
 
+# How many runs, and when the last one came: by its number one could not tell, for that of a run that was removed may be
+# given again.
+Stamp = tuple[int, datetime | None]
 _PATIENCE_S = 0.5  # how long a page waits for a computation that may be about to end
 
 
@@ -101,8 +104,8 @@ class Creep:
         """Nothing is weighed before it is asked for."""
         self._database = database
         self._lock = threading.Lock()
-        self._seen: tuple[int, int] | None = None  # number of runs, and the newest one's, at the last computation
-        self._known: dict[Series, tuple[tuple[int, int], Finding | None]] = {}
+        self._seen: Stamp | None = None  # of all runs, at the last computation
+        self._known: dict[Series, tuple[Stamp, Finding | None]] = {}
         self._total = self._left = 0
         self._began = self._took = 0.0
         self._worker: threading.Thread | None = None
@@ -121,8 +124,8 @@ class Creep:
 
     def _start_if_stale(self) -> None:
         with self._database.reading() as session:
-            count, newest = session.execute(select(func.count(Run.number), func.max(Run.number))).one()
-        now = (count, newest or 0)
+            count, newest = session.execute(select(func.count(Run.number), func.max(Run.received))).one()
+        now = (count, newest)
         with self._lock:
             if now == self._seen or (self._worker is not None and self._worker.is_alive()):
                 return
@@ -130,7 +133,7 @@ class Creep:
             self._worker = threading.Thread(target=self._work, args=(now,), daemon=True, name="creep")
             self._worker.start()
 
-    def _work(self, seen: tuple[int, int]) -> None:
+    def _work(self, seen: Stamp) -> None:
         try:
             self._weigh_all()
         except Exception:
@@ -219,10 +222,10 @@ def _runs(session: Session) -> dict[int, _RunBuilds]:
     }
 
 
-def _stamps(session: Session) -> dict[Series, tuple[int, int]]:
-    """Every series with its number of results and its newest run: when these are the same, so is its history."""
+def _stamps(session: Session) -> dict[Series, Stamp]:
+    """Every series with its stamp: when that is the same, so is its history."""
     query = (
-        select(Result.case_number, Run.platform, Run.threads, func.count(), func.max(Run.number))
+        select(Result.case_number, Run.platform, Run.threads, func.count(), func.max(Run.received))
         .join(Run, Result.run_number == Run.number)
         .where(Run.inject.is_(None), Run.trusted)
         .group_by(Result.case_number, Run.platform, Run.threads)

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import delete, exists, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
-from records import Build, Comparison, Report
+from records import Build, Comparison, Report, UsageError
 from reporters.server.answers import Refused
 from reporters.server.ingest import Submission
 from reporters.server.models import Case, Document, Result, Run
@@ -39,6 +39,24 @@ def store(session: Session, submission: Submission, token: str, now: datetime) -
     for some in _batches(rows):
         session.execute(insert(Result), some)
     return True
+
+
+def remove_runs(session: Session, ids: Sequence[str]) -> None:
+    """Remove the runs with these ids, all that was stored of them, and the cases that no other run has.
+
+    Raises:
+        UsageError: there is no run of one of the ids.
+    """
+    found = session.execute(select(Run.run_id, Run.number).where(Run.run_id.in_(ids)))
+    numbers = {run.run_id: run.number for run in found}
+    if unknown := next((one for one in ids if one not in numbers), None):
+        raise UsageError(f"run remove {unknown}: there is no run of this id: see its page, or run.id in report.json")
+    theirs = select(Result.case_number).where(Result.run_number.in_(numbers.values())).distinct()
+    cases = session.scalars(theirs.order_by(Result.case_number)).all()
+    session.execute(delete(Run).where(Run.number.in_(numbers.values())))  # and by the foreign keys all the rest
+    unused = ~exists().where(Result.case_number == Case.number)
+    for some in _batches(cases):
+        session.execute(delete(Case).where(Case.number.in_(some), unused))
 
 
 def _see_that_it_is_the_same(session: Session, submission: Submission) -> None:

@@ -26,6 +26,17 @@ def drive(home: Path, capsys: pytest.CaptureFixture[str]) -> Drive:
 
 
 @pytest.mark.parametrize(
+    "option", ["repo_dir", "commit_file", "status_file", "frameworks_dir", "exec_dir", "work_dir", "remote_repository"]
+)
+def test_a_folder_of_a_user_who_is_not_there(drive: Drive, option: str) -> None:
+    outcome = drive("--ab_testing", "-b", "smoke", f"--{option}", "~nosuchuser/there")
+    assert outcome.code == 2
+    assert f"--{option}" in outcome.err
+    assert "~nosuchuser/there: " in outcome.err
+    assert len(outcome.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
         ("-b smoke", "add --ab_testing"),

@@ -48,6 +48,15 @@ def test_good_values(option: str, text: str, value: float | str) -> None:
     assert type(found) is type(value)
 
 
+@pytest.mark.parametrize("option", ["exec_dir", "model_cache", "round_log", "output_file", "baseline"])
+def test_paths(option: str) -> None:
+    assert parsed(f"--{option}", "~/there") == Path.home() / "there"
+    with pytest.raises(UsageError, match=rf"--{option}.*: ~nosuchuser/there: there is no such user: write the folder"):
+        parsed(f"--{option}", "~nosuchuser/there")
+    with pytest.raises(UsageError, match=rf"--{option}.*: the text is empty: give a path"):
+        parsed(f"--{option}", "")
+
+
 def test_thresholds_are_for_every_metric_or_for_one() -> None:
     def thresholds(*texts: str) -> dict[str, float]:
         parsed = harness_parser().parse_args(["-b", "x", *(f"--threshold={text}" for text in texts)])

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from faulty_server import TOKEN, ResultsServer, refusal
 from toy_driver import Outcome, Shared, ToyDriver, toy_driver, verdicts
 
 MUL = "mul/float64/forward"
@@ -127,6 +128,20 @@ def test_where_nothing_is_slower_nobody_is_named(driver: ToyDriver) -> None:
     (report,) = driver.reports()
     assert set(verdicts(report).values()) == {"unchanged"}
     assert not (driver.work / "culprits").exists()
+
+
+def test_what_a_server_would_not_have_is_sent_at_the_next_start_though_nothing_is_new(driver: ToyDriver) -> None:
+    driver = driver.with_environment(OPDUEL_REMOTE_ACCESS_TOKEN=TOKEN)
+    with ResultsServer(refusal(401)) as server:
+        command = "--branch", "quiet", "--operators", "add", "--remote_reporter", server.place
+        first = driver.run(*command)
+        assert "--remote_reporter failed: " in first.err
+        assert server.stored == {}
+        again = driver.run(*command)
+        (report,) = driver.reports()
+        assert list(server.stored) == [report["run"]["id"]]
+    assert ": 1 that waited\n" in again.err
+    assert (first.code, again.code) == (0, 0)
 
 
 def test_a_dry_run_says_what_it_would_do_and_does_none_of_it(driver: ToyDriver, shared: Shared, tmp_path: Path) -> None:

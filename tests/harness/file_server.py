@@ -1,10 +1,11 @@
-"""A real HTTP server in a thread that answers one request after the other from a script."""
+"""A real HTTP server that gives files, and answers one request after the other from a script."""
 
 import http.server
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+
+from scripted_server import ScriptedServer
 
 
 @dataclass(frozen=True)
@@ -21,39 +22,19 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
 
 
-class FileServer:
+class FileServer(ScriptedServer):
     """Gives ``answers`` in turn, the last one for ever; ``paths`` are those that were asked for."""
 
     def __init__(self, *answers: Answer) -> None:
         self.paths: list[str] = []
         self._left: Sequence[Answer] = answers
-        outer = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                outer.paths.append(self.path)
-                outer.answer(self)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
-
-    def __enter__(self) -> "FileServer":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        super().__init__()
 
     def url(self, path: str = "net.params") -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}/{path}"
+        return super().url(path)
 
     def answer(self, handler: http.server.BaseHTTPRequestHandler) -> None:
+        self.paths.append(handler.path)
         now = self._left[0]
         self._left = self._left[1:] or self._left
         time.sleep(now.silent_s)

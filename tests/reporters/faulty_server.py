@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from scripted_server import ScriptedServer
+
 PATH = "/api/v1/reports"
 TOKEN = "tok-8c1f52be"
 PIECE = 65_536  # bytes
@@ -51,7 +53,7 @@ class Seen:
     body: bytes
 
 
-class ResultsServer:
+class ResultsServer(ScriptedServer):
     """Serves from a thread; each request takes the next of ``faults`` until there are none.
 
     ``stored`` has the bodies that were taken, by run id; ``seen`` every request, whatever became of it.
@@ -64,43 +66,26 @@ class ResultsServer:
         self.arrived = threading.Event()  # the first request is here
         self.ending = threading.Event()
         self._lock = threading.Lock()
-        outer = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                outer._serve(self)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
-        self._server.daemon_threads = True
+        super().__init__(port)
         self._server.handle_error = lambda *_: None  # type: ignore[method-assign]  # a client that went away
         if tls is not None:
             self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
         self._scheme = "http" if tls is None else "https"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
 
-    def __enter__(self) -> "ResultsServer":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *details: object) -> None:
         self.ending.set()
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        super().__exit__(*details)
 
     @property
     def endpoint(self) -> str:
-        return f"{self._scheme}://localhost:{self._server.server_address[1]}{PATH}"
+        return f"{self._scheme}://localhost:{self.port}{PATH}"
 
     @property
     def place(self) -> str:
         """As ``--remote_reporter`` takes it."""
         return f"{self.endpoint}|nightly"
 
-    def _serve(self, handler: http.server.BaseHTTPRequestHandler) -> None:
+    def answer(self, handler: http.server.BaseHTTPRequestHandler) -> None:
         with self._lock:
             fault = self.faults.pop(0) if self.faults else None
         length = int(handler.headers["Content-Length"])

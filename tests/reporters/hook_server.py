@@ -7,6 +7,8 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from scripted_server import ScriptedServer
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -19,42 +21,21 @@ class Answer:
     body: bytes = b"ok"
 
 
-class HookServer:
+class HookServer(ScriptedServer):
     """Gives ``answers`` in turn, the last one for ever; ``posts`` are path and body of what came."""
 
     def __init__(self, *answers: Answer) -> None:
         self.posts: list[tuple[str, Any]] = []
         self._left = list(answers or (Answer(),))
         self._end = threading.Event()
-        outer = self
+        super().__init__()
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                outer.answer(self)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
-
-    def __enter__(self) -> "HookServer":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *details: object) -> None:
         self._end.set()
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
-    @property
-    def port(self) -> int:
-        return int(self._server.server_address[1])
+        super().__exit__(*details)
 
     def url(self, path: str = "services/T0/B0/secret") -> str:
-        return f"http://127.0.0.1:{self.port}/{path}"
+        return super().url(path)
 
     def answer(self, handler: http.server.BaseHTTPRequestHandler) -> None:
         body = handler.rfile.read(int(handler.headers["Content-Length"]))

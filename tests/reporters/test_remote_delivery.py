@@ -18,6 +18,7 @@ from faulty_server import PATH, PIECE, TOKEN, Fault, ResultsServer, closed_port,
 from hypothesis import given, settings
 
 from records import Report, RunError
+from reporters.base import ToldInPartError
 from reporters.document import to_bytes
 from reporters.remote.delivery import Sender
 from reporters.remote.place import Place, parse_place
@@ -115,6 +116,36 @@ def test_a_server_that_is_down_gets_what_waited_later_the_oldest_first(spool: Sp
         assert ids(server) == ["one", "two", "three"]
         assert [json.loads(one)["report"]["run"]["id"] for one in server.stored.values()] == ["one", "two", "three"]
     assert waiting(spool) == []
+
+
+def test_catching_up_sends_what_waits_and_nothing_else(spool: Spool) -> None:
+    refused, first, second = runs("refused", "first", "second")
+    with ResultsServer(refusal(422), refusal(401), refusal(401)) as server:
+        one = reporter(spool, server.place)
+        assert one.catch_up() is None
+        for report in (refused, first):
+            with pytest.raises(RunError):
+                one.report(report)
+        one.keep(second)
+        with pytest.raises(RunError, match=r"it says 401 .*; 2 of 2 that waited could not be sent"):
+            one.catch_up()
+        assert one.catch_up() == f"sent: {server.endpoint}: 2 that waited"
+        assert list(server.stored) == ["first", "second"]
+        assert one.catch_up() is None
+    assert waiting(spool) == ["refused"]
+
+
+def test_what_was_sent_before_a_server_went_away_is_said_with_what_was_not(spool: Spool) -> None:
+    with ResultsServer(*[refusal(401)] * 2) as server:
+        one = reporter(spool, server.place)
+        for report in runs("first", "second"):
+            with pytest.raises(RunError):
+                one.report(report)
+        server.faults = [Fault(201, json.dumps({"run_id": "first"}).encode()), refusal(401)]
+        with pytest.raises(ToldInPartError, match="1 of 2 that waited could not be sent") as error:
+            one.catch_up()
+    assert error.value.line == f"sent: {server.endpoint}: 1 that waited"
+    assert waiting(spool) == ["second"]
 
 
 def test_a_server_that_never_answers(spool: Spool) -> None:

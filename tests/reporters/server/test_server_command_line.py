@@ -101,6 +101,8 @@ def test_a_day_in_its_life(tmp_path: Path, run: Callable[..., Done]) -> None:
     listed = run("token", "list").out
     assert re.search(r"^ci\tread,write\t\S+\t\S+\tvalid$", listed, re.MULTILINE)
     assert token[-43:] not in listed
+    assert run("run", "remove", "run-1", "run-1").err.endswith(": removed 1 run\n")
+    assert run("run", "remove", "run-1").code == 2
     assert run("token", "revoke", "ci").code == 0
     assert re.search(r"^ci\t.*\trevoked$", run("token", "list").out, re.MULTILINE)
     kept = tmp_path / "state" / "opduel" / "server"
@@ -117,6 +119,7 @@ def test_a_day_in_its_life(tmp_path: Path, run: Callable[..., Done]) -> None:
         (["--database", "mysql://me:secret@host/x"], "neither sqlite nor postgresql"),
         (["token", "add", "a"], "give --scope"),
         (["token", "revoke", "nobody"], "there is none of this name"),
+        (["run", "remove", "nothing"], "run remove nothing: there is no run of this id"),
         (["token", "add", "a\x1b", "--scope", "read"], "printable"),
         (["token", "add", "a", "--scope", "read", "--expires", "-1"], "more than 0 days"),
         (["token", "add", "a", "--scope", "read", "--expires", "1e9"], "expires"),

@@ -16,6 +16,7 @@ from records import Comparison
 from reporters.server import creep
 from reporters.server.creep import Creep
 from reporters.server.histories import BuildName, Series, node_order
+from reporters.server.storing import remove_runs
 
 
 def build(node: str, version: str = "1.0", time: int | None = None) -> BuildName:
@@ -83,6 +84,14 @@ def test_only_what_has_new_runs_is_weighed_again(filled: RunningServer, monkeypa
     again = kept.overview(60)
     assert len(weighed) == 3
     assert {one.case: one.runs for one in again.findings} == {"a": 1, "b": 2}
+    with filled.database.writing() as session:
+        remove_runs(session, ["run-2"])
+    filled.post(replace(numbered(3), comparisons=(samples.comparison("b", ratio=1.1),), cases=()))
+    third = kept.overview(60)  # of as many runs, and with SQLite under the number of the one that was removed
+    assert len(weighed) == 4
+    assert [one.drift.log_ratio for one in third.findings if one.case == "b"] != [
+        one.drift.log_ratio for one in again.findings if one.case == "b"
+    ]
 
 
 def test_a_series_that_cannot_be_weighed_costs_no_other(filled: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:

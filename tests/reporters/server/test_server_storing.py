@@ -5,16 +5,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 import report_samples as samples
 from postgres import Postgres
 from results_server import numbered, running_server
 from sqlalchemy import Pool, event, func, select, text
 from sqlalchemy.orm import Session
 
-from records import Commit, Report
+from records import Commit, Report, UsageError
 from reporters.document import to_bytes
 from reporters.server.database import Database
 from reporters.server.models import Base, Case, Document, Result, Run
+from reporters.server.storing import remove_runs
 
 COMMIT = Commit("0123456789abcdef" * 2 + "01234567", 1_700_000_000, "A <a@example.org>", "Make it quicker")
 
@@ -69,6 +71,29 @@ def test_another_report_or_category_under_its_id_is_refused(tmp_path: Path, data
         assert "in the category nightly" in elsewhere.json()["detail"]
         with server.database.reading() as session:
             assert rows(session, Run, Document) == [1, 1]
+
+
+def test_a_run_that_is_removed_leaves_nothing_and_may_come_again(tmp_path: Path, database_url: str) -> None:
+    one, other = numbered(1), replace(numbered(2), comparisons=(samples.comparison("its own"),), cases=())
+    with running_server(tmp_path, database_url) as server:
+        for report in (one, other):
+            assert server.post(report).status_code == 201
+        unknown = pytest.raises(UsageError, match=r"run remove run-3: there is no run of this id")
+        with unknown, server.database.writing() as session:
+            remove_runs(session, ["run-1", "run-3"])
+        with server.database.reading() as session:
+            everything = rows(session, Run, Document, Result, Case)
+        assert everything == [2, 2, len(one.comparisons) + 1, len(one.comparisons) + 1]
+        with server.database.writing() as session:
+            remove_runs(session, ["run-1"])
+        with server.database.reading() as session:
+            assert rows(session, Run, Document, Result, Case) == [1, 1, 1, 1]
+        with server.client("read") as client:
+            assert client.get("/api/v1/runs/run-1").status_code == 404
+            assert client.get("/api/v1/runs/run-2").status_code == 200
+        assert server.post(one).status_code == 201
+        with server.database.reading() as session:
+            assert rows(session, Run, Document, Result, Case) == everything
 
 
 def test_posts_at_once_store_each_run_once_and_share_cases(tmp_path: Path, database_url: str) -> None:
