@@ -75,7 +75,8 @@ def run_opperf(build: Build, source: Path, output: Path, options: argparse.Names
     command = [build.interpreter, str(script), "-o", str(output), "-w", options.warmup, "-r", options.runs]
     environment = {**worker_environment(), **MXNET.environment(1), **build.environment, "PYTHONPATH": str(source)}
     began = time.monotonic()
-    finished = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    # In a folder of its own: MXNet's profiler leaves a profile.json where it runs.
+    finished = subprocess.run(command, env=environment, cwd=output.parent, capture_output=True, text=True, check=False)
     seconds = time.monotonic() - began
     if not output.exists():
         raise SystemExit(f"opperf failed on {build.requested}: {finished.stderr[-2000:]}")
