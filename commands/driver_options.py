@@ -38,7 +38,8 @@ def parse(arguments: Sequence[str] | None) -> DriverOptions:
         raise SystemExit(0)
     parser = harness_parser()
     parser.prog = "repo_driver.py"
-    harness = parser.parse_args([*rest, "-p", own.platforms, *(["--exec_dir", own.exec_dir] if own.exec_dir else [])])
+    cache = [f"--exec_dir={own.exec_dir}"] if own.exec_dir else []
+    harness = parser.parse_args([*rest, "-p", own.platforms, *cache])
     for name in _OURS_TO_CHOOSE:
         if getattr(harness, name) not in (None, False, 0.0):
             raise UsageError(f"--{name}: the driver chooses builds and kinds of runs itself: leave it out")

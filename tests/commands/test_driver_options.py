@@ -82,8 +82,8 @@ def test_what_is_the_harness_s_is_handed_on() -> None:
 
 def test_platform_and_cache_are_the_harness_s_too() -> None:
     options = parse(["--ab_testing", "-b", "smoke", "-p", "cuda", "--exec_dir", "/cache"])
-    assert (options.harness.platform, options.harness.exec_dir) == ("cuda", "/cache")
-    assert (options.own.platforms, options.own.exec_dir) == ("cuda", "/cache")
+    assert (options.harness.platform, options.harness.exec_dir) == ("cuda", Path("/cache"))
+    assert (options.own.platforms, options.own.exec_dir) == ("cuda", Path("/cache"))
 
 
 def test_help_is_shown(drive: Drive, capsys: pytest.CaptureFixture[str]) -> None:
