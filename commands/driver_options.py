@@ -11,7 +11,15 @@ from driver.builds.commit_builder import STRATEGIES
 from records import UsageError
 
 GIB = 2**30
-_OURS_TO_CHOOSE = ("control", "treatment", "info", "run_type", "inject", "verify")  # harness.py's, but not here
+_OURS_TO_CHOOSE = (
+    "control",
+    "treatment",
+    "info",
+    "run_type",
+    "inject",
+    "verify",
+    "verify_after",
+)  # harness.py's, but not here
 
 EPILOG = """Every option of harness.py is taken too, and handed on: one of them must say what is measured.
 Exit codes: 0 done, no regression; 1 a regression, or a case that fails on the treatment alone; 2 wrong usage or input;

@@ -104,7 +104,7 @@ def _verified(one: Comparison, again: Comparison | None) -> Comparison:
     if again is None:
         return one
     if one.verdict in FLAGGED:
-        return confirm([one], {one.case: again})[0]
+        return replace(confirm([one], {one.case: again})[0], held_back=again.held_back)
     if one.is_broken_by_treatment and not again.is_broken_by_treatment:
         note = f"failed on the treatment at first, {again.verdict} when measured again"
         return replace(one, verdict="inconclusive", failure=None, note=note)

@@ -136,7 +136,7 @@ def _sure(cause: Cause, once: int) -> str:
     words = [
         "confirmed: flagged again, in the same direction, by a second measurement on fresh processes" if twice else "",
         f"NOT VERIFIED: {once} measured once only" if once else "",
-        "failing: twice on the treatment, in fresh processes, and not on the control" if broken else "",
+        "failing on the treatment, in a fresh process, and not on the control" if broken else "",
     ]
     return "; ".join(word for word in words if word)
 

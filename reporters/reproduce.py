@@ -16,8 +16,8 @@ _WITH_VALUE = _OF_INPUTS | {
     *("--threads", "--threshold", "--timeout"),
 }
 _SWITCHES = frozenset(("--breakdown", "--roofline"))
-_OF_THE_DRIVER = frozenset(("--cmake_args", "--remote_repository", "--repo_dir"))
-_OTHER_SPELLINGS = {"--int64-tensor": "--int64_tensor"}
+_OF_THE_DRIVER = frozenset(("--cmake_args", "--frameworks_dir", "--platforms", "--remote_repository", "--repo_dir"))
+_OTHER_SPELLINGS = {"--int64-tensor": "--int64_tensor", "-p": "--platforms", "--platform": "--platforms"}
 _SPECIFICATIONS = re.compile(r"(?:.*/)?specifications/(.+)\.(?:json|ya?ml)")
 
 

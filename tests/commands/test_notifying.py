@@ -20,6 +20,7 @@ from reporters.alarm import Alarm
 from reporters.alarm_text import headline, plain_text
 from reporters.notifier import Notifier
 from reporters.simple_local import SimpleLocalReporter
+from reporters.summary import conclusion
 
 AUTHOR = "Ada <ada@toy.example>"
 COMMITS = [Commit(f"{number:x}" * 40, 1_700_000_000, AUTHOR, f"Change {number}") for number in range(9)]
@@ -141,6 +142,13 @@ def test_nobody_is_told_of_what_a_second_measurement_did_not_find(start: Start) 
     assert [one.verdict for one in effective(outcome).comparisons] == ["inconclusive"] * 2
     start.pass_by(outcome, Outcome(run_of([SLOW])), Outcome(run_of([comparison("improved")])))
     assert start.first.sent == []
+
+
+def test_a_second_measurement_that_was_held_back_leaves_it_open() -> None:
+    held = replace(comparison("inconclusive", number=0), held_back="regressed")
+    found = effective(Outcome(run_of([SLOW]), run_of([held], "2")))
+    assert [(one.verdict, one.held_back) for one in found.comparisons] == [("inconclusive", "regressed")]
+    assert conclusion(found) == "incomplete"
 
 
 def test_without_tracing_only_what_is_broken_is_told_of_unless_asked_for(start: Start) -> None:

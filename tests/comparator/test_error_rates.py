@@ -104,7 +104,7 @@ def test_moderated_t_is_nearly_exact_over_cases(n: int, level: float) -> None:
 
 
 def test_a_loud_case_among_quiet_ones_is_not_drowned_by_them() -> None:
-    """Two cases of five times the noise: shrunk to the others' variance they would be flagged ten times too often."""
-    p = p_of_runs(3, [0.02] * 38 + [0.1] * 2, 8, 200)[:, -2:]
-    assert (p < 0.01).sum() <= most(p.size, 0.04)
+    """Two cases of five times the noise: believing the others' variance flagged them 7.7 times too often."""
+    p = p_of_runs(3, [0.02] * 38 + [0.1] * 2, 8, 1000)[:, -2:]
+    assert (p < 0.01).sum() <= most(p.size, 0.03)
     assert math.isfinite(p.sum())

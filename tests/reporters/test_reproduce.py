@@ -129,7 +129,8 @@ def test_a_build_that_is_no_release_is_its_interpreter() -> None:
 
 
 def test_commits_can_be_built_anew() -> None:
-    command = ["-b", "smoke", "--repo_dir", "/src/my mxnet", "--threads", "1", "--work_dir", "w"]
+    command = ["-b", "smoke", "--repo_dir", "/src/my mxnet", "--threads", "1", "--work_dir", "w", "-p", "cuda"]
+    command += ["--frameworks_dir", "/mine"]
     report = report_of(chosen("-b", "smoke"), command)
     sides = [
         replace(build, strategy="overlay", commit=Commit(digit * 40, 0, "a <b>", "c"))
@@ -141,7 +142,8 @@ def test_commits_can_be_built_anew() -> None:
     assert words[:2] == ["python3", "repo_driver.py"]
     options = parse(words[2:])
     assert (options.own.base_commit, options.own.commit, options.own.exact_base) == ("1" * 40, "2" * 40, True)
-    assert (options.own.repo_dir, options.own.build) == ("/src/my mxnet", "overlay")
+    assert (options.own.repo_dir, options.own.build) == (Path("/src/my mxnet"), "overlay")
+    assert (options.own.platforms, options.own.frameworks_dir) == ("cuda", Path("/mine"))
     assert [case.id for case in choose(options.harness, 7).cases] == [report.comparisons[0].case]
 
 
