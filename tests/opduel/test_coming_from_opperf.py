@@ -18,6 +18,8 @@ PYTHON = re.findall(r"^```python\n(.*?)^```", TEXT, flags=re.MULTILINE | re.DOTA
 INSIDE = [block for block in PYTHON if "build=" not in block]
 OUTSIDE = [block for block in PYTHON if "build=" in block]
 SHELL = re.findall(r"^```sh\n(.*?)^```", TEXT, flags=re.MULTILINE | re.DOTALL)
+(EXAMPLE,) = re.findall(r"^```py\n(.*?)^```", TEXT, flags=re.MULTILINE | re.DOTALL)
+(VIEWS,) = re.findall(r"^```console\n(.*?)^```", TEXT, flags=re.MULTILINE | re.DOTALL)
 COMMANDS = [line for block in SHELL for line in block.splitlines()]
 # One case of each spec: that the command works is the point.
 FEW = {"all": "broadcast_add_small/*", "operators/binary_broadcast": "broadcast_add_small/*", "smoke": "softmax/*"}
@@ -82,3 +84,19 @@ def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
     assert "avg_time_forward_broadcast_add" in (tmp_path / "mxnet_operator_benchmark_results.json").read_text()
     assert "| nd.broadcast_add |" in (tmp_path / "results.md").read_text()
     assert json.loads((tmp_path / "expected.json").read_text())["cases"]
+
+
+def test_the_profiler_s_own_views(tmp_path: Path) -> None:
+    (tmp_path / "example.py").write_text(EXAMPLE)
+    opduel = f"env PYTHONPATH={ROOT} {sys.executable} -m opduel"
+    plain, started, logging = (
+        run(["sh", "-c", line.replace(".venv/bin/python -m opduel", opduel)], tmp_path) for line in VIEWS.splitlines()
+    )
+    assert [done.returncode for done in (plain, started, logging)] == [0, 0, 0], plain.stderr
+    assert "MyAddOne::pure_python" in plain.stdout
+    assert "MyAddOne::_plus_scalar" in plain.stdout
+    events = json.loads((tmp_path / "profile_output.json").read_text())["traceEvents"]
+    assert {"MyAddOne::pure_python", "Convolution"} <= {event["name"] for event in events}
+    assert '"MXImperativeInvokeEx"' in (tmp_path / "profile.json").read_text()
+    log = (tmp_path / "dnnl_verbose.log").read_text().splitlines()
+    assert any(line.startswith("dnnl_verbose,exec,cpu,convolution,") for line in log)
