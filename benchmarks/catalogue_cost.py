@@ -5,7 +5,8 @@
 Three things, one after the other on one machine: opperf (of release 1.9.1, as it comes: 25 warm-up calls, 100 runs,
 MXNet's profiler) on the control's build; opperf on the treatment's; `harness.py` on both builds, with the catalogue's
 cases of those operators of `nd` that opperf measures.  The ratio of wall times is what matters, and what each of them
-covers.  ``--warmup`` and ``--runs`` are opperf's own options; ``harness.py``'s others follow after ``--``.
+covers.  ``--warmup`` and ``--runs`` are opperf's own options; ``harness.py``'s others follow after ``--``.  With
+``--opperf_took``, which is what the first line said of one build, opperf is not run.
 """
 
 import argparse
@@ -41,23 +42,32 @@ def main() -> int:
     parser.add_argument("--treatment", default="mxnet==1.9.1")
     parser.add_argument("--warmup", default="25")
     parser.add_argument("--runs", default="100")
+    parser.add_argument(
+        "--opperf_took", type=float, metavar="SECONDS", help="of one run before: counted for both sides"
+    )
     parser.add_argument("more", nargs="*", help="further options of harness.py, after --")
     options = parser.parse_args()
     builds = [resolve_build(build, MXNET, BuildCache()) for build in (options.control, options.treatment)]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        source = extract_opperf(options.repository, folder)
-        peer_s = 0.0
-        for build in builds:
-            seconds, cases = run_opperf(build, source, folder / f"{build.digest}.json", options)
-            print(f"opperf on {build.requested}: {seconds:.0f} s, {cases} cases", flush=True)
-            peer_s += seconds
+        peer_s = 2 * options.opperf_took if options.opperf_took else time_opperf(builds, folder, options)
         seconds, counts = run_ours(builds, folder, options)
     cases = sum(counts.values())
     verdicts = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
     print(f"opduel on both: {seconds:.0f} s, {cases} cases: {verdicts}")
     print(f"ratio of wall times: {seconds / peer_s:.2f}; per case {seconds / cases:.2f} s a case and pair of builds")
     return 0
+
+
+def time_opperf(builds: list[Build], folder: Path, options: argparse.Namespace) -> float:
+    """Seconds that opperf took on all the builds."""
+    source = extract_opperf(options.repository, folder)
+    taken = 0.0
+    for build in builds:
+        seconds, cases = run_opperf(build, source, folder / f"{build.digest}.json", options)
+        print(f"opperf on {build.requested}: {seconds:.0f} s, {cases} cases", flush=True)
+        taken += seconds
+    return taken
 
 
 def extract_opperf(repository: Path, folder: Path) -> Path:
