@@ -1,4 +1,4 @@
-"""The toy framework with its index, and a watch on the processes that a test starts."""
+"""The toy framework with its index, a made-up loop, and a watch on the processes that a test starts."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made_watch import Loop
 from toy_framework import Toy, write_index, write_releases
 
 _STARTS = {"subprocess.Popen", "os.posix_spawn", "os.fork", "os.exec", "os.system"}
@@ -51,3 +52,10 @@ def toy(tmp_path: Path, index: str, monkeypatch: pytest.MonkeyPatch) -> Toy:
     for name in ("TOY_LOG", "TOY_BLOCK", "UV_OFFLINE", "UV_INDEX", "UV_FIND_LINKS"):
         monkeypatch.delenv(name, raising=False)
     return write_releases(tmp_path / "specifications")
+
+
+@pytest.fixture
+def loop(tmp_path: Path) -> Iterator[Loop]:
+    made = Loop(tmp_path, 4)
+    yield made
+    made.journal.close()

@@ -2,167 +2,24 @@
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
-from made_runs import MadeHarness, a_build, a_commit
+from made_runs import a_commit
+from made_watch import HOUR_S, Loop
 
-from driver.flow import Outcome
-from driver.git import Fetched, Moved, RemoteGone
-from driver.journal import FIRST_RETRY_S, Journal
-from driver.runs import TRIES, Runs
-from driver.watch import Tally, Watch, WatchSettings
-from records import Build, Commit, NoSpaceError, RunError, UsageError
-
-HOUR_S = 3600.0
-
-
-class MadeRepository:
-    """One branch, main, of the commits 0, 1, 2..., all of one week."""
-
-    def __init__(self, count: int) -> None:
-        self.line = [a_commit(number) for number in range(count)]
-        self.gone = False
-        self.moved: tuple[Moved, ...] = ()
-        self.on_fetch: Callable[[], None] = lambda: None
-
-    def fetch(self) -> Fetched:
-        if self.gone:
-            raise RemoteGone("fetching: failed 3 times")
-        self.on_fetch()
-        return Fetched(self.moved)
-
-    def default_branch(self) -> str:
-        return "main"
-
-    def resolve(self, name: str) -> Commit:
-        return self.line[-1] if name == "main" else self.commit(name)
-
-    def commit(self, name: str) -> Commit:
-        for one in self.line:
-            if one.id == name:
-                return one
-        raise UsageError(f"{name!r}: no such commit")
-
-    def parent(self, commit: Commit) -> Commit | None:
-        index = self.line.index(commit)
-        return self.line[index - 1] if index else None
-
-    def is_ancestor(self, a: Commit, b: Commit) -> bool:
-        return self.line.index(a) <= self.line.index(b)
-
-    def merge_base(self, a: Commit, b: Commit) -> Commit | None:
-        return min(a, b, key=self.line.index)
-
-    def chain(self, control: Commit, treatment: Commit) -> list[Commit]:
-        return self.line[self.line.index(control) + 1 : self.line.index(treatment) + 1]
-
-    def since(self, tip: Commit, moment: int) -> Sequence[Commit]:
-        return [one for one in self.line[: self.line.index(tip) + 1] if one.time >= moment]
-
-
-class MadeBuilder:
-    """Builds every commit but those that fail, in the way that they do; a build can be made to take its time."""
-
-    def __init__(self) -> None:
-        self.failing: dict[int, Exception] = {}
-        self.built: list[tuple[int, frozenset[int] | None]] = []
-        self.wait: threading.Event | None = None
-        self.stopped = threading.Event()
-
-    def strategy(self, commits: Collection[Commit]) -> str:
-        return "source"
-
-    def is_cached(self, commit: Commit, strategy: str) -> bool:
-        return False
-
-    def build(self, commit: Commit, strategy: str, processors: frozenset[int] | None = None) -> Build:
-        number = int(commit.short, 16)
-        self.built.append((number, processors))
-        if self.wait and processors is not None:
-            self.wait.set()
-            self.stopped.wait(60)
-        if number in self.failing:
-            raise self.failing[number]
-        return a_build(commit.short, commit)
-
-    def stop(self) -> None:
-        self.stopped.set()
-
-
-class Ear:
-    """Hears what the loop says."""
-
-    def __init__(self) -> None:
-        self.begun: list[str] = []
-        self.outcomes: list[Outcome] = []
-        self.looked = 0
-
-    def looks(self) -> None:
-        self.looked += 1
-
-    def begins(self, control: Commit, treatment: Commit, why: str, line: Sequence[Commit], strategy: str) -> None:
-        self.begun.append(treatment.subject)
-
-    def found(self, outcome: Outcome, document: Path | None) -> None:
-        self.outcomes.append(outcome)
-
-
-class Loop:
-    """A watch with everything around it made up."""
-
-    def __init__(self, folder: Path, commits: int) -> None:
-        self.now = 1_800_000_000.0
-        self.folder = folder
-        self.repository = MadeRepository(commits)
-        self.builder = MadeBuilder()
-        self.harness = MadeHarness({"case": {one.short: 1.0 for one in [a_commit(n) for n in range(50)]}})
-        self.journal = Journal(folder / "journal.db", lambda: self.now)
-        self.ear = Ear()
-        self.last, self.status = folder / "last", folder / "status"
-
-    def watch(self, sleep: Callable[[float], None] = time.sleep, **settings: Any) -> Watch:
-        chosen = WatchSettings(self.folder, status_file=self.status, **{"commit_file": self.last, **settings})
-        runs = Runs(self.journal, self.harness, 0.0, lambda _: None)
-        parts: tuple[Any, ...] = (self.repository, self.builder, runs, self.journal, chosen, self.ear)
-        return Watch(*parts, sleep=sleep)
-
-    def passes(self, count: int, between: Callable[[int], None] = lambda _: None, **settings: Any) -> list[Tally]:
-        """So many passes of one process, with something happening after the first, the second..."""
-        tallies: list[Tally] = []
-
-        def after(tally: Tally) -> None:
-            tallies.append(tally)
-            between(len(tallies))
-            if len(tallies) == count:
-                self.status.write_text("0")
-
-        self.watch(interval_s=0.0, sleep=lambda _: None, **settings).for_ever(after)
-        return tallies
-
-    def events(self, kind: str) -> list[str]:
-        return [text for _, found, text in self.journal.events() if found == kind]
-
-
-@pytest.fixture
-def loop(tmp_path: Path) -> Iterator[Loop]:
-    made = Loop(tmp_path, 4)
-    yield made
-    made.journal.close()
-
-
-def dealt_with(loop: Loop) -> str:
-    return a_commit(int(loop.last.read_text()[:12], 16)).subject
+from driver.git import Moved
+from driver.journal import FIRST_RETRY_S
+from driver.runs import TRIES
+from driver.watch import Tally
+from records import NoSpaceError, RunError
 
 
 def test_the_newest_commit_is_measured_and_written_down(loop: Loop) -> None:
     tally = loop.watch().once()
     assert [commit.subject for commit, _ in tally.outcomes] == loop.ear.begun == ["Change 3"]
-    assert dealt_with(loop) == "Change 3"
+    assert loop.dealt_with() == "Change 3"
     assert loop.watch().once().outcomes == []
 
 
@@ -178,7 +35,7 @@ def test_one_that_cannot_be_built_holds_up_no_other_and_is_retried_when_due(loop
     tally = loop.watch().once()
     assert [commit.subject for commit, _ in tally.outcomes] == ["Change 3"]
     assert tally.failures == [f"{a_commit(2).short} can't be built: does not compile"]
-    assert dealt_with(loop) == "Change 3"
+    assert loop.dealt_with() == "Change 3"
     assert "to be tried again after 2027-01-15 09:00 UTC" in loop.events("unbuildable")[0]
 
     loop.now += HOUR_S - 1
@@ -192,7 +49,7 @@ def test_one_that_cannot_be_built_holds_up_no_other_and_is_retried_when_due(loop
     loop.now += HOUR_S
     assert [commit.subject for commit, _ in loop.watch().once().outcomes] == ["Change 2"]
     assert loop.journal.troubled() == {}
-    assert dealt_with(loop) == "Change 3"
+    assert loop.dealt_with() == "Change 3"
 
 
 def test_one_that_is_not_due_is_passed_over_when_it_goes_on_for_ever(loop: Loop) -> None:
@@ -325,7 +182,7 @@ def test_it_stops_between_commits(loop: Loop) -> None:
     loop.harness.measure = measure_and_stop  # type: ignore[method-assign]
     loop.watch().once()
     assert loop.ear.begun == ["Change 1"]
-    assert dealt_with(loop) == "Change 1"
+    assert loop.dealt_with() == "Change 1"
 
 
 def test_a_forced_branch_and_a_clock_that_jumped_are_written_down(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
