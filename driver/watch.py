@@ -108,7 +108,8 @@ class Watch:
         self._runs.tell_all()
         self._listener.looks()
         self.fetch(tally)
-        queue = self.due()
+        new = self._new()
+        queue = new + self._to_retry(new)
         if not queue:
             waiting = len(self._journal.troubled())
             log.info("nothing to measure%s", f"; {waiting} to be tried again later" if waiting else "")
@@ -118,6 +119,8 @@ class Watch:
                 break
             with self._building_ahead(queue[position + 1 : position + 2]):
                 self._attempt(commit, tally, alone=len(queue) == 1)
+                if position < len(new):  # one that is tried again may be on no branch any more, or on another
+                    self._finish(commit)
         return tally
 
     def for_ever(self, after_pass: Callable[[Tally], None]) -> None:
@@ -135,6 +138,11 @@ class Watch:
 
     def due(self) -> list[Commit]:
         """The commits to measure in this pass, oldest first; those that failed before and are due again at the end."""
+        new = self._new()
+        return new + self._to_retry(new)
+
+    def _new(self) -> list[Commit]:
+        """The commits that come after the last one dealt with."""
         settings, repository = self._settings, self._repository
         tip = self._named("--branch", settings.branch or repository.default_branch())
         start = None
@@ -145,8 +153,7 @@ class Watch:
         chosen = pending(tip, self._last(), start, settings.step, repository)
         if chosen.note:
             self._record("history", chosen.note)
-        new = [one for one in chosen.commits if self._journal.is_due(one.id) or settings.interval_s is None]
-        return new + self._to_retry(new)
+        return [one for one in chosen.commits if self._journal.is_due(one.id) or settings.interval_s is None]
 
     def plan(self, treatment: Commit) -> tuple[Commit, str, list[Commit], str]:
         """For a treatment: its control, why that one, the commits of the line (control first), and the strategy."""
@@ -193,7 +200,6 @@ class Watch:
                 self._fail(commit, RunError(f"{commit.short}: {reason}"), tally)
             else:
                 self._journal.clear_trouble(commit.id)
-        self._finish(commit)
 
     def _fail(self, commit: Commit, error: OpduelError, tally: Tally) -> None:
         tally.failures.append(str(error))
@@ -268,7 +274,7 @@ class Watch:
             try:
                 found.append(self._repository.commit(item))
             except UsageError:
-                continue  # of another repository, or gone with a force-push
+                continue  # of another repository
         return found
 
     @contextmanager
