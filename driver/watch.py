@@ -1,5 +1,6 @@
 """The loop: fetch, choose commits, investigate each, once or for ever; nothing that goes wrong ends it."""
 
+import hashlib
 import json
 import logging
 import os
@@ -50,6 +51,12 @@ class WatchSettings:
     ahead: frozenset[int] = frozenset()
     identity: str = ""
     again: bool = False
+
+    @property
+    def digest(self) -> str:
+        """Stands for all that decides what comes of a commit: with another one it is another matter."""
+        told = [self.identity, self.base, self.exact_base, sorted(self.sought)]
+        return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:8]
 
 
 @dataclass
@@ -111,7 +118,7 @@ class Watch:
         new = self._new()
         queue = new + self._to_retry(new)
         if not queue:
-            waiting = len(self._journal.troubled())
+            waiting = len(self._troubled())
             log.info("nothing to measure%s", f"; {waiting} to be tried again later" if waiting else "")
         for position, commit in enumerate(queue):
             if self.is_told_to_stop():
@@ -153,7 +160,9 @@ class Watch:
         chosen = pending(tip, self._last(), start, settings.step, repository)
         if chosen.note:
             self._record("history", chosen.note)
-        return [one for one in chosen.commits if self._journal.is_due(one.id) or settings.interval_s is None]
+        troubled = self._troubled()
+        later = {id for id, item in troubled.items() if not self._journal.is_due(item)}
+        return [one for one in chosen.commits if one.id not in later or settings.interval_s is None]
 
     def plan(self, treatment: Commit) -> tuple[Commit, str, list[Commit], str]:
         """For a treatment: its control, why that one, the commits of the line (control first), and the strategy."""
@@ -199,11 +208,12 @@ class Watch:
             if reason := _why_open(outcome):
                 self._fail(commit, RunError(f"{commit.short}: {reason}"), tally)
             else:
+                self._journal.clear_trouble(self._item(commit))
                 self._journal.clear_trouble(commit.id)
 
     def _fail(self, commit: Commit, error: OpduelError, tally: Tally) -> None:
         tally.failures.append(str(error))
-        trouble = self._journal.record_trouble(commit.id, str(error))
+        trouble = self._journal.record_trouble(self._item(commit), str(error))
         kind = "unbuildable" if isinstance(error, UnbuildableError) else "failed"
         when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(trouble.retry_at))
         self._record(kind, f"{error}; to be tried again after {when} UTC")
@@ -268,13 +278,31 @@ class Watch:
     def _to_retry(self, new: Sequence[Commit]) -> list[Commit]:
         found = []
         known = {one.id for one in new}
-        for item in self._journal.troubled():
-            if item in known or not self._journal.is_due(item):
+        for id, item in self._troubled().items():
+            if id in known or not self._journal.is_due(item):
                 continue
             try:
-                found.append(self._repository.commit(item))
+                found.append(self._repository.commit(id))
             except UsageError:
                 continue  # of another repository
+        return found
+
+    def _item(self, commit: Commit) -> str:
+        """What the journal calls the commit when it fails with these settings."""
+        return f"{commit.id}/{self._settings.digest}"
+
+    def _troubled(self) -> dict[str, str]:
+        """Commit id -> the journal's item, of those that failed with these settings.
+
+        An older driver wrote down the id alone: then it is anybody's to try again.
+        """
+        found: dict[str, str] = {}
+        for item in self._journal.troubled():
+            id, _, digest = item.partition("/")
+            if digest == self._settings.digest:
+                found[id] = item
+            elif not digest:
+                found.setdefault(id, item)
         return found
 
     @contextmanager

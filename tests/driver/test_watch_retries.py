@@ -52,3 +52,37 @@ def test_a_retry_of_another_branch_leaves_the_commit_file_where_it_was(loop: Loo
     assert loop.ear.begun == [SIDE.subject]
     assert loop.dealt_with() == "Change 5"
     assert loop.events("history") == []
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"identity": "smoke"}, {"base": a_commit(0).id}, {"sought": ("regressed",)}],
+    ids=["spec", "base", "sought"],
+)
+def test_what_failed_is_tried_again_with_the_settings_that_it_failed_with(loop: Loop, other: dict[str, object]) -> None:
+    loop.builder.failing[3] = RunError("no network")
+    nightly: dict[str, object] = {"identity": "full"}
+    loop.watch(**nightly).once()
+    del loop.builder.failing[3]
+    loop.now += HOUR_S
+    loop.ear.begun.clear()
+    loop.watch(**{**nightly, **other, "commit": a_commit(1).id, "commit_file": None}).once()
+    assert loop.ear.begun == ["Change 1"]
+    loop.watch(**nightly).once()
+    assert loop.ear.begun == ["Change 1", "Change 3"]
+    assert loop.journal.troubled() == {}
+
+
+def test_a_journal_of_an_older_driver_is_gone_on_with(loop: Loop) -> None:
+    """It names no settings with what failed: whoever comes first tries it again."""
+    loop.last.write_text(a_commit(3).id)
+    loop.journal.record_trouble(a_commit(2).id, "no network")
+    assert loop.watch().once().outcomes == []
+    loop.now += HOUR_S
+    loop.builder.failing[2] = RunError("still no network")
+    assert len(loop.watch().once().failures) == 1
+    assert loop.watch().once().failures == []  # due again in an hour
+    del loop.builder.failing[2]
+    loop.now += HOUR_S
+    assert [commit.subject for commit, _ in loop.watch().once().outcomes] == ["Change 2"]
+    assert loop.journal.troubled() == {}
