@@ -4,14 +4,14 @@ import hashlib
 import logging
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from driver.bisection import Culprit, Step, bisect
 from driver.journal import Journal
 from driver.points import Point, UnbuildableError
 from driver.runs import Runs
-from records import Build, Comparison, Report, Verdict
+from records import Build, Comparison, Report, RunError, Verdict
 
 log = logging.getLogger(__name__)
 
@@ -27,12 +27,16 @@ class Guilty:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one line. ``guilty`` is None when nothing was to be bisected (or not asked for)."""
+    """What came of one line. ``guilty`` is None when nothing was to be bisected (or not asked for).
+
+    ``unfinished``: why the search for the guilty ended before its end; empty if it didn't.
+    """
 
     benchmark: Report
     verification: Report | None = None
     confirmed: tuple[str, ...] = ()
     guilty: tuple[Guilty, ...] | None = None
+    unfinished: str = ""
 
 
 class Investigation:
@@ -72,8 +76,11 @@ class Investigation:
         if not confirmed:
             log.info("not confirmed: %s", ", ".join(suspects))
             return Outcome(benchmark, verification)
-        guilty = self._bisect({case: again[case] for case in confirmed})
-        return Outcome(benchmark, verification, tuple(sorted(confirmed)), guilty)
+        found = Outcome(benchmark, verification, tuple(sorted(confirmed)))
+        try:
+            return replace(found, guilty=self._bisect({case: again[case] for case in confirmed}))
+        except RunError as error:  # the same search goes on from there another time; what is confirmed stays so
+            return replace(found, unfinished=f"the search for the culprit ended: {error}")
 
     def _bisect(self, confirmed: Mapping[str, Comparison]) -> tuple[Guilty, ...]:
         last = len(self._points) - 1
@@ -118,13 +125,19 @@ class Investigation:
         return self._runs.ids(f"{self.name}/regress/{names}/")
 
     def _prepare(self, index: int) -> bool:
-        """Build a point; whether it could be was written down, so that a later start gets the same answer."""
+        """Build a point; that it is at fault itself is written down, so that a later start gets the same answer.
+
+        Raises:
+            RunError: the disk, the network or whatever else it may be keeps it from being built now.
+        """
         fact = f"{self.name}/unbuildable/{self._points[index].name}"
         if self._journal.recall(fact) is not None:
             return False
         try:
             self._build(index)
         except UnbuildableError as error:
+            if not error.lasting:
+                raise
             log.warning("passed over: %s", error)
             self._journal.remember(fact, error.reason)
             self._journal.note("unbuildable", str(error))
@@ -153,6 +166,21 @@ def _step(one: Comparison) -> Step:
         None if high is None else math.log(high),
         one.failure.side if one.failure else None,
     )
+
+
+def why_untrusted(outcome: Outcome) -> str:
+    """Why what was measured is to be measured anew; empty if it can be gone by."""
+    for report in (outcome.benchmark, outcome.verification):
+        if report is not None and report.run.get("broken"):
+            return f"not completed: {report.run['stopped']}"
+        if report is not None and any(one.held_back for one in report.comparisons):
+            return "verdicts were held back, for the run can't be trusted"
+    return ""
+
+
+def why_open(outcome: Outcome) -> str:
+    """Why the line is to be investigated again another time; empty if it is settled."""
+    return why_untrusted(outcome) or outcome.unfinished
 
 
 def guilty_document(outcome: Outcome, name: str) -> dict[str, Any]:

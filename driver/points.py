@@ -1,20 +1,22 @@
 """The points of a line from control to treatment: commits or releases, each of which can be built."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
 from driver.builds.commit_builder import CommitBuilder
-from records import Build, Commit, NoSpaceError, OpduelError, RunError
+from records import BrokenBuildError, Build, Commit, NoSpaceError, RunError
 
 
 class UnbuildableError(RunError):
-    """This point can't be built; ``point`` is its name."""
+    """This point can't be built; ``point`` is its name. ``lasting``: it is at fault itself, and would fail again."""
 
-    def __init__(self, point: str, reason: str) -> None:
+    def __init__(self, point: str, reason: str, lasting: bool = False) -> None:
         super().__init__(f"{point} can't be built: {reason}")
         self.point = point
         self.reason = reason
+        self.lasting = lasting
 
 
 class Point(Protocol):
@@ -29,7 +31,13 @@ class Point(Protocol):
         """None for a release."""
 
     def build(self) -> Build:
-        """From the cache, or made now; raises UnbuildableError."""
+        """From the cache, or made now.
+
+        Raises:
+            UnbuildableError: it can't be.
+            NoSpaceError: the disk is full.
+            UsageError: it was asked for wrongly.
+        """
 
     def is_cached(self) -> bool:
         """Whether building it takes no compiler."""
@@ -49,12 +57,8 @@ class CommitPoint:
         return self.commit.short
 
     def build(self) -> Build:
-        try:
+        with _named(self.name):
             return self.builder.build(self.commit, self.strategy, self.processors)
-        except NoSpaceError:
-            raise
-        except OpduelError as error:
-            raise UnbuildableError(self.name, str(error)) from None
 
     def is_cached(self) -> bool:
         return self.builder.is_cached(self.commit, self.strategy)
@@ -69,12 +73,19 @@ class BuildPoint:
     commit: Commit | None = None
 
     def build(self) -> Build:
-        try:
+        with _named(self.name):
             return self.resolve(self.name)
-        except NoSpaceError:
-            raise
-        except OpduelError as error:
-            raise UnbuildableError(self.name, str(error)) from None
 
     def is_cached(self) -> bool:
         return True
+
+
+@contextmanager
+def _named(point: str) -> Iterator[None]:
+    """Within it what can't be built is the point of that name."""
+    try:
+        yield
+    except NoSpaceError:
+        raise
+    except RunError as error:
+        raise UnbuildableError(point, str(error), isinstance(error, BrokenBuildError)) from None

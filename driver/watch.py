@@ -14,7 +14,7 @@ from typing import Protocol
 
 from driver.builds.commit_builder import CommitBuilder
 from driver.descriptor import info_document
-from driver.flow import Investigation, Outcome, guilty_document
+from driver.flow import Investigation, Outcome, guilty_document, why_open, why_untrusted
 from driver.git.choice import control_of, pending
 from driver.git.command import RemoteGone
 from driver.git.repository import Repository
@@ -205,7 +205,7 @@ class Watch:
             self._fail(commit, error, tally)
         else:
             tally.outcomes.append((commit, outcome))
-            if reason := _why_open(outcome):
+            if reason := why_open(outcome):
                 self._fail(commit, RunError(f"{commit.short}: {reason}"), tally)
             else:
                 self._journal.clear_trouble(self._item(commit))
@@ -231,7 +231,7 @@ class Watch:
         write_document(info, info_document(*builds))
         benchmark = investigation.measure_ends()
         outcome = investigation.follow_up(benchmark, settings.sought)
-        if _why_open(outcome):  # told, and to be made anew when it is tried again
+        if why_untrusted(outcome):  # told, and to be made anew when it is tried again
             self._runs.forget(f"{investigation.name}/")
         document = None
         if outcome.guilty is not None:
@@ -346,16 +346,6 @@ class Watch:
             self._journal.note(kind, text)
         except RunError as error:
             log.error("%s", error)
-
-
-def _why_open(outcome: Outcome) -> str:
-    """Why the commit is to be measured again another time; empty if it is settled."""
-    for report in (outcome.benchmark, outcome.verification):
-        if report is not None and report.run.get("broken"):
-            return f"not completed: {report.run['stopped']}"
-        if report is not None and any(one.held_back for one in report.comparisons):
-            return "verdicts were held back, for the run can't be trusted"
-    return ""
 
 
 def write_document(path: Path, document: object) -> None:

@@ -18,7 +18,7 @@ from records.case import (
     case_id_for,
 )
 from records.commit import Commit
-from records.errors import NoSpaceError, OpduelError, RunError, UsageError
+from records.errors import BrokenBuildError, NoSpaceError, OpduelError, RunError, UsageError
 from records.measurement import Failure, Incident, PairSample, Stage
 from records.report import SCHEMA_VERSION, Breakdown, Comparison, OperatorTime, Report, Verdict, Verification
 from records.work import Achieved, Work, achieved, roof
@@ -32,6 +32,7 @@ __all__ = [
     "SCHEMA_VERSION",
     "Achieved",
     "Breakdown",
+    "BrokenBuildError",
     "Build",
     "Case",
     "Commit",

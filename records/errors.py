@@ -19,5 +19,9 @@ class RunError(OpduelError):
     exit_code = 3
 
 
+class BrokenBuildError(RunError):
+    """What was to be built is at fault itself, not a disk, the network or a setting: it would fail again."""
+
+
 class NoSpaceError(RunError):
     """A disk has too little free: nobody's fault who asked, and over as soon as somebody frees some."""

@@ -19,7 +19,7 @@ import psutil
 
 from driver.builds.process import clean_environment, run
 from driver.builds.repository_data import Platform
-from records import Commit, NoSpaceError, RunError
+from records import BrokenBuildError, Commit, NoSpaceError, RunError
 
 LAST_LINES = 15
 _PAUSE_S = 0.2
@@ -148,7 +148,7 @@ class Compiler:
         return found
 
 
-class _ScriptFailedError(RunError):
+class _ScriptFailedError(BrokenBuildError):
     """The build script failed by its own account: perhaps because of what an earlier compile left."""
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from driver.builds.probe import Facts, ProbeError, probe
 from frameworks import Framework
-from records import RunError
+from records import BrokenBuildError, RunError
 
 INTERPRETER = Path("bin") / "python"  # of an environment
 
@@ -17,12 +17,13 @@ def checked_facts(
     """Import the framework in what was made for ``request``, and see that the packages are those asked for.
 
     Raises:
-        RunError: it does not import, or a package (name -> version) differs.
+        BrokenBuildError: it does not import.
+        RunError: a package (name -> version) differs.
     """
     try:
         facts = probe(interpreter, framework, (lock,))
     except ProbeError as error:
-        raise RunError(
+        raise BrokenBuildError(
             f"{request} was made but does not import: {error}: mend what it names, or ask for another build"
         ) from None
     differing = [

@@ -8,22 +8,24 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from driver.builds.process import Outcome, run
-from records import RunError
+from records import BrokenBuildError, NoSpaceError, RunError
 
 _SETTINGS = {"UV_PYTHON_DOWNLOADS": "never", "UV_NO_PROGRESS": "1", "NO_COLOR": "1"}
 _TIMEOUT_S = 1800.0  # a release is 50 to 100 MB, and the line may be slow
 
+_FULL, _NO_WHEEL = "the disk is full", "no wheel for this Python and platform"
+
 # The first pattern found in what uv said decides: what it means, uv's innermost reason, the mend.
 _REASONS: tuple[tuple[str, str], ...] = (
     (r"No space left on device|os error 28|Disk quota exceeded",
-     "the disk is full: free some space, or give another folder with --exec_dir"),
+     f"{_FULL}: free some space, or give another folder with --exec_dir"),
     (r"Permission denied|Read-only file system|os error 13",
      "a folder can't be written ({detail}): mend its permissions, or give another with --exec_dir"),
     (r"network was disabled|error sending request|dns error|tcp connect|Connection refused|timed? ?out"
      r"|Could not connect|Failed to (?:fetch|download)",
      "the package index can't be reached ({detail}): check the network and uv's index settings, then try again"),
     (r"no usable wheels|no wheels? with a matching|requires building|building from source is disabled",
-     "no wheel for this Python and platform ({detail}): ask for another release, or give a path to a build"),
+     f"{_NO_WHEEL} ({{detail}}): ask for another release, or give a path to a build"),
     (r"no version of|was not found|not found in the",
      "the package index has no such version ({detail}): check uv's index settings"),
 )  # fmt: skip
@@ -46,7 +48,7 @@ def make_environment(directory: Path, interpreter: Path, inherit: Sequence[int] 
     ]
     outcome = _uv(command, inherit)
     if not outcome.ok:
-        raise RunError(f"uv could not make an environment of {interpreter}: {explain(outcome)}")
+        raise _error(f"uv could not make an environment of {interpreter}", outcome)
     return outcome.stderr
 
 
@@ -54,12 +56,13 @@ def install(request: str, requirements: Sequence[str], interpreter: Path, inheri
     """Install these wheels, all of them and no others, into the interpreter's environment; returns what uv said.
 
     Raises:
-        RunError: it could not be done; tells an unreachable index, a missing version and a missing wheel apart.
+        BrokenBuildError: there is no wheel for this Python and platform.
+        RunError: it could not be done for another reason, such as an unreachable index or a missing version.
     """
     command = ["pip", "install", "--no-deps", "--no-build", "--python", str(interpreter), *requirements]
     outcome = _uv(command, inherit)
     if not outcome.ok:
-        raise RunError(f"{request} could not be installed: {explain(outcome)}")
+        raise _error(f"{request} could not be installed", outcome)
     return outcome.stderr
 
 
@@ -85,6 +88,13 @@ def explain(outcome: Outcome) -> str:
         if re.search(pattern, said):
             return meaning.format(detail=_last_cause(said) or outcome.last_words)
     return f"{_last_cause(said) or outcome.last_words}: mend what uv names, then try again"
+
+
+def _error(what: str, outcome: Outcome) -> RunError:
+    """What uv's failure is to whoever asked."""
+    why = explain(outcome)
+    kind = NoSpaceError if why.startswith(_FULL) else BrokenBuildError if why.startswith(_NO_WHEEL) else RunError
+    return kind(f"{what}: {why}")
 
 
 def _uv(arguments: Sequence[str], inherit: Sequence[int] = ()) -> Outcome:

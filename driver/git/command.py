@@ -20,7 +20,7 @@ import git
 
 from driver.git.access import Access, config_environment
 from driver.git.redaction import TOKEN_VARIABLE, one_line
-from records import RunError, UsageError
+from records import NoSpaceError, RunError, UsageError
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +50,7 @@ _UNWANTED = {
     TOKEN_VARIABLE,
 }
 _TALKATIVE = ("GIT_TRACE", "GIT_CURL_VERBOSE")
+_FULL = (b"No space left on device", b"Disk quota exceeded")  # where git speaks English
 
 # The repository is ours alone: no hooks of the user's in it, nothing behind our back, nothing removed that nobody
 # names.
@@ -71,6 +72,10 @@ class GitFailed(RunError):
         super().__init__(f"{what}: {said}")
         self.said = said
         self.status = status
+
+
+class GitNoSpace(GitFailed, NoSpaceError):
+    """It failed because the disk is full."""
 
 
 class RemoteGone(RunError):
@@ -162,7 +167,8 @@ class Git:
         """Raise what a failed command means."""
         if self.ours:
             raise_if_lost(self.directory)
-        raise GitFailed(_name(arguments), one_line(errors, self.access.secrets), status)
+        kind = GitNoSpace if any(words in errors for words in _FULL) else GitFailed
+        raise kind(_name(arguments), one_line(errors, self.access.secrets), status)
 
     @contextmanager
     def _started(

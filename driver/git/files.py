@@ -1,12 +1,13 @@
 """What a commit holds: its trees by hash, and its files."""
 
+import errno
 import logging
 import os
 import tarfile
 from pathlib import Path, PurePosixPath
 
 from driver.git.command import Git
-from records import Commit, RunError, UsageError
+from records import Commit, NoSpaceError, RunError, UsageError
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +48,7 @@ def export(git: Git, commit: Commit, path: str, destination: Path) -> None:
     Raises:
         UsageError: the commit has no such folder.
         RunError: the content of a file is missing, or a path leads out of the destination, or it can't be written.
+        NoSpaceError: the disk is full.
     """
     name = tree(git, commit, path)
     try:
@@ -61,7 +63,8 @@ def export(git: Git, commit: Commit, path: str, destination: Path) -> None:
         git.run("archive", "--format=tar", "--output=/dev/null", name)  # says what is wrong, if git is what is wrong
         raise RunError(f"{path} of commit {commit.short}: {error}") from error
     except OSError as error:
-        raise RunError(f"{destination}: {error.strerror or error}") from error
+        kind = NoSpaceError if error.errno in (errno.ENOSPC, errno.EDQUOT) else RunError
+        raise kind(f"{destination}: {error.strerror or error}") from error
 
 
 def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo, destination: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from driver.points import UnbuildableError
 from driver.runs import RunOrder
-from records import Build, Commit, Comparison, Failure, Report, Verdict
+from records import Build, Commit, Comparison, Failure, OpduelError, Report, Verdict
 from records.measurement import Side
 
 NOTHING: dict[str, Any] = dict.fromkeys(("p_value", "q_value", "mde", "control", "treatment", "decided_on"))
@@ -101,10 +101,11 @@ class MadeHarness:
 
 @dataclass
 class MadePoint:
-    """A point that is built by being asked, unless it can't be."""
+    """A point that is built by being asked, unless it can't be: being ``broken``, or because of something ``amiss``."""
 
     number: int
     broken: bool = False
+    amiss: OpduelError | None = None
     cached: bool = False
     asked: int = 0
 
@@ -119,7 +120,9 @@ class MadePoint:
     def build(self) -> Build:
         self.asked += 1
         if self.broken:
-            raise UnbuildableError(self.name, "does not compile")
+            raise UnbuildableError(self.name, "does not compile", lasting=True)
+        if self.amiss:
+            raise self.amiss
         return a_build(self.name, self.commit)
 
     def is_cached(self) -> bool:

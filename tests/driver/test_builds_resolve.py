@@ -13,7 +13,7 @@ from toy_framework import PYTHON, Toy, builds, leftovers
 
 from driver.builds import BuildCache, load_releases, resolve_build
 from driver.builds.process import run
-from records import RunError, UsageError
+from records import BrokenBuildError, RunError, UsageError
 
 
 @pytest.fixture
@@ -72,9 +72,10 @@ def test_what_cannot_be_meant_is_a_usage_error(toy: Toy, cache: BuildCache, requ
     assert not cache.directory.exists()
 
 
-def _refused(toy: Toy, cache: BuildCache, request_text: str, says: str) -> None:
+def _refused(toy: Toy, cache: BuildCache, request_text: str, says: str, kind: type[RunError] = RunError) -> None:
     with pytest.raises(RunError, match=says) as caught:
         resolve_build(request_text, toy, cache)
+    assert type(caught.value) is kind
     assert "\n" not in str(caught.value)
     assert builds(cache.directory) == []
     assert leftovers(cache.directory) == []
@@ -85,7 +86,13 @@ def test_no_interpreter(toy: Toy, cache: BuildCache) -> None:
 
 
 def test_does_not_import(toy: Toy, cache: BuildCache) -> None:
-    _refused(toy, cache, "toy==3.0", r"toy==3\.0 was made but does not import: OSError: libtoyblas\.so\.0: cannot open")
+    _refused(
+        toy,
+        cache,
+        "toy==3.0",
+        r"toy==3\.0 was made but does not import: OSError: libtoyblas\.so\.0: cannot open",
+        BrokenBuildError,
+    )
 
 
 def test_no_such_version_in_the_index(toy: Toy, cache: BuildCache) -> None:
@@ -93,7 +100,7 @@ def test_no_such_version_in_the_index(toy: Toy, cache: BuildCache) -> None:
 
 
 def test_no_wheel_for_this_platform(toy: Toy, cache: BuildCache) -> None:
-    _refused(toy, cache, "toy==5.0", r"no wheel for this Python and platform")
+    _refused(toy, cache, "toy==5.0", r"no wheel for this Python and platform", BrokenBuildError)
 
 
 def test_an_index_that_does_not_answer(toy: Toy, cache: BuildCache, monkeypatch: pytest.MonkeyPatch) -> None:

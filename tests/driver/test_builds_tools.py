@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from toy_framework import PYTHON, Toy
 
-from driver.builds import check, interpreters
+from driver.builds import check, interpreters, uv
 from driver.builds.interpreters import find_interpreter
 from driver.builds.process import Outcome, clean_environment, run
 from driver.builds.uv import explain
-from records import RunError
+from records import NoSpaceError, RunError
 
 INSIDE = Path(interpreters.__file__).with_name("inside.py")
 
@@ -121,6 +121,17 @@ def test_uvs_words_are_understood(words: str, meaning: str) -> None:
     said = explain(Outcome(2, "", words))
     assert said.startswith(meaning)
     assert "\n" not in said
+
+
+def test_a_full_disk_is_known_from_uvs_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    full = Outcome(2, "", "error: failed to create directory `/x`\n  cause: No space left on device (os error 28)")
+    monkeypatch.setattr(uv, "run", lambda *_, **__: full)
+    for make in (
+        lambda: uv.make_environment(Path("/x"), Path("/python")),
+        lambda: uv.install("x", [], Path("/python")),
+    ):
+        with pytest.raises(NoSpaceError, match="the disk is full: free some space"):
+            make()
 
 
 def test_last_words_tell_how_it_ended() -> None:

@@ -19,7 +19,7 @@ from driver.builds import BuildCache
 from driver.builds.commit_builder import BuildSettings, CommitBuilder
 from driver.builds.compiler import Limits
 from driver.git.repository import Repository, open_repository
-from records import Build, NoSpaceError, RunError
+from records import BrokenBuildError, Build, NoSpaceError, RunError
 
 Compile = Callable[..., Build]
 
@@ -142,7 +142,7 @@ def test_other_arguments_of_cmake_make_another_library(workshop: Workshop) -> No
 
 
 def test_a_compile_that_fails_shows_the_end_of_its_log_and_where_it_is(workshop: Workshop) -> None:
-    with pytest.raises(RunError) as failure:
+    with pytest.raises(BrokenBuildError) as failure:
         workshop.build("broken")
     text = str(failure.value)
     assert "build.sh ended with exit code 1; log: " in text

@@ -2,15 +2,17 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from made_runs import MadeHarness, MadePoint, a_commit
 
-from driver.flow import Investigation, Outcome, guilty_document
+from driver.flow import Investigation, Outcome, guilty_document, why_open
 from driver.journal import Journal
-from driver.points import UnbuildableError
+from driver.points import BuildPoint, CommitPoint, UnbuildableError
 from driver.runs import Runs
-from records import Verdict
+from records import BrokenBuildError, Build, NoSpaceError, OpduelError, RunError, UsageError, Verdict
 
 WORSE: Sequence[Verdict] = ("regressed", "failed")
 
@@ -124,6 +126,47 @@ def test_a_point_that_cannot_be_built_is_passed_over_and_written_down(path: Path
         ("unbuildable", "p3 can't be built: does not compile")
     ]
     journal.close()
+
+
+@pytest.mark.parametrize(
+    "amiss",
+    [UnbuildableError("p2", "the package index can't be reached"), NoSpaceError("p2: the disk is full")],
+    ids=["network", "disk"],
+)
+def test_what_is_no_fault_of_a_point_ends_the_search_and_is_not_remembered(path: Path, amiss: OpduelError) -> None:
+    line = Line(path, {"a": levels(1, 1, 1.3, 1.3, 1.3)})
+    line.points[2].amiss = amiss
+    outcome = line.follow()
+    assert (outcome.confirmed, outcome.guilty) == (("a",), None)
+    assert outcome.unfinished == why_open(outcome) == f"the search for the culprit ended: {amiss}"
+    measured = len(line.asked())
+    line.points[2].amiss = None
+    outcome = line.follow()
+    assert named(outcome) == [("p2", ("a",))]
+    assert why_open(outcome) == ""
+    assert [kind for kind, *_ in line.asked()[measured:]] == ["regress"] * (len(line.asked()) - measured)
+
+
+@pytest.mark.parametrize(
+    ("error", "becomes", "lasting"),
+    [
+        (BrokenBuildError("does not compile"), UnbuildableError, True),
+        (RunError("the package index can't be reached"), UnbuildableError, False),
+        (NoSpaceError("the disk is full"), NoSpaceError, None),
+        (UsageError("no such platform"), UsageError, None),
+    ],
+)
+def test_a_point_tells_whether_it_is_at_fault_itself(
+    error: OpduelError, becomes: type[OpduelError], lasting: bool | None
+) -> None:
+    def build(*_: object) -> Build:
+        raise error
+
+    builder: Any = SimpleNamespace(build=build)
+    for point in (CommitPoint(a_commit(1), builder, "source"), BuildPoint("p1", build)):
+        with pytest.raises(becomes) as raised:
+            point.build()
+        assert getattr(raised.value, "lasting", None) is lasting
 
 
 def test_a_culprit_among_points_that_cannot_be_built_is_a_range(path: Path) -> None:

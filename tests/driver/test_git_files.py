@@ -1,5 +1,6 @@
 """What a commit holds, by hash and by file; and its folders, exported safely."""
 
+import errno
 import io
 import os
 import tarfile
@@ -8,9 +9,10 @@ from pathlib import Path
 import pytest
 from made_repository import Link, Made, Submodule, isolate, run
 
-from driver.git import Repository, open_repository
+from driver.git import Repository, files, open_repository
+from driver.git.command import GitFailed
 from driver.git.files import _extract
-from records import UsageError
+from records import NoSpaceError, RunError, UsageError
 
 
 @pytest.fixture
@@ -96,6 +98,30 @@ def test_links_that_lead_out_are_left_out(made: Made, tmp_path: Path) -> None:
     repository.export(repository.commit(id), "p", tmp_path / "out")
     assert sorted(os.listdir(tmp_path / "out")) == ["dangling", "inside", "x"]
     assert (tmp_path / "out" / "inside").read_text() == "2"
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"), [(errno.ENOSPC, NoSpaceError), (errno.EDQUOT, NoSpaceError), (13, RunError)]
+)
+def test_a_full_disk_is_told_apart(
+    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, kind: type[RunError]
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    id = made.commit({"p/a": "1"})
+    repository = opened(made)
+    monkeypatch.setattr(files, "_extract", full)
+    with pytest.raises(RunError, match=os.strerror(number)) as caught:
+        repository.export(repository.commit(id), "p", tmp_path / "out")
+    assert type(caught.value) is kind
+
+
+@pytest.mark.parametrize("words", ["No space left on device", "Disk quota exceeded"])
+def test_a_full_disk_is_known_from_gits_words(made: Made, words: str) -> None:
+    with pytest.raises(GitFailed) as caught:
+        opened(made).git.fail(["reset"], 128, f"fatal: could not write the index: {words}\n".encode())
+    assert isinstance(caught.value, NoSpaceError)
 
 
 @pytest.mark.parametrize("name", ["../out", "a/../../out", "/absolute"])

@@ -1,5 +1,7 @@
 """What is tried again, with which settings, and how far it goes on: several starts in one work directory."""
 
+from dataclasses import replace
+
 import pytest
 from made_runs import a_commit
 from made_watch import HOUR_S, Loop, MadeRepository
@@ -85,4 +87,23 @@ def test_a_journal_of_an_older_driver_is_gone_on_with(loop: Loop) -> None:
     del loop.builder.failing[2]
     loop.now += HOUR_S
     assert [commit.subject for commit, _ in loop.watch().once().outcomes] == ["Change 2"]
+    assert loop.journal.troubled() == {}
+
+
+def test_a_search_that_ended_early_is_a_failure_and_goes_on_when_due(loop: Loop) -> None:
+    level = {one.short: 1.0 if number < 2 else 1.5 for number, one in enumerate(loop.repository.line)}
+    loop.harness = replace(loop.harness, level={"case": level})
+    loop.builder.failing[1] = RunError("no network")
+    tally = loop.watch(sought=("regressed",)).once()
+    newest, first = a_commit(3).short, a_commit(1).short
+    assert tally.failures == [f"{newest}: the search for the culprit ended: {first} can't be built: no network"]
+    assert [outcome.confirmed for _, outcome in tally.outcomes] == [("case",)]
+    assert [outcome.guilty for outcome in loop.ear.outcomes] == [None]
+    measured = len(loop.harness.orders)
+    del loop.builder.failing[1]
+    loop.now += HOUR_S
+    assert loop.watch(sought=("regressed",)).once().failures == []
+    (guilty,) = loop.ear.outcomes[-1].guilty or ()
+    assert [point.name for point in guilty.points] == [a_commit(1).short, a_commit(2).short]
+    assert {order.run_type for order in loop.harness.orders[measured:]} == {"regress"}
     assert loop.journal.troubled() == {}
