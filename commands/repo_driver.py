@@ -37,7 +37,7 @@ from driver.runs import Runs
 from driver.watch import Tally, Watch, WatchSettings, write_document
 from frameworks import FRAMEWORKS_DIR
 from harness.cpus import plan_cpus
-from records import Commit, Verdict
+from records import Commit, OpduelError, Verdict
 from reporters import Reporter, catch_up_all, reporter_options, without_secrets
 from reporters.github import GithubReporter
 from reporters.notifier import Notifier
@@ -73,7 +73,8 @@ class _Driver:
         ours = [one for one in measuring.reporters if isinstance(one, Notifier | GithubReporter)]
         others = [one for one in measuring.reporters if one not in ours]
         measuring = dataclasses.replace(measuring, reporters=others)
-        self._teller = _Teller(Notifications(journal, measuring.reporters, ours), measuring.reporters, ours)
+        notifications = Notifications(journal, measuring.reporters, ours)
+        self._teller = _Teller(notifications, measuring.reporters, ours, bool(self._sought()))
         self._measuring = measuring
         self._work = work
         self._journal = journal
@@ -94,14 +95,19 @@ class _Driver:
 
         def after_pass(tally: Tally) -> None:
             self._prune(tally)
-            if codes[-1] != REGRESSED:  # by any pass; of all else only the last one counts
-                codes[-1] = _exit_code(tally, bool(self._sought()))
+            codes.append(_exit_code(tally, bool(self._sought())))
 
-        if own.interval is None:
-            after_pass(watch.once())
-        else:
-            watch.for_ever(after_pass)
-        return codes[-1]
+        try:
+            if own.interval is None:
+                after_pass(watch.once())
+            else:
+                watch.for_ever(after_pass)
+        except (OpduelError, KeyboardInterrupt) as error:
+            if not self._teller.regressed:
+                raise
+            log.error("%s", " ".join(str(error).split()) or "interrupted")
+        # A regression in any pass, and be it one that did not end; of all else only the last pass counts.
+        return REGRESSED if self._teller.regressed else codes[-1]
 
     def releases(self) -> int:
         """Find the first bad one among releases; returns the exit code."""
@@ -179,7 +185,12 @@ class _Driver:
 class _Teller:
     """Says what the loop does and finds: on the screen, in the log, to notifiers and to GitHub."""
 
-    def __init__(self, notifications: Notifications, reporters: Sequence[Reporter], ours: Sequence[Reporter]) -> None:
+    def __init__(
+        self, notifications: Notifications, reporters: Sequence[Reporter], ours: Sequence[Reporter], traced: bool
+    ) -> None:
+        """``traced``: of what regressed only what was confirmed did."""
+        self.regressed = False  # something that was found
+        self._traced = traced
         self._notifications = notifications
         self._reporters = reporters
         self._github = [one for one in ours if isinstance(one, GithubReporter)]
@@ -198,6 +209,7 @@ class _Teller:
             log.info("%s", text)
 
     def found(self, outcome: Outcome, document: Path | None) -> None:
+        self.regressed |= _code_of(outcome, self._traced) == REGRESSED
         lines = guilty_lines(outcome)
         if outcome.verification is not None and not outcome.confirmed:
             lines.append("not confirmed: a second measurement did not find what the first one flagged")
