@@ -22,12 +22,12 @@ from commands.entry import DONE, INCOMPLETE, REGRESSED, log, run_command
 from commands.journalled import JournalledHarness
 from commands.measuring import Measuring, exit_code, plan_measuring
 from commands.notifying import Notifications, effective
-from driver.builds import BuildCache, resolve_build
+from driver.builds import BuildCache, recipe_of, resolve_build
 from driver.builds.commit_builder import BuildSettings, CommitBuilder
 from driver.builds.compiler import Limits
 from driver.builds.prune import prune
-from driver.builds.repository_data import load_repository_data
-from driver.flow import Investigation, Outcome, guilty_document
+from driver.builds.repository_data import load_platform, load_repository_data
+from driver.flow import Investigation, Outcome, guilty_document, why_open
 from driver.git.redaction import redact
 from driver.git.repository import open_repository
 from driver.journal import Journal
@@ -85,6 +85,8 @@ class _Driver:
     def commits(self) -> int:
         """Measure commits, once or for ever; returns the exit code."""
         own, framework = self._own, self._measuring.framework
+        if own.build == "source":  # else it may not be needed
+            load_platform(framework, own.platforms)
         remote = own.remote_repository or ("origin" if own.repo_dir else load_repository_data(framework).remote)
         repository = open_repository(self._work, remote, own.repo_dir)
         builder = CommitBuilder(framework, repository, self._cache, self._build_settings(), self._work / "builds")
@@ -95,7 +97,7 @@ class _Driver:
 
         def after_pass(tally: Tally) -> None:
             self._prune(tally)
-            codes.append(_exit_code(tally, bool(self._sought())))
+            codes[-1] = _exit_code(tally, bool(self._sought()))
 
         try:
             if own.interval is None:
@@ -113,6 +115,9 @@ class _Driver:
         """Find the first bad one among releases; returns the exit code."""
         own, framework = self._own, self._measuring.framework
         names = [name.strip() for name in own.bisect_releases.split(",")]
+        for name in names:  # what is written wrongly is said before anything is measured
+            if recipe_of(name, framework) is None:
+                resolve_build(name, framework, self._cache)
         points = [BuildPoint(name, lambda name: resolve_build(name, framework, self._cache)) for name in names]
         investigation = Investigation(points, self._runs, self._journal, self._identity)
         if own.dry_run:
@@ -122,12 +127,14 @@ class _Driver:
             self._runs.forget(investigation.name)
         self._runs.tell_all()
         self._teller.looks()
-        outcome = investigation.follow_up(investigation.measure_ends(), self._sought())
+        outcome = investigation.investigate(self._sought())
         document = None
         if outcome.guilty is not None:
             document = self._work / "culprits" / f"{hashlib.sha256(investigation.name.encode()).hexdigest()[:12]}.json"
             write_document(document, guilty_document(outcome, investigation.name))
         self._teller.found(outcome, document)
+        if reason := why_open(outcome):
+            log.error("error: %s", reason)
         return _code_of(outcome, traced=True)
 
     def _dry_run(self, watch: Watch, builder: CommitBuilder) -> int:
@@ -242,7 +249,7 @@ def _code_of(outcome: Outcome, traced: bool) -> int:
     confirmed = set(outcome.confirmed)
     if any(one.case in confirmed and one.verdict != "improved" for report in reports for one in report.comparisons):
         return REGRESSED
-    return INCOMPLETE if any(exit_code(one) == INCOMPLETE for one in reports) else DONE
+    return INCOMPLETE if outcome.unfinished or any(exit_code(one) == INCOMPLETE for one in reports) else DONE
 
 
 def _identity(options: DriverOptions, measuring: Measuring) -> str:

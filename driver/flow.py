@@ -51,6 +51,17 @@ class Investigation:
         digest = hashlib.sha256(settings.encode()).hexdigest()[:8]
         self.name = f"{points[0].name}..{points[-1].name}/{digest}"
 
+    def investigate(self, sought: Sequence[Verdict]) -> Outcome:
+        """Benchmark, and follow up. What can't be gone by is told, and forgotten: another time it is made anew.
+
+        Raises:
+            UnbuildableError: control or treatment can't be built.
+        """
+        outcome = self.follow_up(self.measure_ends(), sought)
+        if why_untrusted(outcome):
+            self._runs.forget(f"{self.name}/")
+        return outcome
+
     def measure_ends(self) -> Report:
         """The benchmark of control and treatment, on all cases.
 

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from driver.builds.commit_builder import CommitBuilder
 from driver.descriptor import info_document
-from driver.flow import Investigation, Outcome, guilty_document, why_open, why_untrusted
+from driver.flow import Investigation, Outcome, guilty_document, why_open
 from driver.git.choice import control_of, pending
 from driver.git.command import RemoteGone
 from driver.git.repository import Repository
@@ -229,10 +229,7 @@ class Watch:
         builds = points[0].build(), points[-1].build()
         info = settings.work / "info" / f"{control.short}..{treatment.short}.json"
         write_document(info, info_document(*builds))
-        benchmark = investigation.measure_ends()
-        outcome = investigation.follow_up(benchmark, settings.sought)
-        if why_untrusted(outcome):  # told, and to be made anew when it is tried again
-            self._runs.forget(f"{investigation.name}/")
+        outcome = investigation.investigate(settings.sought)
         document = None
         if outcome.guilty is not None:
             document = settings.work / "culprits" / f"{control.short}..{treatment.short}.json"

@@ -2,6 +2,6 @@
 
 from driver.builds.cache import BuildCache
 from driver.builds.releases import Recipe, Releases, load_releases
-from driver.builds.resolve import resolve_build
+from driver.builds.resolve import recipe_of, resolve_build
 
-__all__ = ["BuildCache", "Recipe", "Releases", "load_releases", "resolve_build"]
+__all__ = ["BuildCache", "Recipe", "Releases", "load_releases", "recipe_of", "resolve_build"]

@@ -6,7 +6,7 @@ import re
 from driver.builds.brought import brought_build
 from driver.builds.cache import BuildCache
 from driver.builds.release import release_build
-from driver.builds.releases import Releases, load_releases
+from driver.builds.releases import Recipe, Releases, load_releases
 from frameworks import Framework
 from records import Build, UsageError
 
@@ -24,12 +24,21 @@ def resolve_build(request: str, framework: Framework, cache: BuildCache) -> Buil
         UsageError: the request can't be meant, or the path holds no such build.
         RunError: the release could not be made here.
     """
+    recipe = recipe_of(request, framework)
+    return release_build(request, recipe, framework, cache) if recipe else brought_build(request, framework)
+
+
+def recipe_of(request: str, framework: Framework) -> Recipe | None:
+    """The recipe of the release that ``request`` names; None if it is a path.
+
+    Raises:
+        UsageError: the request can't be meant.
+    """
     release = _RELEASE.fullmatch(request)
     if release:
-        recipe = load_releases(framework).recipe(release[1], release[2])
-        return release_build(request, recipe, framework, cache)
+        return load_releases(framework).recipe(release[1], release[2])
     if os.path.lexists(os.path.expanduser(request)) or request.startswith(_PATH_LIKE) or os.sep in request:
-        return brought_build(request, framework)
+        return None
     raise UsageError(_misunderstood(request, load_releases(framework)))
 
 

@@ -1,6 +1,7 @@
 """repo_driver.py around its loop and its bisections: exit codes, and what is asked before anything is measured."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ from made_reports import build, comparison
 
 from commands import repo_driver
 from driver import flow
+from driver.runs import TRIES, RunOrder
 from driver.watch import Tally
-from records import Commit, Report, RunError
+from records import Build, Commit, Report, RunError, Verdict
+from reporters.document import from_text, to_bytes
 
 Drive = Callable[..., Outcome]
 
@@ -87,3 +90,112 @@ def test_a_pass_that_ends_by_itself_says_what_it_found(
 ) -> None:
     monkeypatch.setattr(repo_driver, "Watch", loop_that(found))
     assert drive("--ab_testing").code == code
+
+
+class MadeHarness:
+    """Stands in for the harness: each run's one case has the next of the verdicts; a text before it is held back."""
+
+    def __init__(self, *verdicts: Verdict | tuple[Verdict, Verdict]) -> None:
+        self.verdicts = list(verdicts)
+        self.orders: list[RunOrder] = []
+
+    def __call__(self, measuring: object) -> "MadeHarness":
+        return self
+
+    def measure(self, order: RunOrder) -> Report:
+        self.orders.append(order)
+        verdict = self.verdicts.pop(0)
+        held = None
+        if isinstance(verdict, tuple):
+            verdict, held = verdict
+        found = replace(report(verdict), control=order.control, treatment=order.treatment)
+        found = replace(found, run={**found.run, "id": f"run-{len(self.orders)}", "run_type": order.run_type})
+        return replace(found, comparisons=tuple(replace(one, held_back=held) for one in found.comparisons))
+
+    def dump(self, report: Report) -> str:
+        return to_bytes(report).decode()
+
+    def parse(self, text: str) -> Report:
+        return from_text(text)
+
+    def tell(self, report: Report) -> None:
+        pass
+
+
+HELD: tuple[Verdict, Verdict] = ("inconclusive", "regressed")
+RELEASES = ("--bisect_releases", "mxnet==1.8.0.post0,mxnet==1.9.1", "--retry_after", "0")
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The releases that were asked for; those that can be are made at once."""
+    asked: list[str] = []
+
+    def resolve(name: str, *_: object) -> Build:
+        asked.append(name)
+        return build(name)
+
+    monkeypatch.setattr(repo_driver, "resolve_build", resolve)
+    return asked
+
+
+def test_releases_whose_verdicts_were_held_back_are_measured_anew_by_the_next_start(
+    drive: Drive, built: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness = MadeHarness(*[HELD] * TRIES, "unchanged")
+    monkeypatch.setattr(repo_driver, "JournalledHarness", harness)
+    assert drive(*RELEASES).code == 3
+    assert len(harness.orders) == TRIES
+    assert drive(*RELEASES).code == 0
+    assert len(harness.orders) == TRIES + 1
+    assert drive(*RELEASES).code == 0  # that is settled
+    assert len(harness.orders) == TRIES + 1
+
+
+@pytest.mark.parametrize(("verdict", "code", "words"), [("regressed", 1, "first bad"), ("improved", 3, "improved by")])
+def test_a_search_among_releases_that_ended_early_is_said_and_goes_on(
+    drive: Drive, monkeypatch: pytest.MonkeyPatch, verdict: Verdict, code: int, words: str
+) -> None:
+    gone = ["mxnet==1.8.0.post0"]
+
+    def resolve(name: str, *_: object) -> Build:
+        if name in gone:
+            raise RunError("the package index can't be reached")
+        return build(name)
+
+    monkeypatch.setattr(repo_driver, "resolve_build", resolve)
+    harness = MadeHarness(*[verdict] * 9)
+    monkeypatch.setattr(repo_driver, "JournalledHarness", harness)
+    releases = ("--bisect_releases", "mxnet==1.7.0.post2,mxnet==1.8.0.post0,mxnet==1.9.1", "--improved")
+    outcome = drive(*releases)
+    assert outcome.code == code
+    assert outcome.err.splitlines()[-1] == (
+        "repo_driver.py: error: the search for the culprit ended: mxnet==1.8.0.post0 can't be built: "
+        "the package index can't be reached"
+    )
+    measured = len(harness.orders)
+    gone.clear()
+    outcome = drive(*releases)
+    assert outcome.code == (1 if verdict == "regressed" else 0)
+    assert f"{words}: mxnet==1.8.0.post0\n" in outcome.out
+    assert {order.run_type for order in harness.orders[measured:]} == {"regress"}
+
+
+@pytest.mark.parametrize("dry", [(), ("--dry_run",)], ids=["measured", "dry run"])
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("wrong", ["mxnet==9.9", "mxnet", "", "/no/such/folder"])
+def test_a_release_that_is_none_is_wrong_usage(
+    drive: Drive, monkeypatch: pytest.MonkeyPatch, dry: tuple[str, ...], place: int, wrong: str
+) -> None:
+    harness = MadeHarness()
+    monkeypatch.setattr(repo_driver, "JournalledHarness", harness)
+    monkeypatch.setattr("driver.builds.resolve.release_build", lambda request, *_: build(request))
+    names = ["mxnet==1.8.0.post0", "mxnet==1.9.1"]
+    names.insert(place, wrong)
+    line = drive("--bisect_releases", ",".join(names), *dry).error_line()
+    assert (wrong.removeprefix("mxnet==") or "''") in line
+
+
+def test_a_platform_that_is_none_is_wrong_usage(drive: Drive) -> None:
+    line = drive("--ab_testing", "--build", "source", "--platforms", "nosuch").error_line()
+    assert "--platform nosuch: no build.sh in " in line
