@@ -232,7 +232,7 @@ class Watch:
         outcome = investigation.investigate(settings.sought)
         document = None
         if outcome.guilty is not None:
-            document = settings.work / "culprits" / f"{control.short}..{treatment.short}.json"
+            document = settings.work / "culprits" / f"{investigation.name.replace('/', '-')}.json"
             write_document(document, guilty_document(outcome, investigation.name))
             named = [one.points[-1].commit for one in outcome.guilty if one.culprit.named]
             write_document(info, info_document(*builds, [commit for commit in named if commit]))

@@ -107,3 +107,11 @@ def test_a_search_that_ended_early_is_a_failure_and_goes_on_when_due(loop: Loop)
     assert [point.name for point in guilty.points] == [a_commit(1).short, a_commit(2).short]
     assert {order.run_type for order in loop.harness.orders[measured:]} == {"regress"}
     assert loop.journal.troubled() == {}
+
+
+def test_with_other_settings_other_culprits_are_written_down(loop: Loop) -> None:
+    level = {one.short: 1.0 if number < 2 else 1.5 for number, one in enumerate(loop.repository.line)}
+    loop.harness = replace(loop.harness, level={"case": level})
+    for identity in ("full", "smoke", "full"):
+        loop.watch(commit=a_commit(3).id, commit_file=None, sought=("regressed",), identity=identity).once()
+    assert len(list((loop.folder / "culprits").iterdir())) == 2
