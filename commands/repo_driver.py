@@ -258,7 +258,9 @@ def _identity(options: DriverOptions, measuring: Measuring) -> str:
     settings = {name: value for name, value in vars(options.harness).items() if name not in told}
     cases = json.dumps([dataclasses.asdict(case) for case in measuring.cases], sort_keys=True, default=str)
     measured = hashlib.sha256(cases.encode()).hexdigest()
-    return json.dumps([settings, measured, options.own.build, options.own.cmake_args], sort_keys=True, default=str)
+    own = options.own
+    data = [str(own.frameworks_dir.absolute())] if own.frameworks_dir else []  # other scripts may make other builds
+    return json.dumps([settings, measured, own.build, own.cmake_args, *data], sort_keys=True, default=str)
 
 
 def _work_directory(own: argparse.Namespace, measuring: Measuring) -> Path:

@@ -1,8 +1,11 @@
 """repo_driver.py around its loop and its bisections: exit codes, and what is asked before anything is measured."""
 
+import hashlib
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,9 +13,11 @@ from command_line import Outcome, fresh_logging
 from made_reports import build, comparison
 
 from commands import repo_driver
+from commands.driver_options import parse
 from driver import flow
 from driver.runs import TRIES, RunOrder
 from driver.watch import Tally
+from frameworks import FRAMEWORKS_DIR
 from records import Build, Commit, Report, RunError, Verdict
 from reporters.document import from_text, to_bytes
 
@@ -199,3 +204,27 @@ def test_a_release_that_is_none_is_wrong_usage(
 def test_a_platform_that_is_none_is_wrong_usage(drive: Drive) -> None:
     line = drive("--ab_testing", "--build", "source", "--platforms", "nosuch").error_line()
     assert "--platform nosuch: no build.sh in " in line
+
+
+def test_with_other_frameworks_data_it_is_another_run(
+    drive: Drive, built: list[str], monkeypatch: pytest.MonkeyPatch, home: Path
+) -> None:
+    """Its build script may be another, and so may its builds."""
+    (home / "mine").symlink_to(FRAMEWORKS_DIR)
+    harness = MadeHarness(*["unchanged"] * 3)
+    monkeypatch.setattr(repo_driver, "JournalledHarness", harness)
+    monkeypatch.chdir(home)
+    for folder, runs in ((None, 1), ("mine", 2), (str(home / "mine"), 2), (str(FRAMEWORKS_DIR), 3), (None, 3)):
+        options = [] if folder is None else ["--frameworks_dir", folder]
+        assert drive(*RELEASES, *options).code == 0
+        assert len(harness.orders) == runs
+
+
+def test_without_the_option_a_run_is_what_it_was(home: Path) -> None:
+    """The journals of older drivers answer."""
+    options = parse(["--ab_testing", "-b", "smoke"])
+    measuring: Any = SimpleNamespace(cases=())
+    settings, measured, *others = json.loads(repo_driver._identity(options, measuring))
+    assert settings["benchmark_file"] == "smoke"
+    assert measured == hashlib.sha256(b"[]").hexdigest()
+    assert others == ["auto", ""]
