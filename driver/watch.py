@@ -152,12 +152,15 @@ class Watch:
         """The commits that come after the last one dealt with."""
         settings, repository = self._settings, self._repository
         tip = self._named("--branch", settings.branch or repository.default_branch())
-        start = None
+        start, last = None, self._last()
         if settings.commit is not None:
             start = self._named("--commit", settings.commit)
-            if settings.interval_s is None or not repository.is_ancestor(start, tip):
+            once = settings.interval_s is None
+            if once or not repository.is_ancestor(start, tip):
                 tip, start = start, None
-        chosen = pending(tip, self._last(), start, settings.step, repository)
+            if once and last is not None and last != tip and repository.is_ancestor(tip, last):
+                last = None  # an older one is asked for: that one alone
+        chosen = pending(tip, last, start, settings.step, repository)
         if chosen.note:
             self._record("history", chosen.note)
         troubled = self._troubled()

@@ -6,7 +6,7 @@ import pytest
 from made_runs import a_commit
 from made_watch import HOUR_S, Loop, MadeRepository
 
-from records import Commit, RunError
+from records import Commit, RunError, UsageError
 
 SIDE = a_commit(40)
 
@@ -115,3 +115,22 @@ def test_with_other_settings_other_culprits_are_written_down(loop: Loop) -> None
     for identity in ("full", "smoke", "full"):
         loop.watch(commit=a_commit(3).id, commit_file=None, sought=("regressed",), identity=identity).once()
     assert len(list((loop.folder / "culprits").iterdir())) == 2
+
+
+def test_an_older_commit_asked_for_is_measured_alone_and_the_commit_file_stays(loop: Loop) -> None:
+    loop.watch().once()
+    loop.ear.begun.clear()
+    loop.watch(commit=a_commit(1).id).once()
+    assert loop.ear.begun == ["Change 1"]
+    assert loop.dealt_with() == "Change 3"
+    assert loop.events("history") == []
+
+
+def test_the_last_commit_asked_for_again_is_dealt_with(loop: Loop) -> None:
+    loop.watch().once()
+    assert loop.watch(commit=a_commit(3).id).once().outcomes == []
+
+
+def test_a_commit_that_is_asked_for_wrongly_is_wrong_usage(loop: Loop) -> None:
+    with pytest.raises(UsageError, match="--commit 'nothing'"):
+        loop.watch(commit="nothing").once()
