@@ -2,13 +2,14 @@
 
 import random
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from comparator import Looks, Prior, Standing, standing
 from harness.blocks import CaseRequest
 from harness.instructions import run_counting_round
+from harness.losses import united
 from harness.memory import run_memory_round
 from harness.pair import Round, RoundResult, run_round
 from harness.recall import PhaseRecall, Recall
@@ -16,7 +17,7 @@ from harness.sentinels import Turns, draw_sentinels
 from harness.supply import Bench, PairSupply
 from records import DEFAULT_METRIC, METRICS, Case, Failure, Incident, PairSample, RunError, Stage
 
-LOST_FOR_GOOD = 2  # processes that a case may cost before it has failed: once may be someone else's doing
+LOST_FOR_GOOD = 2  # rounds that a case may be lost in before it has failed: once may be someone else's doing
 FAILED_STARTS = 3  # in a row
 LONG_ROUND_S = 60.0  # a round of all open cases that takes longer has suspects measured on their own in between
 ROUNDS = {  # metric -> what a process pair does for it
@@ -163,7 +164,7 @@ class Schedule:
         self._coin = random.Random(_coin_seed(order, len(self._kept)))
         self._supply = PairSupply(bench, random.Random(f"pairs {self._coin.random()}"))
         self._began = time.monotonic() - order.spent_s
-        self._lost: Counter[str] = Counter()  # processes that each case has cost
+        self._befell: defaultdict[str, list[Failure]] = defaultdict(list)  # each case, in rounds without its sample
         self._failed_starts = 0
         self._start_s = dict.fromkeys(METRICS, 0.0)  # what starting a pair took lately
         self._case_s = dict.fromkeys(METRICS, 0.0)  # what a case took lately, its share of the pair's start included
@@ -288,11 +289,13 @@ class Schedule:
         findings.timed_s += result.timed_s
         for name, seconds in _spending(result).items():
             findings.spent_s[name] = findings.spent_s.get(name, 0.0) + seconds
-        findings.failures.update(result.refused)
+        for case_id, failure in result.refused.items():
+            again = bool(findings.samples[case_id])  # the framework has run it in an earlier round
+            self._absorb_failure(case_id, failure, plan.number, again)
         for sample in result.samples:
             findings.samples[sample.case_id].append(sample)
         for case_id, failure in result.lost.items():
-            self._absorb_loss(case_id, failure, plan.number)
+            self._absorb_failure(case_id, failure, plan.number)
         told = [*result.lost.values(), *self._absorb_sentinels(result.sentinels, plan.number)]
         findings.mhz += result.mhz
         if any(request.stage == "screen" for request in plan.requests):
@@ -309,15 +312,17 @@ class Schedule:
         if result.lost_worker and self._failed_starts >= FAILED_STARTS:
             self._give_up(result.lost_worker)
 
-    def _absorb_loss(self, case_id: str, failure: Failure, number: int) -> None:
-        findings = self.findings
-        self._lost[case_id] += 1
-        if self._lost[case_id] >= LOST_FOR_GOOD:
-            findings.failures[case_id] = failure
+    def _absorb_failure(self, case_id: str, failure: Failure, number: int, again: bool = True) -> None:
+        """The case has failed the second time, or if not ``again`` to be tried: on "both" sides if not always one."""
+        findings, befell = self.findings, self._befell[case_id]
+        befell.append(failure)
+        if not again or len(befell) >= LOST_FOR_GOOD:
+            findings.failures[case_id] = united(befell) if again else replace(failure, side=united(befell).side)
             consequence = "the case has failed"
         else:
             consequence = "the round's sample is missing; the case goes on in the next round"
-        findings.incidents.append(Incident(number, case_id, failure, consequence))
+        if again:
+            findings.incidents.append(Incident(number, case_id, failure, consequence))
 
     def _absorb_sentinels(self, result: RoundResult | None, number: int) -> list[Failure]:
         """Keep the sentinels' samples; one that can't be measured is dropped, and told if it cost a process."""
@@ -334,8 +339,9 @@ class Schedule:
 
     def _give_up(self, failure: Failure) -> None:
         words = failure.last_words.splitlines()
+        side = "either" if failure.side == "both" else f"the {failure.side}"
         raise RunError(
-            f"the {failure.side} worker could not be started {FAILED_STARTS} times in a row: {failure.reason}"
+            f"{side} worker could not be started {FAILED_STARTS} times in a row: {failure.reason}"
             + (f"; its last words: {words[-1]}" if words else "")
         )
 
