@@ -109,8 +109,8 @@ class KeptRound:
 
 @dataclass(frozen=True)
 class Verifying:
-    """The first measurement is over, ``elapsed_s`` after the run began, the wait included; ``stopped`` as in
-    ``Findings``."""
+    """The first measurement is over for good, ``elapsed_s`` after the run began, the wait included; ``stopped`` as in
+    ``Findings``: in the words of the start that ended it, which may have had another budget."""
 
     run: str
     elapsed_s: NotNegative

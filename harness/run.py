@@ -74,7 +74,7 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     that was a signal.
 
     A run that has a log goes on where the last start with it ended, however that was: with every round that was kept,
-    counted and timed as if it had been run now.
+    counted and timed as if it had been run now. ``run["resumable"]`` says whether a further start could measure more.
 
     Raises:
         UsageError: the host has fewer processors than threads are asked for.
@@ -115,6 +115,7 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
         comparisons = judged(order, findings)
         if request.verify_after is not None:
             comparisons = verifier.verify(findings, comparisons)
+        agreement.note_time(findings)
         comparisons = add_breakdowns(
             comparisons,
             request.cases,
@@ -175,11 +176,15 @@ class _Agreed:
         return any(one.rounds or one.failure for one in self._comparisons)
 
     def note(self, findings: Findings) -> None:
-        """Note in ``findings`` that it ended early, if it did."""
+        """Note in ``findings`` that something ended the run here, if it did."""
         if self.stopped is not None:
             findings.stop(self.stopped)
-        elif self._agreement and self._agreement.out_of_time and findings.stopped is None:
-            findings.stopped = f"the time budget of {self._order.time_budget:g} s was spent"
+
+    def note_time(self, findings: Findings) -> None:
+        """Note in ``findings``, when all is measured, that some cases were not come to: the next start may."""
+        if self._agreement and self._agreement.out_of_time:
+            findings.stopped = findings.stopped or f"the time budget of {self._order.time_budget:g} s was spent"
+            findings.closed = False
 
     def among(self, others: Sequence[Comparison]) -> list[Comparison]:
         """All the run's comparisons, in the order of its cases."""
@@ -247,7 +252,7 @@ def _run_record(
         "environment": dict(bench.environment),
         "counting": dataclasses.asdict(bench.counting) if bench.counting else None,
         "cpus": {"measure": sorted(bench.cpus.measure), "start": sorted(bench.cpus.start)},
-        **_summary(findings),
+        **_summary(findings, request.log is not None),
         "trust": trust,
     }
 
@@ -324,10 +329,11 @@ def _checks(order: Order, findings: Findings) -> list[SentinelCheck]:
     return check_sentinels(cases, findings.sentinels, fit_priors(order.cases, findings.samples, order.looks))
 
 
-def _summary(findings: Findings) -> dict[str, Any]:
-    """The keys of the report's ``run`` that tell how it went."""
+def _summary(findings: Findings, logged: bool) -> dict[str, Any]:
+    """The keys of the report's ``run`` that tell how it went; ``logged``: its rounds were kept."""
     return {
         "complete": findings.stopped is None,
+        "resumable": logged and findings.resumable,
         "broken": findings.broken,
         "interrupted": findings.interrupted,
         "stopped": findings.stopped,

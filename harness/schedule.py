@@ -129,6 +129,12 @@ class Findings:
     stopped: str | None = None
     broken: bool = False  # stopped by something other than the budget: the run could not be completed
     interrupted: bool = False  # and that was a signal
+    closed: bool = False  # the verification has ended, and with it the run: the first measurement is not taken up again
+
+    @property
+    def resumable(self) -> bool:
+        """Whether a further start with the same log could measure more."""
+        return self.stopped is not None and (self.broken or not self.closed)
 
     def stop(self, error: BaseException) -> None:
         """Note that this ended the run early."""
