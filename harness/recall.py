@@ -174,6 +174,13 @@ class Recall:
         """The rounds at which the run was resumed."""
         return [one.round for one in self.starts[1:]]
 
+    @property
+    def elapsed_s(self) -> float:
+        """What the run had taken when it last kept something, all processes together."""
+        begun = self.verifying
+        kept = [one.elapsed_s for part in self.parts("verify" if begun else "first") for one in part]
+        return (begun.elapsed_s if begun else 0.0) + max(kept, default=0.0)
+
     def parts(self, phase: Phase) -> list[list[KeptRound]]:
         """The phase's rounds by the process that ran them; those of a verification of which no beginning is known
         are left out."""

@@ -27,7 +27,7 @@ from harness.verification import Verifier, first_order
 from records import DEFAULT_METRIC, SAMPLED, Build, Case, Comparison, Report, RunError
 from records.measurement import Side
 
-AGREEMENT_SHARE = 0.5  # of a time budget, at most, for comparing numbers, if there is anything else to measure
+AGREEMENT_SHARE = 0.5  # of the time that is left, at most, for comparing numbers, if there is anything else to measure
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     start = _begin(recall)
     kept = recall.phase("first", monitor)
     with this_thread_on(cpus.control):
-        order = agreement.compare(tell)
+        order = agreement.compare(tell, recall.elapsed_s)
         findings = Findings(samples={case.id: [] for case in order.cases}, wall_s=order.spent_s)
         if agreement.stopped is None and order.cases:
             findings = Schedule(bench, order if request.verify_after is None else first_order(order), tell, kept).run()
@@ -144,8 +144,8 @@ class _Agreed:
         self._agreement: Agreement | None = None
         self._comparisons: list[Comparison] = []
 
-    def compare(self, tell: Callable[[Progress], None]) -> Order:
-        """Compare them; returns the order that is left."""
+    def compare(self, tell: Callable[[Progress], None], earlier_s: float) -> Order:
+        """Compare them; returns the order that is left. ``earlier_s``: what earlier starts took of the time budget."""
         if not self._cases:
             return self._order
         began, cases = time.monotonic(), len(self._request.cases)
@@ -159,7 +159,7 @@ class _Agreed:
             self._bench,
             self._request.seed,
             self._order.can_fork,
-            math.inf if budget is None else began + share * budget,
+            math.inf if budget is None else began + share * max(0.0, budget - earlier_s),
             on_case,
         )
         self._comparisons = self._agreement.compare(self._cases)

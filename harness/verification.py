@@ -67,7 +67,7 @@ class Verifier:
     def _begin(self, findings: Findings, cases: int) -> None:
         """Wait, and keep that the first measurement is over, and why."""
         if self.recall.verifying:
-            self.began = time.monotonic() - self.recall.verifying.elapsed_s
+            self.began = time.monotonic() - self.recall.verifying.elapsed_s - self.order.spent_s
             return
         self._wait(findings, cases)
         self.recall.begin_verifying(time.monotonic() - self.began, findings.stopped)

@@ -243,6 +243,30 @@ def test_numbers_that_were_not_come_to_do_not_end_the_measurement_for_good() -> 
     assert (second.run["complete"], second.run["resumable"]) == (True, False)
 
 
+@pytest.mark.parametrize(("verifying", "left_s"), [(False, 100.0), (True, 60.0)])
+def test_numbers_get_half_of_what_earlier_starts_left_of_the_budget(
+    verifying: bool, left_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, cases = ListLog(), (same(), replace(toy_case("numbers/error"), metric="error", threshold=0.0))
+    run_ab(asked(log, *cases, sentinels=0), stop_at(1))
+    (kept,) = log.kept()
+    kept = replace(kept, elapsed_s=900.0)
+    log.texts[-1] = to_text(kept)
+    if verifying:
+        again = replace(kept, phase="verify", number=1, elapsed_s=30.0)
+        log.texts += [to_text(Verifying(kept.run, 910.0, None)), to_text(again)]
+    given: list[float] = []
+
+    class Late(harness.run.Agreement):
+        def __init__(self, bench: Any, seed: Any, can_fork: Any, deadline: float, on_case: Any) -> None:
+            given.append(deadline - time.monotonic())
+            super().__init__(bench, seed, can_fork, deadline, on_case)
+
+    monkeypatch.setattr(harness.run, "Agreement", Late)
+    run_ab(asked(log, *cases, sentinels=0, time_budget=1000.0), stop_at(2))
+    assert given == [pytest.approx(left_s / 2, abs=1)]
+
+
 def first_rounds(log: ListLog) -> list[KeptRound]:
     return [one for one in log.kept() if one.phase == "first"]
 

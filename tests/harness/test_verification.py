@@ -12,7 +12,7 @@ from test_run import request
 from toy_bench import toy_bench, toy_case
 
 from comparator import judge, plan_looks
-from harness.recall import Recall, Verifying, from_text
+from harness.recall import Recall, Verifying, from_text, to_text
 from harness.run import run_ab
 from harness.schedule import Findings, Order, Progress, Schedule
 from harness.verification import FIRST_SHARE, Verifier, first_order
@@ -158,6 +158,17 @@ def test_a_spent_budget_leaves_suspects_unconfirmed() -> None:
     assert findings.stopped == "the time budget of 5 s was spent while verifying"
     assert findings.resumable, "with a larger budget"
     assert not findings.broken
+
+
+def test_what_a_resumed_run_spent_before_it_verifies_on_counts() -> None:
+    """It compares numbers anew: 900 s were spent when the first measurement was over, and 200 s of this start."""
+    order, findings, comparisons = first_measurement(slow())
+    recall = Recall(ListLog([to_text(Verifying("r", 900.0, None))]), "r")
+    again = replace(order, time_budget=1000.0, spent_s=200.0)
+    verifier = Verifier(toy_bench(), again, time.monotonic(), 0.0, lambda _: None, recall=recall)
+    assert [case.verdict for case in verifier.verify(findings, comparisons)] == ["inconclusive"]
+    assert findings.stopped == "the time budget of 1000 s was spent while verifying"
+    assert findings.wall_s >= 1100
 
 
 def test_a_first_measurement_out_of_time_says_whose_share_that_was() -> None:
