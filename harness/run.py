@@ -247,7 +247,7 @@ def _run_record(
         "inject": request.inject or None,
         "verify_after": request.verify_after,
         "breakdown": "all" if request.breakdown else "networks",
-        "sentinels": order.sentinels,
+        "sentinels": len(order.sentinel_cases),
         "looks": dataclasses.asdict(order.looks),
         "environment": dict(bench.environment),
         "counting": dataclasses.asdict(bench.counting) if bench.counting else None,

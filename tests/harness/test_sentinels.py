@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from resumable_run import ListLog
+from test_run import request
 from toy_bench import toy_bench, toy_case
 
 from comparator import Looks
@@ -17,6 +18,7 @@ from harness.blocks import CaseRequest
 from harness.pair import Round, RoundResult, run_round
 from harness.process import CaseProcess, Worker
 from harness.recall import Recall
+from harness.run import without_measuring
 from harness.schedule import Findings, Order, Schedule
 from harness.sentinels import Turns, draw_sentinels, usual_count
 from harness.supply import PairSupply
@@ -96,6 +98,14 @@ def test_rounds_of_other_metrics_that_were_kept_take_no_turns() -> None:
     schedule = Schedule(toy_bench(), order, recall=Recall(log, "r").phase("first"))
     schedule._take_in_kept()
     assert len(schedule._turns.within(asked(both[:1], "own"))) == 1
+
+
+def test_the_report_says_how_many_there_were_to_be() -> None:
+    """Fewer than asked for where there are fewer timed cases; the usual number of none is none."""
+    asked_for = replace(request(*CASES[:2], *counted(CASES[:5])), sentinels=50)
+    none_timed = request(*counted(CASES[:5]))
+    reports = [without_measuring(one, "") for one in (asked_for, none_timed)]
+    assert [report.run["sentinels"] for report in reports] == [2, 0]
 
 
 def test_what_is_dropped_has_no_more_turns() -> None:
