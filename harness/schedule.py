@@ -130,6 +130,12 @@ class Findings:
     stopped: str | None = None
     broken: bool = False  # stopped by something other than the budget: the run could not be completed
     interrupted: bool = False  # and that was a signal
+    closed: bool = False  # the verification has ended, and with it the run: the first measurement is not taken up again
+
+    @property
+    def resumable(self) -> bool:
+        """Whether a further start with the same log could measure more."""
+        return self.stopped is not None and (self.broken or not self.closed)
 
     def stop(self, error: BaseException) -> None:
         """Note that this ended the run early."""
@@ -158,7 +164,7 @@ class Schedule:
         self._recall = recall or Recall(None, "").phase("first")
         self._kept = self._recall.rounds(order.cases, order.sentinel_cases)
         self.findings = _fresh_findings(order)
-        self._turns = Turns(order.sentinel_cases, len(order.cases))
+        self._turns = Turns(order.sentinel_cases, sum(case.metric == DEFAULT_METRIC for case in order.cases))
         self._order = order
         self._on_progress = on_progress
         self._coin = random.Random(_coin_seed(order, len(self._kept)))
@@ -203,7 +209,8 @@ class Schedule:
             requests = [self._request(cases[case_id], stage) for case_id, stage in kept.planned]
             sentinels = self._watch([watched[case_id] for case_id in kept.sentinels])
             unmeasured = [self._request(cases[case_id], stage) for case_id, stage in kept.unmeasured]
-            self._turns.recall([stage for _, stage in kept.planned], kept.sentinels, kept.fork)
+            if kept.metric == DEFAULT_METRIC:
+                self._turns.recall([stage for _, stage in kept.planned], kept.sentinels, kept.fork)
             plan = Round(requests, kept.number, kept.fork, sentinels=sentinels)
             self._absorb(replace(kept.result, unmeasured=unmeasured), plan, kept.metric)
         if self._recall.over:
@@ -232,7 +239,8 @@ class Schedule:
             for request in of_metric:
                 if request not in forked:
                     batches.append(Batch([request], fork=False))
-                    batches += [Batch([], False, self._watch([case])) for case in self._turns.alone(request.stage)]
+                    due = self._turns.alone(request.stage) if metric == DEFAULT_METRIC else []
+                    batches += [Batch([], False, self._watch([case])) for case in due]
         self._coin.shuffle(batches)
         return batches
 
