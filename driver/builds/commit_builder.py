@@ -2,6 +2,7 @@
 
 import logging
 import shutil
+import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
@@ -88,6 +89,7 @@ class CommitBuilder:
         self._cache = cache
         self._settings = settings
         self._work = work
+        self._stopped = threading.Event()
         self._data: RepositoryData = load_repository_data(framework)
         self._releases = load_releases(framework)
 
@@ -139,9 +141,14 @@ class CommitBuilder:
             )
 
     def stop(self) -> None:
-        """End a compile that another thread is at, and let none begin."""
+        """End a compile that another thread is at, and let none begin until ``resume``."""
+        self._stopped.set()
         if "_compiler" in self.__dict__:
             self._compiler.stop()
+
+    def resume(self) -> None:
+        """Let compiles begin again."""
+        self._stopped.clear()
 
     def is_cached(self, commit: Commit, strategy: str) -> bool:
         """Whether the build is there, or needs no compiler."""
@@ -208,7 +215,7 @@ class CommitBuilder:
         def checkout(commit: Commit, folder: Path) -> None:
             self._repository.checkout(commit, folder, data.checkout, platform.submodules)
 
-        return Compiler(self._work / platform.name, platform, self._settings.flags, checkout)
+        return Compiler(self._work / platform.name, platform, self._settings.flags, checkout, self._stopped)
 
     def _source_library_id(self, commit: Commit) -> str:
         compiler = self._compiler

@@ -222,6 +222,17 @@ def test_a_compile_can_be_stopped_from_another_thread(workshop: Workshop) -> Non
     assert workshop.nothing_but(0)
 
 
+def test_stopped_before_it_ever_compiled_it_does_not_begin(workshop: Workshop) -> None:
+    builder = workshop.builder()
+    builder.stop()
+    with pytest.raises(RunError, match=r"^compiling was stopped$"):
+        workshop.build("main", builder)
+    assert workshop.nothing_but(0)
+    builder.resume()
+    workshop.build("main", builder)
+    assert workshop.nothing_but(1)
+
+
 def test_what_a_killed_driver_left_compiling_is_ended_first(workshop: Workshop) -> None:
     """All its processes hold the lock of the folder: else the next compile would wait for them."""
     driver = os.fork()
