@@ -6,7 +6,8 @@ Three things, one after the other on one machine: opperf (of release 1.9.1, as i
 MXNet's profiler) on the control's build; opperf on the treatment's; `harness.py` on both builds, with the catalogue's
 cases of those operators of `nd` that opperf measures.  The ratio of wall times is what matters, and what each of them
 covers.  ``--warmup`` and ``--runs`` are opperf's own options; ``harness.py``'s others follow after ``--``.  With
-``--opperf_took``, which is what the first line said of one build, opperf is not run.
+``--opperf_took``, which is what the first line said of the control, opperf is not run, and the ratio is to that alone:
+more than it would be to both.
 """
 
 import argparse
@@ -43,19 +44,20 @@ def main() -> int:
     parser.add_argument("--warmup", default="25")
     parser.add_argument("--runs", default="100")
     parser.add_argument(
-        "--opperf_took", type=float, metavar="SECONDS", help="of one run before: counted for both sides"
+        "--opperf_took", type=float, metavar="SECONDS", help="on the control, before; it is not run now"
     )
     parser.add_argument("more", nargs="*", help="further options of harness.py, after --")
     options = parser.parse_args()
     builds = [resolve_build(build, MXNET, BuildCache()) for build in (options.control, options.treatment)]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        peer_s = 2 * options.opperf_took if options.opperf_took else time_opperf(builds, folder, options)
+        peer_s = options.opperf_took or time_opperf(builds, folder, options)
         seconds, counts = run_ours(builds, folder, options)
     cases = sum(counts.values())
     verdicts = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
     print(f"opduel on both: {seconds:.0f} s, {cases} cases: {verdicts}")
-    print(f"ratio of wall times: {seconds / peer_s:.2f}; per case {seconds / cases:.2f} s a case and pair of builds")
+    whose = "opperf's on the control alone" if options.opperf_took else "opperf's on both"
+    print(f"ratio of wall times to {whose}: {seconds / peer_s:.2f}; {seconds / cases:.2f} s a case and pair of builds")
     return 0
 
 

@@ -77,14 +77,14 @@ def _run_ab(options: argparse.Namespace, command: Sequence[str], rounds: FileRou
     if line := distrust_line(report):
         log.warning("%s", line)
     tell(_heard(measuring.reporters, report, rounds), report)
-    if rounds is not None and report.run["complete"]:
+    if rounds is not None and not report.run["resumable"]:
         rounds.forget()
     return exit_code(report)
 
 
 def _heard(reporters: Sequence[Reporter], report: Report, rounds: FileRoundLog | None) -> list[Reporter]:
     """Who is told of a report: of one that the same command will make more complete, not all."""
-    to_be_resumed = rounds is not None and not report.run["complete"]
+    to_be_resumed = rounds is not None and report.run["resumable"]
     waiting = [one for one in reporters if to_be_resumed and one.whole_runs_only]
     for option in dict.fromkeys(one.option for one in waiting):
         log.info("--%s: is told when the run is complete; --round_log says how to go on", option)

@@ -10,7 +10,7 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import platformdirs
@@ -272,11 +272,25 @@ def _say(lines: Sequence[str]) -> None:
     write_text(sys.stdout, "".join(f"{line}\n" for line in lines))
 
 
+class _LogFile(logging.handlers.RotatingFileHandler):
+    """A log file. One that can't be written is said so, once, and stops nothing."""
+
+    _told = False
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        error = sys.exc_info()[1]
+        if not isinstance(error, OSError):
+            super().handleError(record)
+        elif not self._told:
+            self._told = True
+            log.error("%s: can't be written (%s): free some space, or mend it", self.baseFilename, error.strerror)
+
+
 @contextmanager
 def _logging_to(path: Path) -> Iterator[None]:
     """Within it all that is logged goes to a file too, which is begun anew when it is large."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handler = logging.handlers.RotatingFileHandler(path, maxBytes=LOG_BYTES, backupCount=LOGS, encoding="utf-8")
+    handler = _LogFile(path, maxBytes=LOG_BYTES, backupCount=LOGS, encoding="utf-8")
     formatter = logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S%z")
     handler.setFormatter(formatter)
     handler.addFilter(_redacted)
@@ -286,7 +300,8 @@ def _logging_to(path: Path) -> Iterator[None]:
         yield
     finally:
         root.removeHandler(handler)
-        handler.close()
+        with suppress(OSError):  # what could not be written is tried again, in vain
+            handler.close()
 
 
 def _redacted(record: logging.LogRecord) -> bool:

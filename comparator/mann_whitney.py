@@ -3,6 +3,8 @@
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import accumulate
+from operator import sub
 
 import numpy as np
 import numpy.typing as npt
@@ -10,13 +12,15 @@ from scipy import special
 
 Array = npt.NDArray[np.float64]
 
+EXACT_UP_TO = 100  # values a side: of more, counting takes longer than what it mends is worth
+
 
 def mann_whitney_p(lower: Sequence[float], upper: Sequence[float]) -> float:
     """The one-sided p value of "``upper`` is not stochastically larger than ``lower``" (shapes (m,) and (n,)).
 
     U counts the pairs in which the upper value is the larger, ties by half.  Exact without ties (Mann and
-    Whitney 1947, Ann. Math. Stat. 18, 50-60); with ties the normal approximation, its variance corrected for
-    them and continuity allowed for.
+    Whitney 1947, Ann. Math. Stat. 18, 50-60); with ties, or more than ``EXACT_UP_TO`` values on a side, the normal
+    approximation, its variance corrected for ties and continuity allowed for.
 
     Raises:
         ValueError: a side is empty.
@@ -30,7 +34,7 @@ def mann_whitney_p(lower: Sequence[float], upper: Sequence[float]) -> float:
     not_above = np.searchsorted(ordered, high, side="right")
     u = float(np.sum(below + not_above)) / 2
     _, counts = np.unique(np.concatenate((low, high)), return_counts=True)
-    if counts.max() == 1:
+    if counts.max() == 1 and max(m, n) <= EXACT_UP_TO:
         return float(_upper_tails(m, n)[round(u)])
     return _normal_tail(u, m, n, counts.astype(np.float64))
 
@@ -50,15 +54,17 @@ def _upper_tails(m: int, n: int) -> Array:
     """P(U >= u) for u = 0..m n under the null hypothesis without ties (shape (m n + 1,)).
 
     The number of arrangements with U = u is the coefficient of q^u in the Gaussian binomial of m + n over m:
-    the product of (1 - q^(n+i)) / (1 - q^i) for i = 1..m, taken one factor at a time.
+    the product of (1 - q^(n+i)) / (1 - q^i) for i = 1..m, taken one factor at a time.  Whole numbers, whose sums no
+    float holds from 29 values a side on; the same from either end, so that half of them are computed.
     """
-    counts = np.zeros(m * n + 1)
-    counts[0] = 1.0
+    half = m * n // 2
+    counts = [1] + [0] * half
     for i in range(1, m + 1):
         shift = n + i
-        if shift <= m * n:
-            counts[shift:] = counts[shift:] - counts[:-shift].copy()
+        if shift <= half:
+            counts[shift:] = map(sub, counts[shift:], counts[:-shift])
         for start in range(i):
-            counts[start::i] = np.cumsum(counts[start::i])
-    tails: Array = np.cumsum(counts[::-1])[::-1] / math.comb(m + n, m)
-    return tails
+            counts[start::i] = list(accumulate(counts[start::i]))
+    whole = counts + counts[m * n - half - 1 :: -1]
+    arrangements = math.comb(m + n, m)
+    return np.array([count / arrangements for count in accumulate(whole)])[::-1]

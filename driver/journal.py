@@ -8,6 +8,7 @@ import logging
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,7 +49,7 @@ class Journal:
     """
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
-        """A damaged file is put aside, beside its place, and said so; what it held is then unknown."""
+        """A damaged file is put aside whole, beside its place, and said so; what it held is then unknown."""
         self._path = path
         self._clock = clock
         try:
@@ -57,9 +58,10 @@ class Journal:
             if isinstance(error, sqlite3.OperationalError):
                 raise self._error(error) from None
             aside = path.with_name(f"{path.stem}-damaged-{int(clock())}{path.suffix}")
+            with suppress(FileNotFoundError):  # it holds what is newest; under this name SQLite finds it again
+                path.with_name(f"{path.name}-wal").rename(aside.with_name(f"{aside.name}-wal"))
             path.rename(aside)
-            for suffix in ("-wal", "-shm"):
-                path.with_name(path.name + suffix).unlink(missing_ok=True)
+            path.with_name(f"{path.name}-shm").unlink(missing_ok=True)
             log.error("%s is damaged (%s): kept as %s; starting with an empty one", path, error, aside)
             self._connection = _open(path)
             self.note("damage", f"the journal before this one was damaged: {error}; it is kept as {aside.name}")

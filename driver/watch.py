@@ -111,6 +111,7 @@ class Watch:
             KeyboardInterrupt: a signal; what was measured is kept.
         """
         tally = Tally()
+        self._builder.resume()  # a pass that was broken off stopped it
         self._notice_the_clock()
         self._runs.tell_all()
         self._listener.looks()

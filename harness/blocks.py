@@ -8,10 +8,11 @@ import math
 import random
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from harness.losses import AskError, together
 from harness.process import CaseProcess
 from records import Case, PairSample, Stage
 from records.measurement import SIDES, Side
@@ -23,6 +24,7 @@ INNER_NS = 5_000  # shortest timed region: reading the clock costs some 50 ns
 CASE_NS = 400_000_000  # slow calls get fewer quads, to stay near this much timed work a case
 QUADS = 8
 LOW = 0.1  # the quantile of a block's calls that stands for it
+OTHER_BLOCKS = 4  # asked of the other side when one fails: its preparing may have made fewer calls, of some 10 ms
 MAX_LOPSIDED = 2.0  # beyond this ratio the sides' blocks hold different numbers of calls
 
 Processes = dict[Side, CaseProcess]
@@ -94,14 +96,16 @@ def settle(
     """What a call takes where it is measured, in ns, from what it took where it was prepared: maybe beside others.
 
     Raises:
-        CaseRefusedError, CaseLostError, WorkerLostError: as ``CaseProcess.ask``.
+        CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both".
     """
+    requests: dict[Side, dict[str, Any]] = {}
+    for side in SIDES:
+        inner = max(1, math.ceil(INNER_NS / call_ns[side]))
+        calls = max(1, round(SETTLE_NS / (inner * call_ns[side])))
+        requests[side] = {"op": "block", "discard": 1, "calls": calls, "inner": inner}
     settled: dict[Side, float] = {}
     for side in coin.sample(SIDES, 2):
-        inner = max(1, math.ceil(INNER_NS / call_ns[side]))
-        request = {"op": "block", "discard": 1, "inner": inner}
-        request["calls"] = max(1, round(SETTLE_NS / (inner * call_ns[side])))
-        settled[side] = lower_decile(processes[side].ask(request, time_left(case, deadline))["ns"])
+        settled[side] = lower_decile(_block(side, processes, requests, case, deadline))
     return settled
 
 
@@ -118,23 +122,44 @@ def measure_blocks(
     After ``deadline`` (of the monotonic clock) no further quad is begun. ``between`` is called after each quad.
 
     Raises:
-        CaseRefusedError, CaseLostError, WorkerLostError: as ``CaseProcess.ask``.
+        CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both".
     """
+    requests: dict[Side, dict[str, Any]] = {
+        side: {"op": "block", "discard": plan.discard[side], "calls": plan.calls[side], "inner": plan.inner}
+        for side in SIDES
+    }
     blocks: dict[Side, list[list[float]]] = {side: [] for side in SIDES}
     for number in range(plan.quads):
         if number and time.monotonic() >= deadline:
             break
         first, second = coin.sample(SIDES, 2)
         for side in (first, second, second, first):
-            request = {
-                "op": "block",
-                "discard": plan.discard[side],
-                "calls": plan.calls[side],
-                "inner": plan.inner,
-            }
-            blocks[side].append(processes[side].ask(request, time_left(case, deadline))["ns"])
+            blocks[side].append(_block(side, processes, requests, case, deadline))
         between()
     return blocks
+
+
+def _block(
+    side: Side, processes: Processes, requests: Mapping[Side, Mapping[str, Any]], case: Case, deadline: float
+) -> list[float]:
+    """One block of ``side``, ns a call. When it fails, the other side is asked for some, too: "both" is worth knowing.
+
+    Raises:
+        CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both".
+    """
+    errors: dict[Side, AskError] = {}
+    try:
+        values: list[float] = processes[side].ask(requests[side], time_left(case, deadline))["ns"]
+        return values
+    except AskError as error:
+        errors[side] = error
+    (other,) = set(SIDES) - {side}
+    try:
+        for _ in range(OTHER_BLOCKS):
+            processes[other].ask(requests[other], time_left(case, deadline))
+    except AskError as error:
+        errors[other] = error
+    raise together(errors)
 
 
 def time_left(case: Case, deadline: float, slowdown: float = 1) -> float:

@@ -16,9 +16,8 @@ from typing import Any
 
 from frameworks import Framework, worker_environment
 from harness.blocks import CaseRequest, Processes, time_left
-from harness.losses import CaseRefusedError
+from harness.losses import CaseRefusedError, together
 from harness.pair import Round, RoundResult
-from harness.preparation import together
 from harness.process import WORKER, Worker
 from harness.supply import PADDING_BYTES, Bench, Counting, Pair, PairSupply
 from harness.untimed import at_once, run_untimed_round
@@ -178,8 +177,7 @@ def _ask_both(
     """Both sides' counts, all above 0.
 
     Raises:
-        CaseRefusedError, CaseLostError: with the side, or "both".
-        WorkerLostError: a worker was lost.
+        CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both".
     """
     timeout_s = time_left(case, plan.deadline, SLOWDOWN)
     answers = at_once({side: processes[side].asking(messages[side], timeout_s) for side in SIDES})

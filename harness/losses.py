@@ -1,31 +1,70 @@
-"""How a worker, or the process of one case, is lost: the errors, and what an exit code and last words tell."""
+"""How a worker, or the process of one case, is lost: the errors, which side they are told of, and what an exit code
+and last words tell."""
 
 import contextlib
 import re
 import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from records import Failure
-from records.measurement import Side
+from records.measurement import FROM_OUTSIDE, SIDES, Side
 
 _FATAL = re.compile(r"(segmentation fault|floating point exception|aborted|illegal instruction|bus error)", re.I)
 
 
-class _FailureError(Exception):
+class AskError(Exception):
+    """What asking a process comes to instead of an answer."""
+
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.reason)
         self.failure = failure
 
 
-class CaseRefusedError(_FailureError):
+class CaseRefusedError(AskError):
     """The framework raised on a request; the case's process lives on."""
 
 
-class CaseLostError(_FailureError):
+class CaseLostError(AskError):
     """The process that measured the case died or hung; the worker lives on and can begin another."""
 
 
-class WorkerLostError(_FailureError):
+class WorkerLostError(AskError):
     """The worker died, hung or spoke nonsense; it is gone now."""
+
+
+def together(errors: Mapping[Side, AskError]) -> AskError:
+    """One error for what went wrong on one side, or on both: of the worst kind.
+
+    Its failure is a timeout if one of them is: that may have been the run's own time, and then nothing is known of
+    that side.
+    """
+    worst = next(
+        one for kind in (WorkerLostError, CaseLostError, AskError) for one in errors.values() if isinstance(one, kind)
+    )
+    if len(errors) < len(SIDES):
+        return worst
+    told = next((one for one in errors.values() if one.failure.kind == "timeout"), worst).failure
+    return type(worst)(replace(told, side="both", reason=_reasons([errors[side].failure for side in SIDES])))
+
+
+def united(failures: Sequence[Failure]) -> Failure:
+    """One failure for what befell a case several times: the last, on "both" sides unless all were on one.
+
+    What may have come from outside isn't told as the build's doing.
+    """
+    told = next((one for one in failures if one.kind in FROM_OUTSIDE), failures[-1])
+    if len({one.side for one in failures}) == 1:
+        return told
+    return replace(told, side="both", reason=_reasons(failures))
+
+
+def _reasons(failures: Sequence[Failure]) -> str:
+    """In one line: each reason once, and with its side when there are several."""
+    if len(same := {one.reason for one in failures}) == 1:
+        return same.pop()
+    said = [one.reason if one.side == "both" else f"{one.side}: {one.reason}" for one in failures]
+    return "; ".join(dict.fromkeys(said))
 
 
 def out_of_memory_kills() -> int:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from harness.blocks import CaseRequest, ForkValue, measure_blocks, pair_sample, plan_blocks, settle, summarise
 from harness.cpus import this_thread_on
 from harness.frequency import current_mhz
-from harness.losses import CaseLostError, CaseRefusedError, WorkerLostError
+from harness.losses import CaseLostError, CaseRefusedError, WorkerLostError, united
 from harness.preparation import Preparation
 from harness.supply import Pair, PairSupply
 from records import Failure, PairSample
@@ -106,6 +106,11 @@ class _Share:
 
     def has_failed(self, case_id: str) -> bool:
         return case_id in self.result.refused or case_id in self.result.lost
+
+    def note(self, failures: dict[str, Failure], case_id: str, failure: Failure) -> None:
+        """What befell a fork of a case, beside what may have befallen another."""
+        before = [failures[case_id]] if case_id in failures else []
+        failures[case_id] = united([*before, failure])
 
     def put_together(self, plan: Round) -> None:
         """Samples from the forks that were measured."""
@@ -208,17 +213,17 @@ class _Running:
         Raises:
             WorkerLostError: a worker was lost, and with it the pair.
         """
-        case, result, began = present.request.case, present.share.result, time.monotonic()
+        case, share, began = present.request.case, present.share, time.monotonic()
         try:
             self._measure_fork(present, following)
         except CaseRefusedError as error:
-            result.refused[case.id] = error.failure
+            share.note(share.result.refused, case.id, error.failure)
         except (CaseLostError, WorkerLostError) as error:
             if not self._out_of_time(error):
-                result.lost[case.id] = error.failure
+                share.note(share.result.lost, case.id, error.failure)
             if isinstance(error, WorkerLostError) and any(one.closed for one in self._shares[0].pair.values()):
                 raise
-        present.share.spent_s[case.id] += time.monotonic() - began
+        share.spent_s[case.id] += time.monotonic() - began
         present.preparation.end(self._coin)
 
     def _measure_fork(self, present: _Task, following: _Task | None) -> None:

@@ -1,17 +1,14 @@
 """One case made ready on both sides of a pair, step by step, so that it can be done while another case is measured."""
 
 import random
-from dataclasses import replace
 
 from harness.blocks import CaseRequest, Processes, time_left
 from harness.channel import Steps, complete
 from harness.cpus import CpuPlan
-from harness.losses import CaseLostError, CaseRefusedError, WorkerLostError
+from harness.losses import AskError, together
 from harness.process import CaseProcess
 from harness.supply import Pair
 from records.measurement import SIDES, Side
-
-PreparationError = CaseRefusedError | CaseLostError | WorkerLostError
 
 
 class Preparation:
@@ -26,7 +23,7 @@ class Preparation:
         self._order = coin.sample(SIDES, 2)
         self._steps = self._preparing()
         self._call_ns: dict[Side, float] | None = None
-        self._error: PreparationError | None = None
+        self._error: AskError | None = None
 
     def advance(self) -> None:
         """Go on as far as it goes without waiting. What goes wrong is told by ``finish``."""
@@ -36,15 +33,14 @@ class Preparation:
             next(self._steps)
         except StopIteration as end:
             self._call_ns = end.value
-        except (CaseRefusedError, CaseLostError, WorkerLostError) as error:
+        except AskError as error:
             self._error = error
 
     def finish(self, cpus: CpuPlan) -> dict[Side, float]:
         """Wait until both sides are ready, on all processors meanwhile; nanoseconds a call of each.
 
         Raises:
-            CaseRefusedError, CaseLostError: with the side, or "both".
-            WorkerLostError: a worker was lost.
+            CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both".
         """
         if self._error is not None:
             raise self._error
@@ -67,28 +63,17 @@ class Preparation:
                 self.processes[side].end()
 
     def _preparing(self) -> Steps[dict[Side, float]]:
-        """When one side fails, the other is still asked: "both" is worth knowing."""
+        """When one side fails, or its worker is lost, the other is still asked: "both" is worth knowing."""
         call_ns: dict[Side, float] = {}
-        errors: dict[Side, CaseRefusedError | CaseLostError] = {}
+        errors: dict[Side, AskError] = {}
         for side in self._order:
             try:
                 process: CaseProcess = yield from self._pair[side].beginning(self._fork)
                 self.processes[side] = process
                 timeout_s = time_left(self.request.case, self._deadline)
                 call_ns[side] = (yield from process.asking(self.request.message(side), timeout_s))["call_ns"]
-            except (CaseRefusedError, CaseLostError) as error:
+            except AskError as error:
                 errors[side] = error
         if errors:
             raise together(errors)
         return call_ns
-
-
-def together(errors: dict[Side, CaseRefusedError | CaseLostError]) -> CaseRefusedError | CaseLostError:
-    """One error for what went wrong on one side, or on both; a loss is worse than a refusal."""
-    worst = next((error for error in errors.values() if isinstance(error, CaseLostError)), next(iter(errors.values())))
-    if len(errors) < len(SIDES):
-        return worst
-    reasons = {side: errors[side].failure.reason for side in SIDES}
-    alike = len(set(reasons.values())) == 1
-    reason = worst.failure.reason if alike else "; ".join(f"{side}: {text}" for side, text in reasons.items())
-    return type(worst)(replace(worst.failure, side="both", reason=reason))

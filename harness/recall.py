@@ -109,8 +109,8 @@ class KeptRound:
 
 @dataclass(frozen=True)
 class Verifying:
-    """The first measurement is over, ``elapsed_s`` after the run began, the wait included; ``stopped`` as in
-    ``Findings``."""
+    """The first measurement is over for good, ``elapsed_s`` after the run began, the wait included; ``stopped`` as in
+    ``Findings``: in the words of the start that ended it, which may have had another budget."""
 
     run: str
     elapsed_s: NotNegative
@@ -173,6 +173,13 @@ class Recall:
     def resumed(self) -> list[int]:
         """The rounds at which the run was resumed."""
         return [one.round for one in self.starts[1:]]
+
+    @property
+    def elapsed_s(self) -> float:
+        """What the run had taken when it last kept something, all processes together."""
+        begun = self.verifying
+        kept = [one.elapsed_s for part in self.parts("verify" if begun else "first") for one in part]
+        return (begun.elapsed_s if begun else 0.0) + max(kept, default=0.0)
 
     def parts(self, phase: Phase) -> list[list[KeptRound]]:
         """The phase's rounds by the process that ran them; those of a verification of which no beginning is known

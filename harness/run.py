@@ -27,7 +27,7 @@ from harness.verification import Verifier, first_order
 from records import DEFAULT_METRIC, SAMPLED, Build, Case, Comparison, Report, RunError
 from records.measurement import Side
 
-AGREEMENT_SHARE = 0.5  # of a time budget, at most, for comparing numbers, if there is anything else to measure
+AGREEMENT_SHARE = 0.5  # of the time that is left, at most, for comparing numbers, if there is anything else to measure
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     that was a signal.
 
     A run that has a log goes on where the last start with it ended, however that was: with every round that was kept,
-    counted and timed as if it had been run now.
+    counted and timed as if it had been run now. ``run["resumable"]`` says whether a further start could measure more.
 
     Raises:
         UsageError: the host has fewer processors than threads are asked for.
@@ -101,7 +101,7 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     start = _begin(recall)
     kept = recall.phase("first", monitor)
     with this_thread_on(cpus.control):
-        order = agreement.compare(tell)
+        order = agreement.compare(tell, recall.elapsed_s)
         findings = Findings(samples={case.id: [] for case in order.cases}, wall_s=order.spent_s)
         if agreement.stopped is None and order.cases:
             findings = Schedule(bench, order if request.verify_after is None else first_order(order), tell, kept).run()
@@ -115,6 +115,7 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
         comparisons = judged(order, findings)
         if request.verify_after is not None:
             comparisons = verifier.verify(findings, comparisons)
+        agreement.note_time(findings)
         comparisons = add_breakdowns(
             comparisons,
             request.cases,
@@ -143,8 +144,8 @@ class _Agreed:
         self._agreement: Agreement | None = None
         self._comparisons: list[Comparison] = []
 
-    def compare(self, tell: Callable[[Progress], None]) -> Order:
-        """Compare them; returns the order that is left."""
+    def compare(self, tell: Callable[[Progress], None], earlier_s: float) -> Order:
+        """Compare them; returns the order that is left. ``earlier_s``: what earlier starts took of the time budget."""
         if not self._cases:
             return self._order
         began, cases = time.monotonic(), len(self._request.cases)
@@ -158,7 +159,7 @@ class _Agreed:
             self._bench,
             self._request.seed,
             self._order.can_fork,
-            math.inf if budget is None else began + share * budget,
+            math.inf if budget is None else began + share * max(0.0, budget - earlier_s),
             on_case,
         )
         self._comparisons = self._agreement.compare(self._cases)
@@ -175,11 +176,15 @@ class _Agreed:
         return any(one.rounds or one.failure for one in self._comparisons)
 
     def note(self, findings: Findings) -> None:
-        """Note in ``findings`` that it ended early, if it did."""
+        """Note in ``findings`` that something ended the run here, if it did."""
         if self.stopped is not None:
             findings.stop(self.stopped)
-        elif self._agreement and self._agreement.out_of_time and findings.stopped is None:
-            findings.stopped = f"the time budget of {self._order.time_budget:g} s was spent"
+
+    def note_time(self, findings: Findings) -> None:
+        """Note in ``findings``, when all is measured, that some cases were not come to: the next start may."""
+        if self._agreement and self._agreement.out_of_time:
+            findings.stopped = findings.stopped or f"the time budget of {self._order.time_budget:g} s was spent"
+            findings.closed = False
 
     def among(self, others: Sequence[Comparison]) -> list[Comparison]:
         """All the run's comparisons, in the order of its cases."""
@@ -242,12 +247,12 @@ def _run_record(
         "inject": request.inject or None,
         "verify_after": request.verify_after,
         "breakdown": "all" if request.breakdown else "networks",
-        "sentinels": order.sentinels,
+        "sentinels": len(order.sentinel_cases),
         "looks": dataclasses.asdict(order.looks),
         "environment": dict(bench.environment),
         "counting": dataclasses.asdict(bench.counting) if bench.counting else None,
         "cpus": {"measure": sorted(bench.cpus.measure), "start": sorted(bench.cpus.start)},
-        **_summary(findings),
+        **_summary(findings, request.log is not None),
         "trust": trust,
     }
 
@@ -324,10 +329,11 @@ def _checks(order: Order, findings: Findings) -> list[SentinelCheck]:
     return check_sentinels(cases, findings.sentinels, fit_priors(order.cases, findings.samples, order.looks))
 
 
-def _summary(findings: Findings) -> dict[str, Any]:
-    """The keys of the report's ``run`` that tell how it went."""
+def _summary(findings: Findings, logged: bool) -> dict[str, Any]:
+    """The keys of the report's ``run`` that tell how it went; ``logged``: its rounds were kept."""
     return {
         "complete": findings.stopped is None,
+        "resumable": logged and findings.resumable,
         "broken": findings.broken,
         "interrupted": findings.interrupted,
         "stopped": findings.stopped,

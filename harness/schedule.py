@@ -2,13 +2,14 @@
 
 import random
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from comparator import Looks, Prior, Standing, standing
 from harness.blocks import CaseRequest
 from harness.instructions import run_counting_round
+from harness.losses import united
 from harness.memory import run_memory_round
 from harness.pair import Round, RoundResult, run_round
 from harness.recall import PhaseRecall, Recall
@@ -16,7 +17,7 @@ from harness.sentinels import Turns, draw_sentinels
 from harness.supply import Bench, PairSupply
 from records import DEFAULT_METRIC, METRICS, Case, Failure, Incident, PairSample, RunError, Stage
 
-LOST_FOR_GOOD = 2  # processes that a case may cost before it has failed: once may be someone else's doing
+LOST_FOR_GOOD = 2  # rounds that a case may be lost in before it has failed: once may be someone else's doing
 FAILED_STARTS = 3  # in a row
 LONG_ROUND_S = 60.0  # a round of all open cases that takes longer has suspects measured on their own in between
 ROUNDS = {  # metric -> what a process pair does for it
@@ -129,6 +130,12 @@ class Findings:
     stopped: str | None = None
     broken: bool = False  # stopped by something other than the budget: the run could not be completed
     interrupted: bool = False  # and that was a signal
+    closed: bool = False  # the verification has ended, and with it the run: the first measurement is not taken up again
+
+    @property
+    def resumable(self) -> bool:
+        """Whether a further start with the same log could measure more."""
+        return self.stopped is not None and (self.broken or not self.closed)
 
     def stop(self, error: BaseException) -> None:
         """Note that this ended the run early."""
@@ -157,13 +164,13 @@ class Schedule:
         self._recall = recall or Recall(None, "").phase("first")
         self._kept = self._recall.rounds(order.cases, order.sentinel_cases)
         self.findings = _fresh_findings(order)
-        self._turns = Turns(order.sentinel_cases, len(order.cases))
+        self._turns = Turns(order.sentinel_cases, sum(case.metric == DEFAULT_METRIC for case in order.cases))
         self._order = order
         self._on_progress = on_progress
         self._coin = random.Random(_coin_seed(order, len(self._kept)))
         self._supply = PairSupply(bench, random.Random(f"pairs {self._coin.random()}"))
         self._began = time.monotonic() - order.spent_s
-        self._lost: Counter[str] = Counter()  # processes that each case has cost
+        self._befell: defaultdict[str, list[Failure]] = defaultdict(list)  # each case, in rounds without its sample
         self._failed_starts = 0
         self._start_s = dict.fromkeys(METRICS, 0.0)  # what starting a pair took lately
         self._case_s = dict.fromkeys(METRICS, 0.0)  # what a case took lately, its share of the pair's start included
@@ -202,7 +209,8 @@ class Schedule:
             requests = [self._request(cases[case_id], stage) for case_id, stage in kept.planned]
             sentinels = self._watch([watched[case_id] for case_id in kept.sentinels])
             unmeasured = [self._request(cases[case_id], stage) for case_id, stage in kept.unmeasured]
-            self._turns.recall([stage for _, stage in kept.planned], kept.sentinels, kept.fork)
+            if kept.metric == DEFAULT_METRIC:
+                self._turns.recall([stage for _, stage in kept.planned], kept.sentinels, kept.fork)
             plan = Round(requests, kept.number, kept.fork, sentinels=sentinels)
             self._absorb(replace(kept.result, unmeasured=unmeasured), plan, kept.metric)
         if self._recall.over:
@@ -231,7 +239,8 @@ class Schedule:
             for request in of_metric:
                 if request not in forked:
                     batches.append(Batch([request], fork=False))
-                    batches += [Batch([], False, self._watch([case])) for case in self._turns.alone(request.stage)]
+                    due = self._turns.alone(request.stage) if metric == DEFAULT_METRIC else []
+                    batches += [Batch([], False, self._watch([case])) for case in due]
         self._coin.shuffle(batches)
         return batches
 
@@ -288,11 +297,13 @@ class Schedule:
         findings.timed_s += result.timed_s
         for name, seconds in _spending(result).items():
             findings.spent_s[name] = findings.spent_s.get(name, 0.0) + seconds
-        findings.failures.update(result.refused)
+        for case_id, failure in result.refused.items():
+            again = bool(findings.samples[case_id])  # the framework has run it in an earlier round
+            self._absorb_failure(case_id, failure, plan.number, again)
         for sample in result.samples:
             findings.samples[sample.case_id].append(sample)
         for case_id, failure in result.lost.items():
-            self._absorb_loss(case_id, failure, plan.number)
+            self._absorb_failure(case_id, failure, plan.number)
         told = [*result.lost.values(), *self._absorb_sentinels(result.sentinels, plan.number)]
         findings.mhz += result.mhz
         if any(request.stage == "screen" for request in plan.requests):
@@ -309,15 +320,17 @@ class Schedule:
         if result.lost_worker and self._failed_starts >= FAILED_STARTS:
             self._give_up(result.lost_worker)
 
-    def _absorb_loss(self, case_id: str, failure: Failure, number: int) -> None:
-        findings = self.findings
-        self._lost[case_id] += 1
-        if self._lost[case_id] >= LOST_FOR_GOOD:
-            findings.failures[case_id] = failure
+    def _absorb_failure(self, case_id: str, failure: Failure, number: int, again: bool = True) -> None:
+        """The case has failed the second time, or if not ``again`` to be tried: on "both" sides if not always one."""
+        findings, befell = self.findings, self._befell[case_id]
+        befell.append(failure)
+        if not again or len(befell) >= LOST_FOR_GOOD:
+            findings.failures[case_id] = united(befell) if again else replace(failure, side=united(befell).side)
             consequence = "the case has failed"
         else:
             consequence = "the round's sample is missing; the case goes on in the next round"
-        findings.incidents.append(Incident(number, case_id, failure, consequence))
+        if again:
+            findings.incidents.append(Incident(number, case_id, failure, consequence))
 
     def _absorb_sentinels(self, result: RoundResult | None, number: int) -> list[Failure]:
         """Keep the sentinels' samples; one that can't be measured is dropped, and told if it cost a process."""
@@ -334,8 +347,9 @@ class Schedule:
 
     def _give_up(self, failure: Failure) -> None:
         words = failure.last_words.splitlines()
+        side = "either" if failure.side == "both" else f"the {failure.side}"
         raise RunError(
-            f"the {failure.side} worker could not be started {FAILED_STARTS} times in a row: {failure.reason}"
+            f"{side} worker could not be started {FAILED_STARTS} times in a row: {failure.reason}"
             + (f"; its last words: {words[-1]}" if words else "")
         )
 

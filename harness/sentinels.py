@@ -26,7 +26,7 @@ def draw_sentinels(cases: Sequence[Case], count: int, seed: int) -> tuple[Case, 
 
 
 class Turns:
-    """Whose turn it is: shares a run's sentinels out over its rounds.
+    """Whose turn it is: shares a run's sentinels out over its rounds of cases measured by time; ``cases`` counts these.
 
     A round has as large a share of the sentinels as it has of the cases on the screen, at least one; of the rounds of
     suspects alone every second has one. So their cost stays a share of the run's, however long it becomes.
@@ -45,22 +45,23 @@ class Turns:
 
     def within(self, requests: Sequence[CaseRequest]) -> list[Case]:
         """The sentinels that a round of these, each measured in a fork, takes along."""
-        able = [case for case in self._sentinels if case.metric in {one.case.metric for one in requests}]
+        if not any(one.case.metric == DEFAULT_METRIC for one in requests):
+            return []
         screened = sum(request.stage == "screen" for request in requests)
         if not screened:
             self._own_rounds += 1
-            return self._next(able, self._own_rounds % 2)
-        return self._next(able, max(1, round(len(self._sentinels) * screened / self._cases)))
+            return self._next(self._own_rounds % 2)
+        return self._next(max(1, round(len(self._sentinels) * screened / self._cases)))
 
     def alone(self, stage: Stage) -> list[Case]:
-        """The sentinel that is due a round of its own after a case had one; mostly none is."""
+        """The sentinel that is due a round of its own after a timed case had one; mostly none is."""
         self._due_alone += self._share_alone(stage)
         due = int(self._due_alone)
         self._due_alone -= due
-        return self._next(self._sentinels, due)
+        return self._next(due)
 
     def recall(self, stages: Sequence[Stage], sentinels: Sequence[str], fork: bool) -> None:
-        """Take note of a round of an earlier process: its cases' stages and its sentinels' ids."""
+        """Take note of an earlier process's round of timed cases, or of sentinels: their stages and ids."""
         self._measured.update(sentinels)
         if fork:
             self._own_rounds += "screen" not in stages
@@ -72,8 +73,8 @@ class Turns:
     def _share_alone(self, stage: Stage) -> float:
         return min(1.0, len(self._sentinels) / self._cases) * (1 if stage == "screen" else 0.5)
 
-    def _next(self, able: Sequence[Case], count: int) -> list[Case]:
+    def _next(self, count: int) -> list[Case]:
         """Those that have been measured least."""
-        chosen = sorted(able, key=lambda case: self._measured[case.id])[:count]
+        chosen = sorted(self._sentinels, key=lambda case: self._measured[case.id])[:count]
         self._measured.update(case.id for case in chosen)
         return chosen

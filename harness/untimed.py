@@ -8,9 +8,8 @@ from typing import TypeVar
 
 from harness.blocks import CaseRequest, Processes
 from harness.channel import Steps, complete
-from harness.losses import CaseLostError, CaseRefusedError, WorkerLostError
+from harness.losses import AskError, CaseLostError, CaseRefusedError, WorkerLostError, together
 from harness.pair import Round, RoundResult
-from harness.preparation import together
 from harness.supply import Pair
 from records import PairSample
 from records.measurement import SIDES, Side
@@ -48,22 +47,21 @@ def at_once(steps: Mapping[Side, Steps[T]]) -> dict[Side, T]:
     """What both sides' steps return; while one is waited for, the other's worker works.
 
     Raises:
-        CaseRefusedError, CaseLostError: with the side, or "both".
-        WorkerLostError: a worker was lost.
+        CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both".
     """
     found: dict[Side, T] = {}
-    errors: dict[Side, CaseRefusedError | CaseLostError] = {}
+    errors: dict[Side, AskError] = {}
     for side in SIDES:  # their first step sends the request
         try:
             next(steps[side])
         except StopIteration as end:
             found[side] = end.value
-        except (CaseRefusedError, CaseLostError) as error:
+        except AskError as error:
             errors[side] = error
     for side in [side for side in SIDES if side not in found and side not in errors]:
         try:
             found[side] = complete(steps[side])
-        except (CaseRefusedError, CaseLostError) as error:
+        except AskError as error:
             errors[side] = error
     if errors:
         raise together(errors)

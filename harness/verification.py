@@ -47,15 +47,14 @@ class Verifier:
         The screen's samples and the run's priors are taken over: they made the cases suspects. The samples that
         decide are fresh.
         """
-        ended = findings.stopped
-        if findings.stopped and not findings.broken:
+        if findings.stopped and not findings.broken and not self.recall.verifying:
             whole = f"the time budget of {self.order.time_budget:g} s"
             findings.stopped = f"the first measurement's share, {FIRST_SHARE:.0%} of {whole}, was spent"
         flagged = {one.case for one in comparisons if one.verdict in FLAGGED}
         if not flagged or findings.broken:
             return confirm(comparisons, {}, ENDED)
         try:
-            self._begin(findings, len(flagged), ended)
+            self._begin(findings, len(flagged))
             order = self._second_order(findings, flagged)
             second = self._measure(order)
             again = judged(order, second)
@@ -65,13 +64,13 @@ class Verifier:
             return confirm(comparisons, {}, ENDED)
         return confirm(comparisons, {one.case: one for one in again})
 
-    def _begin(self, findings: Findings, cases: int, ended: str | None) -> None:
-        """Wait, and keep that the first measurement is over; ``ended`` says why, as ``Findings.stopped``."""
+    def _begin(self, findings: Findings, cases: int) -> None:
+        """Wait, and keep that the first measurement is over, and why."""
         if self.recall.verifying:
-            self.began = time.monotonic() - self.recall.verifying.elapsed_s
+            self.began = time.monotonic() - self.recall.verifying.elapsed_s - self.order.spent_s
             return
         self._wait(findings, cases)
-        self.recall.begin_verifying(time.monotonic() - self.began, ended)
+        self.recall.begin_verifying(time.monotonic() - self.began, findings.stopped)
 
     def _wait(self, findings: Findings, cases: int) -> None:
         end = time.monotonic() + self.after_s
@@ -126,3 +125,5 @@ class Verifier:
             findings.stopped, findings.broken, findings.interrupted = second.stopped, True, second.interrupted
         elif second.stopped:
             findings.stopped = f"the time budget of {self.order.time_budget:g} s was spent while verifying"
+        else:
+            findings.closed = True

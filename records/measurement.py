@@ -50,7 +50,10 @@ class Failure:
 
 @dataclass(frozen=True)
 class Incident:
-    """A worker was lost in mid-run, and what became of it. Incidents never vanish from the report."""
+    """A process was lost in mid-run, or a case refused that had been measured before, and what became of it.
+
+    Incidents never vanish from the report.
+    """
 
     round: int
     case_id: str | None  # None: while starting up

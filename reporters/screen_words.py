@@ -70,7 +70,7 @@ def _failures(report: Report, width: int) -> list[Text]:
 
 def _incidents(report: Report, width: int) -> list[Text]:
     told = incidents(report)
-    lines = [Text("incidents (workers lost):")] if told else []
+    lines = [Text("incidents:")] if told else []
     for where, failure, consequence in told[:_MOST_DETAILS]:
         lines += _told(where, failure, consequence, width)
     return lines + _rest(len(told), "incidents")

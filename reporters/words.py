@@ -59,7 +59,7 @@ def effort_words(report: Report) -> str:
 
 
 def incidents(report: Report) -> list[tuple[str, Failure, str]]:
-    """Every worker that was lost in mid-run: where, how, and what became of it."""
+    """What went wrong in mid-run: where, how, and what became of it."""
     told = []
     found = report.run.get("incidents")
     for one in found if isinstance(found, list | tuple) else []:

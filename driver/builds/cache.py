@@ -23,6 +23,7 @@ from records import Build, NoSpaceError, RunError
 log = logging.getLogger(__name__)
 
 _MAKING = ".making-"
+_PRUNED = ".pruned-"
 _LOCK = ".lock-"
 _USED = ".used"
 
@@ -83,10 +84,40 @@ class BuildCache:
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
             with _locked(place) as lock:
-                _sweep(place)
+                sweep(place.parent, place)
                 return self.find(framework, recipe) or _make_in_place(place, recipe, make, lock)
         except OSError as error:
             raise _explained(self.directory, error) from error
+
+
+def sweep(folder: Path, own: Path | None = None) -> None:
+    """Remove what killed makers and pruners left in the folder, where no process holds the lock but this one ``own``'s.
+
+    Raises:
+        OSError: something can't be locked or removed.
+    """
+    for leftover in folder.glob(_PRUNED + "*"):  # nobody's build, even while its pruner removes it
+        shutil.rmtree(leftover, ignore_errors=True)
+    for leftover in folder.glob(_MAKING + "*"):
+        other = leftover.with_name(leftover.name.removeprefix(_MAKING))
+        with _lock_file(other) as descriptor:
+            if other == own or _try_lock(descriptor):
+                log.info("removing %s, which a killed process left", leftover)
+                _remove(leftover)
+
+
+def remove_unlocked(place: Path) -> bool:
+    """Remove a build at once, by renaming it away first; False where that can't be: somebody holds its lock, say."""
+    aside = place.with_name(f"{_PRUNED}{place.name}-{os.getpid()}")
+    try:
+        with _lock_file(place) as descriptor:
+            if not _try_lock(descriptor):
+                return False
+            place.rename(aside)
+    except OSError:
+        return False
+    shutil.rmtree(aside, ignore_errors=True)
+    return True
 
 
 def lock_path(place: Path) -> Path:
@@ -140,16 +171,6 @@ def _discard_unusable(place: Path, recipe: AnyRecipe, aside: Path) -> None:
         log.warning("%s: %s: removed, and made again", place, why)
     place.rename(aside)  # gone at once; removing takes longer
     _remove(aside)
-
-
-def _sweep(place: Path) -> None:
-    """Remove what killed makers left in the folder, where no process holds the lock but this one ``place``'s."""
-    for leftover in place.parent.glob(_MAKING + "*"):
-        other = leftover.with_name(leftover.name.removeprefix(_MAKING))
-        with _lock_file(other) as descriptor:
-            if other == place or _try_lock(descriptor):
-                log.info("removing %s, which a killed process left", leftover)
-                _remove(leftover)
 
 
 @contextmanager

@@ -2,8 +2,10 @@
 
 import logging
 import shutil
+import threading
 import time
 from collections.abc import Callable, Collection, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -87,6 +89,7 @@ class CommitBuilder:
         self._cache = cache
         self._settings = settings
         self._work = work
+        self._stopped = threading.Event()
         self._data: RepositoryData = load_repository_data(framework)
         self._releases = load_releases(framework)
 
@@ -107,11 +110,11 @@ class CommitBuilder:
         }
         if asked == "auto":
             return next((name for name, commit in first_not.items() if commit is None), "source")
-        if asked == "overlay" and all(self._overlay_library(one) for one in commits):
-            return asked
         culprit = first_not[asked]
         if culprit is None:
             return asked
+        if asked == "overlay" and all(self._has_compiled_library(one) for one in commits):
+            return "source"  # nothing is compiled; and no side lies over a wheel, which is made in another way
         raise UsageError(f"--build {asked}: {culprit.short} ({culprit.subject}) {self._why_not(asked)}")
 
     def build(self, commit: Commit, strategy: str, processors: frozenset[int] | None = None) -> Build:
@@ -125,8 +128,8 @@ class CommitBuilder:
             assert release is not None, "strategy() said so"
             build = release_build(release.recipe.request, release.recipe, self._framework, self._cache)
             return named_after(commit, build)
-        recipe, library = self._plan(commit, strategy, processors)
-        try:
+        with ExitStack() as leftovers:
+            recipe, library = self._plan(commit, strategy, processors, leftovers)
             return commit_build(
                 commit,
                 recipe,
@@ -136,13 +139,16 @@ class CommitBuilder:
                 lambda folder: self._repository.export(commit, self._data.package, folder),
                 library,
             )
-        finally:
-            shutil.rmtree(self._library_folder(commit), ignore_errors=True)
 
     def stop(self) -> None:
-        """End a compile that another thread is at, and let none begin."""
+        """End a compile that another thread is at, and let none begin until ``resume``."""
+        self._stopped.set()
         if "_compiler" in self.__dict__:
             self._compiler.stop()
+
+    def resume(self) -> None:
+        """Let compiles begin again."""
+        self._stopped.clear()
 
     def is_cached(self, commit: Commit, strategy: str) -> bool:
         """Whether the build is there, or needs no compiler."""
@@ -158,39 +164,40 @@ class CommitBuilder:
             return f"release {release.recipe.request}" if release else "no release"
         if strategy == "overlay":
             donor = self._donor(commit)
-            return f"its Python code over the library of {donor.recipe.request if donor else 'a cached build'}"
+            return f"its Python code over the library of {donor.recipe.request}" if donor else "no release's library"
         return "its Python code over a cached library" if self.is_cached(commit, strategy) else "compiled from source"
 
     def _plan(
-        self, commit: Commit, strategy: str, processors: frozenset[int] | None
+        self, commit: Commit, strategy: str, processors: frozenset[int] | None, leftovers: ExitStack
     ) -> tuple[CommitRecipe, Callable[[], Library]]:
+        """What decides the build, and how to get its library: if compiled, gone when ``leftovers`` ends."""
         code = self._repository.tree(commit, self._data.package)
-        donor = self._donor(commit) if strategy == "overlay" else None
-        if donor is not None:
+        if strategy == "overlay":
+            donor = self._donor(commit)
+            assert donor is not None, "strategy() said so"
             recipe = CommitRecipe(code, release_library_id(donor.recipe), donor.recipe.python, donor.recipe.pins)
             return recipe, lambda: self._library_of(donor)
         environment: Environment = self._releases.environments[self._data.environment]
         library_id = self._source_library_id(commit)
         recipe = CommitRecipe(code, library_id, environment.python, environment.pins)
-        return recipe, lambda: self._source_library(commit, library_id, strategy, processors)
+        return recipe, lambda: self._source_library(commit, library_id, processors, leftovers)
 
     def _source_library(
-        self, commit: Commit, library_id: str, strategy: str, processors: frozenset[int] | None
+        self, commit: Commit, library_id: str, processors: frozenset[int] | None, leftovers: ExitStack
     ) -> Library:
         found = cached_library(self._cache, self._framework.name, library_id)
-        if found:
-            return found
-        if strategy == "overlay":
-            raise RunError(f"{commit.short}: the library that it was to be laid over is gone: use --build source")
-        return self._compile(commit, library_id, processors)
+        return found or self._compile(commit, library_id, processors, leftovers)
 
-    def _compile(self, commit: Commit, library_id: str, processors: frozenset[int] | None) -> Library:
+    def _compile(
+        self, commit: Commit, library_id: str, processors: frozenset[int] | None, leftovers: ExitStack
+    ) -> Library:
         limits = self._settings.limits
         if processors is not None:
             limits = Limits(limits.time_s, limits.free_bytes, max(1, min(limits.jobs, len(processors))), processors)
         self._work.mkdir(parents=True, exist_ok=True)
         require_space(self._work, limits.free_bytes)
-        destination = self._library_folder(commit)
+        destination = self._work / "libraries" / commit.short
+        leftovers.callback(shutil.rmtree, destination, ignore_errors=True)
         log_path = _unused(self._work / "logs" / f"{commit.short}-{time.strftime('%Y%m%dT%H%M%S')}.log")
         log.info("compiling %s (%s); log: %s", commit.short, commit.subject, log_path)
         began = time.monotonic()
@@ -200,10 +207,6 @@ class CommitBuilder:
         compiler = self._compiler
         return Library(library_id, self._sources_of(commit), files, compiler.toolchain, compiler.flags)
 
-    def _library_folder(self, commit: Commit) -> Path:
-        """Where a compile leaves the commit's library; the build takes it from there."""
-        return self._work / "libraries" / commit.short
-
     @cached_property
     def _compiler(self) -> Compiler:
         platform = load_platform(self._framework, self._settings.platform)
@@ -212,7 +215,7 @@ class CommitBuilder:
         def checkout(commit: Commit, folder: Path) -> None:
             self._repository.checkout(commit, folder, data.checkout, platform.submodules)
 
-        return Compiler(self._work / platform.name, platform, self._settings.flags, checkout)
+        return Compiler(self._work / platform.name, platform, self._settings.flags, checkout, self._stopped)
 
     def _source_library_id(self, commit: Commit) -> str:
         compiler = self._compiler
@@ -221,7 +224,7 @@ class CommitBuilder:
             self._sources_of(commit), compiler.platform.name, script, compiler.toolchain, compiler.flags
         )
 
-    def _overlay_library(self, commit: Commit) -> bool:
+    def _has_compiled_library(self, commit: Commit) -> bool:
         """Whether a compiled library for the commit's native sources is in the cache."""
         try:
             library_id = self._source_library_id(commit)

@@ -22,6 +22,12 @@ from driver.builds.repository_data import Platform
 from records import BrokenBuildError, Commit, NoSpaceError, RunError
 
 LAST_LINES = 15
+# With these the environment would decide what is compiled, and by which compiler, unknown to the library's identity.
+DROPPED_VARIABLES = (
+    *("CC", "CXX", "CUDACXX", "CUDAHOSTCXX"),
+    *("CPPFLAGS", "CFLAGS", "CXXFLAGS", "CUDAFLAGS", "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "LDFLAGS"),
+    *("CMAKE_BUILD_TYPE", "CMAKE_TOOLCHAIN_FILE"),
+)
 _PAUSE_S = 0.2
 _SPACE_EVERY_S = 5.0
 _DYING_S = 10.0  # for killed processes to be gone
@@ -46,10 +52,13 @@ class Limits:
 class Compiler:
     """Compiles in ``folder``, which it keeps: a work tree, and one build folder for each set of flags.
 
-    What is kept makes the next compile short; it is never what a build is made of.
+    What is kept makes the next compile short; it is never what a build is made of. While ``stopped`` is set, no
+    compile begins.
     """
 
-    def __init__(self, folder: Path, platform: Platform, flags: Sequence[str], checkout: Checkout) -> None:
+    def __init__(
+        self, folder: Path, platform: Platform, flags: Sequence[str], checkout: Checkout, stopped: threading.Event
+    ) -> None:
         self.platform = platform
         self.flags = tuple(flags)
         self._folder = folder
@@ -57,11 +66,11 @@ class Compiler:
         self._toolchain: tuple[str, ...] | None = None
         self._turn = threading.Lock()  # of this process; ``_Sole`` is for what others left
         self._leader: int | None = None
-        self._stopped = False
+        self._stopped = stopped
 
     def stop(self) -> None:
-        """End a compile that another thread is at, and let none begin."""
-        self._stopped = True
+        """End a compile that another thread is at, and let none begin while ``stopped`` is set, as it is now."""
+        self._stopped.set()
         if self._leader is not None:
             _end_session(self._leader)
 
@@ -83,12 +92,16 @@ class Compiler:
 
         Raises:
             RunError: it failed, or took more time or space than it may; with the log's path and last lines.
+                Or it was stopped.
         """
         if shutil.which("ccache") is None:
             log.warning("ccache is not installed: every commit is compiled from the start")
+        if set_ones := [name for name in DROPPED_VARIABLES if os.environ.get(name)]:
+            log.warning("%s: not heeded in compiling; --cmake_args can say the same", ", ".join(set_ones))
         self._folder.mkdir(parents=True, exist_ok=True)
         with self._turn, _Sole(self._folder) as sole:
-            source, build = self._folder / "src", self._folder / f"build-{_short(self.flags)}"
+            self._heed_stop()
+            source, build = self._folder / "src", self._build_folder()
             self._checkout(commit, source)
             kept = build.exists()
             try:
@@ -108,18 +121,20 @@ class Compiler:
         build.mkdir(exist_ok=True)
         log_path.parent.mkdir(parents=True, exist_ok=True)
         command = ["nice", "-n", "10", "sh", str(self.platform.script), str(source), str(destination), *self.flags]
+        self._heed_stop()
         with log_path.open("wb") as stream:
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=stream,
                 stderr=subprocess.STDOUT,
-                env=clean_environment(self._environment(build, limits)),
+                env=self._environment(build, limits),
                 start_new_session=True,
                 pass_fds=(sole.descriptor,),
             )
         try:
             self._leader = process.pid
+            self._heed_stop()  # ``stop`` may have come before there was a leader
             if limits.processors:
                 with suppress(OSError):  # it may have ended already
                     os.sched_setaffinity(process.pid, limits.processors)
@@ -131,17 +146,40 @@ class Compiler:
             raise
         finally:
             self._leader = None
-        if self._stopped:
-            raise RunError("compiling was stopped")
+        self._heed_stop()
         if code != 0:
             how = f"exit code {code}" if code > 0 else f"signal {-code}"
             raise _ScriptFailedError(f"{self.platform.script} ended with {how}; {_tail(log_path)}")
         if not any(destination.iterdir()):
             raise _ScriptFailedError(f"{self.platform.script} left nothing in its destination; {_tail(log_path)}")
 
+    def _heed_stop(self) -> None:
+        """Go no further once told to stop.
+
+        Raises:
+            RunError: it was.
+        """
+        if self._stopped.is_set():
+            raise RunError("compiling was stopped")
+
+    def _build_folder(self) -> Path:
+        """For this script, these tools and flags alone: CMake keeps what it was once told, and by which compiler.
+
+        What the same flags left under another script or other tools serves nobody any more, and is removed.
+        """
+        same_flags = f"build-{_short(self.flags)}"
+        script = sha256(self.platform.script.read_bytes()).hexdigest()
+        found = self._folder / f"{same_flags}-{_short([script, *self.toolchain])}"
+        for other in self._folder.glob(f"{same_flags}*"):
+            if other != found:
+                log.info("removing %s: the build script or its tools have changed", other)
+                shutil.rmtree(other, ignore_errors=True)
+        return found
+
     def _environment(self, build: Path, limits: Limits) -> dict[str, str]:
-        """What the script gets. Paths below our folder are cached by ccache as relative ones, wherever that is."""
-        found = {"BUILD_DIR": str(build), "JOBS": str(limits.jobs)}
+        """All that the script gets. Paths below our folder are cached by ccache as relative ones, wherever that is."""
+        found = {name: value for name, value in clean_environment().items() if name not in DROPPED_VARIABLES}
+        found |= {"BUILD_DIR": str(build), "JOBS": str(limits.jobs)}
         if shutil.which("ccache"):
             found |= {"CCACHE_BASEDIR": str(self._folder), "CCACHE_NOHASHDIR": "1"}
             found |= {f"CMAKE_{language}_COMPILER_LAUNCHER": "ccache" for language in ("C", "CXX", "CUDA")}

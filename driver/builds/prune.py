@@ -1,15 +1,13 @@
 """Keeping the build cache below a size: the builds used least recently go first."""
 
-import fcntl
 import logging
 import os
-import shutil
 import sysconfig
 from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
-from driver.builds.cache import BuildCache, last_used, lock_path
+from driver.builds.cache import BuildCache, last_used, remove_unlocked, sweep
 
 log = logging.getLogger(__name__)
 
@@ -17,9 +15,13 @@ log = logging.getLogger(__name__)
 def prune(cache: BuildCache, limit_bytes: float, keep: Collection[str] = ()) -> list[Path]:
     """Remove builds until the cache takes no more than ``limit_bytes``; returns the places of those removed.
 
-    Left alone: the builds in the folders ``keep``, and those that somebody is making. A file that several builds share
-    is counted once, and takes space as long as one of them is there.
+    What killed processes left goes first. Left alone: the builds in the folders ``keep``, those that somebody is
+    making, and what can't be removed. A file that several builds share is counted once, and takes space as long as one
+    of them is there.
     """
+    for folder in cache.directory.glob(f"*/{sysconfig.get_platform()}"):
+        with suppress(OSError):  # a cache of another user's
+            sweep(folder)
     places = [path for path in cache.directory.glob(f"*/{sysconfig.get_platform()}/[!.]*") if path.is_dir()]
     owners: dict[tuple[int, int], set[Path]] = {}
     sizes: dict[tuple[int, int], int] = {}
@@ -32,7 +34,7 @@ def prune(cache: BuildCache, limit_bytes: float, keep: Collection[str] = ()) -> 
     for place in sorted(places, key=last_used):
         if total <= limit_bytes:
             break
-        if str(place) in keep or not _remove(place):
+        if str(place) in keep or not remove_unlocked(place):
             continue
         removed.append(place)
         log.info("removed %s from the build cache, which may hold %.1f GiB", place.name, limit_bytes / 2**30)
@@ -52,16 +54,3 @@ def _files(place: Path) -> list[tuple[tuple[int, int], int]]:
                 status = os.lstat(os.path.join(folder, name))
                 found.append(((status.st_dev, status.st_ino), status.st_blocks * 512))
     return found
-
-
-def _remove(place: Path) -> bool:
-    """Remove a build at once, by renaming it away first; not while somebody holds its lock."""
-    with lock_path(place).open("a") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            aside = place.with_name(f".pruned-{place.name}-{os.getpid()}")
-            place.rename(aside)
-        except OSError:
-            return False
-        shutil.rmtree(aside, ignore_errors=True)
-    return True

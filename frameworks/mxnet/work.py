@@ -76,13 +76,23 @@ def work(case: Case) -> Work | None:
     if formula is None or case.dtype not in SIZES or _other_dtypes(case):
         return None
     try:
-        amounts = [formula(_Call(case.inputs), direction) for direction in directions]
-    except _UnknownError:
+        return _sum([formula(_Call(case.inputs), direction) for direction in directions], case.dtype)
+    except (_UnknownError, ArithmeticError, LookupError, TypeError, ValueError):  # or arguments that make no sense
         return None
+
+
+def _sum(amounts: Sequence[_Amount], dtype: str) -> Work:
+    """Together.
+
+    Raises:
+        _UnknownError: they are no amounts, as a kernel larger than its image gives them.
+    """
     flops = [one.flop for one in amounts]
-    elements = sum(one.read + one.written for one in amounts)
     flop = None if None in flops else float(sum(one or 0.0 for one in flops))
-    return Work(flop, float(SIZES[case.dtype] * elements), case.dtype)
+    size = float(SIZES[dtype] * sum(one.read + one.written for one in amounts))
+    if not all(0 <= one < math.inf for one in (flop or 0.0, size)):
+        raise _UnknownError
+    return Work(flop, size, dtype)
 
 
 def _other_dtypes(case: Case) -> bool:

@@ -42,7 +42,8 @@ def run_ab_giving(*comparisons: Comparison, **run: Any) -> Callable[..., Report]
     """A stand-in for ``harness.run.run_ab``: its report has these comparisons, and ``run`` among its keys."""
 
     def run_ab(request: RunRequest, on_progress: object = None) -> Report:
-        how = {"id": "made", "complete": True, "broken": False, "stopped": None, **request.labels, **run}
+        ended = {"complete": True, "resumable": False, "broken": False, "stopped": None}
+        how = {"id": "made", **ended, **request.labels, **run}
         return Report({**how, "framework": "mxnet"}, request.control, request.treatment, {}, comparisons)
 
     return run_ab

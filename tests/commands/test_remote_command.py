@@ -264,7 +264,7 @@ def test_a_run_that_will_go_on_is_posted_when_it_is_complete(
     """A server takes one report of a run: the first part would stand in the way of the whole."""
     words = (*MINIMAL, "--round_log", str(home / "rounds"), "--remote_access_token", TOKEN)
     with ResultsServer() as server:
-        part = run_ab_giving(comparison("unchanged"), complete=False, stopped="the time budget")
+        part = run_ab_giving(comparison("unchanged"), complete=False, resumable=True, stopped="the time budget")
         monkeypatch.setattr(harness, "run_ab", part)
         outcome = run(*words, "--remote_reporter", server.place)
         assert (outcome.code, server.seen) == (0, [])
@@ -272,3 +272,16 @@ def test_a_run_that_will_go_on_is_posted_when_it_is_complete(
         monkeypatch.setattr(harness, "run_ab", run_ab_giving(comparison("unchanged")))
         assert run(*words, "--remote_reporter", server.place).code == 0
         assert len(server.stored) == 1
+
+
+def test_a_run_that_can_not_go_on_is_posted_though_it_is_not_complete(
+    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its verification has ended, and the first measurement is over for good: no later report would come."""
+    closed = run_ab_giving(comparison("unchanged"), complete=False, resumable=False, stopped="70% of the time budget")
+    monkeypatch.setattr(harness, "run_ab", closed)
+    with ResultsServer() as server:
+        words = ("--round_log", str(home / "rounds"), "--remote_access_token", TOKEN, "--remote_reporter", server.place)
+        assert run(*MINIMAL, *words).code == 0
+        assert len(server.stored) == 1
+    assert not (home / "rounds").exists()

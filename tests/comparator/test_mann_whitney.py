@@ -1,5 +1,7 @@
 """Mann and Whitney's test."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 from naive_statistics import mann_whitney_by_enumeration
 from scipy import stats
 
-from comparator.mann_whitney import mann_whitney_p
+from comparator.mann_whitney import EXACT_UP_TO, mann_whitney_p
 
 
 @settings(max_examples=60, deadline=None)
@@ -41,6 +43,38 @@ def test_nine_against_nine_is_the_smallest_for_four_hundred_operators() -> None:
     lower, upper = list(range(9)), list(range(9, 18))
     assert mann_whitney_p(lower, upper) == pytest.approx(1 / 48620)
     assert mann_whitney_p(upper, lower) == 1
+
+
+@pytest.mark.parametrize("n", [30, 40, 60, EXACT_UP_TO])
+def test_tails_of_many_values_are_exact(n: int) -> None:
+    """The counts of arrangements outgrow a float from 29 values a side on."""
+    lower = list(range(n))
+    upper = [value + n for value in lower]
+    fewest = 1 / math.comb(2 * n, n)
+    assert mann_whitney_p(lower, upper) == fewest
+    upper[0] = n - 1.5  # below one of the lower: of U = n n - 1 there is one arrangement, too
+    assert mann_whitney_p(lower, upper) == pytest.approx(2 * fewest, rel=1e-12)
+    assert mann_whitney_p(upper, lower) == 1
+
+
+@pytest.mark.parametrize("n", [EXACT_UP_TO + 1, 515, 1200])
+def test_of_very_many_values_the_normal_approximation_serves(n: int) -> None:
+    rng = np.random.default_rng(n)
+    lower, upper = rng.normal(size=n), rng.normal(0.2, size=n)
+    expected = stats.mannwhitneyu(upper, lower, alternative="greater", method="asymptotic").pvalue
+    assert mann_whitney_p(lower.tolist(), upper.tolist()) == pytest.approx(expected, rel=1e-9)
+    assert 0 <= mann_whitney_p(list(range(n)), list(range(n, 2 * n))) < 1e-30
+
+
+def test_where_it_begins_the_approximation_claims_no_more_than_the_exact_p(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small p values, of which verdicts are made, come out a little too large."""
+    lower = [2.0 * value for value in range(EXACT_UP_TO)]
+    for shift in (17, 31, 41):
+        upper = [value + shift for value in lower]
+        exact = mann_whitney_p(lower, upper)
+        monkeypatch.setattr("comparator.mann_whitney.EXACT_UP_TO", 0)
+        assert exact < mann_whitney_p(lower, upper) < 2 * exact
+        monkeypatch.undo()
 
 
 def test_refuses_an_empty_side() -> None:

@@ -90,6 +90,9 @@ class MadeBuilder:
     def stop(self) -> None:
         self.stopped.set()
 
+    def resume(self) -> None:
+        self.stopped.clear()
+
 
 class Ear:
     """Hears what the loop says."""

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import psutil
@@ -19,7 +19,7 @@ from driver.builds import BuildCache
 from driver.builds.commit_builder import BuildSettings, CommitBuilder
 from driver.builds.compiler import Limits
 from driver.git.repository import Repository, open_repository
-from records import BrokenBuildError, Build, NoSpaceError, RunError
+from records import BrokenBuildError, Build, NoSpaceError, RunError, UsageError
 
 Compile = Callable[..., Build]
 
@@ -44,13 +44,15 @@ STALL = f"600.{os.getpid()}"  # by which its process is known
 
 
 class Workshop:
-    """Builders with one work directory and one cache."""
+    """Builders with one work directory and one cache. ``releases``: version -> the commit it was made from."""
 
-    def __init__(self, folder: Path, project: ToyProject, ccache: Path) -> None:
+    def __init__(
+        self, folder: Path, project: ToyProject, ccache: Path, releases: Mapping[str, str] | None = None
+    ) -> None:
         self.folder = folder
         self.ccache = ccache
         self.cache = BuildCache(folder / "cache")
-        self.framework = NativeToy(write_specifications(folder / "specifications", project.folder))
+        self.framework = NativeToy(write_specifications(folder / "specifications", project.folder, releases))
         self.repository: Repository = open_repository(folder / "work", str(project.folder))
         self.repository.fetch()
 
@@ -87,11 +89,13 @@ def workshop(project: ToyProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     return make_workshop(project, tmp_path, monkeypatch)
 
 
-def make_workshop(project: ToyProject, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Workshop:
+def make_workshop(
+    project: ToyProject, folder: Path, monkeypatch: pytest.MonkeyPatch, releases: Mapping[str, str] | None = None
+) -> Workshop:
     ccache = folder / "ccache"
     monkeypatch.setenv("CCACHE_DIR", str(ccache))
     monkeypatch.setenv("UV_CACHE_DIR", str(folder / "uv"))
-    return Workshop(folder, project, ccache)
+    return Workshop(folder, project, ccache, releases)
 
 
 def test_a_second_compile_makes_only_what_changed(workshop: Workshop) -> None:
@@ -131,6 +135,33 @@ def test_a_commit_of_python_alone_takes_a_compiled_library_from_the_cache(worksh
     assert first.digest != second.digest
     libraries = [next(Path(str(build.directory)).rglob("libtoy.so")) for build in (first, second)]
     assert os.path.samefile(*libraries)
+
+
+def test_an_overlay_lies_over_compiled_libraries_on_both_sides_or_over_wheels_on_both(
+    project: ToyProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wheel is not compiled as a source build is: across the two, every case would differ."""
+    workshop = make_workshop(project, tmp_path, monkeypatch, {"1.0": project.id_of("main")})
+    commits = [workshop.repository.resolve(name) for name in ("main", "slower")]
+    overlay = workshop.builder(strategy="overlay")
+    with pytest.raises(UsageError, match=r"\(slower\) has native sources of its own"):
+        overlay.strategy(commits)
+    compiled = [workshop.build(name) for name in ("main", "slower")]
+    strategy = overlay.strategy(commits)
+    assert {overlay.describe(one, strategy) for one in commits} == {"its Python code over a cached library"}
+    assert [overlay.build(one, strategy) for one in commits] == compiled
+    assert len(workshop.compiled()) == 2
+    assert overlay.strategy(commits[:1]) == "overlay"  # which the release's wheel serves
+
+
+def test_a_build_from_the_cache_leaves_another_thread_s_compile_alone(workshop: Workshop) -> None:
+    workshop.build("main")
+    short = workshop.repository.resolve("main").short
+    library = workshop.folder / "work" / "builds" / "libraries" / short / "libtoy.so"
+    library.parent.mkdir(parents=True)
+    library.touch()
+    workshop.build("main")
+    assert library.exists()
 
 
 def test_other_arguments_of_cmake_make_another_library(workshop: Workshop) -> None:
@@ -189,6 +220,17 @@ def test_a_compile_can_be_stopped_from_another_thread(workshop: Workshop) -> Non
     assert [str(error) for error in errors] == ["compiling was stopped"]
     assert gone(stalled)
     assert workshop.nothing_but(0)
+
+
+def test_stopped_before_it_ever_compiled_it_does_not_begin(workshop: Workshop) -> None:
+    builder = workshop.builder()
+    builder.stop()
+    with pytest.raises(RunError, match=r"^compiling was stopped$"):
+        workshop.build("main", builder)
+    assert workshop.nothing_but(0)
+    builder.resume()
+    workshop.build("main", builder)
+    assert workshop.nothing_but(1)
 
 
 def test_what_a_killed_driver_left_compiling_is_ended_first(workshop: Workshop) -> None:

@@ -1,6 +1,7 @@
 """The journal: what is written is there after whatever ends the process, and what can't be read is put aside."""
 
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -172,6 +173,25 @@ def test_a_damaged_file_is_put_aside_and_said_so(tmp_path: Path, damage: str, ca
     assert aside.name in text
     journal.rounds_of("run").keep("works again")
     journal.close()
+
+
+@pytest.mark.parametrize("damage", ["header", "cut"])
+def test_of_a_damaged_file_what_was_written_last_is_kept_too(tmp_path: Path, damage: str) -> None:
+    """A driver that was killed leaves it in a file beside the other."""
+    alive = Journal(tmp_path / "alive.db")
+    for number in range(100):
+        alive.rounds_of("run").keep("text " * 100 + str(number))
+    alive._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    alive.finish_run("newest", "its report")
+    for suffix in ("", "-wal"):
+        shutil.copy(tmp_path / f"alive.db{suffix}", tmp_path / f"journal.db{suffix}")
+    alive.close()
+    path, log = tmp_path / "journal.db", (tmp_path / "journal.db-wal").read_bytes()
+    content = path.read_bytes()
+    path.write_bytes(b"\0" * 100 + content[100:] if damage == "header" else content[: len(content) // 2])
+    Journal(path, clock=lambda: 1234.5).close()
+    assert b"its report" in log
+    assert (tmp_path / "journal-damaged-1234.db-wal").read_bytes() == log
 
 
 def test_an_empty_file_is_an_empty_journal(tmp_path: Path) -> None:

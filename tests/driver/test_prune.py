@@ -67,5 +67,22 @@ def test_a_shared_file_takes_space_as_long_as_one_of_its_builds_is_there(cache: 
     assert [path.name for path in prune(cache, 0.5 * MIB)] == ["c", "b", "a"]  # with the first two nothing is gained
 
 
+def test_what_a_killed_pruner_or_maker_left_is_removed(cache: BuildCache) -> None:
+    for name in (".pruned-d-123", ".making-d", ".making-e"):
+        place(cache, name).mkdir()
+        (place(cache, name) / "library").write_bytes(os.urandom(MIB))
+    with lock_path(place(cache, "e")).open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert prune(cache, 4 * MIB) == []
+    names = {path.name for path in place(cache, "a").parent.iterdir() if path.is_dir()}
+    assert names == {"a", "b", "c", ".making-e"}
+
+
+def test_a_build_whose_lock_can_t_be_opened_stays(cache: BuildCache) -> None:
+    lock_path(place(cache, "c")).mkdir()  # as if it were another user's: root may open any file
+    assert [path.name for path in prune(cache, 1.5 * MIB)] == ["b", "a"]
+    assert left(cache) == ["c"]
+
+
 def test_a_cache_that_is_not_there_holds_nothing(tmp_path: Path) -> None:
     assert prune(BuildCache(tmp_path / "none"), 0) == []

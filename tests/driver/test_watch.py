@@ -222,6 +222,12 @@ def test_building_ahead_ends_with_a_signal(loop: Loop) -> None:
     assert loop.builder.stopped.is_set()
     assert not [thread for thread in threading.enumerate() if "_build_quietly" in thread.name]
 
+    loop.harness.measure = measure  # type: ignore[method-assign]
+    loop.harness.ends = []
+    loop.builder.wait = None
+    loop.watch(ahead=frozenset({7})).once()
+    assert not loop.builder.stopped.is_set()  # what one pass stopped, the next one goes on with
+
 
 def test_a_failure_ahead_is_said_when_it_is_that_commit_s_turn(loop: Loop) -> None:
     loop.last.write_text(a_commit(1).id)

@@ -36,7 +36,7 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Released:
     docs = project.commit("Say what it computes", docs_only=True)
     driver = toy_driver(folder, project, releases=commits)
     index = (folder / "index" / "simple").as_uri()
-    return Released(driver.with_environment(UV_DEFAULT_INDEX=index, CC="/bin/false"), slow_commit, docs)
+    return Released(driver.with_environment(UV_DEFAULT_INDEX=index), slow_commit, docs)
 
 
 def compiled(project: ToyProject, folder: Path) -> Path:
@@ -85,6 +85,7 @@ def test_two_tags_are_measured_as_their_releases(released: Released, tmp_path: P
     (report,) = driver.reports()
     assert [report[side]["strategy"] for side in ("control", "treatment")] == ["release", "release"]
     assert [report[side]["version"] for side in ("control", "treatment")] == ["1.0", "1.0"]
+    assert driver.compile_logs() == []
 
 
 def test_the_first_bad_release_is_found(released: Released, tmp_path: Path) -> None:
@@ -96,6 +97,7 @@ def test_the_first_bad_release_is_found(released: Released, tmp_path: Path) -> N
     (culprit,) = json.loads(path.read_text())["culprits"]
     assert (culprit["good"], culprit["bad"]) == ("toy==1.0", [{"release": "toy==2.0"}])
     assert list(culprit["cases"]) == ["sum/float64/forward"]
+    assert driver.compile_logs() == []
 
 
 @pytest.mark.parametrize(

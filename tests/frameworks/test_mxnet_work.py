@@ -1,10 +1,13 @@
 """The formulas for an operator's work, against numbers worked out by hand, and against the shapes that MXNet gives."""
 
+import math
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from frameworks.mxnet.work import work
+from frameworks.mxnet.work import FORMULAS, work
 from records import Case, Work
 
 
@@ -62,6 +65,10 @@ def test_the_work_of_a_call(one: Case, flop: float | None, elements: float) -> N
         case("nd.softmax", data=[4, 5], length=[4]),
         case("nd.sum", data=[4, 5], axis=1, exclude=True),
         case("nd.elemwise_add", lhs=[2], rhs={"shape": [2], "dtype": "float64"}),
+        case("nd.Convolution", data=[1, 3, 8, 8], weight=[4, 3, 3, 3], kernel=[3, 3], stride=[0, 0]),
+        case("nd.Convolution", data=[1, 3, 2], weight=[4, 3, 5], kernel=[5]),
+        case("nd.FullyConnected", data=[4, 6], weight=[]),
+        case("nd.sum", data=[4, 5], axis="x"),
     ],
 )
 def test_where_nothing_is_known_nothing_is_said(one: Case) -> None:
@@ -70,3 +77,23 @@ def test_where_nothing_is_known_nothing_is_said(one: Case) -> None:
 
 def test_the_dtype_sizes_the_bytes() -> None:
     assert work(case("nd.exp", dtype="float64", data=[10])) == Work(None, 160.0, "float64")
+
+
+LEAVES = st.none() | st.booleans() | st.integers() | st.integers(-1, 3) | st.floats() | st.text(max_size=3)
+ANYTHING = st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner))
+SHAPES = st.lists(st.integers(0, 4), max_size=4)
+ARGUMENTS = ("a", "bias", "axis", "kernel", "stride", "dilate", "pad", "num_group", "flatten", "exclude")
+
+
+@settings(max_examples=300)
+@given(
+    st.sampled_from(sorted(FORMULAS)),
+    st.sampled_from(["forward", "backward", "both"]),
+    st.fixed_dictionaries(
+        dict.fromkeys(("data", "weight", "lhs", "rhs"), SHAPES | ANYTHING),
+        optional=dict.fromkeys(ARGUMENTS, SHAPES | ANYTHING),
+    ),
+)
+def test_no_arguments_are_so_odd_that_a_run_is_lost(operator: str, direction: str, inputs: dict[str, Any]) -> None:
+    found = work(case(f"nd.{operator}", direction, **inputs))
+    assert found is None or all(0 <= one < math.inf for one in (found.flop or 0.0, found.bytes))

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,10 @@ from resumable_run import FileLog, ListLog, asked, kept_samples, run, same, samp
 from toy_bench import toy_bench, toy_case
 
 import harness.pair
+import harness.run
 from comparator import plan_looks
 from harness.process import Worker
-from harness.recall import KeptRound, Recall, Start, from_text
+from harness.recall import KeptRound, Recall, Start, Verifying, from_text, to_text
 from harness.run import InterruptedRunError, run_ab
 from harness.schedule import FAILED_STARTS, Findings, Order, Progress, Schedule
 from harness.supply import PairSupply
@@ -43,7 +45,7 @@ def test_a_log_that_settles_every_case_gives_the_report_without_a_process(reques
     second = run_ab(asked(log, slow(), same(), toy_case("bad", "refuse"), verify_after=600.0))
     assert second.comparisons == first.comparisons
     assert {one.verdict for one in second.comparisons} == {"regressed", "unchanged", "failed"}
-    kept = {"id", "started", "rounds", "timed_s", "spent_s", "incidents", "complete", "stopped", "broken"}
+    kept = {"id", "started", "rounds", "timed_s", "spent_s", "incidents", "complete", "resumable", "stopped", "broken"}
     assert {key: first.run[key] for key in kept} == {key: second.run[key] for key in kept}
     assert first.run["trust"]["sentinels"] == second.run["trust"]["sentinels"] != []
     assert (first.run["resumed"], second.run["resumed"]) == ([], [first.run["rounds"]])
@@ -56,6 +58,7 @@ def test_a_signal_is_told_and_the_next_start_goes_on() -> None:
     assert (first.run["interrupted"], first.run["broken"], first.run["stopped"]) == (True, True, "stopped by SIGTERM")
     before = log.kept()
     assert kept_samples(before) == set(samples(first))
+    assert first.run["resumable"]
     told: list[Progress] = []
     second = run_ab(asked(log, same("a"), same("b")), told.append)
     assert (second.run["interrupted"], second.run["broken"], second.run["complete"]) == (False, False, True)
@@ -208,6 +211,60 @@ def test_a_verification_is_resumed() -> None:
     assert kept_samples(before) < kept_samples(log.kept()) == set(samples(second))
     assert [one.number for one in log.kept()] == list(range(second.run["rounds"]))
     assert second.run["wall_s"] >= log.kept()[-1].elapsed_s + first_rounds(log)[-1].elapsed_s
+
+
+@pytest.mark.parametrize("budget", [None, 1000.0])
+def test_a_first_measurement_that_ran_out_of_time_is_over_when_the_verification_is(
+    budget: float | None, request: pytest.FixtureRequest
+) -> None:
+    """A larger budget, or none, doesn't take it up again: the run is as complete as it can be, and says so."""
+    share = "the first measurement's share, 70% of the time budget of 14 s, was spent"
+    log = ListLog()
+    run_ab(asked(log, slow(), verify_after=0.0, sentinels=0))
+    begun = next(one for one in map(from_text, log.texts) if isinstance(one, Verifying))
+    log.texts[log.texts.index(to_text(begun))] = to_text(replace(begun, stopped=share))
+    request.getfixturevalue("no_process")
+    report = run_ab(asked(log, slow(), verify_after=0.0, sentinels=0, time_budget=budget))
+    assert [one.verdict for one in report.comparisons] == ["regressed"]
+    assert (report.run["complete"], report.run["resumable"], report.run["broken"]) == (False, False, False)
+    assert report.run["stopped"] == share
+
+
+def test_numbers_that_were_not_come_to_do_not_end_the_measurement_for_good() -> None:
+    log = ListLog()
+    numbers = replace(toy_case("numbers/error"), metric="error", threshold=0.0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(harness.run, "AGREEMENT_SHARE", 0.0)
+        first = run_ab(asked(log, slow(), numbers, verify_after=0.0, sentinels=0, time_budget=1000.0))
+    assert [one.verdict for one in first.comparisons] == ["regressed", "inconclusive"]
+    assert (first.run["stopped"], first.run["resumable"]) == ("the time budget of 1000 s was spent", True)
+    second = run_ab(asked(log, slow(), numbers, verify_after=0.0, sentinels=0, time_budget=1000.0))
+    assert [one.verdict for one in second.comparisons] == ["regressed", "unchanged"]
+    assert (second.run["complete"], second.run["resumable"]) == (True, False)
+
+
+@pytest.mark.parametrize(("verifying", "left_s"), [(False, 100.0), (True, 60.0)])
+def test_numbers_get_half_of_what_earlier_starts_left_of_the_budget(
+    verifying: bool, left_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, cases = ListLog(), (same(), replace(toy_case("numbers/error"), metric="error", threshold=0.0))
+    run_ab(asked(log, *cases, sentinels=0), stop_at(1))
+    (kept,) = log.kept()
+    kept = replace(kept, elapsed_s=900.0)
+    log.texts[-1] = to_text(kept)
+    if verifying:
+        again = replace(kept, phase="verify", number=1, elapsed_s=30.0)
+        log.texts += [to_text(Verifying(kept.run, 910.0, None)), to_text(again)]
+    given: list[float] = []
+
+    class Late(harness.run.Agreement):
+        def __init__(self, bench: Any, seed: Any, can_fork: Any, deadline: float, on_case: Any) -> None:
+            given.append(deadline - time.monotonic())
+            super().__init__(bench, seed, can_fork, deadline, on_case)
+
+    monkeypatch.setattr(harness.run, "Agreement", Late)
+    run_ab(asked(log, *cases, sentinels=0, time_budget=1000.0), stop_at(2))
+    assert given == [pytest.approx(left_s / 2, abs=1)]
 
 
 def first_rounds(log: ListLog) -> list[KeptRound]:

@@ -154,6 +154,7 @@ def test_a_worker_lost_between_two_cases_is_told(monkeypatch: pytest.MonkeyPatch
         ("missing", {"only_on": "control"}, "control", "missing"),
         ("refuse", {}, "both", "error"),
         ("refuse_later", {"only_on": "treatment"}, "treatment", "error"),
+        ("refuse_later", {}, "both", "error"),
         ("abort", {"only_on": "treatment"}, "treatment", "crash"),
         ("segfault_like_exit", {}, "both", "crash"),
         ("kill", {"only_on": "control"}, "control", "killed"),
@@ -168,9 +169,7 @@ def test_a_failing_case_fails_alone(operator: str, inputs: dict[str, Any], side:
     failure = found["bad"].failure
     assert found["bad"].verdict == "failed"
     assert failure is not None
-    # Without a fork a crash takes the worker with it, and the pair: the other side is not asked.
-    assert failure.side == side or (not fork and kind == "crash" and side == "both")
-    assert failure.kind == kind
+    assert (failure.side, failure.kind) == (side, kind)
     assert failure.reason
     assert [found[name].verdict for name in "ab"] == ["unchanged", "unchanged"]
     refused = kind in ("error", "missing")

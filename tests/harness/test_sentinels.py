@@ -9,12 +9,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from resumable_run import ListLog
+from test_run import request
 from toy_bench import toy_bench, toy_case
 
 from comparator import Looks
 from harness.blocks import CaseRequest
 from harness.pair import Round, RoundResult, run_round
 from harness.process import CaseProcess, Worker
+from harness.recall import Recall
+from harness.run import without_measuring
 from harness.schedule import Findings, Order, Schedule
 from harness.sentinels import Turns, draw_sentinels, usual_count
 from harness.supply import PairSupply
@@ -62,6 +66,46 @@ def test_of_the_rounds_of_suspects_alone_every_second_has_one_and_they_take_turn
     taken = [turns.within(asked(CASES[:9], "own")) for _ in range(16)]
     assert [len(one) for one in taken] == [1, 0] * 8
     assert Counter(case.id for one in taken for case in one) == dict.fromkeys(("c0", "c1", "c2", "c3"), 2)
+
+
+def counted(cases: Sequence[Case]) -> list[Case]:
+    return [replace(case, id=f"{case.id}/instructions", metric="instructions") for case in cases]
+
+
+def test_rounds_of_other_metrics_take_no_turns() -> None:
+    turns = Turns(CASES[:4], 40)
+    taken = []
+    for _ in range(8):
+        taken.append(len(turns.within(asked(CASES[:1], "own"))))
+        assert turns.within(asked(counted(CASES[:1]), "own")) == []
+    assert taken == [1, 0] * 4
+
+
+@pytest.mark.parametrize("fork", [True, False])
+def test_they_are_a_share_of_the_timed_cases_of_a_run(fork: bool) -> None:
+    order = Order([*CASES, *counted(CASES)], LOOKS, alpha=0.05, seed=1, sentinels=4, can_fork=lambda case: fork)
+    schedule = Schedule(toy_bench(), order)
+    batches = [batch for _ in range(5) for batch in schedule._next_wave()]
+    assert sum(len(batch.requests) for batch in batches) == 5 * 80
+    assert abs(sum(len(batch.sentinels) for batch in batches) - 5 * 4) <= 1
+
+
+def test_rounds_of_other_metrics_that_were_kept_take_no_turns() -> None:
+    both = [*CASES[:1], *counted(CASES[:1])]
+    log = ListLog()
+    Recall(log, "r").phase("first").keep(RoundResult(), Round(asked(both[1:], "own"), 0), "instructions", 1.0)
+    order = Order(both, LOOKS, alpha=0.05, seed=1, sentinels=1)
+    schedule = Schedule(toy_bench(), order, recall=Recall(log, "r").phase("first"))
+    schedule._take_in_kept()
+    assert len(schedule._turns.within(asked(both[:1], "own"))) == 1
+
+
+def test_the_report_says_how_many_there_were_to_be() -> None:
+    """Fewer than asked for where there are fewer timed cases; the usual number of none is none."""
+    asked_for = replace(request(*CASES[:2], *counted(CASES[:5])), sentinels=50)
+    none_timed = request(*counted(CASES[:5]))
+    reports = [without_measuring(one, "") for one in (asked_for, none_timed)]
+    assert [report.run["sentinels"] for report in reports] == [2, 0]
 
 
 def test_what_is_dropped_has_no_more_turns() -> None:

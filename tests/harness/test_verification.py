@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from resumable_run import ListLog
 from test_run import request
 from toy_bench import toy_bench, toy_case
 
 from comparator import judge, plan_looks
+from harness.recall import Recall, Verifying, from_text, to_text
 from harness.run import run_ab
 from harness.schedule import Findings, Order, Progress, Schedule
 from harness.verification import FIRST_SHARE, Verifier, first_order
@@ -19,6 +21,7 @@ from records import Case, Comparison, Report
 pytestmark = pytest.mark.measures
 
 LOOKS = plan_looks(5)
+SHARE_SPENT = "the first measurement's share, 70% of the time budget of 100 s, was spent"
 
 
 def slow(**inputs: Any) -> Case:
@@ -153,7 +156,19 @@ def test_a_spent_budget_leaves_suspects_unconfirmed() -> None:
     (case,) = verifier.verify(findings, comparisons)
     assert case.verdict == "inconclusive"
     assert findings.stopped == "the time budget of 5 s was spent while verifying"
+    assert findings.resumable, "with a larger budget"
     assert not findings.broken
+
+
+def test_what_a_resumed_run_spent_before_it_verifies_on_counts() -> None:
+    """It compares numbers anew: 900 s were spent when the first measurement was over, and 200 s of this start."""
+    order, findings, comparisons = first_measurement(slow())
+    recall = Recall(ListLog([to_text(Verifying("r", 900.0, None))]), "r")
+    again = replace(order, time_budget=1000.0, spent_s=200.0)
+    verifier = Verifier(toy_bench(), again, time.monotonic(), 0.0, lambda _: None, recall=recall)
+    assert [case.verdict for case in verifier.verify(findings, comparisons)] == ["inconclusive"]
+    assert findings.stopped == "the time budget of 1000 s was spent while verifying"
+    assert findings.wall_s >= 1100
 
 
 def test_a_first_measurement_out_of_time_says_whose_share_that_was() -> None:
@@ -161,7 +176,22 @@ def test_a_first_measurement_out_of_time_says_whose_share_that_was() -> None:
     findings.stopped = "the time budget of 70 s was spent"
     verifier = Verifier(toy_bench(), replace(order, time_budget=100.0), time.monotonic(), 0.0, lambda _: None)
     assert verifier.verify(findings, comparisons) == comparisons
-    assert findings.stopped == "the first measurement's share, 70% of the time budget of 100 s, was spent"
+    assert findings.stopped == SHARE_SPENT
+    assert findings.resumable
+
+
+def test_a_verification_that_has_ended_closes_the_run_and_keeps_whose_share_was_spent() -> None:
+    order, findings, comparisons = first_measurement(slow())
+    findings.stopped = "the time budget of 700 s was spent"
+    log = ListLog()
+    verifier = Verifier(
+        toy_bench(), replace(order, time_budget=1000.0), time.monotonic(), 0.0, lambda _: None, recall=Recall(log, "r")
+    )
+    assert findings.resumable
+    assert [case.verdict for case in verifier.verify(findings, comparisons)] == ["regressed"]
+    (begun,) = [entry for entry in map(from_text, log.texts) if isinstance(entry, Verifying)]
+    assert begun.stopped == findings.stopped == SHARE_SPENT.replace("100 s", "1000 s")
+    assert not findings.resumable
 
 
 def test_a_case_that_crashes_the_second_time_is_not_confirmed(tmp_path: Path) -> None:

@@ -67,6 +67,7 @@ def run(**changes: Any) -> dict[str, Any]:
         "counting": None,
         "cpus": {"measure": [1], "start": [0, 1]},
         "complete": True,
+        "resumable": False,
         "broken": False,
         "interrupted": False,
         "stopped": None,

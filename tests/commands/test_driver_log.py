@@ -1,0 +1,32 @@
+"""The driver's log file on a disk that takes nothing more."""
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from commands.repo_driver import _logging_to
+
+
+def test_a_full_disk_costs_the_log_its_lines_and_is_said_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "logs" / "driver.log"
+    path.parent.mkdir()
+    path.symlink_to("/dev/full")
+    with _logging_to(path):
+        for number in range(3):
+            logging.getLogger("any").error("line %d", number)
+    assert capsys.readouterr().err == ""
+    said = [record.getMessage() for record in caplog.records if record.name != "any"]
+    assert said == [f"{path}: can't be written (No space left on device): free some space, or mend it"]
+    assert [one for one in caplog.messages if one not in said] == ["line 0", "line 1", "line 2"]
+
+
+def test_what_is_logged_is_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "logs" / "driver.log"
+    with _logging_to(path):
+        logging.getLogger("any").error("fetching https://ada:secret@toy.example/toy")
+    (line,) = path.read_text().splitlines()
+    assert "ERROR fetching https://" in line
+    assert "secret" not in line

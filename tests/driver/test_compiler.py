@@ -1,0 +1,123 @@
+"""The compiler with build scripts that compile nothing: what they get, where, and that none begins once stopped."""
+
+import os
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from driver.builds.compiler import Compiler, Limits
+from driver.builds.repository_data import Platform
+from records import Commit, RunError
+
+COMMIT = Commit("1" * 40, 0, "Ada <ada@toy.example>", "A commit")
+NOTES = 'env > "$2/environment"; echo "$BUILD_DIR" > "$BUILD_DIR/kept"\n'
+
+
+class Workbench:
+    """A build script, a tool that it needs, and compilers that use them in one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.script = folder / "build.sh"
+        self.tool = folder / "bin" / "compile-it"
+        self.tool.parent.mkdir()
+        self.change(self.script, NOTES)
+        self.change(self.tool, "echo compile-it 1.0\n")
+        self.stopped = threading.Event()
+
+    def change(self, path: Path, text: str) -> None:
+        path.write_text(f"#!/bin/sh\nset -eu\n{text}")
+        path.chmod(0o755)
+
+    def compiler(self, *flags: str, checkout: Callable[[Commit, Path], None] = lambda *_: None) -> Compiler:
+        platform = Platform("host", self.script, (), (self.tool.name,))
+        return Compiler(self.folder / "host", platform, flags, checkout, self.stopped)
+
+    def compile(self, compiler: Compiler | None = None) -> dict[str, str]:
+        """What the script found in its environment."""
+        (compiler or self.compiler()).compile(COMMIT, self.folder / "made", self.log, Limits(60.0, 0, 1))
+        lines = (self.folder / "made" / "environment").read_text().splitlines()
+        return dict(line.partition("=")[::2] for line in lines)
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "log"
+
+    @property
+    def build_folders(self) -> set[str]:
+        return {path.name for path in (self.folder / "host").glob("build-*")}
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workbench:
+    bench = Workbench(tmp_path)
+    monkeypatch.setenv("PATH", f"{bench.tool.parent}{os.pathsep}{os.environ['PATH']}")
+    return bench
+
+
+def test_the_environment_chooses_neither_compiler_nor_flags(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The library's identity knows nothing of them: with other ones, the same library would be served."""
+    for name, value in {"CXX": "clang++", "CXXFLAGS": "-O0", "CPATH": "/opt/include"}.items():
+        monkeypatch.setenv(name, value)
+    got = bench.compile()
+    assert got["CPATH"] == "/opt/include"
+    assert not {"CXX", "CXXFLAGS"} & set(got)
+    assert "CXX, CXXFLAGS: not heeded in compiling; --cmake_args can say the same" in caplog.text
+
+
+def test_what_another_script_or_tool_left_is_not_built_upon(bench: Workbench) -> None:
+    """CMake keeps arguments that it is no longer given."""
+    bench.compile(bench.compiler("-DOTHER=1"))
+    (other,) = bench.build_folders
+    before = Path(bench.compile()["BUILD_DIR"])
+    assert Path(bench.compile()["BUILD_DIR"]) == before
+    for changed, text in ((bench.script, f"echo again\n{NOTES}"), (bench.tool, "echo compile-it 2.0\n")):
+        bench.change(changed, text)
+        after = Path(bench.compile()["BUILD_DIR"])
+        assert after != before
+        assert bench.build_folders == {other, after.name}
+        before = after
+
+
+def test_once_stopped_nothing_is_even_checked_out_until_it_goes_on(bench: Workbench) -> None:
+    touched: list[Path] = []
+    compiler = bench.compiler(checkout=lambda _, folder: touched.append(folder))
+    compiler.stop()
+    with pytest.raises(RunError, match=r"^compiling was stopped$"):
+        bench.compile(compiler)
+    assert touched == []
+    bench.stopped.clear()
+    bench.compile(compiler)
+    assert len(touched) == 1
+
+
+def test_stopped_while_checking_out_it_does_not_begin(bench: Workbench) -> None:
+    compiler = bench.compiler(checkout=lambda *_: compiler.stop())
+    with pytest.raises(RunError, match=r"^compiling was stopped$"):
+        bench.compile(compiler)
+    assert not bench.log.exists()
+
+
+def test_stopped_as_it_begins_it_is_ended(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anybody knows which process to end."""
+    bench.change(bench.script, "sleep 600\n")
+    compiler, start = bench.compiler(), subprocess.Popen
+    started = []
+
+    def popen(command: list[str], **options: Any) -> Any:
+        process = start(command, **options)
+        if command[0] == "nice":
+            compiler.stop()
+            started.append(process)
+        return process
+
+    monkeypatch.setattr(subprocess, "Popen", popen)
+    with pytest.raises(RunError, match=r"^compiling was stopped$"):
+        bench.compile(compiler)
+    assert [process.returncode for process in started] == [-9]

@@ -1,0 +1,168 @@
+"""Which side a failure is told of: never the treatment's alone, when the control fails as well."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from resumable_run import ListLog
+from toy_bench import toy_bench, toy_case
+
+from comparator import Looks, judge
+from harness.blocks import OTHER_BLOCKS, BlockPlan, CaseRequest, measure_blocks, settle
+from harness.losses import AskError, CaseLostError, CaseRefusedError, WorkerLostError, together, united
+from harness.pair import Round, RoundResult, _Share
+from harness.preparation import Preparation
+from harness.recall import Recall
+from harness.schedule import Findings, Order, Schedule
+from harness.untimed import at_once
+from records import Comparison, Failure, PairSample
+from records.measurement import SIDES, Side
+
+CASE = replace(toy_case("a"), threshold=0.5)
+LOOKS = Looks(screen=(3, 5), own=(4, 6))
+PLAN = BlockPlan(1, dict.fromkeys(SIDES, 5), dict.fromkeys(SIDES, 1), quads=4)
+
+
+def failure(side: Side, kind: str = "crash", reason: str = "killed by SIGABRT") -> Failure:
+    return Failure(side, kind, reason)
+
+
+class Asked:
+    """A worker and the process of its case: begins, answers ``answers`` blocks, then fails."""
+
+    def __init__(self, side: Side, error: type[AskError], answers: float = 0) -> None:
+        self.side, self.error, self.answers = side, error, answers
+        self.blocks = 0
+
+    def beginning(self, fork: bool) -> Iterator[Any]:
+        yield from ()
+        return self
+
+    def asking(self, request: Any, timeout_s: float) -> Iterator[Any]:
+        yield from ()
+        return self.ask(request, timeout_s)
+
+    def ask(self, request: Any, timeout_s: float) -> dict[str, Any]:
+        self.blocks += 1
+        if self.blocks > self.answers:
+            raise self.error(failure(self.side))
+        return {"ns": [100.0] * request.get("calls", 1), "call_ns": 100.0}
+
+
+def asked(error: type[AskError], control: float, treatment: float) -> Any:
+    return {"control": Asked("control", error, control), "treatment": Asked("treatment", error, treatment)}
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("error", [CaseRefusedError, CaseLostError, WorkerLostError])
+def test_when_one_side_fails_the_other_is_asked(error: type[AskError], seed: int) -> None:
+    """Also in the midst of blocks, and when a worker is lost: then there is no fork, and each case has its own pair."""
+    coin, call_ns = random.Random(seed), dict.fromkeys(SIDES, 100.0)
+
+    def prepare(pair: Any) -> None:
+        preparation = Preparation(pair, CaseRequest(CASE, 1), False, float("inf"), coin)
+        while preparation._error is None and preparation._call_ns is None:
+            preparation.advance()
+        preparation.finish(toy_bench().cpus)
+
+    for run, answers, later in (
+        (prepare, 0, 0),
+        (lambda pair: settle(pair, CASE, call_ns, coin), 0, OTHER_BLOCKS - 1),  # type: ignore[arg-type]
+        (lambda pair: measure_blocks(pair, CASE, PLAN, coin), 5, OTHER_BLOCKS - 1),
+    ):
+        for pair, side in (
+            (asked(error, answers, answers), "both"),
+            (asked(error, answers, answers + later), "both"),
+            (asked(error, answers, 100), "control"),
+            (asked(error, 100, answers), "treatment"),
+        ):
+            with pytest.raises(error) as raised:
+                run(pair)
+            assert raised.value.failure.side == side
+            assert max(one.blocks for one in pair.values()) <= answers + 1 + OTHER_BLOCKS
+
+
+def test_both_sides_are_asked_at_once_though_a_worker_is_lost() -> None:
+    for control, treatment, side in ((0, 0, "both"), (0, 1, "control"), (1, 0, "treatment")):
+        pair = asked(WorkerLostError, control, treatment)
+        with pytest.raises(WorkerLostError) as raised:
+            at_once({one: pair[one].asking({}, 1.0) for one in SIDES})
+        assert raised.value.failure.side == side
+
+
+def test_two_errors_are_the_worse_one_with_the_timeout_that_may_be_the_runs_own() -> None:
+    crash, slow = failure("control"), failure("treatment", "timeout", "no answer within 1 s (block)")
+    both = together({"treatment": CaseLostError(slow), "control": WorkerLostError(crash)})
+    assert isinstance(both, WorkerLostError)
+    reason = "control: killed by SIGABRT; treatment: no answer within 1 s (block)"
+    assert both.failure == Failure("both", "timeout", reason)
+    refused = together({"treatment": CaseRefusedError(failure("treatment", "error")), "control": CaseLostError(crash)})
+    assert isinstance(refused, CaseLostError)
+    assert refused.failure == Failure("both", "crash", "killed by SIGABRT")
+
+
+def test_what_came_from_outside_once_is_not_the_builds_doing() -> None:
+    outside, crash = failure("treatment", "killed", "killed by SIGKILL"), failure("treatment")
+    assert united([outside, crash]) == united([crash, outside]) == outside
+    assert united([crash, crash]) == crash
+
+
+def test_forks_of_one_round_that_fail_on_either_side_fail_on_both() -> None:
+    share = _Share({}, [CaseRequest(CASE, 1)], RoundResult())
+    share.note(share.result.lost, "a", failure("control"))
+    assert share.result.lost["a"].side == "control"
+    share.note(share.result.lost, "a", failure("treatment"))
+    assert share.result.lost["a"].side == "both"
+
+
+def resumed(*results: RoundResult) -> tuple[Findings, Comparison]:
+    """A run that takes these rounds from its log and has no time for another."""
+    log = ListLog()
+    for number, result in enumerate(results):
+        Recall(log, "r").phase("first").keep(result, Round([CaseRequest(CASE, 1)], number, False), "time", 1.0)
+    order = Order([CASE], LOOKS, alpha=0.05, seed=1, time_budget=0.5)
+    findings = Schedule(toy_bench(), order, recall=Recall(log, "r").phase("first")).run()
+    return findings, judge([CASE], findings.samples, findings.failures, LOOKS, 0.05)[0]
+
+
+def lost(side: Side, kind: str = "crash") -> RoundResult:
+    return RoundResult(lost={"a": failure(side, kind, f"{kind} of the {side}")})
+
+
+def refused(side: Side) -> RoundResult:
+    return RoundResult(refused={"a": failure(side, "error", f"ValueError on the {side}")})
+
+
+MEASURED = RoundResult([PairSample("a", "screen", 0, 100.0, 100.0, 0.0, 1, 16, 16)])
+
+
+@pytest.mark.parametrize(
+    ("results", "side", "broken"),
+    [
+        ([lost("control"), MEASURED, lost("treatment")], "both", False),
+        ([lost("treatment"), MEASURED, lost("control")], "both", False),
+        ([lost("treatment"), lost("treatment")], "treatment", True),
+        ([lost("treatment", "killed"), lost("treatment")], "treatment", False),
+        ([lost("control"), refused("treatment")], "both", False),
+        ([refused("treatment")], "treatment", True),
+        ([MEASURED, refused("treatment"), refused("treatment")], "treatment", True),
+        ([MEASURED, refused("control"), refused("treatment")], "both", False),
+    ],
+)
+def test_a_case_that_fails_now_here_now_there_fails_on_both(
+    results: list[RoundResult], side: str, broken: bool
+) -> None:
+    _, comparison = resumed(*results)
+    assert comparison.verdict == "failed"
+    assert comparison.failure is not None
+    assert (comparison.failure.side, comparison.is_broken_by_treatment) == (side, broken)
+
+
+def test_a_refusal_after_good_rounds_is_tried_once_more() -> None:
+    findings, comparison = resumed(MEASURED, refused("treatment"))
+    assert (comparison.verdict, comparison.failure) == ("inconclusive", None)
+    (incident,) = findings.incidents
+    assert (incident.round, incident.case_id, incident.failure.kind) == (1, "a", "error")
+    assert "goes on" in incident.consequence
