@@ -53,7 +53,8 @@ def test_what_is_confirmed_and_what_the_treatment_breaks_is_told_of() -> None:
     assert "\n  nd.dot/forward  +8.3 % [+7.1, +9.4]  (again +8.1 %, q 0.0004)\n" in text
     assert "\n  broken  fails: crash: the worker died of SIGSEGV\n" in text
     assert (
-        "confirmed: flagged again, in the same direction, by a second measurement on fresh processes; failing on the" in text
+        "confirmed: flagged again, in the same direction, by a second measurement on fresh processes; failing on the"
+        in text
     )
     assert "fine" not in text
 
