@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from commands.config import config_path, read_config
 from commands.entry import log, run_command
+from commands.fuzz import Fuzz
 from commands.measuring import exit_code, plan_measuring, tell, warn_of_python
 from commands.options import harness_parser
 from commands.progress import ProgressDisplay
@@ -63,11 +64,13 @@ def _round_log(options: argparse.Namespace, stack: contextlib.ExitStack) -> File
 
 def _run_ab(options: argparse.Namespace, command: Sequence[str], rounds: FileRoundLog | None) -> int:
     """Both builds against each other; returns the exit code."""
+    fuzz = _fuzz(options)
     config = read_config(config_path())
     described = _described(options)
     measuring = plan_measuring(options, config, command)
     control, treatment = _builds(options, config, measuring.framework, described)
     request = replace(measuring.request(control, treatment), log=rounds)
+    request = fuzz.drawn(request) if fuzz else request
     count, name = len(request.cases), measuring.choice.file_name
     log.info("%d cases of %s, %s against %s", count, name, control.requested, treatment.requested)
     with ProgressDisplay(count, sys.stderr) as display:
@@ -77,9 +80,22 @@ def _run_ab(options: argparse.Namespace, command: Sequence[str], rounds: FileRou
     if line := distrust_line(report):
         log.warning("%s", line)
     tell(_heard(measuring.reporters, report, rounds), report)
+    if fuzz:
+        fuzz.keep_findings(request, report)
     if rounds is not None and not report.run["resumable"]:
         rounds.forget()
     return exit_code(report)
+
+
+def _fuzz(options: argparse.Namespace) -> Fuzz | None:
+    """What draws the inputs, if they are to be drawn.
+
+    Raises:
+        UsageError: options that don't go together.
+    """
+    if options.fuzz is None and options.fuzz_spec is not None:
+        raise UsageError("--fuzz_spec: add --fuzz, or leave it out")
+    return Fuzz(options) if options.fuzz is not None else None
 
 
 def _heard(reporters: Sequence[Reporter], report: Report, rounds: FileRoundLog | None) -> list[Reporter]:

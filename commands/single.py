@@ -38,6 +38,8 @@ AB_ONLY = (
     "run_type",
     "round_log",
     "breakdown",
+    "fuzz",
+    "fuzz_spec",
     *sorted(reporter_options()),
 )
 WARNING = (
@@ -61,12 +63,12 @@ def refuse_single_options(options: argparse.Namespace) -> None:
 
 
 def refuse_round_log(options: argparse.Namespace) -> None:
-    """See that no log of rounds is asked for.
+    """See that nothing is asked for that only one run of harness.py has.
 
     Raises:
         UsageError: one is.
     """
-    _refuse(options, ("round_log",), "is for one run of harness.py: leave it out")
+    _refuse(options, ("round_log", "fuzz", "fuzz_spec"), "is for one run of harness.py: leave it out")
 
 
 def run_one_build(options: argparse.Namespace, command: Sequence[str]) -> int:
