@@ -35,11 +35,7 @@ def telling_line(message):
 
 def profile(call, calls):
     """What the framework's own profiler says of so many calls: ``Profiler.profile``. Once a process."""
-    profiler = Profiler()
-    try:
-        return profiler.profile(call, calls)
-    finally:
-        profiler.close()
+    return Profiler().profile(call, calls)
 
 
 def outputs_of(result):

@@ -3,7 +3,6 @@
 Standard library, numpy and MXNet only, Python 3.6 syntax.
 """
 
-import atexit
 import functools
 import inspect
 import time
@@ -27,9 +26,7 @@ ROOTS = {"ndarray": "nd", "numpy": "np", "numpy_extension": "npx"}
 @functools.lru_cache(maxsize=None)
 def process_profiler():
     """The process's one profiler: MXNet writes all of a process's traces into one file."""
-    profiler = Profiler()
-    atexit.register(profiler.close)
-    return profiler
+    return Profiler()
 
 
 def performance(operator, inputs, run_backward, dtype, ctx, profiler, warmup, runs, seed):
