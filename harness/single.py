@@ -252,6 +252,7 @@ def _result(case: Case, gathered: _Gathered, work: Work | None) -> SingleResult:
         operators=operators or None,
         failure=gathered.failures[-1] if gathered.failed or (gathered.failures and not calls) else None,
         work=work,
+        mode=case.mode,
     )
 
 

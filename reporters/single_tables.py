@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from records import achieved
 from records.single import BaselineComparison, SingleReport, SingleResult
-from reporters.opperf_form import KB, MS, STATISTICS, grouped
+from reporters.opperf_form import KB, MS, STATISTICS, grouped, without_direction
 from reporters.rates import one_side_words, roofline_words
 from reporters.text import printable
 from reporters.units import ABSENT, human_change, human_size, human_value
@@ -26,9 +26,11 @@ CSV_COLUMNS = (
     "gbytes",
     "inputs",
     "failure",
+    "mode",
 )
 MARKDOWN_COLUMNS = (
     "Operator",
+    "Case",
     "Inputs",
     "Max Mem Usage (Storage) (kB)",
     *(f"{kind} {name} Time (ms)" for name in ("Forward", "Backward") for kind in ("Avg", "P50", "P90", "P99")),
@@ -48,7 +50,7 @@ def csv_text(report: SingleReport) -> str:
         inputs = json.dumps(one.inputs, separators=(",", ":"))
         failure = one.failure.reason if one.failure else ""
         row = [one.case, one.operator, one.direction, one.dtype, one.context, *times]
-        writer.writerow([*row, one.calls, one.rounds, memory, *_rates(one), inputs, failure])
+        writer.writerow([*row, one.calls, one.rounds, memory, *_rates(one), inputs, failure, one.mode or ""])
     return stream.getvalue()
 
 
@@ -66,7 +68,8 @@ def markdown_text(report: SingleReport) -> str:
     for group in sorted(grouped(report.cases), key=lambda group: group[0].operator):
         by_direction = {one.direction: one for one in group}
         sizes = [sum(one.memory.values()) / KB for one in group if one.memory]
-        cells = [group[0].operator, json.dumps(group[0].inputs), f"{max(sizes):.4f}" if sizes else "---"]
+        size = f"{max(sizes):.4f}" if sizes else "---"
+        cells = [group[0].operator, without_direction(group[0]), json.dumps(group[0].inputs), size]
         for direction in _DIRECTIONS:
             cells += _markdown_times(by_direction.get(direction))
         lines.append(_row(cells))
