@@ -25,7 +25,7 @@ from records.single import Distribution, ProfiledOperator, Profiler, SingleRepor
 DEFAULT_ROUNDS = 5
 CASE_NS = 50_000_000  # timed calls of one case in one process, about
 LEAST_CALLS, MOST_CALLS = 5, 1000
-DISCARDED = 2  # calls before the timed ones; preparing has warmed up already
+DEFAULT_WARMUP = 2  # calls before the timed ones; preparing has warmed up already
 MEMORY_CALLS = 3
 FINAL = ("error", "missing")  # failures that a second process would only repeat
 
@@ -48,7 +48,7 @@ class SingleRequest:
     time_budget: float | None = None
     profiler: Profiler = "python"
     calls: int | None = None
-    warmup: int = DISCARDED
+    warmup: int = DEFAULT_WARMUP
     labels: Mapping[str, Any] = field(default_factory=dict)
     roofline: bool = False
 
@@ -134,6 +134,8 @@ class _Run:
             "seed": self._request.seed,
             "threads": self._request.threads,
             "rounds": self._request.rounds,
+            "warmup": self._request.warmup,
+            "runs": self._request.calls,
             "time_budget": self._request.time_budget,
             "environment": dict(self._environment),
             "cpus": sorted(self._cpus.measure),
