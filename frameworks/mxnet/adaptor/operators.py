@@ -2,6 +2,7 @@
 
 import ctypes
 import inspect
+import types
 
 import mxnet as mx
 from mxnet import base
@@ -95,3 +96,40 @@ def argument_types(operator):
         if types is not None:
             return types
     return {}
+
+
+def own_parameters(function):
+    """A function's own parameters: documented signatures are not always those that it takes."""
+    try:
+        documented = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        documented = []
+    if not isinstance(function, types.FunctionType):
+        return documented
+    bare = types.FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+    bare.__kwdefaults__ = function.__kwdefaults__
+    own = list(inspect.signature(bare).parameters.values())
+    passes_on = all(one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD) for one in own)
+    return documented if passes_on else own
+
+
+def takes(name, function, argument):
+    """Whether an operator, method or property has an argument of this name of its own.
+
+    One that hands on what it is given takes what the operator behind it takes: a method that of its own name.
+    """
+    array, _, last = name.rpartition(".")
+    if array in ARRAYS:
+        root = array.partition(".")[0]
+        name = root + "." + last
+        function = getattr(getattr(getattr(mx, root), array.partition(".")[2]), last)
+    parameters = [] if isinstance(function, property) else own_parameters(function)
+    if any(one.name == argument for one in parameters):
+        return True
+    if not any(one.kind == one.VAR_KEYWORD for one in parameters):
+        return False
+    registered = argument_types(name)
+    hands_on_all = all(one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD) for one in parameters)
+    return argument in registered or (hands_on_all and not registered)
