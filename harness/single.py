@@ -19,7 +19,7 @@ from harness.cpus import plan_cpus, this_thread_on
 from harness.host import HostMonitor, host_fingerprint
 from harness.roofline import measure_roofline
 from harness.solo import Question, Solo
-from records import Build, Case, Failure, RunError, Work
+from records import Build, Case, Failure, RunError
 from records.single import Distribution, ProfiledOperator, Profiler, SingleReport, SingleResult
 
 DEFAULT_ROUNDS = 5
@@ -145,8 +145,8 @@ class _Run:
             "stopped": stopped,
             "wall_s": time.monotonic() - self._started,
         }
-        work = self._request.framework.work
-        cases = tuple(_result(case, self._gathered[case.id], work(case)) for case in self._request.cases)
+        framework = self._request.framework
+        cases = tuple(_result(case, self._gathered[case.id], framework) for case in self._request.cases)
         return SingleReport(run, self._request.build, {**host, **self._monitor.summary()}, cases)
 
     def _measure(self) -> None:
@@ -236,7 +236,7 @@ def _most_memory(calls: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     return most
 
 
-def _result(case: Case, gathered: _Gathered, work: Work | None) -> SingleResult:
+def _result(case: Case, gathered: _Gathered, framework: Framework) -> SingleResult:
     calls = [value for process in gathered.processes for value in process]
     operators = {name: ProfiledOperator(len(times), sum(times)) for name, times in gathered.operators.items()}
     return SingleResult(
@@ -253,8 +253,8 @@ def _result(case: Case, gathered: _Gathered, work: Work | None) -> SingleResult:
         memory=gathered.memory,
         operators=operators or None,
         failure=gathered.failures[-1] if gathered.failed or (gathered.failures and not calls) else None,
-        work=work,
-        mode=case.mode,
+        work=framework.work(case),
+        mode=None if framework.is_network(case) else case.mode,  # a network's inputs say whether it is hybridized
     )
 
 

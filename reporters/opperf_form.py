@@ -59,8 +59,15 @@ def opperf_entry(name: str, group: Sequence[SingleResult]) -> dict[str, Any]:
             entry.update({f"{key}_time_{one.direction}_{name}": round(figures[key] / MS, 6) for key in STATISTICS})
         if one.failure is not None:
             entry[f"failed_{one.direction}"] = one.failure.reason
-        for device, size in (one.memory or {}).items():
-            memory[device] = max(size, memory.get(device, 0.0))
+        if one.memory is not None:
+            for device, size in {_device(one.context): 0.0, **one.memory}.items():
+                memory[device] = max(size, memory.get(device, 0.0))
     entry.update({f"max_storage_mem_alloc_{device}": size / KB for device, size in memory.items()})
     one = group[0]
     return {**entry, "inputs": one.inputs, "dtype": one.dtype, "context": one.context, "mode": one.mode}
+
+
+def _device(context: str) -> str:
+    """A context as the profiler names it: ``cpu/0``, ``gpu/1``."""
+    kind, _, number = context.rstrip(")").partition("(")
+    return f"{kind}/{number or 0}"

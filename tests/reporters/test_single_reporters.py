@@ -65,6 +65,17 @@ def test_opperfs_keys_in_opperfs_units() -> None:
     assert results["nd.dot"][0]["failed_forward"] == "killed by SIGABRT"
 
 
+def test_no_memory_held_is_not_the_same_as_unknown() -> None:
+    nothing, unknown = (replace(REPORT.cases[0], memory=memory, context="gpu(1)") for memory in ({}, None))
+    texts = [replace(REPORT, cases=(one,)) for one in (nothing, unknown)]
+    assert opperf_results(texts[0])["add"][0]["max_storage_mem_alloc_gpu/1"] == 0.0
+    assert not any(key.startswith("max_storage") for key in opperf_results(texts[1])["add"][0])
+    rows = [next(csv.DictReader(io.StringIO(csv_text(one)))) for one in texts]
+    assert [row["max_storage_mem_alloc_kb"] for row in rows] == ["0.000", ""]
+    assert [" | 0.0000 | " in markdown_text(one) for one in texts] == [True, False]
+    assert [screen_text(one).splitlines()[1].split()[-2:] for one in texts] == [["B", "10"], ["-", "10"]]
+
+
 def test_the_document_is_read_back_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "result.json"
     path.write_text(single_text(REPORT))

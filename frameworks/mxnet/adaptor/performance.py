@@ -73,6 +73,12 @@ class Operator:
             return not self.is_made and "dtype" in [one.name for one in constructor_parameters(self.block)]
         return self.function is not None and takes(self.name, self.function, "dtype")
 
+    def mode(self, asked):
+        """How it ran: a block that is made runs as it is; None for a network, whose inputs say it."""
+        if self.is_made:
+            return mode_of(self.block)
+        return None if self.block is self.function is None else asked
+
 
 def is_a_block(given):
     kind = given if isinstance(given, type) else type(given)
@@ -122,22 +128,51 @@ def measure(operator, arguments, settings, profiler, warmup, runs, seed):
         "mode": settings["mode"],
         "files": {},
     }
-    make_call = prepared(operator, case, Maker(case, seed, settings.get("initializer")))
-    result, memory = {}, {}
-    for direction in settings["directions"]:
+    maker = Maker(case, seed, settings.get("initializer"))
+    if operator.is_made:
+        maker.numpy = numpy_semantics()[1]  # the block was made in it
+    before = numpy_semantics()
+    try:
+        set_numpy_semantics(maker.numpy, maker.numpy)
+        result = in_each_direction(operator, case, maker, settings["directions"], profiler, warmup, runs)
+    finally:
+        set_numpy_semantics(*before)  # the process is the user's
+    return dict(result, dtype=case["dtype"], context=case["context"], mode=operator.mode(case["mode"]))
+
+
+def numpy_semantics():
+    """Whether shapes, and arrays, are NumPy's at present."""
+    return (mx.util.is_np_shape(), mx.util.is_np_array()) if hasattr(mx, "npx") else (False, False)
+
+
+def set_numpy_semantics(shape, array):
+    if hasattr(mx, "npx"):
+        mx.npx.set_np(shape, array)
+
+
+def in_each_direction(operator, case, maker, directions, profiler, warmup, runs):
+    """The times and the memory; forward raises what it raises."""
+    make_call = prepared(operator, case, maker)
+    result, memory = {}, {device(maker.context): 0}
+    for direction in directions:
         try:
             times, held = timed(make_call(direction), profiler, warmup, runs)
         except Exception as error:
             if direction == "forward":
                 raise
-            result["failed_" + direction] = described(error)
+            plain_line = isinstance(error, mx.base.MXNetError)
+            result["failed_" + direction] = telling_line(str(error)) if plain_line else described(error)
             continue
         result.update(statistics_of(times, direction, operator.short))
-        for device, size in held.items():
-            memory[device] = max(size, memory.get(device, 0))
-    result.update({"max_storage_mem_alloc_" + device: size / BYTES_A_KB for device, size in memory.items()})
-    mode = mode_of(operator.block) if operator.is_made else case["mode"]
-    return dict(result, dtype=case["dtype"], context=case["context"], mode=mode)
+        for place, size in held.items():
+            memory[place] = max(size, memory.get(place, 0))
+    result.update({"max_storage_mem_alloc_" + place: size / BYTES_A_KB for place, size in memory.items()})
+    return result
+
+
+def device(context):
+    """A context as the profiler names it: ``cpu/0``."""
+    return "{}/{}".format(context.device_type, context.device_id)
 
 
 def described(error):
@@ -149,8 +184,6 @@ def described(error):
 
 def prepared(operator, case, maker):
     """A function that makes the synchronous call of a direction; the inputs are made here, once."""
-    if hasattr(mx, "npx"):
-        (mx.npx.set_np if maker.numpy else mx.npx.reset_np)()
     if operator.block is not None:
         block = BlockCall(case, maker, operator.block)
         forward, backward, args, kwargs = block.call, block.output, block.args, {}
@@ -201,8 +234,8 @@ def timed(call, profiler, warmup, runs):
 def most_memory(calls):
     memory = {}
     for call in calls:
-        for device, size in call["memory"].items():
-            memory[device] = max(size, memory.get(device, 0))
+        for place, size in call["memory"].items():
+            memory[place] = max(size, memory.get(place, 0))
     return memory
 
 
