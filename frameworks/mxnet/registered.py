@@ -58,7 +58,7 @@ def kind_of(registered_type):
 
 def arguments_of(operators, function, registered):
     """``[[name, kind], ...]``: the registered ones where the function takes all of them, else its own."""
-    parameters = operators.own_parameters(function)
+    parameters = operators.parameters_of(function)
     names = [one.name for one in parameters]
     variadic = any(one.kind == one.VAR_POSITIONAL for one in parameters)
     if registered and (variadic or all(name in names for name in registered)):
@@ -95,7 +95,7 @@ def functions_of(operators, own_names):
             found[operator] = {
                 "registered": own_names.get(registered),
                 "arguments": arguments_of(operators, function, operators.argument_types(operator)),
-                "dtype": operators.takes(operator, function, "dtype"),
+                "dtype": operators.takes_dtype(operator, function),
             }
     return found
 
@@ -163,9 +163,9 @@ def methods_of(operators):
                 continue
             arguments = [["self", "tensor"]]
             if inspect.isfunction(member):
-                named = [p for p in operators.own_parameters(member) if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+                named = [p for p in operators.parameters_of(member) if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
                 arguments += [[p.name, "required" if p.default is p.empty else "optional"] for p in named[1:]]
-            takes_dtype = operators.takes(array + "." + one, member, "dtype")
+            takes_dtype = operators.takes_dtype(array + "." + one, member)
             found[array + "." + one] = {"registered": None, "arguments": arguments, "dtype": takes_dtype}
     return found
 

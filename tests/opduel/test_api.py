@@ -123,6 +123,7 @@ index = mx.nd.array([1, 3])
 index.attach_grad("null")
 sizes = {"input_dim": 16, "output_dim": 4, "sparse_grad": True}
 answers["own gradient"] = one(mx.nd.Embedding, dict(sizes, data=index, weight=weight)), weight.grad.stype
+answers["elsewhere"] = one(mx.nd.zeros, {"shape": (256, 256)}, ctx=mx.cpu(1), run_backward=False)[0]
 answers["kernel"] = one(
     mx.nd.contrib.DeformableConvolution,
     dict(data=(1, 4, 8, 8), offset=(1, 18, 6, 6), weight=(4, 4, 3, 3), kernel=(3, 3), num_filter=4, no_bias=True),
@@ -292,6 +293,8 @@ def test_an_operator_gets_all_that_is_its_own(answers: dict[str, Any]) -> None:
     assert held.pop("numpy's arrays") == held.pop("np") == pytest.approx(4 * SIZE)
     assert held == dict.fromkeys(held, pytest.approx(8 * SIZE))
     assert failures(answers["kernel"]) == []
+    assert answers["elsewhere"]["context"] == "cpu(1)"
+    assert answers["elsewhere"]["max_storage_mem_alloc_cpu/1"] == pytest.approx(4 * SIZE)
     result, stype = answers["own gradient"]
     assert (failures(result), stype) == ([], "row_sparse")
 

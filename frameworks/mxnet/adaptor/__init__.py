@@ -57,6 +57,7 @@ def wait_for(results):
 def made_ready(case, seed):
     """The case's operator, its ``Inputs``, and what they come to as ``args`` and ``kwargs``."""
     inputs = Inputs(case, seed)
+    inputs.context.__enter__()  # where operators that have no tensors make theirs; the process is the case's alone
     if hasattr(mx, "npx"):  # the case before this one may have been of the other kind
         (mx.npx.set_np if inputs.numpy else mx.npx.reset_np)()
     if is_network(case["operator"]):

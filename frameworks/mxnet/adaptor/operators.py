@@ -98,7 +98,7 @@ def argument_types(operator):
     return {}
 
 
-def own_parameters(function):
+def parameters_of(function):
     """A function's own parameters: documented signatures are not always those that it takes."""
     try:
         documented = list(inspect.signature(function).parameters.values())
@@ -115,21 +115,20 @@ def own_parameters(function):
     return documented if passes_on else own
 
 
-def takes(name, function, argument):
-    """Whether an operator, method or property has an argument of this name of its own.
+def takes_dtype(operator, function):
+    """Whether an operator as the user names it, which is ``function``, has an argument ``dtype`` of its own.
 
     One that hands on what it is given takes what the operator behind it takes: a method that of its own name.
     """
-    array, _, last = name.rpartition(".")
+    array, _, last = operator.rpartition(".")
     if array in ARRAYS:
-        root = array.partition(".")[0]
-        name = root + "." + last
-        function = getattr(getattr(getattr(mx, root), array.partition(".")[2]), last)
-    parameters = [] if isinstance(function, property) else own_parameters(function)
-    if any(one.name == argument for one in parameters):
+        root, _, kind = array.partition(".")
+        operator, function = root + "." + last, getattr(getattr(getattr(mx, root), kind), last)
+    parameters = [] if isinstance(function, property) else parameters_of(function)
+    if any(one.name == "dtype" for one in parameters):
         return True
     if not any(one.kind == one.VAR_KEYWORD for one in parameters):
         return False
-    registered = argument_types(name)
+    registered = argument_types(operator)
     hands_on_all = all(one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD) for one in parameters)
-    return argument in registered or (hands_on_all and not registered)
+    return "dtype" in registered or (hands_on_all and not registered)

@@ -20,9 +20,9 @@ from .operators import (
     ROOTS,
     MissingOperator,
     argument_types,
-    own_parameters,
+    parameters_of,
     resolve,
-    takes,
+    takes_dtype,
 )
 from .profiler import Profiler
 
@@ -71,7 +71,7 @@ class Operator:
         """Whether it has an argument ``dtype`` of its own."""
         if self.block is not None:
             return not self.is_made and "dtype" in [one.name for one in constructor_parameters(self.block)]
-        return self.function is not None and takes(self.name, self.function, "dtype")
+        return self.function is not None and takes_dtype(self.name, self.function)
 
     def mode(self, asked):
         """How it ran: a block that is made runs as it is; None for a network, whose inputs say it."""
@@ -134,7 +134,8 @@ def measure(operator, arguments, settings, profiler, warmup, runs, seed):
     before = numpy_semantics()
     try:
         set_numpy_semantics(maker.numpy, maker.numpy)
-        result = in_each_direction(operator, case, maker, settings["directions"], profiler, warmup, runs)
+        with maker.context:  # where operators that have no tensors make theirs
+            result = in_each_direction(operator, case, maker, settings["directions"], profiler, warmup, runs)
     finally:
         set_numpy_semantics(*before)  # the process is the user's
     return dict(result, dtype=case["dtype"], context=case["context"], mode=operator.mode(case["mode"]))
@@ -331,7 +332,7 @@ def exists(name):
 def arrays_of(name, size):
     """``{argument: size}`` for every array that the operator can't do without, as far as it says."""
     kinds = argument_types(name)
-    parameters = own_parameters(resolve(name))
+    parameters = parameters_of(resolve(name))
     if any(one.kind == one.VAR_POSITIONAL for one in parameters) and any("[]" in kind for kind in kinds.values()):
         return {"args": [size, size]}
     registered = [key for key, kind in kinds.items() if kind.startswith(("NDArray", "Symbol"))]
