@@ -28,9 +28,9 @@ SINGLE_ONLY = ("rounds", "output_format", "output_file", "baseline", "profiler")
 # What an A/B has in place of opperf's options.
 CALLS = {
     "warmup": "an A/B warms up by itself, until calls have settled: leave it out, or measure one build alone "
-    "(harness.py --treatment without --control)",
+    "(--treatment without --control)",
     "runs": "an A/B makes as many calls as it needs: bound it with --time_budget or --max_rounds, or measure one build "
-    "alone (harness.py --treatment without --control)",
+    "alone (--treatment without --control)",
 }
 AB_ONLY = (
     "info",
@@ -64,7 +64,7 @@ def refuse_single_options(options: argparse.Namespace) -> None:
     Raises:
         UsageError: one is.
     """
-    _refuse(options, SINGLE_ONLY, "is for one build alone (harness.py --treatment without --control): leave it out")
+    _refuse(options, SINGLE_ONLY, "only applies to one build alone (--treatment without --control): leave it out")
     for name, why in CALLS.items():
         _refuse(options, (name,), why)
 
@@ -96,7 +96,7 @@ def run_one_build(options: argparse.Namespace, command: Sequence[str]) -> int:
     with ProgressDisplay(len(request.cases), sys.stderr) as display:
         report = run_single(request, display.show_single)
     if not report.run["complete"]:
-        log.warning("not completed: %s; what was measured is told", report.run["stopped"])
+        log.warning("not completed: %s; results so far are shown", report.run["stopped"])
     compared = []
     if then is not None:
         threshold = by_metric(options).get(DEFAULT_METRIC, DEFAULT_BASELINE_THRESHOLD)

@@ -350,7 +350,7 @@ class Schedule:
         side = "either" if failure.side == "both" else f"the {failure.side}"
         raise RunError(
             f"{side} worker could not be started {FAILED_STARTS} times in a row: {failure.reason}"
-            + (f"; its last words: {words[-1]}" if words else "")
+            + (f"; its output ended with: {words[-1]}" if words else "")
         )
 
     def _elapsed(self) -> float:

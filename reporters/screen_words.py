@@ -81,7 +81,7 @@ def _told(where: str, failure: Failure, consequence: str, width: int) -> list[Te
     lines = [f"{shorten(printable(where), 3 * width)}: {failure.side}: {failure.kind}: {failure.reason}"]
     words = last_line(failure.last_words)
     if words and words != failure.reason.strip():
-        lines.append(f"  last words: {words}")
+        lines.append(f"  output tail: {words}")
     if consequence:
         lines.append(f"  then: {consequence}")
     return [piece for line in lines for piece in _folded(f"  {printable(line)}", width)]

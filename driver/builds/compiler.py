@@ -265,7 +265,7 @@ def _tail(log_path: Path) -> str:
     """The log's path and its last lines, in one line."""
     text = log_path.read_bytes()[-20_000:].decode(errors="replace")
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return f"log: {log_path}; its last lines: {' | '.join(lines[-LAST_LINES:])}"
+    return f"log: {log_path}; it ends with: {' | '.join(lines[-LAST_LINES:])}"
 
 
 def _end_session(leader: int) -> None:
