@@ -8,9 +8,11 @@ from pathlib import Path
 from comparator import DEFAULT_MAX_ROUNDS
 from harness.specs.fields import CONTEXT_PATTERN, DIRECTIONS, DTYPES
 from records import METRICS, SAMPLED, UsageError
+from records.single import Profiler
 from reporters import add_reporter_options
 
 DEFAULT_ALPHA = 0.05
+PROFILERS: tuple[Profiler, ...] = ("python", "native")
 NETWORK_FORMS = (
     "a model of the framework's zoo, a saved symbol (FILE-symbol.json), or a block of a Python file (FILE.py:CLASS)"
 )
@@ -229,18 +231,29 @@ def _add_single_options(single: "argparse._ArgumentGroup") -> None:
     """What only a single-build run takes; None says that it was not given."""
     single.add_argument("--rounds", type=positive, metavar="N", help="fresh processes for each case (default: 5)")
     single.add_argument(
+        "-w", "--warmup", type=count, metavar="N", help="calls in each process before the timed ones (default: 2)"
+    )
+    single.add_argument(
+        "-r",
+        "--runs",
+        type=positive,
+        metavar="N",
+        help="timed calls in each process (default: as many as fit into 50 ms, 5 to 1000)",
+    )
+    single.add_argument(
         "--profiler",
-        choices=("python", "native"),
+        choices=PROFILERS,
         help="how calls are timed: by a clock around each call (python, the default), or by the framework's own "
         "profiler (native)",
     )
     single.add_argument(
+        "-f",
         "--output_format",
         "--output-format",
         choices=("json", "csv", "md"),
         help="how the result is written (default: a table; json for --output_file)",
     )
-    single.add_argument("--output_file", "--output-file", type=path, metavar="FILE", help="where it is written")
+    single.add_argument("-o", "--output_file", "--output-file", type=path, metavar="FILE", help="where it is written")
     single.add_argument(
         "--baseline",
         type=path,

@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
-from commands.options import by_metric, harness_parser
+from commands.options import PROFILERS, by_metric, harness_parser
 from commands.picking import choose, framework_of, with_files
 from commands.progress import ProgressDisplay
 from comparator.baseline import DEFAULT_BASELINE_THRESHOLD, compare_with_baseline, machine_differences
 from driver.builds import BuildCache, resolve_build
 from frameworks import FRAMEWORKS_DIR
 from harness.cpus import plan_cpus
-from harness.single import DEFAULT_ROUNDS, SingleRequest, run_single
+from harness.single import DEFAULT_ROUNDS, DEFAULT_WARMUP, SingleRequest, run_single
 from records import DEFAULT_METRIC, RunError, UsageError
 from records.single import BaselineComparison, SingleReport
 from reporters import reporter_options
@@ -25,6 +25,13 @@ from reporters.stream import write_text
 
 FORMATS: dict[str, Callable[[SingleReport], str]] = {"json": single_text, "csv": csv_text, "md": markdown_text}
 SINGLE_ONLY = ("rounds", "output_format", "output_file", "baseline", "profiler")
+# What an A/B has in place of opperf's options.
+CALLS = {
+    "warmup": "an A/B warms up by itself, until calls have settled: leave it out, or measure one build alone "
+    "(--treatment without --control)",
+    "runs": "an A/B makes as many calls as it needs: bound it with --time_budget or --max_rounds, or measure one build "
+    "alone (--treatment without --control)",
+}
 AB_ONLY = (
     "info",
     "metric",
@@ -60,6 +67,8 @@ def refuse_single_options(options: argparse.Namespace) -> None:
         UsageError: one is.
     """
     _refuse(options, SINGLE_ONLY, "only applies to one build alone (--treatment without --control): leave it out")
+    for name, why in CALLS.items():
+        _refuse(options, (name,), why)
 
 
 def refuse_round_log(options: argparse.Namespace) -> None:
@@ -78,6 +87,8 @@ def run_one_build(options: argparse.Namespace, command: Sequence[str]) -> int:
         UsageError: wrong options, a bad spec or baseline; RunError: nothing could be measured, or written.
     """
     _refuse(options, AB_ONLY, "belongs to an A/B: give --control, too, or leave it out")
+    if options.platform in PROFILERS:
+        raise UsageError(f"-p {options.platform}: -p is --platform here: use --profiler {options.platform}")
     if options.threshold and options.baseline is None:
         raise UsageError("--threshold: one build alone has nothing to differ from: add --control or --baseline")
     then = _baseline(options)
@@ -130,6 +141,8 @@ def _request(options: argparse.Namespace, command: Sequence[str]) -> SingleReque
         rounds=DEFAULT_ROUNDS if options.rounds is None else options.rounds,
         time_budget=options.time_budget,
         profiler=options.profiler or "python",
+        calls=options.runs,
+        warmup=DEFAULT_WARMUP if options.warmup is None else options.warmup,
         roofline=options.roofline,
         labels={
             "platform": options.platform,

@@ -35,8 +35,8 @@ def machine_differences(now: SingleReport, then: SingleReport) -> list[str]:
     for key in ("cpu_model", "logical_cpus", "kernel", "governors"):
         if now.host.get(key) != then.host.get(key):
             lines.append(f"{key}: {then.host.get(key)} then, {now.host.get(key)} now")
-    for key in ("threads", "seed"):
-        if now.run.get(key) != then.run.get(key):
+    for key in ("threads", "seed", "warmup", "runs"):
+        if key in then.run and now.run.get(key) != then.run[key]:
             lines.append(f"{key}: {then.run.get(key)} then, {now.run.get(key)} now")
     return lines
 

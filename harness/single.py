@@ -19,13 +19,13 @@ from harness.cpus import plan_cpus, this_thread_on
 from harness.host import HostMonitor, host_fingerprint
 from harness.roofline import measure_roofline
 from harness.solo import Question, Solo
-from records import Build, Case, Failure, RunError, Work
+from records import Build, Case, Failure, RunError
 from records.single import Distribution, ProfiledOperator, Profiler, SingleReport, SingleResult
 
 DEFAULT_ROUNDS = 5
 CASE_NS = 50_000_000  # timed calls of one case in one process, about
 LEAST_CALLS, MOST_CALLS = 5, 1000
-DISCARDED = 2  # calls before the timed ones; preparing has warmed up already
+DEFAULT_WARMUP = 2  # calls before the timed ones; preparing has warmed up already
 MEMORY_CALLS = 3
 FINAL = ("error", "missing")  # failures that a second process would only repeat
 
@@ -48,7 +48,7 @@ class SingleRequest:
     time_budget: float | None = None
     profiler: Profiler = "python"
     calls: int | None = None
-    warmup: int = DISCARDED
+    warmup: int = DEFAULT_WARMUP
     labels: Mapping[str, Any] = field(default_factory=dict)
     roofline: bool = False
 
@@ -134,6 +134,8 @@ class _Run:
             "seed": self._request.seed,
             "threads": self._request.threads,
             "rounds": self._request.rounds,
+            "warmup": self._request.warmup,
+            "runs": self._request.calls,
             "time_budget": self._request.time_budget,
             "environment": dict(self._environment),
             "cpus": sorted(self._cpus.measure),
@@ -143,8 +145,8 @@ class _Run:
             "stopped": stopped,
             "wall_s": time.monotonic() - self._started,
         }
-        work = self._request.framework.work
-        cases = tuple(_result(case, self._gathered[case.id], work(case)) for case in self._request.cases)
+        framework = self._request.framework
+        cases = tuple(_result(case, self._gathered[case.id], framework) for case in self._request.cases)
         return SingleReport(run, self._request.build, {**host, **self._monitor.summary()}, cases)
 
     def _measure(self) -> None:
@@ -234,7 +236,7 @@ def _most_memory(calls: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     return most
 
 
-def _result(case: Case, gathered: _Gathered, work: Work | None) -> SingleResult:
+def _result(case: Case, gathered: _Gathered, framework: Framework) -> SingleResult:
     calls = [value for process in gathered.processes for value in process]
     operators = {name: ProfiledOperator(len(times), sum(times)) for name, times in gathered.operators.items()}
     return SingleResult(
@@ -251,7 +253,8 @@ def _result(case: Case, gathered: _Gathered, work: Work | None) -> SingleResult:
         memory=gathered.memory,
         operators=operators or None,
         failure=gathered.failures[-1] if gathered.failed or (gathered.failures and not calls) else None,
-        work=work,
+        work=framework.work(case),
+        mode=None if framework.is_network(case) else case.mode,  # a network's inputs say whether it is hybridized
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from records.build import Build
+from records.case import Mode
 from records.measurement import Failure
 from records.work import Work
 
@@ -52,6 +53,7 @@ class SingleResult:
     operators: Mapping[str, ProfiledOperator] | None  # with --profiler native
     failure: Failure | None
     work: Work | None = None  # of one call, where it is known
+    mode: Mode | None = None  # how a block ran; None of a network, and in documents of before it was kept
 
 
 @dataclass(frozen=True)

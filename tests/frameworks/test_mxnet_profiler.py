@@ -47,3 +47,14 @@ def test_backward_is_there_by_name(release: str, request: pytest.FixtureRequest)
     build = request.getfixturevalue(release)
     (call,) = profiled(build, "nd.softmax", "both", 1, data=[64, 64])
     assert sorted(call["operators"]) == ["_backward_softmax", "softmax"]
+
+
+@pytest.mark.parametrize("release", ["mxnet_1_5", "mxnet_1_9"])
+def test_no_call_makes_the_head_gradients(release: str, request: pytest.FixtureRequest) -> None:
+    """exp's backward writes into the gradient that is there: a head gradient made in the call would show as memory."""
+    build = request.getfixturevalue(release)
+    held = {
+        direction: profiled(build, "nd.exp", direction, 2, data=[256, 256])[-1]["memory"].get("cpu/0", 0)
+        for direction in ("backward", "both")
+    }
+    assert held == {"backward": 0, "both": 256 * KIB}, "of both, the output"

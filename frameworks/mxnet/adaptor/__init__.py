@@ -35,11 +35,7 @@ def telling_line(message):
 
 def profile(call, calls):
     """What the framework's own profiler says of so many calls: ``Profiler.profile``. Once a process."""
-    profiler = Profiler()
-    try:
-        return profiler.profile(call, calls)
-    finally:
-        profiler.close()
+    return Profiler().profile(call, calls)
 
 
 def outputs_of(result):
@@ -61,6 +57,7 @@ def wait_for(results):
 def made_ready(case, seed):
     """The case's operator, its ``Inputs``, and what they come to as ``args`` and ``kwargs``."""
     inputs = Inputs(case, seed)
+    inputs.context.__enter__()  # where operators that have no tensors make theirs; the process is the case's alone
     if hasattr(mx, "npx"):  # the case before this one may have been of the other kind
         (mx.npx.set_np if inputs.numpy else mx.npx.reset_np)()
     if is_network(case["operator"]):
@@ -109,14 +106,28 @@ def forward_call(operator, args, kwargs):
     return call
 
 
+def head_gradients(heads):
+    """Ones for every output, made before anything is timed.
+
+    ``backward`` without them allocates and fills them in every call. In a network they come from the operator behind.
+    """
+    return [ones_like(head) if isinstance(head, mx.nd.NDArray) and 0 not in head.shape else None for head in heads]
+
+
+def ones_like(head):
+    is_numpy = hasattr(mx, "np") and isinstance(head, mx.np.ndarray)
+    return (mx.np if is_numpy else mx.nd).ones(head.shape, dtype=head.dtype, ctx=head.context)
+
+
 def backward_call(operator, args, kwargs, gradients):
     """Backward alone: the graph is recorded once and kept."""
     with mx.autograd.record():
         heads = outputs_of(operator(*args, **kwargs))
+    weights = head_gradients(heads)
     mx.nd.waitall()
 
     def call():
-        mx.autograd.backward(heads, retain_graph=True)
+        mx.autograd.backward(heads, head_grads=weights, retain_graph=True)
         for gradient in gradients:
             gradient.wait_to_read()
 
@@ -125,11 +136,16 @@ def backward_call(operator, args, kwargs, gradients):
 
 def both_call(operator, args, kwargs, gradients):
     """Record forward, then backward, as in training."""
+    with mx.autograd.record():
+        heads = outputs_of(operator(*args, **kwargs))
+    weights = head_gradients(heads)
+    del heads
+    mx.nd.waitall()
 
     def call():
         with mx.autograd.record():
             heads = outputs_of(operator(*args, **kwargs))
-        mx.autograd.backward(heads)
+        mx.autograd.backward(heads, head_grads=weights)
         for gradient in gradients:
             gradient.wait_to_read()
 

@@ -128,7 +128,8 @@ class Inputs:
         found = []
         for name in self.differentiable():
             request, stype = self.gradients.get(name, ASKED)
-            self.tensors[name].attach_grad(request, **({"stype": stype} if stype else {}))
+            if name in self.gradients or self.tensors[name].grad is None:  # a user's array may have a gradient
+                self.tensors[name].attach_grad(request, **({"stype": stype} if stype else {}))
             found.append((name, self.tensors[name].grad))
         return found + [(name, one.list_grad()[0]) for name, one in self.parameters.items()]
 

@@ -22,8 +22,9 @@ class Profiler:
     """Profiles calls. One a process: MXNet writes all of a process's traces into one file."""
 
     def __init__(self):
-        handle, self.path = tempfile.mkstemp(prefix="opduel-trace-", suffix=".json")
-        os.close(handle)
+        # A file without a name leaves nothing behind, however the process ends. It stays open as long as the process
+        # lives: MXNet opens it by its descriptor, and does so once more when the process exits.
+        self.trace, path = nameless_file()
         self.bytes_read = 0
         self.held = {}  # device -> where its counter stands, in bytes: it is never reset
         mx.profiler.set_config(
@@ -32,11 +33,8 @@ class Profiler:
             profile_memory=True,
             profile_api=False,
             aggregate_stats=False,
-            filename=self.path,
+            filename=path,
         )
-
-    def close(self):
-        os.unlink(self.path)
 
     def profile(self, call, calls):
         """Profile so many calls; a list with one entry for each of them.
@@ -57,9 +55,7 @@ class Profiler:
 
     def new_events(self):
         """What the trace has got since the last time, in order of time."""
-        with open(self.path, "rb") as stream:
-            stream.seek(self.bytes_read)
-            text = stream.read()
+        text = content(self.trace, self.bytes_read)
         head = b"" if self.bytes_read == 0 else b'{"traceEvents": ['
         self.bytes_read += len(text)
         events = json.loads((head + text.strip().strip(b",") + b"]}").decode("utf-8"))["traceEvents"]
@@ -87,6 +83,18 @@ class Profiler:
         if call is not None:
             grown = self.held[device] - at_start.get(device, 0)
             call["memory"][device] = max(grown, call["memory"].get(device, 0))
+
+
+def nameless_file():
+    """A descriptor of a temporary file that no folder lists, and a path by which this process can open it."""
+    with tempfile.TemporaryFile() as stream:
+        descriptor = os.dup(stream.fileno())
+    return descriptor, "/proc/self/fd/{}".format(descriptor)
+
+
+def content(descriptor, start):
+    """What the file holds from ``start`` on."""
+    return os.pread(descriptor, os.fstat(descriptor).st_size - start, start)
 
 
 def note_operator(event, call, begun):
