@@ -197,7 +197,7 @@ def test_garbage_on_stdout_breaks_nothing(worker: Worker) -> None:
 def test_failed_import_is_told_with_its_words() -> None:
     with start(TOY_IMPORT="dies") as worker, pytest.raises(WorkerLostError) as caught:
         worker.wait_ready()
-    assert caught.value.failure.reason == "exited with code 1"
+    assert caught.value.failure.reason == "exited with code 1: cannot import toy: no such library"
     assert caught.value.failure.last_words == "cannot import toy: no such library"
 
 
