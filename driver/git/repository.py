@@ -108,7 +108,7 @@ class Repository:
         return history.chain(self.git, control, treatment)
 
     def since(self, tip: Commit, moment: int) -> list[Commit]:
-        """From the tip back along first parents until one is before the Unix time; oldest first."""
+        """From the tip back along first parents until five in a row are before the Unix time; oldest first."""
         return history.since(self.git, tip, moment)
 
     def entries(self, commit: Commit) -> dict[str, str]:
