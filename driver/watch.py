@@ -15,7 +15,7 @@ from typing import Protocol
 from driver.builds.commit_builder import CommitBuilder
 from driver.descriptor import info_document
 from driver.flow import Investigation, Outcome, guilty_document, why_open
-from driver.git.choice import control_of, pending
+from driver.git.choice import Pending, control_of, pending
 from driver.git.command import RemoteGone
 from driver.git.repository import Repository
 from driver.journal import Journal
@@ -116,7 +116,9 @@ class Watch:
         self._runs.tell_all()
         self._listener.looks()
         self.fetch(tally)
-        new = self._new()
+        chosen = self._pending()
+        self._go_on_after(chosen)
+        new = self._not_waiting(chosen)
         queue = new + self._to_retry(new)
         if not queue:
             waiting = len(self._troubled())
@@ -146,10 +148,13 @@ class Watch:
 
     def due(self) -> list[Commit]:
         """The commits to measure in this pass, oldest first; those that failed before and are due again at the end."""
-        new = self._new()
+        chosen = self._pending()
+        if chosen.note:
+            log.warning("history: %s", chosen.note)
+        new = self._not_waiting(chosen)
         return new + self._to_retry(new)
 
-    def _new(self) -> list[Commit]:
+    def _pending(self) -> Pending:
         """The commits that come after the last one dealt with."""
         settings, repository = self._settings, self._repository
         tip = self._named("--branch", settings.branch or repository.default_branch())
@@ -161,12 +166,19 @@ class Watch:
                 tip, start = start, None
             if once and last is not None and last != tip and repository.is_ancestor(tip, last):
                 last = None  # an older one is asked for: that one alone
-        chosen = pending(tip, last, start, settings.step, repository)
+        return pending(tip, last, start, settings.step, repository)
+
+    def _go_on_after(self, chosen: Pending) -> None:
+        """Where the branch no longer holds the last commit dealt with, say so, once, and take the one that it holds."""
         if chosen.note:
             self._record("history", chosen.note)
-        troubled = self._troubled()
-        later = {id for id, item in troubled.items() if not self._journal.is_due(item)}
-        return [one for one in chosen.commits if one.id not in later or settings.interval_s is None]
+            if chosen.after is not None:
+                self._write_down(chosen.after)
+
+    def _not_waiting(self, chosen: Pending) -> list[Commit]:
+        """Going on for ever, without those that failed and are not due yet."""
+        later = {id for id, item in self._troubled().items() if not self._journal.is_due(item)}
+        return [one for one in chosen.commits if one.id not in later or self._settings.interval_s is None]
 
     def plan(self, treatment: Commit) -> tuple[Commit, str, list[Commit], str]:
         """For a treatment: its control, why that one, the commits of the line (control first), and the strategy."""
@@ -253,15 +265,21 @@ class Watch:
             return
         for moved in fetched.moved:
             self._record("history", f"branch {moved.branch} was forced from {moved.old.short} to {moved.new.short}")
+        if fetched.default is not None and self._settings.branch is None:
+            before, now = fetched.default
+            self._record("history", f"the remote's default branch is {now} now, and was {before}")
 
     def _finish(self, commit: Commit) -> None:
         """Write the commit down as the last one that was dealt with, unless one after it already is."""
-        path, last = self._settings.commit_file, self._last()
-        if last is not None and self._repository.is_ancestor(commit, last):
-            return
+        last = self._last()
+        if last is None or not self._repository.is_ancestor(commit, last):
+            self._write_down(commit)
+
+    def _write_down(self, commit: Commit) -> None:
+        """As the last one that was dealt with."""
         self._dealt_with = commit
-        if path is not None:
-            _write_text(path, f"{commit.id}\n")
+        if self._settings.commit_file is not None:
+            _write_text(self._settings.commit_file, f"{commit.id}\n")
 
     def _last(self) -> Commit | None:
         """The last commit dealt with, by the commit file, or in this process; None without one."""
