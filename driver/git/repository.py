@@ -70,7 +70,7 @@ class Repository:
         return refs.resolve(self.git, name)
 
     def default_branch(self) -> str:
-        """The remote's default branch; if none is known main, master, the only branch, or what the user has checked out.
+        """The remote's default branch; if none is known main, master, the only one, or what the user has checked out.
 
         Raises:
             UsageError: none of these exists, or the remote's default branch was deleted.

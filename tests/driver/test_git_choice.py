@@ -68,7 +68,7 @@ class Graph:
     def since(self, tip: Commit, moment: int) -> Sequence[Commit]:
         line = self.line(tip)
         older = [commit.time < moment for commit in line]
-        ends = (end for end in range(len(line)) if all(older[end : end + SLOP]) and len(older[end : end + SLOP]) == SLOP)
+        ends = (end for end in range(len(line) - SLOP + 1) if all(older[end : end + SLOP]))
         found = line[: next(ends, len(line))]
         while found and found[-1].time < moment:
             found.pop()
