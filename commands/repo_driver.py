@@ -15,7 +15,7 @@ from pathlib import Path
 
 import platformdirs
 
-from commands.config import config_path, read_config
+from commands.config import KeptAnswers, config_path
 from commands.driver_options import GIB, DriverOptions, parse
 from commands.driver_text import guilty_lines, plan_lines
 from commands.entry import DONE, INCOMPLETE, REGRESSED, log, run_command
@@ -56,7 +56,7 @@ def _run_driver(arguments: Sequence[str] | None) -> int:
     words = without_secrets(["repo_driver.py", *(sys.argv[1:] if arguments is None else arguments)])
     command = [redact(word) for word in words]
     frameworks_dir = options.own.frameworks_dir or FRAMEWORKS_DIR
-    measuring = plan_measuring(options.harness, read_config(config_path()), command, frameworks_dir, usual_seed=0)
+    measuring = plan_measuring(options.harness, KeptAnswers(config_path()), command, frameworks_dir, usual_seed=0)
     work = _work_directory(options.own, measuring)
     with sole_driver(work), _logging_to(work / "logs" / "driver.log"), closing(Journal(work / "journal.db")) as journal:
         driver = _Driver(options, measuring, work, journal)

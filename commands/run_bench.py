@@ -161,9 +161,10 @@ def _ask_for_missing(options: argparse.Namespace) -> None:
         RunError: the input ended before the last answer.
     """
     path = config_path()
-    answers = read_config(path)
     asked = [] if is_single(options) else QUESTIONS  # of one build alone nothing needs to be kept
-    missing = [name for name in asked if name not in answers and getattr(options, name) is None]
+    open_ones = [name for name in asked if getattr(options, name) is None]
+    answers = read_config(path) if open_ones else {}
+    missing = [name for name in open_ones if name not in answers]
     if not missing:
         return
     releases = load_releases(get_framework(choose(options, 0).spec.framework))
