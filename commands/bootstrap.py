@@ -19,7 +19,7 @@ def run(module):
     try:
         main = importlib.import_module(module).main
     except ImportError as error:
-        say(f"opduel: its environment does not work ({error}); make it anew with: {mend()}\n")
+        say(f"opduel: its environment does not work ({error}); rebuild it with: {mend()}\n")
         raise SystemExit(2) from None
     raise SystemExit(main())
 

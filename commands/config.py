@@ -51,9 +51,9 @@ def read_config(path: Path) -> dict[str, str]:
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
     except ValueError as error:
-        raise UsageError(f"{path}: not JSON ({error}); mend it, or run: run_bench.py --reset_options") from None
+        raise UsageError(f"{path}: not JSON ({error}); fix it, or run: run_bench.py --reset_options") from None
     if not isinstance(data, dict):
-        raise UsageError(f"{path}: must hold one JSON object; mend it, or run: run_bench.py --reset_options")
+        raise UsageError(f"{path}: must hold one JSON object; fix it, or run: run_bench.py --reset_options")
     for name, value in data.items():
         if name not in (*QUESTIONS, *UNASKED):
             raise UsageError(f"{path}: {name}: no such option; use {', '.join((*QUESTIONS, *UNASKED))}")

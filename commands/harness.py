@@ -88,7 +88,10 @@ def _heard(reporters: Sequence[Reporter], report: Report, rounds: FileRoundLog |
     to_be_resumed = rounds is not None and report.run["resumable"]
     waiting = [one for one in reporters if to_be_resumed and one.whole_runs_only]
     for option in dict.fromkeys(one.option for one in waiting):
-        log.info("--%s: is told when the run is complete; --round_log says how to go on", option)
+        log.info(
+            "--%s: not sent yet, as the run is not complete; repeat the command, with the same --round_log, to finish",
+            option,
+        )
     return [one for one in reporters if one not in waiting]
 
 

@@ -283,7 +283,9 @@ class _LogFile(logging.handlers.RotatingFileHandler):
             super().handleError(record)
         elif not self._told:
             self._told = True
-            log.error("%s: can't be written (%s): free some space, or mend it", self.baseFilename, error.strerror)
+            log.error(
+                "%s: can't be written (%s): free some space, or fix its permissions", self.baseFilename, error.strerror
+            )
 
 
 @contextmanager

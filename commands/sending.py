@@ -86,7 +86,9 @@ def _check_token(sender: Sender, endpoints: Collection[str] | None, retry_refuse
     try:
         letters, _ = sender.spool.contents()
     except OSError as error:
-        raise RunError(f"--spool {sender.spool.directory}: cannot be read ({error.strerror}): mend that") from None
+        raise RunError(
+            f"--spool {sender.spool.directory}: cannot be read ({error.strerror}): fix its permissions"
+        ) from None
     files = {
         one.header.endpoint: one.path for one in reversed(letters) if retry_refused or one.header.refused is None
     }  # the oldest of each

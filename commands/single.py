@@ -57,7 +57,7 @@ def refuse_single_options(options: argparse.Namespace) -> None:
     Raises:
         UsageError: one is.
     """
-    _refuse(options, SINGLE_ONLY, "is for one build alone (harness.py --treatment without --control): leave it out")
+    _refuse(options, SINGLE_ONLY, "only applies to one build alone (--treatment without --control): leave it out")
 
 
 def refuse_round_log(options: argparse.Namespace) -> None:
@@ -85,7 +85,7 @@ def run_one_build(options: argparse.Namespace, command: Sequence[str]) -> int:
     with ProgressDisplay(len(request.cases), sys.stderr) as display:
         report = run_single(request, display.show_single)
     if not report.run["complete"]:
-        log.warning("not completed: %s; what was measured is told", report.run["stopped"])
+        log.warning("not completed: %s; results so far are shown", report.run["stopped"])
     compared = []
     if then is not None:
         threshold = by_metric(options).get(DEFAULT_METRIC, DEFAULT_BASELINE_THRESHOLD)

@@ -95,7 +95,9 @@ class Investigation:
 
     def _bisect(self, confirmed: Mapping[str, Comparison]) -> tuple[Guilty, ...]:
         last = len(self._points) - 1
-        log.info("confirmed: %s; looking among %d for whose doing it is", ", ".join(confirmed), last)
+        log.info(
+            "confirmed: %s; bisecting %d commits or releases for the one that caused it", ", ".join(confirmed), last
+        )
         culprits = bisect(
             last,
             {case: _step(one) for case, one in confirmed.items()},

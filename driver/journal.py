@@ -216,7 +216,7 @@ class Journal:
 
     def _error(self, error: sqlite3.Error) -> RunError:
         full = "full" in str(error) or "disk I/O" in str(error)
-        mend = "free some space" if full else "mend it, or give another folder with --work_dir"
+        mend = "free some space" if full else "fix that, or give another folder with --work_dir"
         return RunError(f"{self._path}: can't be written ({error}): {mend}")
 
 

@@ -24,7 +24,7 @@ def sole_driver(work: Path) -> Iterator[None]:
         work.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(work / _NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     except OSError as error:
-        raise RunError(f"{work}: {error.strerror}: mend it, or give another folder with --work_dir") from None
+        raise RunError(f"{work}: {error.strerror}: fix that, or give another folder with --work_dir") from None
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -28,7 +28,8 @@ class NotifyCommand(Notifier):
     option: ClassVar[str] = "notify_command"
     metavar: ClassVar[str | None] = "COMMAND"
     help: ClassVar[str] = (
-        "run COMMAND (no shell) on a confirmed regression or a case newly failing: text on its input, facts in OPDUEL_*"
+        "run COMMAND, without a shell, when a regression is confirmed or a case starts to fail: it gets the message on "
+        "its standard input, and details in OPDUEL_* variables"
     )
 
     def __init__(self, words: list[str], longest_s: float = LONGEST_S) -> None:
@@ -44,7 +45,7 @@ class NotifyCommand(Notifier):
         group.add_argument(
             f"--{UNVERIFIED}",
             action="store_true",
-            help="notify of regressions that were measured only once, too; the text says so",
+            help="also notify of regressions that were measured only once; the message says so",
         )
 
     @classmethod

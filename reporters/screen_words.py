@@ -80,9 +80,9 @@ def _incidents(report: Report, width: int) -> list[Text]:
 def _told(where: str, failure: Failure, consequence: str, width: int) -> list[Text]:
     """One failure: where, side and kind, reason, the line of the output that tells, and what came of it."""
     lines = [f"{shorten(printable(where), 3 * width)}: {failure.side}: {failure.kind}: {failure.reason}"]
-    words = telling_line(failure.last_words)
-    if words and words not in failure.reason:
-        lines.append(f"  last words: {words}")
+    line = telling_line(failure.last_words)
+    if line and line not in failure.reason:
+        lines.append(f"  output tail: {line}")
     if consequence:
         lines.append(f"  then: {consequence}")
     return [piece for line in lines for piece in _folded(f"  {printable(line)}", width)]

@@ -26,7 +26,7 @@ def brought_build(requested: str, framework: Framework) -> Build:
     except ProbeError as error:
         raise UsageError(
             f"{interpreter}: does not import {framework.import_name}: {error}: "
-            f"mend that environment, or give another path or a release"
+            f"fix that environment, or give another path or a release"
         ) from None
     return Build(
         framework=framework.name,
@@ -44,7 +44,7 @@ def _check_runnable(path: Path, interpreter: Path) -> None:
     if not path.exists():
         raise UsageError(f"{path}: no such file or directory: give a release, an environment or an interpreter")
     if not interpreter.is_file():
-        raise UsageError(f"{path}: holds no bin/python that leads to a file: give an environment or an interpreter")
+        raise UsageError(f"{path}: has no bin/python: give a Python environment or an interpreter")
     if not os.access(interpreter, os.X_OK):
         raise UsageError(f"{interpreter}: is not executable: give a Python interpreter, or make it executable")
 

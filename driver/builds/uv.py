@@ -21,7 +21,7 @@ _REASONS: tuple[tuple[str, str], ...] = (
     (r"No space left on device|os error 28|Disk quota exceeded",
      f"{_FULL}: free some space, or give another folder with --exec_dir"),
     (r"Permission denied|Read-only file system|os error 13",
-     "a folder can't be written ({detail}): mend its permissions, or give another with --exec_dir"),
+     "a folder can't be written ({detail}): fix its permissions, or give another with --exec_dir"),
     (r"network was disabled|error sending request|dns error|tcp connect|Connection refused|timed? ?out"
      r"|Could not connect|Failed to (?:fetch|download)",
      "the package index can't be reached ({detail}): check the network and uv's index settings, then try again"),
@@ -88,7 +88,7 @@ def explain(outcome: Outcome) -> str:
     for pattern, meaning in _REASONS:
         if re.search(pattern, outcome.stderr):
             return meaning.format(detail=reason)
-    return f"{reason}: correct what uv names, then try again"
+    return f"{reason}: fix what uv names, then try again"
 
 
 def _error(what: str, outcome: Outcome) -> RunError:

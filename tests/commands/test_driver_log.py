@@ -19,7 +19,7 @@ def test_a_full_disk_costs_the_log_its_lines_and_is_said_once(
             logging.getLogger("any").error("line %d", number)
     assert capsys.readouterr().err == ""
     said = [record.getMessage() for record in caplog.records if record.name != "any"]
-    assert said == [f"{path}: can't be written (No space left on device): free some space, or mend it"]
+    assert said == [f"{path}: can't be written (No space left on device): free some space, or fix its permissions"]
     assert [one for one in caplog.messages if one not in said] == ["line 0", "line 1", "line 2"]
 
 

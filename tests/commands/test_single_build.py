@@ -26,8 +26,8 @@ def harness(*arguments: str | Path) -> Outcome:
         ((*ALONE, "--threshold", "5%"), "--threshold: one build alone has nothing to differ from"),
         ((*ALONE, "--baseline", "/no/such/file"), "/no/such/file: cannot be read"),
         ((*ALONE, "--output-file", "/no/such/folder/x"), "its folder is not there"),
-        (("--rounds", "3"), "--rounds: is for one build alone (harness.py --treatment without --control)"),
-        (("--control", RELEASE, "--baseline", "x"), "--baseline: is for one build alone"),
+        (("--rounds", "3"), "--rounds: only applies to one build alone (--treatment without --control)"),
+        (("--control", RELEASE, "--baseline", "x"), "--baseline: only applies to one build alone"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(home: Path, arguments: tuple[str, ...], error: str) -> None:

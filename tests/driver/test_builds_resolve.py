@@ -166,7 +166,7 @@ def test_a_changed_library_changes_the_digest(toy: Toy, cache: BuildCache, envir
     ("path", "says"),
     [
         ("gone", "no such file or directory"),
-        ("folder", "holds no bin/python"),
+        ("folder", "has no bin/python"),
         ("text", "is not executable"),
         ("broken", "does not import toy: .*Exec format error"),
         ("shim", "does not import toy: shim: python3: command not found"),

@@ -114,7 +114,7 @@ def test_none_names_the_places_and_the_mend(nowhere: Path) -> None:
             "  cause: dns error\n  cause: failed to lookup address information: Name or service not known",
             "the package index can't be reached (failed to lookup address information: Name or service not known)",
         ),
-        ("error: something new\n  cause: the moon", "the moon: correct what uv names"),
+        ("error: something new\n  cause: the moon", "the moon: fix what uv names"),
         ("", "ended with exit code 2 and no words"),
     ],
 )
