@@ -74,10 +74,12 @@ def _run_ab(options: argparse.Namespace, command: Sequence[str], rounds: FileRou
     with ProgressDisplay(count, sys.stderr) as display:
         report = run_ab(request, display.show)
     if report.run["broken"]:
-        log.warning("not completed: %s; what was measured is in the report", report.run["stopped"])
+        log.warning("not completed: %s", report.run["stopped"])
     if line := distrust_line(report):
         log.warning("%s", line)
     tell(_heard(measuring.reporters, report, rounds), report)
+    if report.run["broken"]:
+        log.warning("what was measured is in the report")
     if rounds is not None and not report.run["resumable"]:
         rounds.forget()
     return exit_code(report)

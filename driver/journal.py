@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from records import RunError
+from records import NoSpaceError, RunError
 
 FIRST_RETRY_S = 3600.0  # after a commit could not be built
 LAST_RETRY_S = 7 * 24 * 3600.0
@@ -190,11 +190,11 @@ class Journal:
         left = trouble.retry_at - self._clock()
         return left <= 0 or left > pause_after(trouble.attempts)
 
-    def record_trouble(self, item: str, text: str) -> Trouble:
-        """It failed (again): to be tried after a pause that doubles each time."""
+    def record_trouble(self, item: str, text: str, soon: bool = False) -> Trouble:
+        """It failed (again): to be tried after a pause that doubles each time, or at once (``soon``)."""
         before = self.trouble(item)
         attempts = before.attempts + 1 if before else 1
-        found = Trouble(attempts, self._clock() + pause_after(attempts), text)
+        found = Trouble(attempts, self._clock() + (0.0 if soon else pause_after(attempts)), text)
         row = (item, found.attempts, found.retry_at, found.text)
         self._write("INSERT OR REPLACE INTO troubled VALUES (?, ?, ?, ?)", row)
         return found
@@ -216,8 +216,9 @@ class Journal:
 
     def _error(self, error: sqlite3.Error) -> RunError:
         full = "full" in str(error) or "disk I/O" in str(error)
+        kind = NoSpaceError if full else RunError
         mend = "free some space" if full else "fix that, or give another folder with --work_dir"
-        return RunError(f"{self._path}: can't be written ({error}): {mend}")
+        return kind(f"{self._path}: can't be written ({error}): {mend}")
 
 
 class Rounds:

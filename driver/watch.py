@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -19,9 +19,10 @@ from driver.git.choice import Pending, control_of, pending
 from driver.git.command import RemoteGone
 from driver.git.repository import Repository
 from driver.journal import Journal
+from driver.lock import ANOTHER_FOLDER
 from driver.points import CommitPoint, UnbuildableError
 from driver.runs import Runs
-from records import Commit, NoSpaceError, OpduelError, RunError, UsageError, Verdict
+from records import Commit, NoSpaceError, OpduelError, RunError, UsageError, Verdict, disk_error
 
 CLOCK_JUMP_S = 60.0
 _POLL_S = 1.0
@@ -139,9 +140,10 @@ class Watch:
             began = time.monotonic()
             try:
                 tally = self.once()
-            except OpduelError as error:
-                self._record("pass failed", str(error))
-                tally = Tally(failures=[str(error)])
+            except (OpduelError, OSError) as error:
+                text = str(self._explained(error) if isinstance(error, OSError) else error)
+                self._record("pass failed", text)
+                tally = Tally(failures=[text])
             after_pass(tally)
             self._wait(began + (self._settings.interval_s or 0.0))
         log.info("%s says 0: stopped", self._settings.status_file)
@@ -229,12 +231,26 @@ class Watch:
 
     def _fail(self, commit: Commit, error: OpduelError, tally: Tally) -> None:
         tally.failures.append(str(error))
-        trouble = self._journal.record_trouble(self._item(commit), str(error))
+        soon = isinstance(error, NoSpaceError)
+        trouble = self._journal.record_trouble(self._item(commit), str(error), soon)
         kind = "unbuildable" if isinstance(error, UnbuildableError) else "failed"
-        when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(trouble.retry_at))
-        self._record(kind, f"{error}; to be tried again after {when} UTC")
+        when = time.strftime("after %Y-%m-%d %H:%M UTC", time.gmtime(trouble.retry_at))
+        self._record(kind, f"{error}; to be tried again {'at the next pass' if soon else when}")
 
     def _investigate(self, treatment: Commit) -> Outcome:
+        """
+        Raises:
+            OpduelError: what is the matter.
+        """
+        try:
+            return self._followed_up(treatment)
+        except OSError as error:
+            raise self._explained(error) from error
+
+    def _explained(self, error: OSError) -> RunError:
+        return disk_error(self._settings.work, error, ANOTHER_FOLDER)
+
+    def _followed_up(self, treatment: Commit) -> Outcome:
         settings = self._settings
         control, why, line, strategy = self.plan(treatment)
         self._listener.begins(control, treatment, why, line, strategy)
@@ -391,4 +407,6 @@ def _write_text(path: Path, text: str) -> None:
             os.fsync(stream.fileno())
         aside.replace(path)
     except OSError as error:
-        raise RunError(f"{path}: can't be written: {error.strerror}") from None
+        with suppress(OSError):
+            aside.unlink(missing_ok=True)
+        raise disk_error(path, OSError(error.errno, error.strerror), "name another file or folder") from None

@@ -19,6 +19,7 @@ import psutil
 
 from driver.builds.process import clean_environment, run
 from driver.builds.repository_data import Platform
+from driver.lock import ANOTHER_FOLDER
 from records import BrokenBuildError, Commit, NoSpaceError, RunError
 from records.output import telling_line
 
@@ -29,6 +30,8 @@ DROPPED_VARIABLES = (
     *("CPPFLAGS", "CFLAGS", "CXXFLAGS", "CUDAFLAGS", "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "LDFLAGS"),
     *("CMAKE_BUILD_TYPE", "CMAKE_TOOLCHAIN_FILE"),
 )
+_FULL = re.compile(r"No space left on device|Disk quota exceeded")
+_NEXT_TO_NOTHING_BYTES = 2**20  # free after a compile that failed: then the log may lack the reason, too
 _PAUSE_S = 0.2
 _SPACE_EVERY_S = 5.0
 _DYING_S = 10.0  # for killed processes to be gone
@@ -94,6 +97,8 @@ class Compiler:
         Raises:
             RunError: it failed, or took more time or space than it may; with the reason in one line and the log's path.
                 Or it was stopped.
+            NoSpaceError: the disk is full.
+            OSError: the folder or the log can't be written.
         """
         if shutil.which("ccache") is None:
             log.warning("ccache is not installed: every commit is compiled from the start")
@@ -150,6 +155,8 @@ class Compiler:
         self._heed_stop()
         if code != 0:
             how = f"exit code {code}" if code > 0 else f"signal {-code}"
+            if _FULL.search(_end_of(log_path)) or shutil.disk_usage(build).free < _NEXT_TO_NOTHING_BYTES:
+                raise NoSpaceError(f"{build}: the disk is full: free some space, or {ANOTHER_FOLDER}; log: {log_path}")
             raise _ScriptFailedError(f"{self.platform.script} ended with {how}: {_reason(log_path)}")
         if not any(destination.iterdir()):
             raise _ScriptFailedError(f"{self.platform.script} left nothing in its destination; log: {log_path}")
@@ -264,10 +271,13 @@ def require_space(folder: Path, free_bytes: int) -> None:
 
 def _reason(log_path: Path) -> str:
     """The line of the log that says what went wrong, and the log's path, in one line."""
+    return f"{telling_line(_end_of(log_path)) or 'it printed nothing'}; log: {log_path}"
+
+
+def _end_of(log_path: Path) -> str:
     with log_path.open("rb") as stream:
         stream.seek(max(0, log_path.stat().st_size - _LOG_END_BYTES))
-        line = telling_line(stream.read().decode(errors="replace"))
-    return f"{line or 'it printed nothing'}; log: {log_path}"
+        return stream.read().decode(errors="replace")
 
 
 def _end_session(leader: int) -> None:

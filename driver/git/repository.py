@@ -13,7 +13,8 @@ from driver.git.access import Access, access_to, is_url, refuse_secrets, write_a
 from driver.git.borrowing import Checkout, inspect
 from driver.git.command import NETWORK_SECONDS, Git, GitFailed, RemoteGone, wait_for_leftovers
 from driver.git.refs import Fetched
-from records import Commit, RunError, UsageError
+from driver.lock import ANOTHER_FOLDER
+from records import Commit, RunError, UsageError, disk_error, is_full
 
 log = logging.getLogger(__name__)
 
@@ -193,6 +194,8 @@ def open_repository(
                 making.clone(git, place)
         making.refit(git, checkout)
     except OSError as error:
+        if is_full(error):
+            raise disk_error(work, error, ANOTHER_FOLDER) from None
         raise RunError(f"{error.filename or work}: {error.strerror or error}") from error
     return Repository(git, checkout)
 

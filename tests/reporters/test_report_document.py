@@ -186,7 +186,11 @@ def _set(*steps: Any) -> Any:
     [
         (_broken(_set("comparisons", 3, "ratio", "big")), "comparisons[3].ratio", "correct that field"),
         (_broken(_set("comparisons", 0, "verdict", "meh")), "comparisons[0].verdict", "correct that field"),
-        (_broken(_set("comparisons", 4, "failure", "side", "left")), "comparisons[4].failure.side", "correct that field"),
+        (
+            _broken(_set("comparisons", 4, "failure", "side", "left")),
+            "comparisons[4].failure.side",
+            "correct that field",
+        ),
         (_broken(_set("comparisons", 1, "ci", [1.0])), "comparisons[1].ci", "correct that field"),
         (_broken(_set("comparisons", 2, "rounds", "12")), "comparisons[2].rounds", "correct that field"),
         (_broken(_set("comparisons", 2, "injected", 1)), "comparisons[2].injected", "correct that field"),
