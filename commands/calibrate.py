@@ -44,7 +44,8 @@ FEWEST_CASES = 4
 SHARES = (0.05, 0.02, 0.01)  # injected, when no threshold is given
 MULTIPLES = (5.0, 2.5, 1.5)  # of a threshold that is given
 MORE_ROUNDS = (1, 2, 4)  # forecast for this many times --max_rounds
-OURS = ("info", "inject", "inputs", "metric", "user_identifier")  # not for the user to set here
+# Not for the user to set here.
+OURS = ("info", "inject", "inputs", "metric", "network", "with_operators", "user_identifier")
 UNHEARD = sorted(reporter_options() - {"local_reporter", "simple_local_reporter"})  # whom no single run is told
 RESULT_NAME = "calibration.json"
 

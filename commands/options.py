@@ -11,6 +11,9 @@ from records import METRICS, SAMPLED, UsageError
 from reporters import add_reporter_options
 
 DEFAULT_ALPHA = 0.05
+NETWORK_FORMS = (
+    "a model of the framework's zoo, a saved symbol (FILE-symbol.json), or a block of a Python file (FILE.py:CLASS)"
+)
 
 
 class Parser(argparse.ArgumentParser):
@@ -175,7 +178,18 @@ def _add_picking(what: argparse._ArgumentGroup) -> None:
         "--inputs",
         metavar="JSON",
         action="append",
-        help="arguments of the operators named by --operators, in place of a spec's: JSON, or @FILE; repeatable",
+        help="arguments of the operators named by --operators, in place of a spec's, or of --network: JSON, or @FILE; "
+        "repeatable",
+    )
+    what.add_argument(
+        "--network",
+        metavar="NETWORK",
+        help=f"measure a whole network, in place of a spec: {NETWORK_FORMS}; goes with --inputs",
+    )
+    what.add_argument(
+        "--with_operators",
+        action="store_true",
+        help="with --network: also measure each operator call that the network makes",
     )
     what.add_argument(
         "--dtype", choices=DTYPES, help="data type of all tensors that don't set their own; overrides the spec"

@@ -13,6 +13,7 @@ from typing import Any
 from commands.config import default_model_cache
 from commands.entry import log
 from commands.options import asked_metrics, by_metric
+from commands.own_network import own_network
 from frameworks import Framework, framework_names, get_framework
 from harness.models import fetch_files
 from harness.specs import (
@@ -41,16 +42,17 @@ class Choice:
     spec: Spec
     path: Path | None
     cases: Sequence[Case]
+    label: str = FROM_COMMAND_LINE  # in place of the path
 
     @property
     def name(self) -> str:
         """The spec's name, for reports."""
-        return self.path.stem if self.path else FROM_COMMAND_LINE
+        return self.path.stem if self.path else self.label
 
     @property
     def file_name(self) -> str:
         """The spec's file's name, for people."""
-        return self.path.name if self.path else FROM_COMMAND_LINE
+        return self.path.name if self.path else self.label
 
 
 def choose(options: argparse.Namespace, seed: int) -> Choice:
@@ -59,12 +61,13 @@ def choose(options: argparse.Namespace, seed: int) -> Choice:
     Raises:
         UsageError: a bad spec, bad inputs, options that don't go together, or nothing left to measure.
     """
-    spec, path = _spec(options)
+    own = own_network(options, [_one(text) for text in (options.network and options.inputs) or ()])
+    spec, path = (own.spec, None) if own else _spec(options)
     settings = overriding(options)
     cases = expand_cases(
         spec, thresholds=by_metric(options), metrics=asked_metrics(options), settings=settings, seed=seed
     )
-    if options.operators and not options.inputs:
+    if options.operators and (own or not options.inputs):
         cases = select_cases(cases, options.operators)
     cases = _of_size(options, cases)
     if options.timeout is not None:
@@ -72,7 +75,7 @@ def choose(options: argparse.Namespace, seed: int) -> Choice:
     injectable = Counter(case.metric for case in cases if METRICS[case.metric].injectable)
     if options.inject and max(injectable.values(), default=0) < 2:
         raise UsageError("--inject slows one case of two: give it two cases or more")
-    return Choice(spec, path, cases)
+    return Choice(spec, path, cases, own.name if own else FROM_COMMAND_LINE)
 
 
 def framework_of(options: argparse.Namespace, spec: Spec, frameworks_dir: Path) -> Framework:
