@@ -152,7 +152,9 @@ def _build(options: argparse.Namespace, config: Mapping[str, str]) -> str:
         build = str(given.pop())
     else:
         releases = load_releases(framework)
-        build = config.get("treatment", releases.default_treatment)
+        build = config.get("treatment", releases.default_treatment or "")
+        if not build:
+            raise UsageError(f"--treatment: {framework.name} has no build that is measured by default: give one")
         log.info("%s against itself, from %s", build, config_path() if "treatment" in config else releases.path)
     resolve_build(build, framework, BuildCache(options.exec_dir))
     return build

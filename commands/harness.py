@@ -131,6 +131,8 @@ def _usual(side: Side, config: Mapping[str, str], framework: Framework) -> str:
         return config[side]
     releases = load_releases(framework)
     usual = {"control": releases.default_control, "treatment": releases.default_treatment}[side]
+    if usual is None:
+        raise UsageError(f"--{side}: {framework.name} has no build that is measured by default: give one")
     log.info("%s: %s, from %s", side, usual, releases.path)
     return usual
 
