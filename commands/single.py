@@ -12,7 +12,7 @@ from commands.picking import choose, framework_of, with_files
 from commands.progress import ProgressDisplay
 from comparator.baseline import DEFAULT_BASELINE_THRESHOLD, compare_with_baseline, machine_differences
 from driver.builds import BuildCache, resolve_build
-from frameworks import FRAMEWORKS_DIR
+from frameworks import FRAMEWORKS_DIR, require_functions
 from harness.cpus import plan_cpus
 from harness.single import DEFAULT_ROUNDS, DEFAULT_WARMUP, SingleRequest, run_single
 from records import DEFAULT_METRIC, RunError, UsageError
@@ -130,7 +130,9 @@ def _request(options: argparse.Namespace, command: Sequence[str]) -> SingleReque
     seed = secrets.randbits(32) if options.seed is None else options.seed
     choice = choose(argparse.Namespace(**{**vars(options), "metric": [[DEFAULT_METRIC]]}), seed)
     framework = framework_of(options, choice.spec, FRAMEWORKS_DIR)
-    plan_cpus(options.threads)  # said before the build is made, not after
+    plan_cpus(options.threads)  # these two are said before the build is made, not after
+    native = options.profiler == "native"
+    require_functions(framework.adaptor, {"profile": "--profiler native"} if native else {})
     cache = BuildCache(options.exec_dir)
     return SingleRequest(
         framework=framework,
