@@ -20,11 +20,12 @@ from commands.calibration_text import Outcome, smallest_found, tell
 from commands.config import config_path, default_reports, read_config
 from commands.entry import DONE, INCOMPLETE, log
 from commands.harness import run_harness
+from commands.measuring import asked_builds
 from commands.options import Parser, by_metric, harness_parser
 from commands.picking import choose
 from commands.single import refuse_round_log, refuse_single_options
 from comparator.calibration import evaluate
-from driver.builds import BuildCache, load_releases, resolve_build
+from driver.builds import BuildCache, load_releases
 from frameworks import get_framework
 from harness.advice import Watch, advise
 from harness.cpus import plan_cpus
@@ -153,7 +154,7 @@ def _build(options: argparse.Namespace, config: dict[str, str]) -> str:
         releases = load_releases(framework)
         build = config.get("treatment", releases.default_treatment)
         log.info("%s against itself, from %s", build, config_path() if "treatment" in config else releases.path)
-    resolve_build(build, framework, BuildCache(options.exec_dir))
+    asked_builds(options, [build], framework, BuildCache(options.exec_dir))
     return build
 
 

@@ -9,16 +9,17 @@ from dataclasses import replace
 
 from commands.config import config_path, read_config
 from commands.entry import log, run_command
-from commands.measuring import exit_code, plan_measuring, tell, warn_of_python
+from commands.measuring import asked_builds, exit_code, plan_measuring, tell, warn_of_python
 from commands.options import harness_parser
 from commands.progress import ProgressDisplay
 from commands.round_log import FileRoundLog
 from commands.single import is_single, refuse_single_options, run_one_build
-from driver.builds import BuildCache, load_releases, resolve_build
+from driver.builds import BuildCache, load_releases
 from driver.descriptor import Described, read_info
 from frameworks import Framework
 from harness.run import run_ab
 from records import Build, Report, UsageError
+from records.measurement import SIDES
 from reporters import Reporter, without_secrets
 from reporters.summary import distrust_line
 
@@ -107,25 +108,21 @@ def _builds(
     """Both sides' builds; says where each came from when it was not on the command line."""
     releases = load_releases(framework)
     defaults = {"control": releases.default_control, "treatment": releases.default_treatment}
-    cache = BuildCache(options.exec_dir)
-    builds = []
-    for side in ("control", "treatment"):
-        if side in described:
-            builds.append(_as_described(described[side], framework, cache))
-            continue
-        asked = getattr(options, side)
+    requests = []
+    for side in SIDES:
+        asked = described[side].location if side in described else getattr(options, side)
         if asked is None:
             asked = config.get(side, defaults[side])
             log.info("%s: %s, from %s", side, asked, config_path() if side in config else releases.path)
-        builds.append(resolve_build(asked, framework, cache))
-    control, treatment = builds
+        requests.append(asked)
+    builds = asked_builds(options, requests, framework, BuildCache(options.exec_dir))
+    control, treatment = (_as_described(described.get(side), build) for side, build in zip(SIDES, builds, strict=True))
     warn_of_python(control, treatment)
     return control, treatment
 
 
-def _as_described(side: Described, framework: Framework, cache: BuildCache) -> Build:
+def _as_described(side: Described | None, build: Build) -> Build:
     """The build at a described place, as that of the commit that it is said to be."""
-    build = resolve_build(side.location, framework, cache)
-    if side.commit is None:
+    if side is None or side.commit is None:
         return build
     return replace(build, requested=side.commit.short, commit=side.commit)

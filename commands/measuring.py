@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
+from commands.ai_pep import library_path
 from commands.config import default_reports, with_kept_token
 from commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
 from commands.options import by_metric
 from commands.picking import Choice, choose, framework_of, with_files
+from driver.builds import BuildCache, resolve_build
 from frameworks import FRAMEWORKS_DIR, Framework
 from harness.cpus import plan_cpus
 from harness.instructions import require_counting
@@ -59,6 +61,7 @@ class Measuring:
             verify_after=verify_after(options),
             roofline=options.roofline,
             breakdown=options.breakdown,
+            wipe_cache=options.wipe_cache,
         )
 
 
@@ -77,6 +80,7 @@ def plan_measuring(
         UsageError: wrong options, a bad spec, reporters that can't work, too few processors, no valgrind.
     """
     verify_after(options)
+    run_type = _run_type(options)
     reporters = _reporters(options, config)
     seeds = [one for one in (options.seed, usual_seed) if one is not None]
     seed = seeds[0] if seeds else secrets.randbits(32)
@@ -91,11 +95,23 @@ def plan_measuring(
         "spec_path": str(choice.path) if choice.path else None,
         "threshold": by_metric(options).get(DEFAULT_METRIC),
         "user_identifier": options.user_identifier,
-        "run_type": options.run_type or ("verify" if options.verify else "benchmark"),
+        "run_type": run_type,
         "command": list(command),
         "info": None,
     }
     return Measuring(options, framework, choice, choice.cases, seed, reporters, labels)
+
+
+def _run_type(options: argparse.Namespace) -> str:
+    """Why the run is made, as it is asked for, or as the other options say.
+
+    Raises:
+        UsageError: cases that regressed are measured for another reason.
+    """
+    if options.regressed_types is not None and options.run_type not in (None, "regress"):
+        raise UsageError(f"--regressed_types: belongs to --run_type regress, not {options.run_type}: leave one out")
+    usual = "regress" if options.regressed_types is not None else "verify" if options.verify else "benchmark"
+    return str(options.run_type or usual)
 
 
 def verify_after(options: argparse.Namespace) -> float | None:
@@ -122,6 +138,21 @@ def _reporters(options: argparse.Namespace, config: Mapping[str, str]) -> list[R
         one.check()
         one.meet(reporters)
     return reporters
+
+
+def asked_builds(
+    options: argparse.Namespace, requests: Sequence[str], framework: Framework, cache: BuildCache
+) -> list[Build]:
+    """The builds of these names or paths, with the libraries that ``--shared_libs`` names where they are paths.
+
+    Raises:
+        UsageError: one can't be meant, or none can use these libraries; RunError: one can't be made.
+    """
+    libraries = library_path(options.shared_libs or [])
+    builds = [resolve_build(request, framework, cache, libraries) for request in requests]
+    if libraries and not any(build.environment for build in builds):
+        raise UsageError("--shared_libs: a release has its own libraries: leave it out, or measure a build at a path")
+    return builds
 
 
 def warn_of_python(control: Build, treatment: Build) -> None:

@@ -5,6 +5,7 @@ import math
 import re
 from pathlib import Path
 
+from commands.ai_pep import add_ai_pep_options
 from comparator import DEFAULT_MAX_ROUNDS
 from harness.specs.fields import CONTEXT_PATTERN, DIRECTIONS, DTYPES
 from records import METRICS, SAMPLED, UsageError
@@ -137,6 +138,7 @@ def harness_parser() -> argparse.ArgumentParser:
         help="wait so long before (default: 0); for --verify",
     )
     add_reporter_options(parser)
+    add_ai_pep_options(parser)
     record = parser.add_argument_group("kept with the report")
     record.add_argument("--user_identifier", metavar="TEXT", help="any text by which to find the report again")
     record.add_argument(

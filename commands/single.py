@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
+from commands.measuring import asked_builds
 from commands.options import by_metric, harness_parser
 from commands.picking import choose, framework_of, with_files
 from commands.progress import ProgressDisplay
 from comparator.baseline import DEFAULT_BASELINE_THRESHOLD, compare_with_baseline, machine_differences
-from driver.builds import BuildCache, resolve_build
+from driver.builds import BuildCache
 from frameworks import FRAMEWORKS_DIR
 from harness.cpus import plan_cpus
 from harness.single import DEFAULT_ROUNDS, SingleRequest, run_single
@@ -36,6 +37,7 @@ AB_ONLY = (
     "verify",
     "verify_after",
     "run_type",
+    "regressed_types",
     "round_log",
     "breakdown",
     *sorted(reporter_options()),
@@ -76,6 +78,8 @@ def run_one_build(options: argparse.Namespace, command: Sequence[str]) -> int:
         UsageError: wrong options, a bad spec or baseline; RunError: nothing could be measured, or written.
     """
     _refuse(options, AB_ONLY, "belongs to an A/B: give --control, too, or leave it out")
+    if options.wipe_cache and options.profiler == "native":
+        raise UsageError("--wipe_cache: the framework's own profiler doesn't wait for it: use --profiler python")
     if options.threshold and options.baseline is None:
         raise UsageError("--threshold: one build alone has nothing to differ from: add --control or --baseline")
     then = _baseline(options)
@@ -118,10 +122,10 @@ def _request(options: argparse.Namespace, command: Sequence[str]) -> SingleReque
     choice = choose(argparse.Namespace(**{**vars(options), "metric": [[DEFAULT_METRIC]]}), seed)
     framework = framework_of(options, choice.spec, FRAMEWORKS_DIR)
     plan_cpus(options.threads)  # said before the build is made, not after
-    cache = BuildCache(options.exec_dir)
+    (build,) = asked_builds(options, [options.treatment], framework, BuildCache(options.exec_dir))
     return SingleRequest(
         framework=framework,
-        build=resolve_build(options.treatment, framework, cache),
+        build=build,
         cases=with_files(choice, options),
         seed=seed,
         threads=options.threads,
@@ -129,6 +133,7 @@ def _request(options: argparse.Namespace, command: Sequence[str]) -> SingleReque
         time_budget=options.time_budget,
         profiler=options.profiler or "python",
         roofline=options.roofline,
+        wipe_cache=options.wipe_cache,
         labels={
             "platform": options.platform,
             "spec": choice.name,
