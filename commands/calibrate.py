@@ -16,16 +16,16 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from commands.ai_pep import library_path, refuse_idle_libraries
 from commands.calibration_text import Outcome, smallest_found, tell
 from commands.config import config_path, default_reports, read_config
 from commands.entry import DONE, INCOMPLETE, log
 from commands.harness import run_harness
-from commands.measuring import asked_builds
 from commands.options import Parser, by_metric, harness_parser
 from commands.picking import choose
 from commands.single import refuse_round_log, refuse_single_options
 from comparator.calibration import evaluate
-from driver.builds import BuildCache, load_releases
+from driver.builds import BuildCache, load_releases, resolve_build
 from frameworks import get_framework
 from harness.advice import Watch, advise
 from harness.cpus import plan_cpus
@@ -154,7 +154,8 @@ def _build(options: argparse.Namespace, config: dict[str, str]) -> str:
         releases = load_releases(framework)
         build = config.get("treatment", releases.default_treatment)
         log.info("%s against itself, from %s", build, config_path() if "treatment" in config else releases.path)
-    asked_builds(options, [build], framework, BuildCache(options.exec_dir))
+    resolved = resolve_build(build, framework, BuildCache(options.exec_dir), library_path(options.shared_libs))
+    refuse_idle_libraries(options.shared_libs, [resolved])
     return build
 
 

@@ -7,14 +7,15 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from commands.ai_pep import library_path, refuse_idle_libraries
 from commands.config import config_path, read_config
 from commands.entry import log, run_command
-from commands.measuring import asked_builds, exit_code, plan_measuring, tell, warn_of_python
+from commands.measuring import exit_code, plan_measuring, tell, warn_of_python
 from commands.options import harness_parser
 from commands.progress import ProgressDisplay
 from commands.round_log import FileRoundLog
 from commands.single import is_single, refuse_single_options, run_one_build
-from driver.builds import BuildCache, load_releases
+from driver.builds import BuildCache, load_releases, resolve_build
 from driver.descriptor import Described, read_info
 from frameworks import Framework
 from harness.run import run_ab
@@ -115,7 +116,9 @@ def _builds(
             asked = config.get(side, defaults[side])
             log.info("%s: %s, from %s", side, asked, config_path() if side in config else releases.path)
         requests.append(asked)
-    builds = asked_builds(options, requests, framework, BuildCache(options.exec_dir))
+    cache, libraries = BuildCache(options.exec_dir), library_path(options.shared_libs)
+    builds = [resolve_build(asked, framework, cache, libraries) for asked in requests]
+    refuse_idle_libraries(options.shared_libs, builds)
     control, treatment = (_as_described(described.get(side), build) for side, build in zip(SIDES, builds, strict=True))
     warn_of_python(control, treatment)
     return control, treatment

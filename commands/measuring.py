@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from commands.ai_pep import library_path
 from commands.config import default_reports, with_kept_token
 from commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
 from commands.options import by_metric
 from commands.picking import Choice, choose, framework_of, with_files
-from driver.builds import BuildCache, resolve_build
 from frameworks import FRAMEWORKS_DIR, Framework
 from harness.cpus import plan_cpus
 from harness.instructions import require_counting
@@ -138,21 +136,6 @@ def _reporters(options: argparse.Namespace, config: Mapping[str, str]) -> list[R
         one.check()
         one.meet(reporters)
     return reporters
-
-
-def asked_builds(
-    options: argparse.Namespace, requests: Sequence[str], framework: Framework, cache: BuildCache
-) -> list[Build]:
-    """The builds of these names or paths, with the libraries that ``--shared_libs`` names where they are paths.
-
-    Raises:
-        UsageError: one can't be meant, or none can use these libraries; RunError: one can't be made.
-    """
-    libraries = library_path(options.shared_libs or [])
-    builds = [resolve_build(request, framework, cache, libraries) for request in requests]
-    if libraries and not any(build.environment for build in builds):
-        raise UsageError("--shared_libs: a release has its own libraries: leave it out, or measure a build at a path")
-    return builds
 
 
 def warn_of_python(control: Build, treatment: Build) -> None:

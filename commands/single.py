@@ -6,13 +6,13 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from commands.ai_pep import library_path, refuse_idle_libraries
 from commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
-from commands.measuring import asked_builds
 from commands.options import by_metric, harness_parser
 from commands.picking import choose, framework_of, with_files
 from commands.progress import ProgressDisplay
 from comparator.baseline import DEFAULT_BASELINE_THRESHOLD, compare_with_baseline, machine_differences
-from driver.builds import BuildCache
+from driver.builds import BuildCache, resolve_build
 from frameworks import FRAMEWORKS_DIR
 from harness.cpus import plan_cpus
 from harness.single import DEFAULT_ROUNDS, SingleRequest, run_single
@@ -122,7 +122,9 @@ def _request(options: argparse.Namespace, command: Sequence[str]) -> SingleReque
     choice = choose(argparse.Namespace(**{**vars(options), "metric": [[DEFAULT_METRIC]]}), seed)
     framework = framework_of(options, choice.spec, FRAMEWORKS_DIR)
     plan_cpus(options.threads)  # said before the build is made, not after
-    (build,) = asked_builds(options, [options.treatment], framework, BuildCache(options.exec_dir))
+    libraries = library_path(options.shared_libs)
+    build = resolve_build(options.treatment, framework, BuildCache(options.exec_dir), libraries)
+    refuse_idle_libraries(options.shared_libs, [build])
     return SingleRequest(
         framework=framework,
         build=build,

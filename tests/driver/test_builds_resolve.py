@@ -163,7 +163,7 @@ def test_a_build_at_a_path_is_asked_with_the_variables_that_it_needs(
         f'exec {environment}/bin/python "$@"\n'
     )
     program.chmod(0o755)
-    with pytest.raises(UsageError, match="does not import toy: libx.so: cannot open"):
+    with pytest.raises(UsageError, match=r"does not import toy: libx\.so: cannot open"):
         resolve_build(str(program), toy, cache)
     needed = {"LD_LIBRARY_PATH": "/libraries"}
     build = resolve_build(str(program), toy, cache, needed)
