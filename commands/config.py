@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import platformdirs
 
@@ -20,6 +21,9 @@ QUESTIONS = {
 }
 # What else may be kept, though nobody asks for it.
 UNASKED = ("remote_access_token_file",)
+# And default arguments, by command and option: commands/defaults.py.
+ARGUMENTS = "arguments"
+COMMANDS = ("harness.py", "repo_driver.py", "run_bench.py --calibrate")
 
 
 def config_path() -> Path:
@@ -37,8 +41,8 @@ def default_model_cache() -> Path:
     return platformdirs.user_cache_path("opduel") / "models"
 
 
-def read_config(path: Path) -> dict[str, str]:
-    """The kept answers; empty without a file.
+def read_config(path: Path) -> dict[str, Any]:
+    """The kept answers, texts by name, and under ``ARGUMENTS`` the default arguments of commands; empty without a file.
 
     Raises:
         UsageError: the file is not what run_bench.py writes; the text names the field and the mend.
@@ -54,11 +58,29 @@ def read_config(path: Path) -> dict[str, str]:
     if not isinstance(data, dict):
         raise UsageError(f"{path}: must hold one JSON object; mend it, or run: run_bench.py --reset_options")
     for name, value in data.items():
+        if name == ARGUMENTS:
+            _check_arguments(path, value)
+            continue
         if name not in (*QUESTIONS, *UNASKED):
-            raise UsageError(f"{path}: {name}: no such option; use {', '.join((*QUESTIONS, *UNASKED))}")
+            raise UsageError(f"{path}: {name}: no such option; use {', '.join((*QUESTIONS, *UNASKED, ARGUMENTS))}")
         if not isinstance(value, str) or not value:
             raise UsageError(f"{path}: {name}: must be a text that is not empty")
     return data
+
+
+def _check_arguments(path: Path, value: Any) -> None:
+    """See that default arguments are objects by command; what is in them is checked when a command takes them.
+
+    Raises:
+        UsageError: they are not.
+    """
+    if not isinstance(value, dict):
+        raise UsageError(f"{path}: {ARGUMENTS}: must be an object of commands: {', '.join(COMMANDS)}")
+    for command, options in value.items():
+        if command not in COMMANDS:
+            raise UsageError(f"{path}: {ARGUMENTS}.{command}: no such command; use {', '.join(COMMANDS)}")
+        if not isinstance(options, dict):
+            raise UsageError(f"{path}: {ARGUMENTS}.{command}: must be an object of options")
 
 
 def with_kept_token(options: argparse.Namespace, config: Mapping[str, str]) -> argparse.Namespace:
@@ -70,7 +92,7 @@ def with_kept_token(options: argparse.Namespace, config: Mapping[str, str]) -> a
     return argparse.Namespace(**{**vars(options), "remote_access_token_file": file})
 
 
-def write_config(path: Path, answers: dict[str, str]) -> None:
+def write_config(path: Path, answers: Mapping[str, Any]) -> None:
     """Keep the answers, atomically and readable by the user alone; a link to a file elsewhere stays a link.
 
     Raises:
