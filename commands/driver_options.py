@@ -117,7 +117,9 @@ def _add_commits(parser: Parser) -> None:
         help="the control, unless the week's first commit is later (default: the first commit of the week, UTC)",
     )
     which.add_argument("--exact_base", action="store_true", help="take --base_commit whatever the week")
-    which.add_argument("--step", type=positive, default=1, metavar="N", help="measure every Nth commit and the newest")
+    which.add_argument(
+        "--step", type=positive, default=1, metavar="N", help="measure every Nth commit, however they land"
+    )
     which.add_argument(
         "--commit_file", type=path, metavar="FILE", help="keeps the last commit dealt with; the next start goes on"
     )
