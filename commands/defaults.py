@@ -2,7 +2,7 @@
 
 The command line overrides them, as in AI-PEP. The config has them under ``arguments``, by command and option:
 
-    {"arguments": {"harness.py": {"time_budget": 600}, "repo_driver.py": {"ab_testing": true, "repo_dir": "~/mxnet"}}}
+    {"arguments": {"harness.py": {"time_budget": 600}, "repo_driver.py": {"ab_testing": true, "repo_dir": "~/src"}}}
 """
 
 import argparse

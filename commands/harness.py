@@ -10,6 +10,7 @@ from dataclasses import replace
 from commands.ai_pep import library_path, refuse_idle_libraries
 from commands.config import config_path, read_config
 from commands.entry import log, run_command
+from commands.golden import run_golden
 from commands.measuring import exit_code, plan_measuring, tell, warn_of_python
 from commands.options import harness_parser
 from commands.progress import ProgressDisplay
@@ -38,6 +39,8 @@ def run_harness(arguments: Sequence[str] | None) -> int:
     """
     options = harness_parser().parse_args(arguments)
     command = without_secrets(["harness.py", *(sys.argv[1:] if arguments is None else arguments)])
+    if options.golden is not None:
+        return run_golden(options, command)
     if is_single(options):
         return run_one_build(options, command)
     refuse_single_options(options)

@@ -208,6 +208,13 @@ def _add_single_options(single: "argparse._ArgumentGroup") -> None:
         metavar="FILE",
         help="an earlier result (json): says which cases are slower by more than --threshold (default: 10%%)",
     )
+    single.add_argument(
+        "--golden",
+        type=path,
+        metavar="FOLDER",
+        help="keep the build's outputs in a new folder, and measure nothing; with --metric error, compare with those "
+        "that are there",
+    )
 
 
 def path(text: str) -> Path:

@@ -25,7 +25,7 @@ from reporters.single_tables import baseline_text, csv_text, markdown_text, scre
 from reporters.stream import write_text
 
 FORMATS: dict[str, Callable[[SingleReport], str]] = {"json": single_text, "csv": csv_text, "md": markdown_text}
-SINGLE_ONLY = ("rounds", "output_format", "output_file", "baseline", "profiler")
+SINGLE_ONLY = ("rounds", "output_format", "output_file", "baseline", "profiler", "golden")
 AB_ONLY = (
     "info",
     "metric",

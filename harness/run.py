@@ -15,6 +15,7 @@ from harness.agreement import Agreement
 from harness.breakdown import add_breakdowns
 from harness.caches import plan_wiping
 from harness.cpus import CpuPlan, plan_cpus, this_thread_on
+from harness.golden import Golden
 from harness.host import HostMonitor, host_fingerprint
 from harness.instructions import plan_counting, threads_of
 from harness.judging import judged
@@ -42,7 +43,8 @@ class RunRequest:
     an earlier start are found, if it measured the same cases on the same builds in the same way; None: nowhere. The
     time budget may differ. ``roofline``: measure the host's before anything else. ``breakdown``: profile every case,
     not networks alone, operator by operator; that comes after measuring, and on top of the time budget. ``wipe_cache``:
-    evict the processor's caches before each timed call.
+    evict the processor's caches before each timed call. ``golden``: outputs that stand in for the control, which is
+    the build that they are of; for cases of the metric "error" alone.
     """
 
     framework: Framework
@@ -63,6 +65,7 @@ class RunRequest:
     roofline: bool = False
     breakdown: bool = False
     wipe_cache: bool = False
+    golden: Golden | None = None
 
 
 class InterruptedRunError(RunError):
@@ -165,6 +168,7 @@ class _Agreed:
             self._order.can_fork,
             math.inf if budget is None else began + share * max(0.0, budget - earlier_s),
             on_case,
+            self._request.golden,
         )
         self._comparisons = self._agreement.compare(self._cases)
         return dataclasses.replace(self._order, spent_s=time.monotonic() - began)
@@ -256,6 +260,7 @@ def _run_record(
         "environment": dict(bench.environment),
         "counting": dataclasses.asdict(bench.counting) if bench.counting else None,
         "wipe_cache": bench.wiping.size if bench.wiping else None,
+        "golden": str(request.golden.folder) if request.golden else None,
         "cpus": {"measure": sorted(bench.cpus.measure), "start": sorted(bench.cpus.start)},
         **_summary(findings, request.log is not None),
         "trust": trust,

@@ -19,6 +19,7 @@ Over a slot:
     {"op": "resident", "calls": int}                               -> {"bytes": most resident memory meanwhile}
     {"op": "results", "case": {...}, "seed": int, "folder": path, "limit": bytes} (unprepared)
                         -> {"arrays": [{"name", "dtype", "shape", "storage", "file", "count"}, ...]}
+    {"op": "digest", "case": {...}, "seed": int} (unprepared)      -> {"digest": of the inputs' values, or empty}
     {"op": "end"}                                                  -> {"ended": exit code, -N for signal N}
 A child that dies answers whatever was asked with {"ended": ...}.  Any answer may instead be {"error": {"kind": str,
 "reason": str}}: the framework refused, the child lives on.
@@ -173,6 +174,10 @@ class Session:
 
     def results(self, case, seed, folder, limit):
         return {"arrays": self.adaptor.results(case, seed, folder, limit)}
+
+    def digest(self, case, seed):
+        """Of the values of the case's inputs; empty where the adaptor has none."""
+        return {"digest": self.adaptor.digest(case, seed) if hasattr(self.adaptor, "digest") else ""}
 
     def resident(self, calls):
         return {"bytes": resident_peak(self.call, calls)}

@@ -66,6 +66,7 @@ def run(**changes: Any) -> dict[str, Any]:
         "environment": {"OMP_NUM_THREADS": "1"},
         "counting": None,
         "wipe_cache": None,
+        "golden": None,
         "cpus": {"measure": [1], "start": [0, 1]},
         "complete": True,
         "resumable": False,
