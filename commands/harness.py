@@ -7,9 +7,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from commands.ai_pep import library_path, refuse_idle_libraries
 from commands.config import KeptAnswers, config_path
 from commands.entry import log, run_command
 from commands.fuzz import Fuzz
+from commands.golden import run_golden
 from commands.measuring import exit_code, plan_measuring, tell, warn_of_python
 from commands.options import harness_parser
 from commands.progress import ProgressDisplay
@@ -38,6 +40,8 @@ def run_harness(arguments: Sequence[str] | None) -> int:
     """
     options = harness_parser().parse_args(arguments)
     command = without_secrets(["harness.py", *(sys.argv[1:] if arguments is None else arguments)])
+    if options.golden is not None:
+        return run_golden(options, command)
     if is_single(options):
         return run_one_build(options, command)
     refuse_single_options(options)
@@ -127,15 +131,14 @@ def _builds(
     options: argparse.Namespace, config: Mapping[str, str], framework: Framework, described: Mapping[str, Described]
 ) -> tuple[Build, Build]:
     """Both sides' builds; says where each came from when it was not on the command line."""
-    asked = {side: getattr(options, side) for side in SIDES if side not in described}
-    asked = {side: _usual(side, config, framework) if one is None else one for side, one in asked.items()}
-    cache = BuildCache(options.exec_dir)
-    control, treatment = (
-        resolve_build(asked[side], framework, cache)
-        if side in asked
-        else _as_described(described[side], framework, cache)
-        for side in SIDES
-    )
+    requests = []
+    for side in SIDES:
+        asked = described[side].location if side in described else getattr(options, side)
+        requests.append(_usual(side, config, framework) if asked is None else asked)
+    cache, libraries = BuildCache(options.exec_dir), library_path(options.shared_libs)
+    builds = [resolve_build(asked, framework, cache, libraries) for asked in requests]
+    refuse_idle_libraries(options.shared_libs, builds)
+    control, treatment = (_as_described(described.get(side), build) for side, build in zip(SIDES, builds, strict=True))
     warn_of_python(control, treatment)
     return control, treatment
 
@@ -153,9 +156,8 @@ def _usual(side: Side, config: Mapping[str, str], framework: Framework) -> str:
     return usual
 
 
-def _as_described(side: Described, framework: Framework, cache: BuildCache) -> Build:
+def _as_described(side: Described | None, build: Build) -> Build:
     """The build at a described place, as that of the commit that it is said to be."""
-    build = resolve_build(side.location, framework, cache)
-    if side.commit is None:
+    if side is None or side.commit is None:
         return build
     return replace(build, requested=side.commit.short, commit=side.commit)

@@ -5,6 +5,7 @@ import math
 import re
 from pathlib import Path
 
+from commands.ai_pep import add_ai_pep_options
 from comparator import DEFAULT_MAX_ROUNDS
 from harness.specs.fields import CONTEXT_PATTERN, DIRECTIONS, DTYPES
 from records import METRICS, SAMPLED, UsageError
@@ -155,6 +156,7 @@ def harness_parser() -> argparse.ArgumentParser:
         help="with --verify: wait this long before measuring again (default: 0)",
     )
     add_reporter_options(parser)
+    add_ai_pep_options(parser)
     record = parser.add_argument_group("kept with the report")
     record.add_argument("--user_identifier", metavar="TEXT", help="any text that helps to find the report later")
     record.add_argument(
@@ -260,6 +262,13 @@ def _add_single_options(single: "argparse._ArgumentGroup") -> None:
         metavar="FILE",
         help="an earlier result (json) to compare with: says which cases are slower by more than --threshold "
         "(default: 10%%)",
+    )
+    single.add_argument(
+        "--golden",
+        type=path,
+        metavar="FOLDER",
+        help="keep the build's outputs in a new folder, and measure nothing; with --metric error, compare with those "
+        "that are there",
     )
 
 

@@ -48,10 +48,15 @@ LOG_BYTES, LOGS = 5 * 2**20, 5  # each log file's size, and how many older ones 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
-    return run_command("repo_driver.py", lambda: _run_driver(arguments))
+    return run_command("repo_driver.py", lambda: run_driver(arguments))
 
 
-def _run_driver(arguments: Sequence[str] | None) -> int:
+def run_driver(arguments: Sequence[str] | None) -> int:
+    """Measure commits or releases as the options say; returns the exit code.
+
+    Raises:
+        OpduelError: with the exit code that it stands for.
+    """
     options = parse(arguments)
     words = without_secrets(["repo_driver.py", *(sys.argv[1:] if arguments is None else arguments)])
     command = [redact(word) for word in words]

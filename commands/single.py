@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from commands.ai_pep import library_path, refuse_idle_libraries
 from commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
 from commands.options import PROFILERS, by_metric, harness_parser
 from commands.picking import choose, framework_of, with_files
@@ -24,7 +25,7 @@ from reporters.single_tables import baseline_text, csv_text, markdown_text, scre
 from reporters.stream import write_text
 
 FORMATS: dict[str, Callable[[SingleReport], str]] = {"json": single_text, "csv": csv_text, "md": markdown_text}
-SINGLE_ONLY = ("rounds", "output_format", "output_file", "baseline", "profiler")
+SINGLE_ONLY = ("rounds", "output_format", "output_file", "baseline", "profiler", "golden")
 # What an A/B has in place of opperf's options.
 CALLS = {
     "warmup": "an A/B warms up by itself, until calls have settled: leave it out, or measure one build alone "
@@ -43,6 +44,7 @@ AB_ONLY = (
     "verify",
     "verify_after",
     "run_type",
+    "regressed_types",
     "round_log",
     "breakdown",
     "fuzz",
@@ -89,6 +91,8 @@ def run_one_build(options: argparse.Namespace, command: Sequence[str]) -> int:
     _refuse(options, AB_ONLY, "belongs to an A/B: give --control, too, or leave it out")
     if options.platform in PROFILERS:
         raise UsageError(f"-p {options.platform}: -p is --platform here: use --profiler {options.platform}")
+    if options.wipe_cache and options.profiler == "native":
+        raise UsageError("--wipe_cache: the framework's own profiler doesn't wait for it: use --profiler python")
     if options.threshold and options.baseline is None:
         raise UsageError("--threshold: one build alone has nothing to differ from: add --control or --baseline")
     then = _baseline(options)
@@ -133,10 +137,12 @@ def _request(options: argparse.Namespace, command: Sequence[str]) -> SingleReque
     plan_cpus(options.threads)  # these two are said before the build is made, not after
     native = options.profiler == "native"
     require_functions(framework.adaptor, {"profile": "--profiler native"} if native else {})
-    cache = BuildCache(options.exec_dir)
+    libraries = library_path(options.shared_libs)
+    build = resolve_build(options.treatment, framework, BuildCache(options.exec_dir), libraries)
+    refuse_idle_libraries(options.shared_libs, [build])
     return SingleRequest(
         framework=framework,
-        build=resolve_build(options.treatment, framework, cache),
+        build=build,
         cases=with_files(choice, options),
         seed=seed,
         threads=options.threads,
@@ -146,6 +152,7 @@ def _request(options: argparse.Namespace, command: Sequence[str]) -> SingleReque
         calls=options.runs,
         warmup=DEFAULT_WARMUP if options.warmup is None else options.warmup,
         roofline=options.roofline,
+        wipe_cache=options.wipe_cache,
         labels={
             "platform": options.platform,
             "spec": choice.name,

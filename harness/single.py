@@ -15,6 +15,7 @@ from typing import Any
 
 from frameworks import Framework, worker_environment
 from harness.blocks import CaseRequest, time_left
+from harness.caches import VARIABLE, plan_wiping
 from harness.cpus import plan_cpus, this_thread_on
 from harness.host import HostMonitor, host_fingerprint
 from harness.roofline import measure_roofline
@@ -36,7 +37,8 @@ class SingleRequest:
 
     ``rounds``: fresh processes for each case. ``time_budget``: seconds, None for no bound. ``calls``: timed calls in
     each process, after ``warmup`` others; None: as many as fit into 50 ms, 5 to 1000. ``labels``: further keys of
-    the report's ``run``. ``roofline``: measure the host's before anything else.
+    the report's ``run``. ``roofline``: measure the host's before anything else. ``wipe_cache``: evict the processor's
+    caches before each timed call.
     """
 
     framework: Framework
@@ -51,6 +53,7 @@ class SingleRequest:
     warmup: int = DEFAULT_WARMUP
     labels: Mapping[str, Any] = field(default_factory=dict)
     roofline: bool = False
+    wipe_cache: bool = False
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,9 @@ class _Run:
         self._cpus = plan_cpus(request.threads)
         profiling = request.framework.profiling_environment() if request.profiler == "native" else {}
         framework = request.framework.environment(request.threads)
-        self._environment = {**worker_environment(), **framework, **profiling}
+        self._wiping = plan_wiping() if request.wipe_cache else None
+        wiping = {VARIABLE: str(self._wiping.size)} if self._wiping else {}
+        self._environment = {**worker_environment(), **framework, **profiling, **wiping}
         self._gathered = {case.id: _Gathered() for case in request.cases}
         self._monitor = HostMonitor(allowed=self._cpus.measure | self._cpus.control)
         self._started = time.monotonic()
@@ -212,7 +217,8 @@ class _Run:
     def _calls(self, answers: Sequence[Mapping[str, Any]]) -> int:
         if self._request.calls is not None:
             return self._request.calls
-        fitting = round(CASE_NS / float(answers[0]["call_ns"]))
+        wipe_ns = self._wiping.ns if self._wiping else 0.0
+        fitting = round(CASE_NS / (float(answers[0]["call_ns"]) + wipe_ns))
         return max(LEAST_CALLS, min(MOST_CALLS, fitting))
 
 

@@ -209,7 +209,10 @@ def _access(git: Git, remote: str, checkout: Checkout | None) -> Access:
     if url is None:
         return Access(config=settings)
     if not is_url(url):
-        path = Path(os.path.expanduser(url)).absolute()
+        expanded = os.path.expanduser(url)
+        if expanded.startswith("~"):
+            raise UsageError(f"--remote_repository {url}: there is no such user: write the folder out")
+        path = Path(expanded).absolute()
         if path.is_dir():
             inspect(path, git, "--remote_repository")
         elif not path.exists() and not checkout and not git.directory.exists():

@@ -15,6 +15,7 @@ from .inputs import Inputs
 from .networks import Network, is_network, make_network_call
 from .operators import resolve
 from .profiler import Profiler
+from .results import digest_of
 from .results import results as results_of
 
 
@@ -78,6 +79,11 @@ def results(case, seed, folder, limit):
     """What the case computes, written to files: as results.py says. Raises as ``make_call``."""
     operator, inputs, args, kwargs = made_ready(case, seed)
     return results_of(case, seed, inputs, operator, args, kwargs, folder, limit)
+
+
+def digest(case, seed):
+    """The SHA-256 of the values of the case's inputs and parameters, in hexadecimal digits. Raises as ``make_call``."""
+    return digest_of(made_ready(case, seed)[1])
 
 
 def make_call(case, seed):
