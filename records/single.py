@@ -52,6 +52,7 @@ class SingleResult:
     operators: Mapping[str, ProfiledOperator] | None  # with --profiler native
     failure: Failure | None
     work: Work | None = None  # of one call, where it is known
+    note: str = ""  # why there is no time, where nothing failed
 
 
 @dataclass(frozen=True)

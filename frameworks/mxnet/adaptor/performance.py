@@ -15,10 +15,13 @@ from .inputs import NUMPY_ROOTS, Inputs, make_array, make_context
 from .operators import MissingOperator, argument_types, resolve
 from .profiler import Profiler
 
+STATISTICS = ("avg", "mean", "p50", "p90", "p99", "min", "max", "stdev")
 OWN_KEYS = ("dtype", "run_backward", "initializer", "data_initializer", "case")
 NS_A_MS = 1e6
 BYTES_A_KB = 1e3
 DIRECTIONS = {"forward": ("forward",), "backward": ("forward", "backward")}
+UNSEEN = "MXNet's profiler saw no operator in it: it is Python code, or returns a view; use profiler='python'"
+TOO_SHORT = "most calls are shorter than a tick (1 us) of MXNet's profiler: use profiler='python'"
 NAMESPACES = ("nd", "np", "npx")
 ROOTS = {"ndarray": "nd", "numpy": "np", "numpy_extension": "npx"}
 
@@ -77,13 +80,15 @@ def measure(function, name, arguments, settings, directions, profiler, warmup, r
     for direction in directions:
         try:
             call = call_of(direction, operator, args, kwargs, tensors)
-            times, held = timed(call, profiler, warmup, runs)
+            times, held, note = timed(call, profiler, warmup, runs)
         except mx.base.MXNetError as error:
             if direction == "forward":
                 raise
             result["failed_" + direction] = telling_line(str(error))
             continue
         result.update(statistics_of(times, direction, short))
+        if note:
+            result["note_" + direction] = note
         for device, size in held.items():
             memory[device] = max(size, memory.get(device, 0))
     result.update({"max_storage_mem_alloc_" + device: size / BYTES_A_KB for device, size in memory.items()})
@@ -104,19 +109,22 @@ def call_of(direction, operator, args, kwargs, tensors):
 
 
 def timed(call, profiler, warmup, runs):
-    """``(ns of each call, device -> bytes held at most)``."""
+    """``(ns of each call, device -> bytes held at most, why there are no times)``."""
     for _ in range(warmup):
         call()
     mx.nd.waitall()
     if profiler == "native":
         calls = process_profiler().profile(call, runs)
-        return [sum(map(sum, one["operators"].values())) for one in calls], most_memory(calls)
+        times = [sum(map(sum, one["operators"].values())) for one in calls]
+        if numpy.median(times):
+            return times, most_memory(calls), None
+        return [], most_memory(calls), TOO_SHORT if any(one["operators"] for one in calls) else UNSEEN
     times = []
     for _ in range(runs):
         start = time.perf_counter()
         call()
         times.append(1e9 * (time.perf_counter() - start))
-    return times, most_memory(process_profiler().profile(call, 1))
+    return times, most_memory(process_profiler().profile(call, 1)), None
 
 
 def most_memory(calls):
@@ -128,19 +136,22 @@ def most_memory(calls):
 
 
 def statistics_of(times, direction, name):
-    """opperf's keys for one direction, in ms."""
-    values = numpy.array(times) / NS_A_MS
-    figures = {
-        "avg": values.mean(),
-        "mean": values.mean(),
-        "p50": numpy.percentile(values, 50),
-        "p90": numpy.percentile(values, 90),
-        "p99": numpy.percentile(values, 99),
-        "min": values.min(),
-        "max": values.max(),
-        "stdev": values.std(ddof=1) if len(values) > 1 else 0.0,
-    }
-    return {"{}_time_{}_{}".format(key, direction, name): round(float(value), 6) for key, value in figures.items()}
+    """opperf's keys for one direction, in ms; None without times."""
+    figures = dict.fromkeys(STATISTICS)
+    if times:
+        values = numpy.array(times) / NS_A_MS
+        figures = {
+            "avg": values.mean(),
+            "mean": values.mean(),
+            "p50": numpy.percentile(values, 50),
+            "p90": numpy.percentile(values, 90),
+            "p99": numpy.percentile(values, 99),
+            "min": values.min(),
+            "max": values.max(),
+            "stdev": values.std(ddof=1) if len(values) > 1 else 0.0,
+        }
+    found = {key: None if value is None else round(float(value), 6) for key, value in figures.items()}
+    return {"{}_time_{}_{}".format(key, direction, name): value for key, value in found.items()}
 
 
 def bound(function, name, arguments, settings):
