@@ -115,7 +115,8 @@ class _Run:
 
     def run(self) -> SingleReport:
         started = datetime.now(UTC)
-        roofline = measure_roofline(self._cpus, self._request.threads) if self._request.roofline else None
+        threads, environment = self._request.threads, self._environment
+        roofline = measure_roofline(self._cpus, threads, environment) if self._request.roofline else None
         host = {**host_fingerprint(), "roofline": roofline}
         self._monitor.begin()
         stopped, broken, interrupted = None, False, False
