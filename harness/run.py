@@ -103,7 +103,7 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
         monitor.sample()
         on_progress(progress)
 
-    host = {**host_fingerprint(), "roofline": measure_roofline(cpus, request.threads) if request.roofline else None}
+    host = {**host_fingerprint(), "roofline": _roofline(request, bench)}
     recall = Recall(request.log, _identity(request, order, bench, host))
     start = _begin(recall)
     kept = recall.phase("first", monitor)
@@ -140,6 +140,11 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     comparisons = _with_work(request, agreement.among(read_together(comparisons)))
     run = _run_record(request, order, findings, start, recall.resumed, bench, trust)
     return Report(run, request.control, request.treatment, {**host, **noise}, comparisons, cases=tuple(request.cases))
+
+
+def _roofline(request: RunRequest, bench: Bench) -> dict[str, Any] | None:
+    """The host's, if it was asked for: measured as the workers run."""
+    return measure_roofline(bench.cpus, request.threads, bench.environment) if request.roofline else None
 
 
 class _Agreed:

@@ -9,7 +9,7 @@ import secrets
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -29,6 +29,9 @@ LEAST_CALLS, MOST_CALLS = 5, 1000
 DEFAULT_WARMUP = 2  # calls before the timed ones; preparing has warmed up already
 MEMORY_CALLS = 3
 FINAL = ("error", "missing")  # failures that a second process would only repeat
+# Why the framework's profiler has no time for a case.
+UNSEEN = "the framework's profiler saw no operator in it: it is Python code, or returns a view; use --profiler python"
+TOO_SHORT = "most calls are shorter than a tick of the framework's profiler: use --profiler python"
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,7 @@ class _Gathered:
     memory: dict[str, float] | None = None
     operators: dict[str, list[float]] = field(default_factory=dict)  # name -> ns, each time that it ran
     failures: list[Failure] = field(default_factory=list)
+    note: str = ""
 
     @property
     def failed(self) -> bool:
@@ -116,7 +120,8 @@ class _Run:
 
     def run(self) -> SingleReport:
         started = datetime.now(UTC)
-        roofline = measure_roofline(self._cpus, self._request.threads) if self._request.roofline else None
+        threads, environment = self._request.threads, self._environment
+        roofline = measure_roofline(self._cpus, threads, environment) if self._request.roofline else None
         host = {**host_fingerprint(), "roofline": roofline}
         self._monitor.begin()
         stopped, broken, interrupted = None, False, False
@@ -223,8 +228,11 @@ class _Run:
 
 
 def _take_profile(gathered: _Gathered, calls: Sequence[Mapping[str, Any]]) -> None:
-    """A process's profiled calls: a call's time is that of all operators that it ran."""
-    gathered.processes.append([float(sum(map(sum, call["operators"].values()))) for call in calls])
+    """A process's profiled calls: a call's time is that of all operators that it ran. Without any there is no time."""
+    if any(call["operators"] for call in calls):
+        gathered.processes.append([float(sum(map(sum, call["operators"].values()))) for call in calls])
+    else:
+        gathered.note = UNSEEN
     for call in calls:
         for name, times in call["operators"].items():
             gathered.operators.setdefault(name, []).extend(times)
@@ -244,6 +252,8 @@ def _most_memory(calls: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 def _result(case: Case, gathered: _Gathered, framework: Framework) -> SingleResult:
     calls = [value for process in gathered.processes for value in process]
+    if calls and statistics.median(calls) == 0:
+        gathered, calls = replace(gathered, processes=[], note=TOO_SHORT), []
     operators = {name: ProfiledOperator(len(times), sum(times)) for name, times in gathered.operators.items()}
     return SingleResult(
         case=case.id,
@@ -261,6 +271,7 @@ def _result(case: Case, gathered: _Gathered, framework: Framework) -> SingleResu
         failure=gathered.failures[-1] if gathered.failed or (gathered.failures and not calls) else None,
         work=framework.work(case),
         mode=None if framework.is_network(case) else case.mode,  # a network's inputs say whether it is hybridized
+        note="" if calls else gathered.note,
     )
 
 

@@ -18,8 +18,9 @@ def opperf_results(report: SingleReport) -> dict[str, list[dict[str, Any]]]:
 
     An operator's key is the last part of its name; the whole name, if two of the report's operators share that. Each
     direction has ``avg_time_`` and the like for every one of ``STATISTICS``; ``mean_time_`` is ``avg_time_`` by its
-    other name. What failed has its reason under ``failed_<direction>``. Memory is the most of all directions. ``case``
-    is the id less the direction: no two entries of a report have the same.
+    other name. What failed has its reason under ``failed_<direction>``; what could not be timed has None, and why under
+    ``note_<direction>``. Memory is the most of all directions. ``case`` is the id less the direction: no two entries of
+    a report have the same.
     """
     names = _names([one.operator for one in report.cases])
     results: dict[str, list[dict[str, Any]]] = {}
@@ -57,6 +58,9 @@ def opperf_entry(name: str, group: Sequence[SingleResult]) -> dict[str, Any]:
             figures = asdict(one.time)
             entry[f"avg_time_{one.direction}_{name}"] = round(one.time.mean / MS, 6)
             entry.update({f"{key}_time_{one.direction}_{name}": round(figures[key] / MS, 6) for key in STATISTICS})
+        elif one.note:
+            entry.update({f"{key}_time_{one.direction}_{name}": None for key in ("avg", *STATISTICS)})
+            entry[f"note_{one.direction}"] = one.note
         if one.failure is not None:
             entry[f"failed_{one.direction}"] = one.failure.reason
         if one.memory is not None:

@@ -27,6 +27,7 @@ CSV_COLUMNS = (
     "inputs",
     "failure",
     "mode",
+    "note",
 )
 MARKDOWN_COLUMNS = (
     "Operator",
@@ -50,7 +51,7 @@ def csv_text(report: SingleReport) -> str:
         inputs = json.dumps(one.inputs, separators=(",", ":"))
         failure = one.failure.reason if one.failure else ""
         row = [one.case, one.operator, one.direction, one.dtype, one.context, *times]
-        writer.writerow([*row, one.calls, one.rounds, memory, *_rates(one), inputs, failure, one.mode or ""])
+        writer.writerow([*row, one.calls, one.rounds, memory, *_rates(one), inputs, failure, one.mode or "", one.note])
     return stream.getvalue()
 
 
@@ -63,7 +64,7 @@ def _rates(one: SingleResult) -> list[str]:
 
 
 def markdown_text(report: SingleReport) -> str:
-    """opperf's table, a line for each input of an operator, and below it what failed."""
+    """opperf's table, a line for each input of an operator, and below it what failed or could not be timed."""
     lines = ["# Benchmark Results", "", _row(MARKDOWN_COLUMNS), _row([":---:"] * len(MARKDOWN_COLUMNS))]
     for group in sorted(grouped(report.cases), key=lambda group: group[0].operator):
         by_direction = {one.direction: one for one in group}
@@ -80,6 +81,9 @@ def markdown_text(report: SingleReport) -> str:
     failed = [f"- {one.case}: {printable(one.failure.reason)}" for one in report.cases if one.failure is not None]
     if failed:
         lines += ["", "# Failed", "", *failed]
+    untimed = [f"- {one.case}: {printable(one.note)}" for one in report.cases if one.note]
+    if untimed:
+        lines += ["", "# Not timed", "", *untimed]
     return "\n".join(lines) + "\n"
 
 
@@ -102,7 +106,7 @@ def screen_text(report: SingleReport) -> str:
         memory = ABSENT if one.memory is None else human_size(sum(one.memory.values()))
         rows.append([one.case, *(human_value(value, "ns") for value in figures), memory, str(one.calls)])
         rates = one_side_words(one.work, one.time.p50 if one.time else None, report.host.get("roofline"))
-        if said := f"failed: {printable(one.failure.reason)}" if one.failure else rates:
+        if said := f"failed: {printable(one.failure.reason)}" if one.failure else printable(one.note) or rates:
             notes[len(rows) - 1] = f"  {said}"
     lines = aligned(rows)
     if roofline := roofline_words(report.host.get("roofline")):

@@ -4,6 +4,7 @@ It stands in for MXNet where the point is the worker, not the operator; real MXN
 """
 
 import array
+import json
 import os
 import signal
 import sys
@@ -32,9 +33,10 @@ def work(turns):
 
 
 def profile(call, calls):
-    """``TOY_BYTES`` says what a call holds, on either side: ``control,treatment``."""
+    """``TOY_BYTES`` says what a call holds, on either side: ``control,treatment``; ``TOY_OPERATORS`` what it runs."""
     held = os.environ["TOY_BYTES"].split(",")[os.environ["TOY_SIDE"] == "treatment"]
-    return [{"operators": {}, "memory": {"cpu/0": int(held)} if int(held) else {}} for _ in range(calls)]
+    operators = json.loads(os.environ.get("TOY_OPERATORS", "{}"))
+    return [{"operators": operators, "memory": {"cpu/0": int(held)} if int(held) else {}} for _ in range(calls)]
 
 
 def results(case, seed, folder, limit):

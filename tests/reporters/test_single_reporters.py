@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from comparator.baseline import compare_with_baseline
 from records import Build, Failure, UsageError, Work
 from records.case import Mode
 from records.single import BaselineComparison, Distribution, ProfiledOperator, SingleReport, SingleResult
@@ -113,6 +114,23 @@ def test_csv_is_a_line_a_case() -> None:
     assert float(rows[1]["max_storage_mem_alloc_kb"]) == 8.0
     assert json.loads(rows[0]["inputs"]) == {"lhs": [2, 3], "rhs": [2, 3]}
     assert (rows[3]["mean_ms"], rows[3]["failure"]) == ("", "killed by SIGABRT")
+
+
+def test_what_could_not_be_timed_is_null_with_a_note_everywhere(tmp_path: Path) -> None:
+    untimed = replace(result("view_0/forward", "nd.view"), time=None, calls=0, process_p50=(), note="saw no operator")
+    report = replace(REPORT, cases=(*REPORT.cases, untimed))
+    (entry,) = opperf_results(report)["view"]
+    assert (entry["avg_time_forward_view"], entry["p50_time_forward_view"]) == (None, None)
+    assert entry["note_forward"] == "saw no operator"
+    assert entry["max_storage_mem_alloc_cpu/0"] == 4.0
+    row = list(csv.DictReader(io.StringIO(csv_text(report))))[-1]
+    assert (row["p50_ms"], row["note"], row["failure"]) == ("", "saw no operator", "")
+    assert "- view_0/forward: saw no operator" in markdown_text(report).splitlines()
+    assert "\n  saw no operator\n" in screen_text(report)
+    (tmp_path / "result.json").write_text(single_text(report))
+    assert read_single(tmp_path / "result.json") == report
+    (compared,) = (one for one in compare_with_baseline(report, report) if one.case == untimed.case)
+    assert (compared.verdict, compared.note) == ("incomparable", "saw no operator")
 
 
 def test_rates_where_the_work_is_known() -> None:

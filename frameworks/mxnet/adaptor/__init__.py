@@ -47,7 +47,12 @@ def outputs_of(result):
 
 
 def wait_for(results):
-    """Block until MXNet's asynchronous engine has finished these."""
+    """Block until MXNet's asynchronous engine has finished these; without any, until it has finished everything.
+
+    An operator that returns nothing, or an empty list (reset_arrays), works on its arguments.
+    """
+    if not results:
+        mx.nd.waitall()
     for result in results:
         if hasattr(result, "wait_to_read"):
             result.wait_to_read()
@@ -134,8 +139,7 @@ def backward_call(operator, args, kwargs, gradients):
 
     def call():
         mx.autograd.backward(heads, head_grads=weights, retain_graph=True)
-        for gradient in gradients:
-            gradient.wait_to_read()
+        wait_for(gradients)
 
     return call
 
@@ -152,7 +156,6 @@ def both_call(operator, args, kwargs, gradients):
         with mx.autograd.record():
             heads = outputs_of(operator(*args, **kwargs))
         mx.autograd.backward(heads, head_grads=weights)
-        for gradient in gradients:
-            gradient.wait_to_read()
+        wait_for(gradients)
 
     return call

@@ -26,11 +26,14 @@ from .operators import (
 )
 from .profiler import Profiler
 
+STATISTICS = ("avg", "mean", "p50", "p90", "p99", "min", "max", "stdev")
 NS_A_MS = 1e6
 BYTES_A_KB = 1e3
 MODEL_ZOO = "mxnet.gluon.model_zoo."
 MODULE_ROOTS = {"ndarray": "nd", "numpy": "np", "numpy_extension": "npx", "image": "image"}
 MAKE = {"backward": backward_call, "both": both_call}
+UNSEEN = "MXNet's profiler saw no operator in it: it is Python code, or returns a view; use profiler='python'"
+TOO_SHORT = "most calls are shorter than a tick (1 us) of MXNet's profiler: use profiler='python'"
 
 
 @functools.lru_cache(maxsize=None)
@@ -157,7 +160,7 @@ def in_each_direction(operator, case, maker, directions, profiler, warmup, runs)
     result, memory = {}, {device(maker.context): 0}
     for direction in directions:
         try:
-            times, held = timed(make_call(direction), profiler, warmup, runs)
+            times, held, note = timed(make_call(direction), profiler, warmup, runs)
         except Exception as error:
             if direction == "forward":
                 raise
@@ -165,6 +168,8 @@ def in_each_direction(operator, case, maker, directions, profiler, warmup, runs)
             result["failed_" + direction] = telling_line(str(error)) if plain_line else described(error)
             continue
         result.update(statistics_of(times, direction, operator.short))
+        if note:
+            result["note_" + direction] = note
         for place, size in held.items():
             memory[place] = max(size, memory.get(place, 0))
     result.update({"max_storage_mem_alloc_" + place: size / BYTES_A_KB for place, size in memory.items()})
@@ -189,8 +194,8 @@ def prepared(operator, case, maker):
         block = BlockCall(case, maker, operator.block)
         forward, backward, args, kwargs = block.call, block.output, block.args, {}
     elif operator.function is None:
-        if is_saved(operator.name):
-            raise ValueError("{}: a saved network comes from files: name them in a spec".format(operator.name))
+        if operator.name.split(".")[0] != "model_zoo":
+            raise ValueError("{}: this network comes from files: name them in a spec".format(operator.name))
         return lambda direction: make_network_call(dict(case, direction=direction), maker.seed)
     else:
         if case["mode"] == "hybridized":
@@ -212,24 +217,23 @@ def prepared(operator, case, maker):
     return make_call
 
 
-def is_saved(name):
-    return name.split(".")[0] == "saved"
-
-
 def timed(call, profiler, warmup, runs):
-    """``(ns of each call, device -> bytes held at most)``."""
+    """``(ns of each call, device -> bytes held at most, why there are no times)``."""
     for _ in range(warmup):
         call()
     mx.nd.waitall()
     if profiler == "native":
         calls = process_profiler().profile(call, runs)
-        return [sum(map(sum, one["operators"].values())) for one in calls], most_memory(calls)
+        times = [sum(map(sum, one["operators"].values())) for one in calls]
+        if numpy.median(times):
+            return times, most_memory(calls), None
+        return [], most_memory(calls), TOO_SHORT if any(one["operators"] for one in calls) else UNSEEN
     times = []
     for _ in range(runs):
         start = time.perf_counter()
         call()
         times.append(1e9 * (time.perf_counter() - start))
-    return times, most_memory(process_profiler().profile(call, 1))
+    return times, most_memory(process_profiler().profile(call, 1)), None
 
 
 def most_memory(calls):
@@ -241,19 +245,22 @@ def most_memory(calls):
 
 
 def statistics_of(times, direction, name):
-    """opperf's keys for one direction, in ms."""
-    values = numpy.array(times) / NS_A_MS
-    figures = {
-        "avg": values.mean(),
-        "mean": values.mean(),
-        "p50": numpy.percentile(values, 50),
-        "p90": numpy.percentile(values, 90),
-        "p99": numpy.percentile(values, 99),
-        "min": values.min(),
-        "max": values.max(),
-        "stdev": values.std(ddof=1) if len(values) > 1 else 0.0,
-    }
-    return {"{}_time_{}_{}".format(key, direction, name): round(float(value), 6) for key, value in figures.items()}
+    """opperf's keys for one direction, in ms; None without times."""
+    figures = dict.fromkeys(STATISTICS)
+    if times:
+        values = numpy.array(times) / NS_A_MS
+        figures = {
+            "avg": values.mean(),
+            "mean": values.mean(),
+            "p50": numpy.percentile(values, 50),
+            "p90": numpy.percentile(values, 90),
+            "p99": numpy.percentile(values, 99),
+            "min": values.min(),
+            "max": values.max(),
+            "stdev": values.std(ddof=1) if len(values) > 1 else 0.0,
+        }
+    found = {key: None if value is None else round(float(value), 6) for key, value in figures.items()}
+    return {"{}_time_{}_{}".format(key, direction, name): value for key, value in found.items()}
 
 
 class Maker(Inputs):
