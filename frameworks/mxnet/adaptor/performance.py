@@ -189,8 +189,8 @@ def prepared(operator, case, maker):
         block = BlockCall(case, maker, operator.block)
         forward, backward, args, kwargs = block.call, block.output, block.args, {}
     elif operator.function is None:
-        if is_saved(operator.name):
-            raise ValueError("{}: a saved network comes from files: name them in a spec".format(operator.name))
+        if not operator.name.startswith("model_zoo."):
+            raise ValueError("{} comes from files: give the block itself, or a spec".format(operator.name))
         return lambda direction: make_network_call(dict(case, direction=direction), maker.seed)
     else:
         if case["mode"] == "hybridized":
@@ -210,10 +210,6 @@ def prepared(operator, case, maker):
         return MAKE[direction](backward, args, kwargs, gradients)
 
     return make_call
-
-
-def is_saved(name):
-    return name.split(".")[0] == "saved"
 
 
 def timed(call, profiler, warmup, runs):
