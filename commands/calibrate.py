@@ -11,13 +11,13 @@ import secrets
 import statistics
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 from commands.calibration_text import Outcome, smallest_found, tell
-from commands.config import config_path, default_reports, read_config
+from commands.config import KeptAnswers, config_path, default_reports
 from commands.entry import DONE, INCOMPLETE, log
 from commands.harness import run_harness
 from commands.options import Parser, by_metric, harness_parser
@@ -107,7 +107,7 @@ def _planned(options: argparse.Namespace, arguments: Sequence[str]) -> Calibrati
         if getattr(options, name) != parser.get_default(name):
             why = "is set by --calibrate itself" if name in OURS else "does not go with --calibrate"
             raise UsageError(f"--{name} {why}: leave it out")
-    config = read_config(config_path())
+    config = KeptAnswers(config_path())
     cases = _cases(options)
     threshold = _threshold(options)
     steps = _steps(threshold)
@@ -138,11 +138,11 @@ def _planned(options: argparse.Namespace, arguments: Sequence[str]) -> Calibrati
     return Calibration(fixed, steps, folder, ends, random.Random(seed), watch, threshold is not None)
 
 
-def _base(config: dict[str, str]) -> str:
+def _base(config: Mapping[str, str]) -> str:
     return config.get("local_reporter", str(default_reports()))
 
 
-def _build(options: argparse.Namespace, config: dict[str, str]) -> str:
+def _build(options: argparse.Namespace, config: Mapping[str, str]) -> str:
     """The build that is both sides, made if need be; says where it came from when it was not on the command line."""
     given = {build for build in (options.control, options.treatment) if build is not None}
     if len(given) > 1:
@@ -152,7 +152,9 @@ def _build(options: argparse.Namespace, config: dict[str, str]) -> str:
         build = str(given.pop())
     else:
         releases = load_releases(framework)
-        build = config.get("treatment", releases.default_treatment)
+        build = config.get("treatment", releases.default_treatment or "")
+        if not build:
+            raise UsageError(f"--treatment: {framework.name} has no build that is measured by default: give one")
         log.info("%s against itself, from %s", build, config_path() if "treatment" in config else releases.path)
     resolve_build(build, framework, BuildCache(options.exec_dir))
     return build

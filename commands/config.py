@@ -4,7 +4,8 @@ import argparse
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 
 import platformdirs
@@ -61,11 +62,36 @@ def read_config(path: Path) -> dict[str, str]:
     return data
 
 
+class KeptAnswers(Mapping[str, str]):
+    """The kept answers, read on their first use: a broken file stops no command that needs none of them.
+
+    Any method raises UsageError as ``read_config``.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __getitem__(self, name: str) -> str:
+        return self._answers[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._answers)
+
+    def __len__(self) -> int:
+        return len(self._answers)
+
+    @cached_property
+    def _answers(self) -> dict[str, str]:
+        return read_config(self._path)
+
+
 def with_kept_token(options: argparse.Namespace, config: Mapping[str, str]) -> argparse.Namespace:
     """Options of whoever sends reports: where neither they nor the environment have a token, the config's file does."""
-    file = config.get("remote_access_token_file")
     found = options.remote_access_token, options.remote_access_token_file, os.environ.get(VARIABLE) or None
-    if file is None or any(one is not None for one in found):
+    if any(one is not None for one in found):
+        return options
+    file = config.get("remote_access_token_file")
+    if file is None:
         return options
     return argparse.Namespace(**{**vars(options), "remote_access_token_file": file})
 

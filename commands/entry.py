@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import IO, Any
 
-from records import OpduelError
+from records import OpduelError, disk_error, is_full
 
 DONE, REGRESSED, USAGE, INCOMPLETE = 0, 1, 2, 3
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -34,7 +34,11 @@ def run_command(name: str, action: Callable[[], int]) -> int:
         except KeyboardInterrupt as error:
             log.error("%s", str(error) or "interrupted")
             return INCOMPLETE
-        except Exception as error:  # a fault of ours: still one line, and not the exit code of a regression
+        except Exception as error:
+            if isinstance(error, OSError) and is_full(error):
+                log.error("error: %s", disk_error("a disk", error, "name another folder for temporary files in TMPDIR"))
+                return INCOMPLETE
+            # A fault of ours: still one line, and not the exit code of a regression.
             log.error("internal error: %s: %s", type(error).__name__, " ".join(str(error).split()))
             log.debug("", exc_info=True)
             return INCOMPLETE

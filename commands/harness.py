@@ -7,8 +7,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from commands.config import config_path, read_config
+from commands.config import KeptAnswers, config_path
 from commands.entry import log, run_command
+from commands.fuzz import Fuzz
 from commands.measuring import exit_code, plan_measuring, tell, warn_of_python
 from commands.options import harness_parser
 from commands.progress import ProgressDisplay
@@ -19,6 +20,7 @@ from driver.descriptor import Described, read_info
 from frameworks import Framework
 from harness.run import run_ab
 from records import Build, Report, UsageError
+from records.measurement import SIDES, Side
 from reporters import Reporter, without_secrets
 from reporters.summary import distrust_line
 
@@ -63,23 +65,40 @@ def _round_log(options: argparse.Namespace, stack: contextlib.ExitStack) -> File
 
 def _run_ab(options: argparse.Namespace, command: Sequence[str], rounds: FileRoundLog | None) -> int:
     """Both builds against each other; returns the exit code."""
-    config = read_config(config_path())
+    fuzz = _fuzz(options)
+    config = KeptAnswers(config_path())
     described = _described(options)
     measuring = plan_measuring(options, config, command)
     control, treatment = _builds(options, config, measuring.framework, described)
     request = replace(measuring.request(control, treatment), log=rounds)
+    request = fuzz.drawn(request) if fuzz else request
     count, name = len(request.cases), measuring.choice.file_name
     log.info("%d cases of %s, %s against %s", count, name, control.requested, treatment.requested)
     with ProgressDisplay(count, sys.stderr) as display:
         report = run_ab(request, display.show)
     if report.run["broken"]:
-        log.warning("not completed: %s; what was measured is in the report", report.run["stopped"])
+        log.warning("not completed: %s", report.run["stopped"])
     if line := distrust_line(report):
         log.warning("%s", line)
     tell(_heard(measuring.reporters, report, rounds), report)
+    if report.run["broken"]:
+        log.warning("what was measured is in the report")
+    if fuzz:
+        fuzz.keep_findings(request, report)
     if rounds is not None and not report.run["resumable"]:
         rounds.forget()
     return exit_code(report)
+
+
+def _fuzz(options: argparse.Namespace) -> Fuzz | None:
+    """What draws the inputs, if they are to be drawn.
+
+    Raises:
+        UsageError: options that don't go together.
+    """
+    if options.fuzz is None and options.fuzz_spec is not None:
+        raise UsageError("--fuzz_spec: add --fuzz, or leave it out")
+    return Fuzz(options) if options.fuzz is not None else None
 
 
 def _heard(reporters: Sequence[Reporter], report: Report, rounds: FileRoundLog | None) -> list[Reporter]:
@@ -108,22 +127,30 @@ def _builds(
     options: argparse.Namespace, config: Mapping[str, str], framework: Framework, described: Mapping[str, Described]
 ) -> tuple[Build, Build]:
     """Both sides' builds; says where each came from when it was not on the command line."""
-    releases = load_releases(framework)
-    defaults = {"control": releases.default_control, "treatment": releases.default_treatment}
+    asked = {side: getattr(options, side) for side in SIDES if side not in described}
+    asked = {side: _usual(side, config, framework) if one is None else one for side, one in asked.items()}
     cache = BuildCache(options.exec_dir)
-    builds = []
-    for side in ("control", "treatment"):
-        if side in described:
-            builds.append(_as_described(described[side], framework, cache))
-            continue
-        asked = getattr(options, side)
-        if asked is None:
-            asked = config.get(side, defaults[side])
-            log.info("%s: %s, from %s", side, asked, config_path() if side in config else releases.path)
-        builds.append(resolve_build(asked, framework, cache))
-    control, treatment = builds
+    control, treatment = (
+        resolve_build(asked[side], framework, cache)
+        if side in asked
+        else _as_described(described[side], framework, cache)
+        for side in SIDES
+    )
     warn_of_python(control, treatment)
     return control, treatment
+
+
+def _usual(side: Side, config: Mapping[str, str], framework: Framework) -> str:
+    """The build that is taken when none is asked for: the config's, or else the framework's default."""
+    if side in config:
+        log.info("%s: %s, from %s", side, config[side], config_path())
+        return config[side]
+    releases = load_releases(framework)
+    usual = {"control": releases.default_control, "treatment": releases.default_treatment}[side]
+    if usual is None:
+        raise UsageError(f"--{side}: {framework.name} has no build that is measured by default: give one")
+    log.info("%s: %s, from %s", side, usual, releases.path)
+    return usual
 
 
 def _as_described(side: Described, framework: Framework, cache: BuildCache) -> Build:

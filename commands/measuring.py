@@ -14,7 +14,7 @@ from commands.config import default_reports, with_kept_token
 from commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
 from commands.options import by_metric
 from commands.picking import Choice, choose, framework_of, with_files
-from frameworks import FRAMEWORKS_DIR, Framework
+from frameworks import FRAMEWORKS_DIR, Framework, require_functions
 from harness.cpus import plan_cpus
 from harness.instructions import require_counting
 from harness.run import RunRequest
@@ -83,8 +83,9 @@ def plan_measuring(
     choice = choose(options, seed)
     choice = dataclasses.replace(choice, cases=with_files(choice, options))
     framework = framework_of(options, choice.spec, frameworks_dir)
-    plan_cpus(options.threads)  # these two are said before builds are made, not after
+    plan_cpus(options.threads)  # these three are said before builds are made, not after
     require_counting(framework, choice.cases)
+    require_functions(framework.adaptor, _needed_functions(options, choice.cases))
     labels = {
         "platform": options.platform,
         "spec": choice.name,
@@ -96,6 +97,14 @@ def plan_measuring(
         "info": None,
     }
     return Measuring(options, framework, choice, choice.cases, seed, reporters, labels)
+
+
+def _needed_functions(options: argparse.Namespace, cases: Sequence[Case]) -> dict[str, str]:
+    """The adaptor's functions that the options need beside those of every run -> the option."""
+    metrics = {case.metric for case in cases}
+    needed = {"profile": "--breakdown"} if options.breakdown else {}
+    needed |= {"profile": "--metric memory"} if "memory" in metrics else {}
+    return needed | ({"results": "--metric error"} if "error" in metrics else {})
 
 
 def verify_after(options: argparse.Namespace) -> float | None:

@@ -194,6 +194,19 @@ def _add_picking(what: argparse._ArgumentGroup) -> None:
         help="with --network: also measure each operator call that the network makes",
     )
     what.add_argument(
+        "--fuzz",
+        type=positive,
+        metavar="N",
+        help="measure N inputs drawn for the chosen operators, in place of the spec's, and write a small spec of those "
+        "on which the builds differ",
+    )
+    what.add_argument(
+        "--fuzz_spec",
+        type=path,
+        metavar="FILE",
+        help="with --fuzz: where that spec is written (default: fuzz-SEED.json)",
+    )
+    what.add_argument(
         "--dtype", choices=DTYPES, help="data type of all tensors that don't set their own; overrides the spec"
     )
     what.add_argument(

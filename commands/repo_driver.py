@@ -15,7 +15,7 @@ from pathlib import Path
 
 import platformdirs
 
-from commands.config import config_path, read_config
+from commands.config import KeptAnswers, config_path
 from commands.driver_options import GIB, DriverOptions, parse
 from commands.driver_text import guilty_lines, plan_lines
 from commands.entry import DONE, INCOMPLETE, REGRESSED, log, run_command
@@ -31,17 +31,17 @@ from driver.flow import Investigation, Outcome, guilty_document, why_open
 from driver.git.redaction import redact
 from driver.git.repository import open_repository
 from driver.journal import Journal
-from driver.lock import sole_driver
+from driver.lock import ANOTHER_FOLDER, sole_driver
 from driver.points import BuildPoint
 from driver.runs import Runs
 from driver.watch import Tally, Watch, WatchSettings, write_document
 from frameworks import FRAMEWORKS_DIR
 from harness.cpus import plan_cpus
-from records import Commit, OpduelError, Verdict
+from records import Commit, OpduelError, Verdict, disk_error
 from reporters import Reporter, catch_up_all, reporter_options, without_secrets
 from reporters.github import GithubReporter
 from reporters.notifier import Notifier
-from reporters.stream import write_text
+from reporters.stream import discard, write_text
 
 LOG_BYTES, LOGS = 5 * 2**20, 5  # each log file's size, and how many older ones are kept
 
@@ -56,7 +56,7 @@ def _run_driver(arguments: Sequence[str] | None) -> int:
     words = without_secrets(["repo_driver.py", *(sys.argv[1:] if arguments is None else arguments)])
     command = [redact(word) for word in words]
     frameworks_dir = options.own.frameworks_dir or FRAMEWORKS_DIR
-    measuring = plan_measuring(options.harness, read_config(config_path()), command, frameworks_dir, usual_seed=0)
+    measuring = plan_measuring(options.harness, KeptAnswers(config_path()), command, frameworks_dir, usual_seed=0)
     work = _work_directory(options.own, measuring)
     with sole_driver(work), _logging_to(work / "logs" / "driver.log"), closing(Journal(work / "journal.db")) as journal:
         driver = _Driver(options, measuring, work, journal)
@@ -269,7 +269,12 @@ def _work_directory(own: argparse.Namespace, measuring: Measuring) -> Path:
 
 
 def _say(lines: Sequence[str]) -> None:
-    write_text(sys.stdout, "".join(f"{line}\n" for line in lines))
+    """To standard output; where that can't be written it is logged, and stops nothing."""
+    try:
+        write_text(sys.stdout, "".join(f"{line}\n" for line in lines))
+    except OSError as error:
+        discard(sys.stdout)
+        log.error("standard output: can't be written (%s): what was found is in the log and in reports", error.strerror)
 
 
 class _LogFile(logging.handlers.RotatingFileHandler):
@@ -290,9 +295,16 @@ class _LogFile(logging.handlers.RotatingFileHandler):
 
 @contextmanager
 def _logging_to(path: Path) -> Iterator[None]:
-    """Within it all that is logged goes to a file too, which is begun anew when it is large."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handler = _LogFile(path, maxBytes=LOG_BYTES, backupCount=LOGS, encoding="utf-8")
+    """Within it all that is logged goes to a file too, which is begun anew when it is large.
+
+    Raises:
+        RunError: the file can't be opened.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handler = _LogFile(path, maxBytes=LOG_BYTES, backupCount=LOGS, encoding="utf-8")
+    except OSError as error:
+        raise disk_error(path, error, ANOTHER_FOLDER) from None
     formatter = logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S%z")
     handler.setFormatter(formatter)
     handler.addFilter(_redacted)

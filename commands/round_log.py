@@ -1,12 +1,13 @@
 """--round_log: a run keeps its rounds in a file, so that the same command goes on where the last one ended."""
 
+import contextlib
 import fcntl
 import json
 import os
 import stat
 from collections.abc import Callable
+from io import FileIO
 from pathlib import Path
-from typing import BinaryIO
 
 from records import UsageError
 
@@ -29,7 +30,8 @@ class FileRoundLog:
         """
         self._path = path
         try:
-            self._file: BinaryIO = path.open("a+b")
+            # Unbuffered: what could not be written is not written later either.
+            self._file: FileIO = path.open("a+b", buffering=0)
         except OSError as error:
             raise UsageError(f"--round_log {path}: cannot be written ({error.strerror}): give another path") from None
         try:
@@ -58,9 +60,14 @@ class FileRoundLog:
         Raises:
             OSError: it could not be kept.
         """
-        self._file.write(text.encode("utf-8") + b"\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        size = os.fstat(self._file.fileno()).st_size
+        try:
+            self._write(text.encode("utf-8") + b"\n")
+            os.fsync(self._file.fileno())
+        except BaseException:
+            with contextlib.suppress(OSError):  # half a line would run into the next one
+                self._file.truncate(size)
+            raise
 
     def forget(self) -> None:
         """Remove the file: the run is over, and told."""
@@ -100,5 +107,8 @@ class FileRoundLog:
         """A line that was cut off when its process died must not run into the next one."""
         self._file.seek(0)
         if not self._file.read().endswith(b"\n"):
-            self._file.write(b"\n")
-            self._file.flush()
+            self._write(b"\n")
+
+    def _write(self, content: bytes) -> None:
+        while content:
+            content = content[self._file.write(content) :]

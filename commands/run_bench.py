@@ -161,9 +161,10 @@ def _ask_for_missing(options: argparse.Namespace) -> None:
         RunError: the input ended before the last answer.
     """
     path = config_path()
-    answers = read_config(path)
     asked = [] if is_single(options) else QUESTIONS  # of one build alone nothing needs to be kept
-    missing = [name for name in asked if name not in answers and getattr(options, name) is None]
+    open_ones = [name for name in asked if getattr(options, name) is None]
+    answers = read_config(path) if open_ones else {}
+    missing = [name for name in open_ones if name not in answers]
     if not missing:
         return
     releases = load_releases(get_framework(choose(options, 0).spec.framework))
@@ -178,16 +179,16 @@ def _ask_for_missing(options: argparse.Namespace) -> None:
     write_config(path, answers)
 
 
-def _ask(name: str, default: str, releases: Releases) -> str:
+def _ask(name: str, default: str | None, releases: Releases) -> str:
     """One answer, asked for until it can be meant."""
     while True:
-        print(f"{QUESTIONS[name]} [{default}]: ", end="", file=sys.stderr, flush=True)
+        print(f"{QUESTIONS[name]}{f' [{default}]' if default else ''}: ", end="", file=sys.stderr, flush=True)
         line = sys.stdin.readline()
         if not line:
             print(file=sys.stderr)
             raise RunError("the input ended before the last answer: nothing was kept; give it on the command line")
         try:
-            return _checked(name, line.strip() or default, releases)
+            return _checked(name, line.strip() or default or "", releases)
         except UsageError as error:
             print(f"  {error}", file=sys.stderr)
 
@@ -198,6 +199,8 @@ def _checked(name: str, answer: str, releases: Releases) -> str:
     Raises:
         UsageError: a build that is neither a known release nor a path that is there.
     """
+    if not answer:
+        raise UsageError("there is no default: give the path of a build")
     path = os.path.abspath(user_path(answer, QUESTIONS[name]))
     if name == "local_reporter":
         return path

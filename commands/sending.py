@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from commands.config import config_path, read_config, with_kept_token
+from commands.config import KeptAnswers, config_path, with_kept_token
 from commands.entry import DONE, INCOMPLETE, log
 from commands.options import Parser
 from records import RunError, UsageError
@@ -74,7 +74,7 @@ def _options(option: str, arguments: Sequence[str]) -> argparse.Namespace:
     """
     parser = Parser(prog=f"run_bench.py {option}", allow_abbrev=False)
     RemoteReporter.add_options(parser.add_argument_group())
-    return with_kept_token(parser.parse_args(arguments), read_config(config_path()))
+    return with_kept_token(parser.parse_args(arguments), KeptAnswers(config_path()))
 
 
 def _check_token(sender: Sender, endpoints: Collection[str] | None, retry_refused: bool) -> None:

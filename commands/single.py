@@ -12,7 +12,7 @@ from commands.picking import choose, framework_of, with_files
 from commands.progress import ProgressDisplay
 from comparator.baseline import DEFAULT_BASELINE_THRESHOLD, compare_with_baseline, machine_differences
 from driver.builds import BuildCache, resolve_build
-from frameworks import FRAMEWORKS_DIR
+from frameworks import FRAMEWORKS_DIR, require_functions
 from harness.cpus import plan_cpus
 from harness.single import DEFAULT_ROUNDS, DEFAULT_WARMUP, SingleRequest, run_single
 from records import DEFAULT_METRIC, RunError, UsageError
@@ -45,6 +45,8 @@ AB_ONLY = (
     "run_type",
     "round_log",
     "breakdown",
+    "fuzz",
+    "fuzz_spec",
     *sorted(reporter_options()),
 )
 WARNING = (
@@ -70,12 +72,12 @@ def refuse_single_options(options: argparse.Namespace) -> None:
 
 
 def refuse_round_log(options: argparse.Namespace) -> None:
-    """See that no log of rounds is asked for.
+    """See that nothing is asked for that only one run of harness.py has.
 
     Raises:
         UsageError: one is.
     """
-    _refuse(options, ("round_log",), "is for one run of harness.py: leave it out")
+    _refuse(options, ("round_log", "fuzz", "fuzz_spec"), "is for one run of harness.py: leave it out")
 
 
 def run_one_build(options: argparse.Namespace, command: Sequence[str]) -> int:
@@ -128,7 +130,9 @@ def _request(options: argparse.Namespace, command: Sequence[str]) -> SingleReque
     seed = secrets.randbits(32) if options.seed is None else options.seed
     choice = choose(argparse.Namespace(**{**vars(options), "metric": [[DEFAULT_METRIC]]}), seed)
     framework = framework_of(options, choice.spec, FRAMEWORKS_DIR)
-    plan_cpus(options.threads)  # said before the build is made, not after
+    plan_cpus(options.threads)  # these two are said before the build is made, not after
+    native = options.profiler == "native"
+    require_functions(framework.adaptor, {"profile": "--profiler native"} if native else {})
     cache = BuildCache(options.exec_dir)
     return SingleRequest(
         framework=framework,

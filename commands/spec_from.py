@@ -76,7 +76,9 @@ def write_spec_from(arguments: Sequence[str]) -> int:
         raise UsageError("--shape: one input is given twice: keep one")
     asked = options.build
     if asked is None:
-        asked = read_config(config_path()).get("treatment", load_releases(framework).default_treatment)
+        asked = read_config(config_path()).get("treatment") or load_releases(framework).default_treatment
+        if asked is None:
+            raise UsageError(f"--build: {framework.name} has no build that is asked by default: give one")
         log.info("build: %s", asked)
     output: Path | None = options.output
     if output and output.suffix != ".json":

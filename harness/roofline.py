@@ -9,6 +9,7 @@ from typing import Any
 
 from harness.cpus import CpuPlan, this_thread_on
 from records import RunError
+from records.output import telling_line
 
 PROBE = Path(__file__).with_name("roofline_probe.py")
 TIMEOUT_S = 60.0
@@ -38,6 +39,6 @@ def measure_roofline(cpus: CpuPlan, threads: int) -> dict[str, Any]:
             )
         found: dict[str, Any] = json.loads(done.stdout)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
-        words = " ".join(str(getattr(error, "stderr", "") or error).split())[-200:]
+        words = telling_line(error.stderr if isinstance(error, subprocess.CalledProcessError) else str(error))
         raise RunError(f"--roofline: could not be measured ({words}): leave it out") from None
     return found

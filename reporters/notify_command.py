@@ -12,10 +12,11 @@ from contextlib import suppress
 from typing import IO, ClassVar, Self
 
 from records import RunError, UsageError
+from records.output import telling_line
 from reporters.alarm import Alarm
 from reporters.alarm_text import plain_text, variables
 from reporters.notifier import UNVERIFIED, Notifier
-from reporters.text import last_line, printable, shorten
+from reporters.text import printable, shorten
 
 LONGEST_S = 30.0  # for the command
 _MOST_SAID = 4096  # bytes at the end of what it said that are looked at
@@ -96,7 +97,7 @@ class NotifyCommand(Notifier):
             raise RunError(f"{name} took longer than {self._longest_s:g} s and was ended: make it quicker")
         if code:
             said.seek(max(0, said.seek(0, os.SEEK_END) - _MOST_SAID))
-            words = shorten(printable(last_line(said.read().decode("utf-8", "replace"))), 200)
+            words = shorten(printable(telling_line(said.read().decode("utf-8", "replace"))), 200)
             how = f"died of signal {-code}" if code < 0 else f"ended in {code}"
             raise RunError(f"{name} {how}: {words or 'it said nothing'}")
 

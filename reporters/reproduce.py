@@ -50,7 +50,7 @@ def reproduction(report: Report) -> Reproduction:
     command = report.run.get("command")
     words = [str(word) for word in command] if isinstance(command, list | tuple) else []
     given = {word.partition("=")[0] for word in words}
-    own_inputs = "--inputs" in given and "--network" not in given
+    own_inputs = bool({"--inputs", "--fuzz"} & given) and "--network" not in given
     with_value = _WITH_VALUE - _OF_INPUTS if own_inputs else _WITH_VALUE
     if "--network" in given:
         with_value |= _OF_A_NETWORK

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from driver.builds.process import Outcome, run
 from records import BrokenBuildError, NoSpaceError, RunError
+from records.output import telling_line
 
 _SETTINGS = {"UV_PYTHON_DOWNLOADS": "never", "UV_NO_PROGRESS": "1", "NO_COLOR": "1"}
 _TIMEOUT_S = 1800.0  # a release is 50 to 100 MB, and the line may be slow
@@ -83,11 +84,11 @@ def explain(outcome: Outcome) -> str:
     """What uv's words mean, with the mend, on one line."""
     if outcome.code is None or outcome.code < 0:
         return f"uv was stopped ({outcome.last_words}): try again"
-    said = re.sub(r"\x1b\[[0-9;]*m", "", outcome.stderr)
+    reason = _last_cause(outcome.stderr) or outcome.last_words
     for pattern, meaning in _REASONS:
-        if re.search(pattern, said):
-            return meaning.format(detail=_last_cause(said) or outcome.last_words)
-    return f"{_last_cause(said) or outcome.last_words}: fix what uv names, then try again"
+        if re.search(pattern, outcome.stderr):
+            return meaning.format(detail=reason)
+    return f"{reason}: fix what uv names, then try again"
 
 
 def _error(what: str, outcome: Outcome) -> RunError:
@@ -116,6 +117,5 @@ def _executable() -> str:
 
 def _last_cause(text: str) -> str:
     """The innermost reason that uv gives, without its closing formula."""
-    lines = [line.strip() for line in text.splitlines() if re.match(r"\s*(error|cause): ", line)]
-    last = re.sub(r"^(error|cause): ", "", lines[-1]) if lines else ""
-    return re.sub(r" and you require .*", "", last.removeprefix("Because ")).rstrip(".")
+    last = telling_line(text).removeprefix("error: ").removeprefix("Because ")
+    return re.sub(r" and you require .*", "", last).rstrip(".")

@@ -1,5 +1,6 @@
 """Which commits are measured, and against what. Pure: the history is asked, nothing is run."""
 
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -8,6 +9,7 @@ from records import Commit, UsageError
 
 _WEEK = 7 * 86400  # seconds
 _MONDAY = 4 * 86400  # 1970-01-01 was a Thursday; the first Monday was the 5th
+_NEIGHBORS = 5  # commits before one whose dates say whether its own is out of order
 
 
 class History(Protocol):
@@ -50,10 +52,11 @@ def week_of(moment: int) -> int:
 def control_of(treatment: Commit, base: Commit | None, exact: bool, repository: History) -> Choice:
     """What a commit is compared with: the first commit of its week, or the base if that is later.
 
-    The week is that of the treatment's committer time, from Monday 00:00 UTC; its first commit is found by going back
-    along first parents for as long as they are in that week. If that is the treatment itself, its first parent is
-    taken, so that no commit is left uncompared. Of two commits the later is the one that holds the other, and only if
-    neither does, the one with the later committer time. A base that is not before the treatment is passed over.
+    The week is that in which the treatment landed, from Monday 00:00 UTC: that of its committer time, unless the
+    commits before it are later (the median of five is). Its first commit is found by going back along first parents;
+    single commits with dates out of order don't end that (``History.since``). If it is the treatment itself, its first
+    parent is taken, so that no commit is left uncompared. Of two commits the later is the one that holds the other, and
+    only if neither does, the one with the later committer time. A base that is not before the treatment is passed over.
     ``exact``: the base.
 
     Raises:
@@ -121,16 +124,23 @@ def _exactly(treatment: Commit, base: Commit | None) -> Choice:
 
 
 def _first_of_week(treatment: Commit, repository: History) -> Choice | None:
-    monday = week_of(treatment.time)
-    first = treatment
-    for commit in reversed(repository.since(treatment, monday)):
-        if commit.time >= monday + _WEEK:
-            break
-        first = commit
+    monday = week_of(_landed(treatment, repository))
+    line = repository.since(treatment, monday)
+    first = next((commit for commit in line if monday <= commit.time < monday + _WEEK), treatment)
     if first.id != treatment.id:
         return Choice(first, f"the first commit of the week of {treatment.short}")
     before = repository.parent(treatment)
     return Choice(before, f"the commit before {treatment.short}, which is the first of its week") if before else None
+
+
+def _landed(treatment: Commit, repository: History) -> int:
+    """When a commit landed, as a Unix time: its committer time, but no earlier than the median of five before it."""
+    times: list[int] = []
+    before = repository.parent(treatment)
+    while before is not None and len(times) < _NEIGHBORS:
+        times.append(before.time)
+        before = repository.parent(before)
+    return max(treatment.time, statistics.median_low(times)) if times else treatment.time
 
 
 def _later(one: Commit, other: Commit, repository: History) -> bool:

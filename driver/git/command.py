@@ -20,6 +20,7 @@ import git
 
 from driver.git.access import Access, config_environment
 from driver.git.redaction import TOKEN_VARIABLE, one_line
+from driver.lock import ANOTHER_FOLDER
 from records import NoSpaceError, RunError, UsageError
 
 log = logging.getLogger(__name__)
@@ -151,10 +152,14 @@ class Git:
 
         Raises:
             RemoteGone: the last attempt failed too.
+            GitNoSpace: the disk is full.
         """
         for pause in (*PAUSES, None):
             try:
                 return action()
+            except GitNoSpace:
+                between()
+                raise
             except GitFailed as error:
                 between()
                 if pause is None:
@@ -167,8 +172,11 @@ class Git:
         """Raise what a failed command means."""
         if self.ours:
             raise_if_lost(self.directory)
-        kind = GitNoSpace if any(words in errors for words in _FULL) else GitFailed
-        raise kind(_name(arguments), one_line(errors, self.access.secrets), status)
+        said = one_line(errors, self.access.secrets)
+        if any(words in errors for words in _FULL):
+            said = f"{said}: free some space for {self.directory.parent}, or {ANOTHER_FOLDER}"
+            raise GitNoSpace(_name(arguments), said, status)
+        raise GitFailed(_name(arguments), said, status)
 
     @contextmanager
     def _started(

@@ -59,15 +59,42 @@ def die_with_parent():
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
+class BadAdaptor(Exception):
+    """The adaptor lacks a function, or one of its functions returns something else than it should."""
+
+    kind = "error"
+
+
 def load_adaptor(path):
-    """The framework's worker-side module or package, loaded by path; importing it imports the framework."""
+    """The framework's worker-side module or package, loaded by path; importing it imports the framework.
+
+    Raises BadAdaptor when it lacks a function that every run needs.
+    """
     folder = [path] if os.path.isdir(path) else None
     source = os.path.join(path, "__init__.py") if folder else path
     spec = importlib.util.spec_from_file_location("opduel_adaptor", source, submodule_search_locations=folder)
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # a package's own modules look for it there
     spec.loader.exec_module(module)
+    for name in ("versions()", "make_call(case, seed)"):
+        function_of(module, name)
     return module
+
+
+def function_of(adaptor, signature):
+    """A function of the adaptor, by its name and arguments. Raises BadAdaptor when there is none."""
+    found = getattr(adaptor, signature.partition("(")[0], None)
+    if not callable(found):
+        raise BadAdaptor("the adaptor {} has no function {}".format(adaptor.__file__, signature))
+    return found
+
+
+def made_call(adaptor, case, seed):
+    """The call that the adaptor makes of a case. Raises BadAdaptor when it is none, and what the framework raises."""
+    call = adaptor.make_call(case, seed)
+    if not callable(call):
+        raise BadAdaptor("the adaptor's make_call returned {}, not a function".format(type(call).__name__))
+    return call
 
 
 def spin(count):
@@ -148,7 +175,7 @@ class Session:
     def prepare(self, case, seed, inject, slow):
         self.call = None
         gc.collect()
-        self.call = self.adaptor.make_call(case, seed)
+        self.call = made_call(self.adaptor, case, seed)
         call_ns = warm_up(self.call)
         spins = spins_for(self.call, call_ns, inject) if inject else 0
         self.spins = spins if slow else 0
@@ -159,10 +186,11 @@ class Session:
         return {"ns": time_calls(self.call, calls, inner, self.spins)}
 
     def profile(self, calls):
-        return {"calls": self.adaptor.profile(self.call, calls)}
+        return {"calls": function_of(self.adaptor, "profile(call, calls)")(self.call, calls)}
 
     def results(self, case, seed, folder, limit):
-        return {"arrays": self.adaptor.results(case, seed, folder, limit)}
+        results = function_of(self.adaptor, "results(case, seed, folder, limit)")
+        return {"arrays": results(case, seed, folder, limit)}
 
     def resident(self, calls):
         return {"bytes": resident_peak(self.call, calls)}
@@ -231,7 +259,11 @@ def serve_case(adaptor, channel, make_session):
                 answer = getattr(session, name)(**request)
             except Exception as error:  # whatever the framework raises is an answer
                 answer = {"error": {"kind": getattr(error, "kind", "error"), "reason": describe(error, adaptor)}}
-            channel.send(answer)
+            try:
+                channel.send(answer)
+            except (TypeError, ValueError) as error:  # raised before anything is written
+                reason = "the answer to {} is no JSON: {}".format(name, error)
+                channel.send({"error": {"kind": BadAdaptor.kind, "reason": reason}})
 
 
 class Children:
@@ -277,7 +309,10 @@ class Children:
 def serve(adaptor, channel, slots, make_session):
     """Begin cases and tell how they ended, until the controller closes its end."""
     children = Children(slots, make_session)
-    channel.send({"ready": adaptor.versions()})
+    versions = adaptor.versions()
+    if not isinstance(versions, dict):
+        raise BadAdaptor("the adaptor's versions returned {}, not a dict".format(type(versions).__name__))
+    channel.send({"ready": versions})
     while True:
         ready = select.select([channel.read_fd, children.bell], [], [])[0]
         if children.bell in ready:

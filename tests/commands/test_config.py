@@ -109,6 +109,19 @@ def test_a_config_that_cant_be_read_is_the_users_to_mend(run: Run, home: Path) -
     assert f"{config_path()}: cannot be read" in run("-b", "smoke").error_line()
 
 
+def test_a_broken_config_stops_nothing_that_needs_none_of_its_answers(
+    run: Run, home: Path, asked: list[tuple[str, Path]]
+) -> None:
+    config_path().parent.mkdir(parents=True)
+    config_path().write_text("{broken")
+    both = ("--control", "mxnet==1.6.0", "--treatment", "mxnet==1.7.0.post2")
+    assert run("-b", "smoke", *both, "--local_reporter", str(home / "reports")).code == 0
+    for options in ((), both[:2], both):
+        made = len(asked)
+        assert f"{config_path()}: not JSON" in run("-b", "smoke", *options).error_line()
+        assert len(asked) == made, "it is said before a build is made"
+
+
 def test_what_is_kept_can_be_read_back_by_its_user_alone(home: Path) -> None:
     answers = {"control": "mxnet==1.6.0", "local_reporter": "/naïve ☃"}
     write_config(config_path(), answers)

@@ -234,6 +234,9 @@ def test_the_token_s_file_may_be_kept_in_the_config(
         monkeypatch.setenv(VARIABLE, "tok-environment")  # comes before it
         run(*MINIMAL, "--remote_reporter", server.place)
         assert server.seen[-1].headers["Authorization"] == "Bearer tok-environment"
+        config_path().write_text("{broken")  # and then nothing is asked of the config
+        assert str(config_path()) not in bench("--flush").err
+        config_path().unlink()
     assert run(*MINIMAL).code == 0  # who sends nothing needs no token
 
 

@@ -2,6 +2,7 @@
 
 import errno
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,6 +76,26 @@ def test_a_full_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("commands.round_log.os.fsync", full)
     with pytest.raises(UsageError, match=r"cannot be written \(No space left on device\)"):
         FileRoundLog(tmp_path / "rounds", seven)
+
+
+def test_a_disk_that_is_full_at_the_start_is_one_line_on_it(small_disk: Any) -> None:
+    small_disk.fill()
+    words = rf"^--round_log {small_disk.path}/rounds: cannot be written \(No space left on device\): give another path$"
+    with pytest.raises(UsageError, match=words):
+        FileRoundLog(small_disk.path / "rounds", seven)
+
+
+def test_a_disk_that_fills_up_leaves_no_half_line(small_disk: Any) -> None:
+    path = small_disk.path / "rounds"
+    with FileRoundLog(path, seven) as log:
+        log.keep("round 0")
+        small_disk.fill()
+        with pytest.raises(OSError, match="No space left"):
+            log.keep("x" * 100_000)
+        small_disk.free()
+        log.keep("round 1")
+    with FileRoundLog(path, seven) as log:
+        assert log.rounds() == ["round 0", "round 1"]
 
 
 def test_it_goes_when_the_run_is_over(tmp_path: Path) -> None:
