@@ -194,8 +194,8 @@ def prepared(operator, case, maker):
         block = BlockCall(case, maker, operator.block)
         forward, backward, args, kwargs = block.call, block.output, block.args, {}
     elif operator.function is None:
-        if operator.name.split(".")[0] != "model_zoo":
-            raise ValueError("{}: this network comes from files: name them in a spec".format(operator.name))
+        if not operator.name.startswith("model_zoo."):
+            raise ValueError("{} comes from files: give the block itself, or a spec".format(operator.name))
         return lambda direction: make_network_call(dict(case, direction=direction), maker.seed)
     else:
         if case["mode"] == "hybridized":
