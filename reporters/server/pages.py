@@ -12,10 +12,8 @@ from sqlalchemy.orm import Session
 
 from records import Verdict
 from reporters.assets import PLOT_CLASS, PLOT_STYLE, csp_hash
-from reporters.document import from_text
-from reporters.html import to_html
 from reporters.server.access import CanRead, database_of, settings_of
-from reporters.server.api import found_case, found_run
+from reporters.server.api import found_case, found_run, sent_report
 from reporters.server.comparing import compare_runs
 from reporters.server.creep import Creep
 from reporters.server.guard import SECURITY_HEADERS
@@ -82,13 +80,10 @@ def run_page(request: Request, _reader: CanRead, run_id: str) -> Response:
 
 
 @router.get("/runs/{run_id}/report.html")
-def run_report(request: Request, _reader: CanRead, run_id: str) -> Response:
+async def run_report(request: Request, _reader: CanRead, run_id: str) -> Response:
     """The run's report as one HTML file: a download, never shown as a page of ours."""
-    with database_of(request).reading() as session:
-        run = found_run(session, _clean(run_id))
-        report = from_text(document_of(session, run).decode("utf-8"))
-    name = f'attachment; filename="report-{run.run_id}.html"'
-    return Response(to_html(report), media_type="text/html", headers={"Content-Disposition": name})
+    cleaned = _clean(run_id)
+    return await sent_report(request, cleaned, "html", f"report-{cleaned}.html")
 
 
 @router.get("/cases/{number}")
