@@ -1,4 +1,4 @@
-"""From which pages the server's forms may be sent: its own, whatever a browser says of them, and whatever it leaves out."""
+"""From which pages forms are accepted: our own, whatever a browser says of them, and whatever it leaves out."""
 
 from collections.abc import Iterator
 from pathlib import Path
