@@ -33,6 +33,7 @@ class TrustFacts(BaseModel):
 
     model_config = ConfigDict(strict=True)
     trusted: bool
+    reasons: Any = None  # a list of texts, but for what strangers send
 
 
 class RunFacts(BaseModel):

@@ -1,8 +1,7 @@
 """The server's pages: latest runs, a run, a case's history, two runs compared, what creeps, and a search."""
 
-import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -20,10 +19,9 @@ from reporters.server.guard import SECURITY_HEADERS
 from reporters.server.histories import Series, build_of, history_of, series_of
 from reporters.server.listing import MOST_FOUND, choices, list_runs, results_worst_first, search_cases, search_runs
 from reporters.server.models import Run
-from reporters.server.queries import RunFilter, document_of, latest_runs
+from reporters.server.queries import RunFilter, latest_runs
 from reporters.server.templating import ENVIRONMENT, page
 from reporters.summary import WORST_FIRST
-from reporters.text import printable
 from reporters.units import human_change, human_duration, human_interval, human_share, human_value
 
 _LONGEST_QUERY = 200
@@ -74,7 +72,6 @@ def run_page(request: Request, _reader: CanRead, run_id: str) -> Response:
             "run.html",
             run=run,
             results=results_worst_first(session, run),
-            reasons=[] if run.trusted else _reasons(session, run),
             others=_others(session, run),
         )
 
@@ -151,13 +148,6 @@ def _clean(text: str) -> str:
 
 def _verdict(text: str) -> Verdict | None:
     return next((verdict for verdict in WORST_FIRST if verdict == text), None)
-
-
-def _reasons(session: Session, run: Run) -> list[str]:
-    """Why the run can't be trusted, as its report says."""
-    trust = json.loads(document_of(session, run))["run"].get("trust")
-    reasons = trust.get("reasons") if isinstance(trust, Mapping) else None
-    return [printable(str(one)) for one in reasons] if isinstance(reasons, list) else []
 
 
 def _others(session: Session, run: Run) -> Sequence[Run]:

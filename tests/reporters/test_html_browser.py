@@ -174,6 +174,8 @@ def test_an_address_opens_its_case(shown: Shown) -> None:
     expect(dialog).to_be_visible()
     expect(dialog.get_by_role("row", name="Convolution")).to_contain_text("+1.00 ms")
     expect(dialog).to_contain_text("python3 harness.py --control mxnet==1.8.0.post0")
+    expect(dialog.locator("p").first).to_contain_text(re.compile(r"^regressed \+50\.0 % .*a note$"))
+    expect(page.locator("#case-table td.why").filter(has_text="a note")).to_have_text("regressed a note")
     page.evaluate("location.hash = '#case=broken'")
     expect(page.get_by_role("dialog", name="broken")).to_contain_text("treatment: crash: the worker died of SIGSEGV")
     expect(page.get_by_label("last words").last).to_contain_text("Segmentation fault: 11")
