@@ -2,6 +2,7 @@
 
 import ctypes
 import inspect
+import types
 
 import mxnet as mx
 from mxnet import base
@@ -22,6 +23,8 @@ REGISTERED_PREFIXES = {
 }
 # Arrays, whose methods and properties are operators, too.
 ARRAYS = ("nd.NDArray", "np.ndarray")
+# Functions written in Python that hand on whatever they are given by name.
+PASS_ON = ("nd.random.randn", "np.random.rand", "np.random.randn")
 
 
 class MissingOperator(Exception):
@@ -95,3 +98,25 @@ def argument_types(operator):
         if types is not None:
             return types
     return {}
+
+
+def parameters_of(function):
+    """A function's own parameters: documented signatures are not always those that it takes."""
+    try:
+        documented = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        documented = []
+    if not isinstance(function, types.FunctionType):
+        return documented
+    bare = types.FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+    bare.__kwdefaults__ = function.__kwdefaults__
+    own = list(inspect.signature(bare).parameters.values())
+    passes_on = all(one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD) for one in own)
+    return documented if passes_on else own
+
+
+def takes_dtype(operator, function):
+    """Whether an operator as the user names it, which is ``function``, takes a ``dtype``."""
+    return operator in PASS_ON or any(one.name == "dtype" for one in parameters_of(function))
