@@ -72,10 +72,12 @@ def made_ready(case, seed):
         return network.outputs, network.inputs, [], {}
     if is_block(case["operator"]):
         block = BlockCall(case, inputs)
+        inputs.check_dtype()
         operator, args, kwargs = block.call if case["direction"] == "forward" else block.output, block.args, {}
     else:
         operator = resolve(case["operator"])
         args, kwargs = inputs.arguments()
+        kwargs = inputs.with_dtype(operator, kwargs)
     mx.nd.waitall()
     return operator, inputs, args, kwargs
 

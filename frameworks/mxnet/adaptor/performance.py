@@ -192,6 +192,7 @@ def prepared(operator, case, maker):
     """A function that makes the synchronous call of a direction; the inputs are made here, once."""
     if operator.block is not None:
         block = BlockCall(case, maker, operator.block)
+        maker.check_dtype()
         forward, backward, args, kwargs = block.call, block.output, block.args, {}
     elif operator.function is None:
         if not operator.name.startswith("model_zoo."):
@@ -202,6 +203,7 @@ def prepared(operator, case, maker):
             raise ValueError("{} is no block: it can't be hybridized".format(operator.name))
         forward = backward = operator.function
         args, kwargs = maker.arguments()
+        kwargs = maker.with_dtype(forward, kwargs)
         if forward is mx.nd.Custom:  # it hands on what it is given by name: to the operator's maker, arrays too
             args += [kwargs.pop(key) for key in list(kwargs) if is_array(kwargs[key])]
     mx.nd.waitall()
