@@ -10,6 +10,8 @@ from types import FrameType
 from typing import IO, Any
 
 from records import OpduelError
+from records.redaction import redact
+from records.text import one_line
 
 DONE, REGRESSED, USAGE, INCOMPLETE = 0, 1, 2, 3
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -24,20 +26,28 @@ def run_command(name: str, action: Callable[[], int]) -> int:
     The first of the signals ``STOPPING`` raises KeyboardInterrupt; one that is ignored already (nohup) stays so.
     """
     _open_closed_streams()
-    logging.basicConfig(format=f"{name}: %(message)s", level=logging.INFO, stream=sys.stderr)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.addFilter(redacts)
+    logging.basicConfig(format=f"{name}: %(message)s", level=logging.INFO, handlers=[handler])
     with _handled(_stop):
         try:
             return action()
         except OpduelError as error:
-            log.error("error: %s", " ".join(str(error).splitlines()))
+            log.error("error: %s", error)
             return error.exit_code
         except KeyboardInterrupt as error:
             log.error("%s", str(error) or "interrupted")
             return INCOMPLETE
         except Exception as error:  # a fault of ours: still one line, and not the exit code of a regression
-            log.error("internal error: %s: %s", type(error).__name__, " ".join(str(error).split()))
+            log.error("internal error: %s", one_line(f"{type(error).__name__}: {error}"))
             log.debug("", exc_info=True)
             return INCOMPLETE
+
+
+def redacts(record: logging.LogRecord) -> bool:
+    """A filter of log handlers: no line shows a secret. It lets every line through."""
+    record.msg, record.args = redact(record.getMessage()), ()
+    return True
 
 
 def patience() -> contextlib.AbstractContextManager[None]:

@@ -12,6 +12,7 @@ from commands.entry import log, run_command
 from commands.measuring import exit_code, plan_measuring, tell, warn_of_python
 from commands.options import harness_parser
 from commands.progress import ProgressDisplay
+from commands.recorded import recorded
 from commands.round_log import FileRoundLog
 from commands.single import is_single, refuse_single_options, run_one_build
 from driver.builds import BuildCache, load_releases, resolve_build
@@ -19,7 +20,7 @@ from driver.descriptor import Described, read_info
 from frameworks import Framework
 from harness.run import run_ab
 from records import Build, Report, UsageError
-from reporters import Reporter, without_secrets
+from reporters import Reporter
 from reporters.summary import distrust_line
 
 
@@ -35,7 +36,7 @@ def run_harness(arguments: Sequence[str] | None) -> int:
         OpduelError: with the exit code that it stands for.
     """
     options = harness_parser().parse_args(arguments)
-    command = without_secrets(["harness.py", *(sys.argv[1:] if arguments is None else arguments)])
+    command = recorded("harness.py", sys.argv[1:] if arguments is None else arguments)
     if is_single(options):
         return run_one_build(options, command)
     refuse_single_options(options)

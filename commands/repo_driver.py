@@ -18,17 +18,17 @@ import platformdirs
 from commands.config import config_path, read_config
 from commands.driver_options import GIB, DriverOptions, parse
 from commands.driver_text import guilty_lines, plan_lines
-from commands.entry import DONE, INCOMPLETE, REGRESSED, log, run_command
+from commands.entry import DONE, INCOMPLETE, REGRESSED, log, redacts, run_command
 from commands.journalled import JournalledHarness
 from commands.measuring import Measuring, exit_code, plan_measuring
 from commands.notifying import Notifications, effective
+from commands.recorded import recorded
 from driver.builds import BuildCache, recipe_of, resolve_build
 from driver.builds.commit_builder import BuildSettings, CommitBuilder
 from driver.builds.compiler import Limits
 from driver.builds.prune import prune
 from driver.builds.repository_data import load_platform, load_repository_data
 from driver.flow import Investigation, Outcome, guilty_document, why_open
-from driver.git.redaction import redact
 from driver.git.repository import open_repository
 from driver.journal import Journal
 from driver.lock import sole_driver
@@ -38,7 +38,7 @@ from driver.watch import Tally, Watch, WatchSettings, write_document
 from frameworks import FRAMEWORKS_DIR
 from harness.cpus import plan_cpus
 from records import Commit, OpduelError, Verdict
-from reporters import Reporter, catch_up_all, reporter_options, without_secrets
+from reporters import Reporter, catch_up_all, reporter_options
 from reporters.github import GithubReporter
 from reporters.notifier import Notifier
 from reporters.stream import write_text
@@ -53,8 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run_driver(arguments: Sequence[str] | None) -> int:
     options = parse(arguments)
-    words = without_secrets(["repo_driver.py", *(sys.argv[1:] if arguments is None else arguments)])
-    command = [redact(word) for word in words]
+    command = recorded("repo_driver.py", sys.argv[1:] if arguments is None else arguments)
     frameworks_dir = options.own.frameworks_dir or FRAMEWORKS_DIR
     measuring = plan_measuring(options.harness, read_config(config_path()), command, frameworks_dir, usual_seed=0)
     work = _work_directory(options.own, measuring)
@@ -293,7 +292,7 @@ def _logging_to(path: Path) -> Iterator[None]:
     handler = _LogFile(path, maxBytes=LOG_BYTES, backupCount=LOGS, encoding="utf-8")
     formatter = logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S%z")
     handler.setFormatter(formatter)
-    handler.addFilter(_redacted)
+    handler.addFilter(redacts)
     root = logging.getLogger()
     root.addHandler(handler)
     try:
@@ -302,8 +301,3 @@ def _logging_to(path: Path) -> Iterator[None]:
         root.removeHandler(handler)
         with suppress(OSError):  # what could not be written is tried again, in vain
             handler.close()
-
-
-def _redacted(record: logging.LogRecord) -> bool:
-    record.msg, record.args = redact(record.getMessage()), ()
-    return True

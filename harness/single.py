@@ -20,6 +20,7 @@ from harness.host import HostMonitor, host_fingerprint
 from harness.roofline import measure_roofline
 from harness.solo import Question, Solo
 from records import Build, Case, Failure, RunError, Work
+from records.redaction import recorded_variables
 from records.single import Distribution, ProfiledOperator, Profiler, SingleReport, SingleResult
 
 DEFAULT_ROUNDS = 5
@@ -104,6 +105,8 @@ class _Run:
         profiling = request.framework.profiling_environment() if request.profiler == "native" else {}
         framework = request.framework.environment(request.threads)
         self._environment = {**worker_environment(), **framework, **profiling}
+        # Ours to set, and without secrets; what else a worker gets may have some.
+        self._known_variables = {*worker_environment(), *framework, *profiling, f"{request.framework.name.upper()}_"}
         self._gathered = {case.id: _Gathered() for case in request.cases}
         self._monitor = HostMonitor(allowed=self._cpus.measure | self._cpus.control)
         self._started = time.monotonic()
@@ -135,7 +138,7 @@ class _Run:
             "threads": self._request.threads,
             "rounds": self._request.rounds,
             "time_budget": self._request.time_budget,
-            "environment": dict(self._environment),
+            "environment": recorded_variables(self._environment, self._known_variables),
             "cpus": sorted(self._cpus.measure),
             "complete": stopped is None,
             "broken": broken,

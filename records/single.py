@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from records.build import Build
 from records.measurement import Failure
+from records.redaction import redacted
 from records.work import Work
 
 SINGLE_SCHEMA_VERSION = 1  # of the document that SingleReport is written as
@@ -63,6 +64,10 @@ class SingleReport:
     host: Mapping[str, Any]
     cases: tuple[SingleResult, ...]
     schema_version: int = field(default=SINGLE_SCHEMA_VERSION)
+
+    def __post_init__(self) -> None:
+        """As of a report: the texts of ``run`` hold no secret that can be recognised."""
+        object.__setattr__(self, "run", redacted(self.run))
 
 
 @dataclass(frozen=True)

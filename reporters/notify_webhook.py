@@ -30,7 +30,6 @@ class NotifyWebhook(Notifier):
     """Posts the alarm as JSON. No redirection is followed: the message is for the address that was given."""
 
     option: ClassVar[str] = "notify_webhook"
-    secret_options: ClassVar[frozenset[str]] = frozenset({"notify_webhook"})
     metavar: ClassVar[str | None] = "URL"
     help: ClassVar[str] = (
         f"likewise, post JSON as Slack takes it to URL, or to that in the file of @FILE; else to that in {VARIABLE}"
