@@ -29,19 +29,28 @@ def run_command(name: str, action: Callable[[], int]) -> int:
     handler = logging.StreamHandler(sys.stderr)
     handler.addFilter(redacts)
     logging.basicConfig(format=f"{name}: %(message)s", level=logging.INFO, handlers=[handler])
-    with _handled(_stop):
-        try:
-            return action()
-        except OpduelError as error:
-            log.error("error: %s", error)
-            return error.exit_code
-        except KeyboardInterrupt as error:
-            log.error("%s", str(error) or "interrupted")
-            return INCOMPLETE
-        except Exception as error:  # a fault of ours: still one line, and not the exit code of a regression
-            log.error("internal error: %s", one_line(f"{type(error).__name__}: {error}"))
-            log.debug("", exc_info=True)
-            return INCOMPLETE
+    try:
+        with _handled(_stop):
+            return _outcome(action)
+    except KeyboardInterrupt as error:  # it came just when handlers were set
+        log.error("%s", error)
+        return INCOMPLETE
+
+
+def _outcome(action: Callable[[], int]) -> int:
+    """The exit code of ``action``, or of what it raised, which is told in one line."""
+    try:
+        return action()
+    except OpduelError as error:
+        log.error("error: %s", error)
+        return error.exit_code
+    except KeyboardInterrupt as error:
+        log.error("%s", str(error) or "interrupted")
+        return INCOMPLETE
+    except Exception as error:  # a fault of ours: still one line, and not the exit code of a regression
+        log.error("internal error: %s", one_line(f"{type(error).__name__}: {error}"))
+        log.debug("", exc_info=True)
+        return INCOMPLETE
 
 
 def redacts(record: logging.LogRecord) -> bool:

@@ -87,7 +87,7 @@ class _Driver:
         if own.build == "source":  # else it may not be needed
             load_platform(framework, own.platforms)
         remote = own.remote_repository or ("origin" if own.repo_dir else load_repository_data(framework).remote)
-        repository = open_repository(self._work, remote, own.repo_dir)
+        repository = open_repository(self._work, remote, own.repo_dir, insists=not own.dry_run)
         builder = CommitBuilder(framework, repository, self._cache, self._build_settings(), self._work / "builds")
         watch = Watch(repository, builder, self._runs, self._journal, self._watch_settings(), self._teller)
         if own.dry_run:

@@ -142,7 +142,10 @@ def bare_address(location: str) -> str:
     """A location fit to be shown and kept: without user, password, query and fragment."""
     if "://" not in location:
         return location
-    parts = urlsplit(location)
+    try:
+        parts = urlsplit(location)
+    except ValueError:  # it is none
+        return redact(location)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 

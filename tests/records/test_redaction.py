@@ -41,7 +41,7 @@ SLACK = "https://hooks.slack.com/services/"
         (f"posted to {SLACK}T0/B0/xyz", f"posted to {SLACK}***"),
         ("ghp_1234567890abcdefghij here", "*** here"),
         (f"opduel_{'0a' * 8}_{'x' * 43}", "***"),
-        ("-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY----- x", "-----BEGIN RSA PRIVATE KEY-----*** x"),
+        ("-----BEGIN PRIVATE KEY-----\nabc\n-----END PRIVATE KEY----- x", "-----BEGIN PRIVATE KEY-----*** x"),
     ],
 )
 def test_what_is_a_secret_is_masked(text: str, shown: str) -> None:
@@ -130,6 +130,7 @@ def test_variables_are_kept_when_they_are_known_to_be_harmless() -> None:
 def test_one_address() -> None:
     assert bare_address("https://u:p@h:8/x?y#z") == "https://h:8/x"
     assert bare_address("/a/file?x") == "/a/file?x"
+    assert bare_address("http://[::1/x") == "http://[::1/x"
     assert without_user("u:p@ss/word@h/x") == "***@h/x"
     assert without_user("https://u:p@h/x") == "https://***@h/x"
     assert without_user("https://h/x") == "https://h/x"
