@@ -15,6 +15,7 @@ from commands.golden import run_golden
 from commands.measuring import exit_code, plan_measuring, tell, warn_of_python
 from commands.options import harness_parser
 from commands.progress import ProgressDisplay
+from commands.recorded import recorded
 from commands.round_log import FileRoundLog
 from commands.single import is_single, refuse_single_options, run_one_build
 from driver.builds import BuildCache, load_releases, resolve_build
@@ -23,7 +24,7 @@ from frameworks import Framework
 from harness.run import run_ab
 from records import Build, Report, UsageError
 from records.measurement import SIDES, Side
-from reporters import Reporter, without_secrets
+from reporters import Reporter
 from reporters.summary import distrust_line
 
 
@@ -39,7 +40,7 @@ def run_harness(arguments: Sequence[str] | None) -> int:
         OpduelError: with the exit code that it stands for.
     """
     options = harness_parser().parse_args(arguments)
-    command = without_secrets(["harness.py", *(sys.argv[1:] if arguments is None else arguments)])
+    command = recorded("harness.py", sys.argv[1:] if arguments is None else arguments)
     if options.golden is not None:
         return run_golden(options, command)
     if is_single(options):

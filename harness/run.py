@@ -28,6 +28,7 @@ from harness.trust import Frequency, distrust, sentinel_reasons
 from harness.verification import Verifier, first_order
 from records import DEFAULT_METRIC, SAMPLED, Build, Case, Comparison, Report, RunError
 from records.measurement import Side
+from records.redaction import recorded_variables
 
 AGREEMENT_SHARE = 0.5  # of the time that is left, at most, for comparing numbers, if there is anything else to measure
 
@@ -262,7 +263,7 @@ def _run_record(
         "breakdown": "all" if request.breakdown else "networks",
         "sentinels": len(order.sentinel_cases),
         "looks": dataclasses.asdict(order.looks),
-        "environment": dict(bench.environment),
+        "environment": recorded_variables(bench.environment, _known_variables(request)),
         "counting": dataclasses.asdict(bench.counting) if bench.counting else None,
         "wipe_cache": bench.wiping.size if bench.wiping else None,
         "golden": str(request.golden.folder) if request.golden else None,
@@ -270,6 +271,12 @@ def _run_record(
         **_summary(findings, request.log is not None),
         "trust": trust,
     }
+
+
+def _known_variables(request: RunRequest) -> set[str]:
+    """The variables that are ours to set, and hold no secret; what else a worker gets may."""
+    framework = request.framework
+    return {*worker_environment(), *framework.environment(request.threads), f"{framework.name.upper()}_"}
 
 
 def _identity(request: RunRequest, order: Order, bench: Bench, host: Mapping[str, Any]) -> str:

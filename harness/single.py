@@ -21,6 +21,7 @@ from harness.host import HostMonitor, host_fingerprint
 from harness.roofline import measure_roofline
 from harness.solo import Question, Solo
 from records import Build, Case, Failure, RunError
+from records.redaction import recorded_variables
 from records.single import Distribution, ProfiledOperator, Profiler, SingleReport, SingleResult
 
 DEFAULT_ROUNDS = 5
@@ -113,6 +114,9 @@ class _Run:
         self._wiping = plan_wiping() if request.wipe_cache else None
         wiping = {VARIABLE: str(self._wiping.size)} if self._wiping else {}
         self._environment = {**worker_environment(), **framework, **profiling, **wiping}
+        # Ours to set, and without secrets; what else a worker gets may have some.
+        ours = {*worker_environment(), *framework, *profiling, *wiping}
+        self._known_variables = {*ours, f"{request.framework.name.upper()}_"}
         self._gathered = {case.id: _Gathered() for case in request.cases}
         self._monitor = HostMonitor(allowed=self._cpus.measure | self._cpus.control)
         self._started = time.monotonic()
@@ -147,7 +151,7 @@ class _Run:
             "warmup": self._request.warmup,
             "runs": self._request.calls,
             "time_budget": self._request.time_budget,
-            "environment": dict(self._environment),
+            "environment": recorded_variables(self._environment, self._known_variables),
             "cpus": sorted(self._cpus.measure),
             "complete": stopped is None,
             "broken": broken,

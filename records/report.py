@@ -8,6 +8,7 @@ from typing import Any, Literal
 from records.build import Build
 from records.case import METRICS, Case
 from records.measurement import FROM_OUTSIDE, Failure, PairSample
+from records.redaction import redacted
 from records.work import Work
 
 SCHEMA_VERSION = 1
@@ -161,7 +162,8 @@ class Comparison:
 class Report:
     """One run. ``run`` and ``host`` are plain JSON data (see docs/report.md for their keys).
 
-    ``cases`` are what was to be measured, in full; none in reports of earlier versions.
+    ``cases`` are what was to be measured, in full; none in reports of earlier versions. However a report comes about,
+    the texts of ``run`` hold no secret that can be recognised: an older version may have stored one.
     """
 
     run: Mapping[str, Any]
@@ -171,6 +173,10 @@ class Report:
     comparisons: Sequence[Comparison]
     schema_version: int = SCHEMA_VERSION
     cases: Sequence[Case] = field(default_factory=tuple)
+
+    def __post_init__(self) -> None:
+        """Take the secrets out."""
+        object.__setattr__(self, "run", redacted(self.run))
 
     def to_json(self) -> dict[str, Any]:
         """The document as plain JSON data, ``schema_version`` first."""

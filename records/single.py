@@ -7,6 +7,7 @@ from typing import Any, Literal
 from records.build import Build
 from records.case import Mode
 from records.measurement import Failure
+from records.redaction import redacted
 from records.work import Work
 
 SINGLE_SCHEMA_VERSION = 1  # of the document that SingleReport is written as
@@ -66,6 +67,10 @@ class SingleReport:
     host: Mapping[str, Any]
     cases: tuple[SingleResult, ...]
     schema_version: int = field(default=SINGLE_SCHEMA_VERSION)
+
+    def __post_init__(self) -> None:
+        """As of a report: the texts of ``run`` hold no secret that can be recognised."""
+        object.__setattr__(self, "run", redacted(self.run))
 
 
 @dataclass(frozen=True)

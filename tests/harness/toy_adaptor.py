@@ -4,6 +4,7 @@ It stands in for MXNet where the point is the worker, not the operator; real MXN
 """
 
 import array
+import ctypes
 import json
 import os
 import signal
@@ -84,6 +85,10 @@ def make_call(case, seed):
     if name == "segfault_like_exit":
         os.write(2, b"\nSegmentation fault: 11\n\nStack trace: ...\n")
         os._exit(255)
+    if name == "no_memory":
+        return bytearray(1 << 62)
+    if name == "no_memory_in_native_code":
+        ctypes.CDLL("libstdc++.so.6")._Znwm(ctypes.c_size_t(1 << 62))  # operator new, whose exception nobody catches
     if name == "abort":
         os.kill(os.getpid(), signal.SIGABRT)
     if name == "kill":
