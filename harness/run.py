@@ -86,7 +86,9 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     builds: dict[Side, Build] = {"control": request.control, "treatment": request.treatment}
     counts = any(case.metric == "instructions" for case in request.cases)
     counting = plan_counting(request.framework) if counts else None
-    bench = Bench(builds, request.framework.adaptor, environment, cpus, counting)
+    bench = Bench(
+        builds, request.framework.adaptor, environment, cpus, counting, request.framework.memory_environment()
+    )
     order = _order(request)
     monitor = HostMonitor(allowed=cpus.measure | cpus.control)
     monitor.begin()

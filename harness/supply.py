@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.channel import Steps, complete
@@ -35,6 +35,7 @@ class Bench:
     environment: Mapping[str, str]
     cpus: CpuPlan
     counting: Counting | None = None  # None: no instructions are counted in this run
+    memory_environment: Mapping[str, str] = field(default_factory=dict)  # beyond ``environment``, to measure storage
 
 
 class PairStart:

@@ -19,6 +19,8 @@ Over a slot:
     {"op": "resident", "calls": int}                               -> {"bytes": most resident memory meanwhile}
     {"op": "results", "case": {...}, "seed": int, "folder": path, "limit": bytes} (unprepared)
                         -> {"arrays": [{"name", "dtype", "shape", "storage", "file", "count"}, ...]}
+    {"op": "memory", "case": {...}, "seed": int, "calls": int} (unprepared)
+                        -> {"bytes": {device: what a call needs beyond what it is given}}
     {"op": "end"}                                                  -> {"ended": exit code, -N for signal N}
 A child that dies answers whatever was asked with {"ended": ...}.  Any answer may instead be {"error": {"kind": str,
 "reason": str}}: the framework refused, the child lives on.
@@ -163,6 +165,9 @@ class Session:
 
     def results(self, case, seed, folder, limit):
         return {"arrays": self.adaptor.results(case, seed, folder, limit)}
+
+    def memory(self, case, seed, calls):
+        return {"bytes": self.adaptor.memory(case, seed, calls)}
 
     def resident(self, calls):
         return {"bytes": resident_peak(self.call, calls)}

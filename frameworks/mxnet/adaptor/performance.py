@@ -13,7 +13,7 @@ import numpy
 from . import backward_call, both_call, forward_call, telling_line
 from .inputs import NUMPY_ROOTS, Inputs, make_array, make_context
 from .operators import MissingOperator, argument_types, resolve
-from .profiler import Profiler
+from .profiler import Profiler, device_name
 
 STATISTICS = ("avg", "mean", "p50", "p90", "p99", "min", "max", "stdev")
 OWN_KEYS = ("dtype", "run_backward", "initializer", "data_initializer", "case")
@@ -75,7 +75,7 @@ def measure(function, name, arguments, settings, directions, profiler, warmup, r
     if hasattr(mx, "npx"):
         (mx.npx.set_np if name.split(".")[0] in NUMPY_ROOTS else mx.npx.reset_np)()
     operator, args, kwargs, tensors = bound(function, name, arguments, settings)
-    result, memory = {}, {}
+    result, memory = {}, {device_name(settings.context): 0}
     short = name.rpartition(".")[2]
     for direction in directions:
         try:
@@ -89,8 +89,7 @@ def measure(function, name, arguments, settings, directions, profiler, warmup, r
         result.update(statistics_of(times, direction, short))
         if note:
             result["note_" + direction] = note
-        for device, size in held.items():
-            memory[device] = max(size, memory.get(device, 0))
+        memory = most_of([memory, held])
     result.update({"max_storage_mem_alloc_" + device: size / BYTES_A_KB for device, size in memory.items()})
     return result
 
@@ -109,30 +108,36 @@ def call_of(direction, operator, args, kwargs, tensors):
 
 
 def timed(call, profiler, warmup, runs):
-    """``(ns of each call, device -> bytes held at most, why there are no times)``."""
-    for _ in range(warmup):
+    """``(ns of each call, device -> bytes held at most, why there are no times)``.
+
+    A workspace grows in the first call, if no call before it in this process had a larger one.
+    """
+    memory = [process_profiler().growth(call)] if warmup else []
+    for _ in range(warmup - 1):
         call()
     mx.nd.waitall()
     if profiler == "native":
         calls = process_profiler().profile(call, runs)
         times = [sum(map(sum, one["operators"].values())) for one in calls]
+        memory += [one["memory"] for one in calls]
         if numpy.median(times):
-            return times, most_memory(calls), None
-        return [], most_memory(calls), TOO_SHORT if any(one["operators"] for one in calls) else UNSEEN
+            return times, most_of(memory), None
+        return [], most_of(memory), TOO_SHORT if any(one["operators"] for one in calls) else UNSEEN
     times = []
     for _ in range(runs):
         start = time.perf_counter()
         call()
         times.append(1e9 * (time.perf_counter() - start))
-    return times, most_memory(process_profiler().profile(call, 1)), None
+    return times, most_of([*memory, process_profiler().growth(call)]), None
 
 
-def most_memory(calls):
-    memory = {}
+def most_of(calls):
+    """The largest size of each device, of ``[{device: bytes}, ...]``."""
+    most = {}
     for call in calls:
-        for device, size in call["memory"].items():
-            memory[device] = max(size, memory.get(device, 0))
-    return memory
+        for device, size in call.items():
+            most[device] = max(size, most.get(device, 0))
+    return most
 
 
 def statistics_of(times, direction, name):
