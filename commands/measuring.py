@@ -105,7 +105,7 @@ def _needed_functions(options: argparse.Namespace, cases: Sequence[Case]) -> dic
     """The adaptor's functions that the options need beside those of every run -> the option."""
     metrics = {case.metric for case in cases}
     needed = {"profile": "--breakdown"} if options.breakdown else {}
-    needed |= {"profile": "--metric memory"} if "memory" in metrics else {}
+    needed |= {"memory": "--metric memory"} if "memory" in metrics else {}
     return needed | ({"results": "--metric error"} if "error" in metrics else {})
 
 

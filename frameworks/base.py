@@ -77,6 +77,11 @@ class Framework(ABC):
         """What the framework's own profiler needs so that it tells operators apart; read when the framework starts."""
         return {}
 
+    def memory_environment(self) -> Mapping[str, str]:
+        """What workers that measure ``memory`` need, so that a call always needs the same; read when the framework
+        starts."""
+        return {}
+
     def as_profiled(self, case: Case) -> Case:
         """The case in the form in which each of its operators can be seen."""
         return case

@@ -94,7 +94,8 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     counts = any(case.metric == "instructions" for case in request.cases)
     counting = plan_counting(request.framework) if counts else None
     wiping = plan_wiping() if request.wipe_cache else None
-    bench = Bench(builds, request.framework.adaptor, environment, cpus, counting, wiping)
+    storage = request.framework.memory_environment()
+    bench = Bench(builds, request.framework.adaptor, environment, cpus, counting, wiping, storage)
     order = _order(request)
     monitor = HostMonitor(allowed=cpus.measure | cpus.control)
     monitor.begin()

@@ -80,6 +80,15 @@ class MXNet(Framework):
         """One operator a time: MXNet runs several in bulk otherwise, and its profiler sees them as one."""
         return {"MXNET_EXEC_BULK_EXEC_INFERENCE": "0", "MXNET_EXEC_BULK_EXEC_TRAIN": "0"}
 
+    def memory_environment(self) -> Mapping[str, str]:
+        """One workspace, and the engine that runs an operator when it is called.
+
+        MXNet takes turns with four workspaces on a CPU, each of which a later call makes as large as it needs
+        (https://github.com/apache/mxnet/blob/1.9.1/src/resource.cc, ResourceTempSpace).  With the threaded engine it
+        is a matter of luck how far Python runs ahead of the operators, and what is held at once.
+        """
+        return {"MXNET_CPU_TEMP_COPY": "1", "MXNET_GPU_TEMP_COPY": "1", "MXNET_ENGINE_TYPE": "NaiveEngine"}
+
     def as_profiled(self, case: Case) -> Case:
         """Nothing hybridized: of a network that is, releases before 1.6 tell of no operator at all."""
         case = replace(case, mode=DEFAULT_MODE)

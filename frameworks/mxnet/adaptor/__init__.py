@@ -11,12 +11,13 @@ import numpy
 
 from . import custom  # noqa: F401 - registers what nd.Custom runs
 from .blocks import BlockCall, is_block
-from .inputs import Inputs
+from .inputs import Inputs, make_context
 from .networks import Network, is_network, make_network_call
 from .operators import resolve
-from .profiler import Profiler
+from .profiler import Profiler, device_name
 from .results import digest_of
 from .results import results as results_of
+from .storage import storage
 
 
 def versions():
@@ -37,6 +38,12 @@ def telling_line(message):
 def profile(call, calls):
     """What the framework's own profiler says of so many calls: ``Profiler.profile``. Once a process."""
     return Profiler().profile(call, calls)
+
+
+def memory(case, seed, calls):
+    """``{device: bytes}`` that a call needs beyond what it is given: as storage.py says. Once a process."""
+    nothing = {device_name(make_context(case["context"])): 0}
+    return dict(nothing, **storage(lambda: untraced_call(case, seed), calls, seed))
 
 
 def outputs_of(result):
@@ -98,6 +105,14 @@ def make_call(case, seed):
 
     Raises MissingOperator; MXNetError and others as the operator does.
     """
+    call = untraced_call(case, seed)
+    if is_network(case["operator"]):
+        call()  # the first call of a hybridized network traces it, and may take ten times as long
+    return call
+
+
+def untraced_call(case, seed):
+    """The call of ``make_call``, before a network has run in the form in which it is called."""
     if is_network(case["operator"]):
         return make_network_call(case, seed)
     operator, inputs, args, kwargs = made_ready(case, seed)

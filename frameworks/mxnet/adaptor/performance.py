@@ -24,7 +24,7 @@ from .operators import (
     resolve,
     takes_dtype,
 )
-from .profiler import Profiler
+from .profiler import Profiler, device_name
 
 STATISTICS = ("avg", "mean", "p50", "p90", "p99", "min", "max", "stdev")
 NS_A_MS = 1e6
@@ -157,7 +157,7 @@ def set_numpy_semantics(shape, array):
 def in_each_direction(operator, case, maker, directions, profiler, warmup, runs):
     """The times and the memory; forward raises what it raises."""
     make_call = prepared(operator, case, maker)
-    result, memory = {}, {device(maker.context): 0}
+    result, memory = {}, {device_name(maker.context): 0}
     for direction in directions:
         try:
             times, held, note = timed(make_call(direction), profiler, warmup, runs)
@@ -170,15 +170,9 @@ def in_each_direction(operator, case, maker, directions, profiler, warmup, runs)
         result.update(statistics_of(times, direction, operator.short))
         if note:
             result["note_" + direction] = note
-        for place, size in held.items():
-            memory[place] = max(size, memory.get(place, 0))
+        memory = most_of([memory, held])
     result.update({"max_storage_mem_alloc_" + place: size / BYTES_A_KB for place, size in memory.items()})
     return result
-
-
-def device(context):
-    """A context as the profiler names it: ``cpu/0``."""
-    return "{}/{}".format(context.device_type, context.device_id)
 
 
 def described(error):
@@ -220,30 +214,36 @@ def prepared(operator, case, maker):
 
 
 def timed(call, profiler, warmup, runs):
-    """``(ns of each call, device -> bytes held at most, why there are no times)``."""
-    for _ in range(warmup):
+    """``(ns of each call, device -> bytes held at most, why there are no times)``.
+
+    A workspace grows in the first call, if no call before it in this process had a larger one.
+    """
+    memory = [process_profiler().growth(call)] if warmup else []
+    for _ in range(warmup - 1):
         call()
     mx.nd.waitall()
     if profiler == "native":
         calls = process_profiler().profile(call, runs)
         times = [sum(map(sum, one["operators"].values())) for one in calls]
+        memory += [one["memory"] for one in calls]
         if numpy.median(times):
-            return times, most_memory(calls), None
-        return [], most_memory(calls), TOO_SHORT if any(one["operators"] for one in calls) else UNSEEN
+            return times, most_of(memory), None
+        return [], most_of(memory), TOO_SHORT if any(one["operators"] for one in calls) else UNSEEN
     times = []
     for _ in range(runs):
         start = time.perf_counter()
         call()
         times.append(1e9 * (time.perf_counter() - start))
-    return times, most_memory(process_profiler().profile(call, 1)), None
+    return times, most_of([*memory, process_profiler().growth(call)]), None
 
 
-def most_memory(calls):
-    memory = {}
+def most_of(calls):
+    """The largest size of each device, of ``[{device: bytes}, ...]``."""
+    most = {}
     for call in calls:
-        for place, size in call["memory"].items():
-            memory[place] = max(size, memory.get(place, 0))
-    return memory
+        for place, size in call.items():
+            most[place] = max(size, most.get(place, 0))
+    return most
 
 
 def statistics_of(times, direction, name):
