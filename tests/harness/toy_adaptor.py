@@ -34,7 +34,9 @@ def work(turns):
 def profile(call, calls):
     """``TOY_BYTES`` says what a call holds, on either side: ``control,treatment``."""
     held = os.environ["TOY_BYTES"].split(",")[os.environ["TOY_SIDE"] == "treatment"]
-    return [{"operators": {}, "memory": {"cpu/0": int(held)} if int(held) else {}} for _ in range(calls)]
+    return [
+        {"operators": {"toy_work": [1000]}, "memory": {"cpu/0": int(held)} if int(held) else {}} for _ in range(calls)
+    ]
 
 
 def results(case, seed, folder, limit):

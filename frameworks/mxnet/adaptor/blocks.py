@@ -11,12 +11,15 @@ import numpy
 from mxnet import gluon
 from mxnet.gluon import contrib  # noqa: F401 - its blocks are looked up in gluon
 
+from .functions import function
+from .graphs import BACKEND, hybridize
 from .operators import MissingOperator
 
 ROOT = "gluon."
-MODULES = ("nn", "rnn", "loss", "contrib.nn", "contrib.rnn", "contrib.cnn")
+MODULES = ("nn", "rnn", "loss", "contrib.nn", "contrib.rnn", "contrib.cnn", "data.vision.transforms")
 LAYERS = "layers"  # blocks for those that are made empty and added to
 UNROLL = "unroll"  # steps of a recurrent cell in one call
+OURS = (UNROLL, BACKEND)
 POSITIVE = ("gamma", "alpha", "running_var")  # parameters that scale
 
 
@@ -77,7 +80,9 @@ def argument(value):
         return make_block(value["block"], {key: item for key, item in value.items() if key != "block"})
     if "value" in value:
         return argument(value["value"])
-    raise ValueError('{} is neither {{"value": ...}} nor {{"block": ...}}'.format(value))
+    if "function" in value:
+        return function(value["function"])
+    raise ValueError('{} is neither {{"value": ...}}, {{"block": ...}} nor {{"function": ...}}'.format(value))
 
 
 class BlockCall:
@@ -88,8 +93,9 @@ class BlockCall:
         name, given = case["operator"], case["inputs"]
         taken = [one.name for one in constructor_parameters(block_class(name))] + [LAYERS]
         self.args = []
+        inputs.check_memory()
         for key, value in given.items():
-            if key not in taken and key != UNROLL:
+            if key not in taken and key not in OURS:
                 self.args += self.tensors(inputs, key, value, taken)
         if not self.args:
             raise ValueError('{} is given no tensors: a call needs one, as in "data": [2, 3]'.format(name))
@@ -100,7 +106,9 @@ class BlockCall:
         if case.get("mode") == "hybridized":
             if not hybridizable(self.block):
                 raise ValueError("{} can't be hybridized: its mode is imperative".format(name))
-            self.block.hybridize(static_alloc=True, static_shape=True)
+            hybridize(self.block, given.get(BACKEND))
+        elif BACKEND in given:
+            raise ValueError("{} rewrites hybridized blocks alone: use that mode".format(BACKEND))
 
     def tensors(self, inputs, key, value, taken):
         """The tensors of one argument of the call: several for ``args``, else one, or a list in one argument."""
