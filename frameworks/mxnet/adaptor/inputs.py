@@ -27,6 +27,12 @@ def is_shape(value):
     return isinstance(value, list) and all(isinstance(size, int) and not isinstance(size, bool) for size in value)
 
 
+def plain_sizes(value):
+    """The sizes that an attribute says, in either way of writing it; None where it says something else."""
+    value = value.get("value") if isinstance(value, dict) else value
+    return value if is_shape(value) and min(value, default=0) >= 0 else None
+
+
 ASKED = ("write", None)  # grad_req and grad_stype where nothing is said
 
 
@@ -116,6 +122,9 @@ class Inputs:
 
         for name, value in self.case["inputs"].items():
             note(name, value, name == "args" or self.takes_tensor(name))
+        shape = plain_sizes(self.case["inputs"].get("shape", self.case["inputs"].get("size")))
+        if not found and shape:  # of an operator that makes a tensor out of nothing
+            found.append(("shape", shape, self.case["dtype"], True))
         return found
 
     def takes_tensor(self, name):
