@@ -11,8 +11,10 @@ import numpy
 
 from . import custom  # noqa: F401 - registers what nd.Custom runs
 from .blocks import BlockCall, is_block
+from .graphs import make_graph
 from .inputs import Inputs, make_context
 from .networks import Network, is_network, make_network_call
+from .objects import is_object, make_use
 from .operators import resolve
 from .profiler import Profiler, device_name
 from .results import digest_of
@@ -77,7 +79,10 @@ def made_ready(case, seed):
         network = Network(case, seed)
         network.settle(static=False)
         return network.outputs, network.inputs, [], {}
-    if is_block(case["operator"]):
+    if is_object(case["operator"]):
+        operator, args, kwargs = make_use(case, inputs), [], {}
+        inputs.check_dtype()
+    elif is_block(case["operator"]):
         block = BlockCall(case, inputs)
         inputs.check_dtype()
         operator, args, kwargs = block.call if case["direction"] == "forward" else block.output, block.args, {}
@@ -85,6 +90,9 @@ def made_ready(case, seed):
         operator = resolve(case["operator"])
         args, kwargs = inputs.arguments()
         kwargs = inputs.with_dtype(operator, kwargs)
+        if case.get("mode") == "hybridized":
+            operator, args = make_graph(inputs, args, kwargs)
+            kwargs = {}
     mx.nd.waitall()
     return operator, inputs, args, kwargs
 

@@ -12,8 +12,10 @@ import numpy
 
 from . import backward_call, both_call, forward_call, telling_line
 from .blocks import MODULES, BlockCall, block_class, constructor_parameters, is_block, mode_of
+from .graphs import make_graph
 from .inputs import Inputs
 from .networks import is_network, make_network_call
+from .objects import is_object, make_use, object_class
 from .operators import (
     ARRAYS,
     REGISTERED_PREFIXES,
@@ -47,10 +49,12 @@ class Operator:
 
     def __init__(self, given):
         """Raises MissingOperator, and ValueError for what is no operator."""
-        self.function = self.block = None  # neither: a network, by name
+        self.function = self.block = None  # neither: a network by name, or an object's use
         if isinstance(given, str):
             self.name = given
-            if is_block(given):
+            if is_object(given):
+                object_class(given)
+            elif is_block(given):
                 self.block = block_class(given)
             elif not is_network(given):
                 self.function = resolve(given)
@@ -80,7 +84,7 @@ class Operator:
         """How it ran: a block that is made runs as it is; None for a network, whose inputs say it."""
         if self.is_made:
             return mode_of(self.block)
-        return None if self.block is self.function is None else asked
+        return None if is_network(self.name) else asked
 
 
 def is_a_block(given):
@@ -188,18 +192,23 @@ def prepared(operator, case, maker):
         block = BlockCall(case, maker, operator.block)
         maker.check_dtype()
         forward, backward, args, kwargs = block.call, block.output, block.args, {}
+    elif is_object(operator.name):
+        forward = backward = make_use(case, maker)
+        maker.check_dtype()
+        args, kwargs = [], {}
     elif operator.function is None:
         if not operator.name.startswith("model_zoo."):
             raise ValueError("{} comes from files: give the block itself, or a spec".format(operator.name))
         return lambda direction: make_network_call(dict(case, direction=direction), maker.seed)
     else:
-        if case["mode"] == "hybridized":
-            raise ValueError("{} is no block: it can't be hybridized".format(operator.name))
         forward = backward = operator.function
         args, kwargs = maker.arguments()
         kwargs = maker.with_dtype(forward, kwargs)
         if forward is mx.nd.Custom:  # it hands on what it is given by name: to the operator's maker, arrays too
             args += [kwargs.pop(key) for key in list(kwargs) if is_array(kwargs[key])]
+        if case["mode"] == "hybridized":
+            forward, args = make_graph(maker, args, kwargs)
+            backward, kwargs = forward, {}
     mx.nd.waitall()
 
     def make_call(direction):
