@@ -13,7 +13,7 @@ from records import Verdict
 from reporters.assets import PLOT_CLASS, PLOT_STYLE, csp_hash
 from reporters.server.access import CanRead, database_of, settings_of
 from reporters.server.api import found_case, found_run, sent_report
-from reporters.server.comparing import compare_runs
+from reporters.server.comparing import compare_runs, in_words
 from reporters.server.creep import Creep
 from reporters.server.guard import SECURITY_HEADERS
 from reporters.server.histories import Series, build_of, history_of, series_of
@@ -105,8 +105,9 @@ def compare_page(request: Request, _reader: CanRead, first: Words = "", second: 
         if not first or not second:
             recent = latest_runs(session, RunFilter(), _OFFERED)
             return _page(request, "compare_which.html", first=_clean(first), second=_clean(second), recent=recent)
-        one, other = found_run(session, _clean(first)), found_run(session, _clean(second))
-        return _page(request, "compare.html", first=one, second=other, beside=compare_runs(session, one, other))
+        given = found_run(session, _clean(first)), found_run(session, _clean(second))
+        earlier, later = sorted(given, key=lambda run: (run.started, run.number))
+        return _page(request, "compare.html", runs=(earlier, later), beside=compare_runs(session, earlier, later))
 
 
 @router.get("/creep")
@@ -204,4 +205,4 @@ ENVIRONMENT.filters.update(
     date=_date,
     threads=_threads,
 )
-ENVIRONMENT.globals.update(build_of=build_of, verdicts=WORST_FIRST)
+ENVIRONMENT.globals.update(build_of=build_of, in_words=in_words, verdicts=WORST_FIRST)
