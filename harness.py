@@ -1,7 +1,15 @@
 #!/usr/bin/env python3
 """One benchmark run: two builds of a framework against each other on the cases of a spec. See --help."""
 
-from commands import bootstrap
-
 if __name__ == "__main__":
+    import _signal  # the core of the module signal: there at once
+    import os
+    import sys
+
+    # Signals wait until bootstrap handles them.
+    _signal.pthread_sigmask(_signal.SIG_BLOCK, (_signal.SIGHUP, _signal.SIGINT, _signal.SIGTERM))
+    sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))  # which PYTHONSAFEPATH and -P leave out
+
+    from commands import bootstrap
+
     bootstrap.run("commands.harness")

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from commands.ai_pep import library_path, refuse_idle_libraries
 from commands.calibration_text import Outcome, smallest_found, tell
 from commands.config import KeptAnswers, config_path, default_reports
 from commands.entry import DONE, INCOMPLETE, log
@@ -156,7 +157,8 @@ def _build(options: argparse.Namespace, config: Mapping[str, str]) -> str:
         if not build:
             raise UsageError(f"--treatment: {framework.name} has no build that is measured by default: give one")
         log.info("%s against itself, from %s", build, config_path() if "treatment" in config else releases.path)
-    resolve_build(build, framework, BuildCache(options.exec_dir))
+    resolved = resolve_build(build, framework, BuildCache(options.exec_dir), library_path(options.shared_libs))
+    refuse_idle_libraries(options.shared_libs, [resolved])
     return build
 
 

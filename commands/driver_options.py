@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from commands.ai_pep import repository_kind
 from commands.options import Parser, harness_parser, path, pause, positive, seconds
 from commands.single import refuse_round_log, refuse_single_options
 from driver.builds.commit_builder import STRATEGIES
@@ -16,6 +17,8 @@ _OURS_TO_CHOOSE = (
     "treatment",
     "info",
     "run_type",
+    "regressed_types",
+    "shared_libs",
     "inject",
     "verify",
     "verify_after",
@@ -103,6 +106,7 @@ def _add_commits(parser: Parser) -> None:
         metavar="REMOTE",
         help="a URL or path; with --repo_dir a remote of it (default: origin; without, the framework's own)",
     )
+    which.add_argument("--repo", type=repository_kind, default="git", metavar="KIND", help="git, and nothing else")
     which.add_argument("--branch", metavar="NAME", help="of the remote (default: its default branch)")
     which.add_argument(
         "--commit", metavar="COMMIT", help="the treatment: commit, tag or branch; with --interval, where to start"
@@ -113,7 +117,9 @@ def _add_commits(parser: Parser) -> None:
         help="the control, unless the week's first commit is later (default: the first commit of the week, UTC)",
     )
     which.add_argument("--exact_base", action="store_true", help="take --base_commit whatever the week")
-    which.add_argument("--step", type=positive, default=1, metavar="N", help="measure every Nth commit and the newest")
+    which.add_argument(
+        "--step", type=positive, default=1, metavar="N", help="measure every Nth commit, however they land"
+    )
     which.add_argument(
         "--commit_file",
         type=path,

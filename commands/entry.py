@@ -10,6 +10,8 @@ from types import FrameType
 from typing import IO, Any
 
 from records import OpduelError, disk_error, is_full
+from records.redaction import redact
+from records.text import one_line
 
 DONE, REGRESSED, USAGE, INCOMPLETE = 0, 1, 2, 3
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -24,24 +26,41 @@ def run_command(name: str, action: Callable[[], int]) -> int:
     The first of the signals ``STOPPING`` raises KeyboardInterrupt; one that is ignored already (nohup) stays so.
     """
     _open_closed_streams()
-    logging.basicConfig(format=f"{name}: %(message)s", level=logging.INFO, stream=sys.stderr)
-    with _handled(_stop):
-        try:
-            return action()
-        except OpduelError as error:
-            log.error("error: %s", " ".join(str(error).splitlines()))
-            return error.exit_code
-        except KeyboardInterrupt as error:
-            log.error("%s", str(error) or "interrupted")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.addFilter(redacts)
+    logging.basicConfig(format=f"{name}: %(message)s", level=logging.INFO, handlers=[handler])
+    try:
+        with _handled(_stop):
+            return _outcome(action)
+    except KeyboardInterrupt as error:  # it came just when handlers were set
+        log.error("%s", error)
+        return INCOMPLETE
+
+
+def _outcome(action: Callable[[], int]) -> int:
+    """The exit code of ``action``, or of what it raised, which is told in one line."""
+    try:
+        return action()
+    except OpduelError as error:
+        log.error("error: %s", error)
+        return error.exit_code
+    except KeyboardInterrupt as error:
+        log.error("%s", str(error) or "interrupted")
+        return INCOMPLETE
+    except Exception as error:
+        if isinstance(error, OSError) and is_full(error):
+            log.error("error: %s", disk_error("a disk", error, "name another folder for temporary files in TMPDIR"))
             return INCOMPLETE
-        except Exception as error:
-            if isinstance(error, OSError) and is_full(error):
-                log.error("error: %s", disk_error("a disk", error, "name another folder for temporary files in TMPDIR"))
-                return INCOMPLETE
-            # A fault of ours: still one line, and not the exit code of a regression.
-            log.error("internal error: %s: %s", type(error).__name__, " ".join(str(error).split()))
-            log.debug("", exc_info=True)
-            return INCOMPLETE
+        # A fault of ours: still one line, and not the exit code of a regression.
+        log.error("internal error: %s", one_line(f"{type(error).__name__}: {error}"))
+        log.debug("", exc_info=True)
+        return INCOMPLETE
+
+
+def redacts(record: logging.LogRecord) -> bool:
+    """A filter of log handlers: no line shows a secret. It lets every line through."""
+    record.msg, record.args = redact(record.getMessage()), ()
+    return True
 
 
 def patience() -> contextlib.AbstractContextManager[None]:

@@ -7,11 +7,15 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from commands.ai_pep import library_path, refuse_idle_libraries
 from commands.config import KeptAnswers, config_path
 from commands.entry import log, run_command
+from commands.fuzz import Fuzz
+from commands.golden import run_golden
 from commands.measuring import exit_code, plan_measuring, tell, warn_of_python
 from commands.options import harness_parser
 from commands.progress import ProgressDisplay
+from commands.recorded import recorded
 from commands.round_log import FileRoundLog
 from commands.single import is_single, refuse_single_options, run_one_build
 from driver.builds import BuildCache, load_releases, resolve_build
@@ -20,7 +24,7 @@ from frameworks import Framework
 from harness.run import run_ab
 from records import Build, Report, UsageError
 from records.measurement import SIDES, Side
-from reporters import Reporter, without_secrets
+from reporters import Reporter
 from reporters.summary import distrust_line
 
 
@@ -36,7 +40,9 @@ def run_harness(arguments: Sequence[str] | None) -> int:
         OpduelError: with the exit code that it stands for.
     """
     options = harness_parser().parse_args(arguments)
-    command = without_secrets(["harness.py", *(sys.argv[1:] if arguments is None else arguments)])
+    command = recorded("harness.py", sys.argv[1:] if arguments is None else arguments)
+    if options.golden is not None:
+        return run_golden(options, command)
     if is_single(options):
         return run_one_build(options, command)
     refuse_single_options(options)
@@ -64,11 +70,13 @@ def _round_log(options: argparse.Namespace, stack: contextlib.ExitStack) -> File
 
 def _run_ab(options: argparse.Namespace, command: Sequence[str], rounds: FileRoundLog | None) -> int:
     """Both builds against each other; returns the exit code."""
+    fuzz = _fuzz(options)
     config = KeptAnswers(config_path())
     described = _described(options)
     measuring = plan_measuring(options, config, command)
     control, treatment = _builds(options, config, measuring.framework, described)
     request = replace(measuring.request(control, treatment), log=rounds)
+    request = fuzz.drawn(request) if fuzz else request
     count, name = len(request.cases), measuring.choice.file_name
     log.info("%d cases of %s, %s against %s", count, name, control.requested, treatment.requested)
     with ProgressDisplay(count, sys.stderr) as display:
@@ -80,9 +88,22 @@ def _run_ab(options: argparse.Namespace, command: Sequence[str], rounds: FileRou
     tell(_heard(measuring.reporters, report, rounds), report)
     if report.run["broken"]:
         log.warning("what was measured is in the report")
+    if fuzz:
+        fuzz.keep_findings(request, report)
     if rounds is not None and not report.run["resumable"]:
         rounds.forget()
     return exit_code(report)
+
+
+def _fuzz(options: argparse.Namespace) -> Fuzz | None:
+    """What draws the inputs, if they are to be drawn.
+
+    Raises:
+        UsageError: options that don't go together.
+    """
+    if options.fuzz is None and options.fuzz_spec is not None:
+        raise UsageError("--fuzz_spec: add --fuzz, or leave it out")
+    return Fuzz(options) if options.fuzz is not None else None
 
 
 def _heard(reporters: Sequence[Reporter], report: Report, rounds: FileRoundLog | None) -> list[Reporter]:
@@ -111,15 +132,14 @@ def _builds(
     options: argparse.Namespace, config: Mapping[str, str], framework: Framework, described: Mapping[str, Described]
 ) -> tuple[Build, Build]:
     """Both sides' builds; says where each came from when it was not on the command line."""
-    asked = {side: getattr(options, side) for side in SIDES if side not in described}
-    asked = {side: _usual(side, config, framework) if one is None else one for side, one in asked.items()}
-    cache = BuildCache(options.exec_dir)
-    control, treatment = (
-        resolve_build(asked[side], framework, cache)
-        if side in asked
-        else _as_described(described[side], framework, cache)
-        for side in SIDES
-    )
+    requests = []
+    for side in SIDES:
+        asked = described[side].location if side in described else getattr(options, side)
+        requests.append(_usual(side, config, framework) if asked is None else asked)
+    cache, libraries = BuildCache(options.exec_dir), library_path(options.shared_libs)
+    builds = [resolve_build(asked, framework, cache, libraries) for asked in requests]
+    refuse_idle_libraries(options.shared_libs, builds)
+    control, treatment = (_as_described(described.get(side), build) for side, build in zip(SIDES, builds, strict=True))
     warn_of_python(control, treatment)
     return control, treatment
 
@@ -137,9 +157,8 @@ def _usual(side: Side, config: Mapping[str, str], framework: Framework) -> str:
     return usual
 
 
-def _as_described(side: Described, framework: Framework, cache: BuildCache) -> Build:
+def _as_described(side: Described | None, build: Build) -> Build:
     """The build at a described place, as that of the commit that it is said to be."""
-    build = resolve_build(side.location, framework, cache)
-    if side.commit is None:
+    if side is None or side.commit is None:
         return build
     return replace(build, requested=side.commit.short, commit=side.commit)

@@ -59,6 +59,7 @@ class Measuring:
             verify_after=verify_after(options),
             roofline=options.roofline,
             breakdown=options.breakdown,
+            wipe_cache=options.wipe_cache,
         )
 
 
@@ -77,6 +78,7 @@ def plan_measuring(
         UsageError: wrong options, a bad spec, reporters that can't work, too few processors, no valgrind.
     """
     verify_after(options)
+    run_type = _run_type(options)
     reporters = _reporters(options, config)
     seeds = [one for one in (options.seed, usual_seed) if one is not None]
     seed = seeds[0] if seeds else secrets.randbits(32)
@@ -92,7 +94,7 @@ def plan_measuring(
         "spec_path": str(choice.path) if choice.path else None,
         "threshold": by_metric(options).get(DEFAULT_METRIC),
         "user_identifier": options.user_identifier,
-        "run_type": options.run_type or ("verify" if options.verify else "benchmark"),
+        "run_type": run_type,
         "command": list(command),
         "info": None,
     }
@@ -105,6 +107,18 @@ def _needed_functions(options: argparse.Namespace, cases: Sequence[Case]) -> dic
     needed = {"profile": "--breakdown"} if options.breakdown else {}
     needed |= {"profile": "--metric memory"} if "memory" in metrics else {}
     return needed | ({"results": "--metric error"} if "error" in metrics else {})
+
+
+def _run_type(options: argparse.Namespace) -> str:
+    """Why the run is made, as it is asked for, or as the other options say.
+
+    Raises:
+        UsageError: cases that regressed are measured for another reason.
+    """
+    if options.regressed_types is not None and options.run_type not in (None, "regress"):
+        raise UsageError(f"--regressed_types: belongs to --run_type regress, not {options.run_type}: leave one out")
+    usual = "regress" if options.regressed_types is not None else "verify" if options.verify else "benchmark"
+    return str(options.run_type or usual)
 
 
 def verify_after(options: argparse.Namespace) -> float | None:

@@ -5,12 +5,15 @@ import math
 import re
 from pathlib import Path
 
+from commands.ai_pep import add_ai_pep_options
 from comparator import DEFAULT_MAX_ROUNDS
 from harness.specs.fields import CONTEXT_PATTERN, DIRECTIONS, DTYPES
 from records import METRICS, SAMPLED, UsageError
+from records.single import Profiler
 from reporters import add_reporter_options
 
 DEFAULT_ALPHA = 0.05
+PROFILERS: tuple[Profiler, ...] = ("python", "native")
 NETWORK_FORMS = (
     "a model of the framework's zoo, a saved symbol (FILE-symbol.json), or a block of a Python file (FILE.py:CLASS)"
 )
@@ -153,6 +156,7 @@ def harness_parser() -> argparse.ArgumentParser:
         help="with --verify: wait this long before measuring again (default: 0)",
     )
     add_reporter_options(parser)
+    add_ai_pep_options(parser)
     record = parser.add_argument_group("kept with the report")
     record.add_argument("--user_identifier", metavar="TEXT", help="any text that helps to find the report later")
     record.add_argument(
@@ -192,6 +196,19 @@ def _add_picking(what: argparse._ArgumentGroup) -> None:
         help="with --network: also measure each operator call that the network makes",
     )
     what.add_argument(
+        "--fuzz",
+        type=positive,
+        metavar="N",
+        help="measure N inputs drawn for the chosen operators, in place of the spec's, and write a small spec of those "
+        "on which the builds differ",
+    )
+    what.add_argument(
+        "--fuzz_spec",
+        type=path,
+        metavar="FILE",
+        help="with --fuzz: where that spec is written (default: fuzz-SEED.json)",
+    )
+    what.add_argument(
         "--dtype", choices=DTYPES, help="data type of all tensors that don't set their own; overrides the spec"
     )
     what.add_argument(
@@ -216,24 +233,42 @@ def _add_single_options(single: "argparse._ArgumentGroup") -> None:
     """What only a single-build run takes; None says that it was not given."""
     single.add_argument("--rounds", type=positive, metavar="N", help="fresh processes for each case (default: 5)")
     single.add_argument(
+        "-w", "--warmup", type=count, metavar="N", help="calls in each process before the timed ones (default: 2)"
+    )
+    single.add_argument(
+        "-r",
+        "--runs",
+        type=positive,
+        metavar="N",
+        help="timed calls in each process (default: as many as fit into 50 ms, 5 to 1000)",
+    )
+    single.add_argument(
         "--profiler",
-        choices=("python", "native"),
+        choices=PROFILERS,
         help="how calls are timed: by a clock around each call (python, the default), or by the framework's own "
         "profiler (native)",
     )
     single.add_argument(
+        "-f",
         "--output_format",
         "--output-format",
         choices=("json", "csv", "md"),
         help="how the result is written (default: a table; json for --output_file)",
     )
-    single.add_argument("--output_file", "--output-file", type=path, metavar="FILE", help="where it is written")
+    single.add_argument("-o", "--output_file", "--output-file", type=path, metavar="FILE", help="where it is written")
     single.add_argument(
         "--baseline",
         type=path,
         metavar="FILE",
         help="an earlier result (json) to compare with: says which cases are slower by more than --threshold "
         "(default: 10%%)",
+    )
+    single.add_argument(
+        "--golden",
+        type=path,
+        metavar="FOLDER",
+        help="keep the build's outputs in a new folder, and measure nothing; with --metric error, compare with those "
+        "that are there",
     )
 
 

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,8 @@ def choose(options: argparse.Namespace, seed: int) -> Choice:
     if options.operators and (own or not options.inputs):
         cases = select_cases(cases, options.operators)
     cases = _of_size(options, cases)
+    if options.regressed_types is not None:
+        cases = _named(cases, options.regressed_types)
     if options.timeout is not None:
         cases = [dataclasses.replace(case, timeout_s=options.timeout) for case in cases]
     injectable = Counter(case.metric for case in cases if METRICS[case.metric].injectable)
@@ -97,9 +100,31 @@ def with_files(choice: Choice, options: argparse.Namespace) -> list[Case]:
     """
     cache = (options.model_cache or default_model_cache()).absolute()
     try:
-        return fetch_files(choice.cases, cache, log.info)
+        return fetch_files(_rooted(choice.cases, options.root_model_dir), cache, log.info)
     except OpduelError as error:
         raise type(error)(f"{choice.path or choice.name}: {error}") from None
+
+
+def _rooted(cases: Sequence[Case], root: Path | None) -> list[Case]:
+    """The cases, each location that begins with ``//`` counted from ``root``, as AI-PEP has it.
+
+    Raises:
+        UsageError: there is such a location, and no root.
+    """
+    found = []
+    for case in cases:
+        files = {}
+        for name, file in case.files.items():
+            if file.location.startswith("//"):
+                if root is None:
+                    raise UsageError(
+                        f"{case.id}: files.{name}: {file.location} is relative to a folder of models: "
+                        "name it with --root_model_dir"
+                    )
+                file = dataclasses.replace(file, location=str(root / file.location.lstrip("/")))
+            files[name] = file
+        found.append(dataclasses.replace(case, files=files))
+    return found
 
 
 def overriding(options: argparse.Namespace) -> Settings | None:
@@ -185,6 +210,21 @@ def _framework(options: argparse.Namespace) -> str:
     roots = {operator.partition(".")[0] for operator in options.operators}
     names = framework_names()
     return next((name for name in names if roots & set(get_framework(name).namespaces)), names[0])
+
+
+def _named(cases: Sequence[Case], ids: Sequence[str]) -> list[Case]:
+    """The cases of these ids, in their own order.
+
+    Raises:
+        UsageError: there is none of one of the ids.
+    """
+    known = {case.id: case for case in cases}
+    for id in ids:
+        if id not in known:
+            close = get_close_matches(id, known, 1)
+            hint = f"did you mean {close[0]}?" if close else f"the first of {len(known)} is {next(iter(known))}"
+            raise UsageError(f"--regressed_types: there is no case {id!r}: {hint}")
+    return [case for case in cases if case.id in set(ids)]
 
 
 def _of_size(options: argparse.Namespace, cases: list[Case]) -> list[Case]:

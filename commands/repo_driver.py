@@ -18,17 +18,17 @@ import platformdirs
 from commands.config import KeptAnswers, config_path
 from commands.driver_options import GIB, DriverOptions, parse
 from commands.driver_text import guilty_lines, plan_lines
-from commands.entry import DONE, INCOMPLETE, REGRESSED, log, run_command
+from commands.entry import DONE, INCOMPLETE, REGRESSED, log, redacts, run_command
 from commands.journalled import JournalledHarness
 from commands.measuring import Measuring, exit_code, plan_measuring
 from commands.notifying import Notifications, effective
+from commands.recorded import recorded
 from driver.builds import BuildCache, recipe_of, resolve_build
 from driver.builds.commit_builder import BuildSettings, CommitBuilder
 from driver.builds.compiler import Limits
 from driver.builds.prune import prune
 from driver.builds.repository_data import load_platform, load_repository_data
 from driver.flow import Investigation, Outcome, guilty_document, why_open
-from driver.git.redaction import redact
 from driver.git.repository import open_repository
 from driver.journal import Journal
 from driver.lock import ANOTHER_FOLDER, sole_driver
@@ -38,7 +38,7 @@ from driver.watch import Tally, Watch, WatchSettings, write_document
 from frameworks import FRAMEWORKS_DIR
 from harness.cpus import plan_cpus
 from records import Commit, OpduelError, Verdict, disk_error
-from reporters import Reporter, catch_up_all, reporter_options, without_secrets
+from reporters import Reporter, catch_up_all, reporter_options
 from reporters.github import GithubReporter
 from reporters.notifier import Notifier
 from reporters.stream import discard, write_text
@@ -48,13 +48,17 @@ LOG_BYTES, LOGS = 5 * 2**20, 5  # each log file's size, and how many older ones 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
-    return run_command("repo_driver.py", lambda: _run_driver(arguments))
+    return run_command("repo_driver.py", lambda: run_driver(arguments))
 
 
-def _run_driver(arguments: Sequence[str] | None) -> int:
+def run_driver(arguments: Sequence[str] | None) -> int:
+    """Measure commits or releases as the options say; returns the exit code.
+
+    Raises:
+        OpduelError: with the exit code that it stands for.
+    """
     options = parse(arguments)
-    words = without_secrets(["repo_driver.py", *(sys.argv[1:] if arguments is None else arguments)])
-    command = [redact(word) for word in words]
+    command = recorded("repo_driver.py", sys.argv[1:] if arguments is None else arguments)
     frameworks_dir = options.own.frameworks_dir or FRAMEWORKS_DIR
     measuring = plan_measuring(options.harness, KeptAnswers(config_path()), command, frameworks_dir, usual_seed=0)
     work = _work_directory(options.own, measuring)
@@ -88,7 +92,7 @@ class _Driver:
         if own.build == "source":  # else it may not be needed
             load_platform(framework, own.platforms)
         remote = own.remote_repository or ("origin" if own.repo_dir else load_repository_data(framework).remote)
-        repository = open_repository(self._work, remote, own.repo_dir)
+        repository = open_repository(self._work, remote, own.repo_dir, insists=not own.dry_run)
         builder = CommitBuilder(framework, repository, self._cache, self._build_settings(), self._work / "builds")
         watch = Watch(repository, builder, self._runs, self._journal, self._watch_settings(), self._teller)
         if own.dry_run:
@@ -308,7 +312,7 @@ def _logging_to(path: Path) -> Iterator[None]:
         raise disk_error(path, error, ANOTHER_FOLDER) from None
     formatter = logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S%z")
     handler.setFormatter(formatter)
-    handler.addFilter(_redacted)
+    handler.addFilter(redacts)
     root = logging.getLogger()
     root.addHandler(handler)
     try:
@@ -317,8 +321,3 @@ def _logging_to(path: Path) -> Iterator[None]:
         root.removeHandler(handler)
         with suppress(OSError):  # what could not be written is tried again, in vain
             handler.close()
-
-
-def _redacted(record: logging.LogRecord) -> bool:
-    record.msg, record.args = redact(record.getMessage()), ()
-    return True

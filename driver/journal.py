@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from records import NoSpaceError, RunError
+from records.redaction import redact
 
 FIRST_RETRY_S = 3600.0  # after a commit could not be built
 LAST_RETRY_S = 7 * 24 * 3600.0
@@ -73,7 +74,7 @@ class Journal:
 
     def note(self, kind: str, text: str) -> None:
         """Something happened that whoever looks later should know: "remote gone", "clock jump"..."""
-        self._write("INSERT INTO events VALUES (?, ?, ?)", (self._clock(), kind, text))
+        self._write("INSERT INTO events VALUES (?, ?, ?)", (self._clock(), kind, redact(text)))
 
     def events(self) -> list[tuple[float, str, str]]:
         """All notes, in order: seconds since 1970, kind, text."""
@@ -204,7 +205,7 @@ class Journal:
         """It failed (again): to be tried after a pause that doubles each time, or at once (``soon``)."""
         before = self.trouble(item)
         attempts = before.attempts + 1 if before else 1
-        found = Trouble(attempts, self._clock() + (0.0 if soon else pause_after(attempts)), text)
+        found = Trouble(attempts, self._clock() + (0.0 if soon else pause_after(attempts)), redact(text))
         row = (item, found.attempts, found.retry_at, found.text)
         self._write("INSERT OR REPLACE INTO troubled VALUES (?, ?, ?, ?)", row)
         return found

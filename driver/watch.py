@@ -161,14 +161,18 @@ class Watch:
         settings, repository = self._settings, self._repository
         tip = self._named("--branch", settings.branch or repository.default_branch())
         start, last = None, self._last()
+        once = settings.interval_s is None
         if settings.commit is not None:
             start = self._named("--commit", settings.commit)
-            once = settings.interval_s is None
             if once or not repository.is_ancestor(start, tip):
                 tip, start = start, None
             if once and last is not None and last != tip and repository.is_ancestor(tip, last):
                 last = None  # an older one is asked for: that one alone
-        return pending(tip, last, start, settings.step, repository)
+        asked = once and settings.commit is not None
+        chosen = pending(tip, last, start, settings.step, repository, with_tip=asked)
+        if chosen.waiting:
+            log.info("%d of %d commits have landed since the last one to measure", chosen.waiting, settings.step)
+        return chosen
 
     def _go_on_after(self, chosen: Pending) -> None:
         """Where the branch no longer holds the last commit dealt with, say so, once, and take the one that it holds."""
@@ -297,18 +301,37 @@ class Watch:
         self._dealt_with = commit
         if self._settings.commit_file is not None:
             _write_text(self._settings.commit_file, f"{commit.id}\n")
+        elif self._counts():
+            self._journal.remember(self._counted, commit.id)
 
     def _last(self) -> Commit | None:
         """The last commit dealt with, by the commit file, or in this process; None without one."""
         path = self._settings.commit_file
         if path is None:
-            return self._dealt_with
+            return self._dealt_with or self._last_counted()
         if not path.exists():
             return None
         try:
             return self._repository.resolve(path.read_text(encoding="utf-8").strip())
         except (OSError, UnicodeDecodeError, UsageError) as error:
             log.warning("--commit_file %s: holds no commit of this repository (%s): starting anew", path, error)
+            return None
+
+    @property
+    def _counted(self) -> str:
+        """What the journal calls the commit from which the next step is counted."""
+        return f"step/{self._settings.branch or ''}/{self._settings.digest}"
+
+    def _counts(self) -> bool:
+        """Whether commits are thinned, and no file keeps from which one they are counted."""
+        return self._settings.step > 1 and self._settings.commit is None and self._settings.commit_file is None
+
+    def _last_counted(self) -> Commit | None:
+        """The last commit that an earlier start dealt with, where commits are thinned."""
+        kept = self._journal.recall(self._counted) if self._counts() and not self._settings.again else None
+        try:
+            return None if kept is None else self._repository.commit(kept)
+        except UsageError:  # of another repository
             return None
 
     def _to_retry(self, new: Sequence[Commit]) -> list[Commit]:

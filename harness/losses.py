@@ -12,6 +12,8 @@ from records.measurement import FROM_OUTSIDE, SIDES, Side
 from records.output import telling_line
 
 _FATAL = re.compile(r"(segmentation fault|floating point exception|aborted|illegal instruction|bus error)", re.I)
+# How allocators say that there is no memory: Python's, C++'s, those of frameworks and devices, the system's.
+_NO_MEMORY = re.compile(r"\bMemoryError\b|bad_alloc|failed to allocate|cannot allocate memory|out of memory", re.I)
 
 
 class AskError(Exception):
@@ -77,6 +79,16 @@ def out_of_memory_kills() -> int:
     return 0
 
 
+def refusal(side: Side, kind: str, reason: str, words: str) -> Failure:
+    """What a framework's error tells: ``kind`` and ``reason`` are the worker's, ``words`` the output tail.
+
+    Want of memory is the machine's: it is told as such, whoever noticed.
+    """
+    if kind == "error" and _NO_MEMORY.search(reason):
+        kind = "out-of-memory"
+    return Failure(side, kind, reason, words)
+
+
 def cause_of_death(side: Side, code: int, words: str, kills_before: int) -> Failure:
     """What an exit code (-N for signal N) and last words tell; ``kills_before``: the kernel's count at the start."""
     if code == -signal.SIGKILL:
@@ -85,6 +97,8 @@ def cause_of_death(side: Side, code: int, words: str, kills_before: int) -> Fail
         return Failure(side, "killed", "killed by SIGKILL (by hand, or a memory limit)", words)
     if code < 0:
         name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+        if code == -signal.SIGABRT and (wanting := _NO_MEMORY.search(words)):
+            return Failure(side, "out-of-memory", f"aborted for want of memory, having printed {wanting[0]!r}", words)
         return Failure(side, "crash", f"killed by {name}", words)
     # Frameworks that catch SIGSEGV print it and exit with a code of their own.
     if fatal := _FATAL.findall(words):

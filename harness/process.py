@@ -16,6 +16,7 @@ from harness.losses import (
     WorkerLostError,
     cause_of_death,
     out_of_memory_kills,
+    refusal,
 )
 from records import Build, Failure
 from records.measurement import Side
@@ -219,7 +220,7 @@ class CaseProcess:
         answer = yield from self._answered(timeout_s, str(request["op"]))
         if "error" in answer:
             error = answer["error"]
-            raise CaseRefusedError(Failure(self._worker.side, error["kind"], error["reason"], self.last_words()))
+            raise CaseRefusedError(refusal(self._worker.side, error["kind"], error["reason"], self.last_words()))
         return answer
 
     def ask(self, request: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:

@@ -3,11 +3,21 @@
 import errno
 import os
 
+from records.redaction import redact
+from records.text import one_line
+
 
 class OpduelError(Exception):
-    """An error whose text is meant for the user: one line that names what is wrong and the mend."""
+    """An error whose text is meant for the user: one line that names what is wrong and the fix.
+
+    Whatever it is given becomes one printable line without secrets, in which very long arguments are shortened: errors
+    are stored and sent, too.
+    """
 
     exit_code = 3
+
+    def __init__(self, text: str = "") -> None:
+        super().__init__(one_line(redact(text)))
 
 
 class UsageError(OpduelError):

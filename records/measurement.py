@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from records.redaction import redact
+
 Side = Literal["control", "treatment"]
 SIDES: tuple[Side, Side] = ("control", "treatment")
 
@@ -46,6 +48,11 @@ class Failure:
     kind: str
     reason: str  # one line
     last_words: str = ""  # the tail of what the worker printed
+
+    def __post_init__(self) -> None:
+        """A framework may print anything, and reasons quote it: secrets are taken out."""
+        object.__setattr__(self, "reason", redact(self.reason))
+        object.__setattr__(self, "last_words", redact(self.last_words))
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from records.build import Build
+from records.case import Mode
 from records.measurement import Failure
+from records.redaction import redacted
 from records.work import Work
 
 SINGLE_SCHEMA_VERSION = 1  # of the document that SingleReport is written as
@@ -52,6 +54,8 @@ class SingleResult:
     operators: Mapping[str, ProfiledOperator] | None  # with --profiler native
     failure: Failure | None
     work: Work | None = None  # of one call, where it is known
+    mode: Mode | None = None  # how a block ran; None of a network, and in documents of before it was kept
+    note: str = ""  # why there is no time, where nothing failed
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,10 @@ class SingleReport:
     host: Mapping[str, Any]
     cases: tuple[SingleResult, ...]
     schema_version: int = field(default=SINGLE_SCHEMA_VERSION)
+
+    def __post_init__(self) -> None:
+        """As of a report: the texts of ``run`` hold no secret that can be recognised."""
+        object.__setattr__(self, "run", redacted(self.run))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from reporters.registry import (
     add_reporter_options,
     chosen_reporters,
     reporter_options,
-    without_secrets,
 )
 
 __all__ = [
@@ -20,6 +19,5 @@ __all__ = [
     "read_report",
     "report_all",
     "reporter_options",
-    "without_secrets",
     "write_report",
 ]

@@ -20,7 +20,6 @@ class Reporter(ABC):
     metavar: ClassVar[str | None] = None  # the option's argument; None for a switch
     help: ClassVar[str]  # the option's help, one sentence
     repeatable: ClassVar[bool] = False  # whether the option may be given several times, for a reporter each
-    secret_options: ClassVar[frozenset[str]] = frozenset()  # whose arguments must never be shown, without the dashes
     whole_runs_only: ClassVar[bool] = False  # whether a run that is to be resumed is told when it is complete
 
     @classmethod

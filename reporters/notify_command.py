@@ -13,6 +13,7 @@ from typing import IO, ClassVar, Self
 
 from records import RunError, UsageError
 from records.output import telling_line
+from records.redaction import SHORTEST_SECRET, redact
 from reporters.alarm import Alarm
 from reporters.alarm_text import plain_text, variables
 from reporters.notifier import UNVERIFIED, Notifier
@@ -58,7 +59,7 @@ class NotifyCommand(Notifier):
         try:
             words = shlex.split(value or "")
         except ValueError as error:
-            raise UsageError(f"--{cls.option} {value}: {error}: quote it as for a shell") from None
+            raise UsageError(f"--{cls.option}: {error}: quote it as for a shell") from None
         return cls(words)
 
     def check(self) -> None:
@@ -97,9 +98,13 @@ class NotifyCommand(Notifier):
             raise RunError(f"{name} took longer than {self._longest_s:g} s and was ended: make it quicker")
         if code:
             said.seek(max(0, said.seek(0, os.SEEK_END) - _MOST_SAID))
-            words = shorten(printable(telling_line(said.read().decode("utf-8", "replace"))), 200)
+            words = redact(telling_line(said.read().decode("utf-8", "replace")), self._secrets())
             how = f"died of signal {-code}" if code < 0 else f"ended in {code}"
-            raise RunError(f"{name} {how}: {words or 'it said nothing'}")
+            raise RunError(f"{name} {how}: {shorten(printable(words), 200) or 'it said nothing'}")
+
+    def _secrets(self) -> set[str]:
+        """The command's arguments, whole and word by word: any may be a password, and a program may print it."""
+        return {part for word in self._words[1:] for part in (word, *word.split()) if len(part) >= SHORTEST_SECRET}
 
 
 def _wait(process: subprocess.Popen[bytes], longest_s: float) -> int | None:

@@ -30,7 +30,6 @@ class NotifyWebhook(Notifier):
     """Posts the alarm as JSON. No redirection is followed: the message is for the address that was given."""
 
     option: ClassVar[str] = "notify_webhook"
-    secret_options: ClassVar[frozenset[str]] = frozenset({"notify_webhook"})
     metavar: ClassVar[str | None] = "URL"
     help: ClassVar[str] = (
         f"likewise, post the message to URL, as JSON in Slack's format (default: the URL in {VARIABLE}, if it is set); "

@@ -31,8 +31,6 @@ REPORTERS: tuple[type[Reporter], ...] = (
     NotifyWebhook,
 )
 
-_MASK = "***"
-
 
 def add_reporter_options(parser: argparse.ArgumentParser) -> None:
     """Add every reporter's option to ``parser``."""
@@ -46,17 +44,6 @@ def reporter_options() -> frozenset[str]:
     parser = argparse.ArgumentParser(add_help=False)
     add_reporter_options(parser)
     return frozenset(vars(parser.parse_args([])))
-
-
-def without_secrets(words: Sequence[str]) -> list[str]:
-    """A command line as it may be shown and kept: without the arguments of reporters' secret options."""
-    secret = {f"--{name}" for one in REPORTERS for name in one.secret_options}
-    shown = []
-    for before, word in zip(("", *words), words, strict=False):
-        option, equals, _ = word.partition("=")
-        hidden = f"{option}={_MASK}" if equals and option in secret else word
-        shown.append(_MASK if before in secret else hidden)
-    return shown
 
 
 def chosen_reporters(options: argparse.Namespace, terminal: bool) -> list[Reporter]:

@@ -5,15 +5,13 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len, chop_cells
 
+from records.text import escape
+from records.text import printable as printable
+
 _ELLIPSIS = "..."
 _INDENT = "  "
 _BREAK_AFTER = " /,;:._-)]}|"
 _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
-
-
-def printable(text: str) -> str:
-    """``text`` with whatever could move a cursor, colour a terminal or fail to encode written as an escape."""
-    return "".join(char if char.isprintable() else _escape(char) for char in text)
 
 
 def printable_lines(text: str) -> str:
@@ -29,7 +27,7 @@ def short_line(text: str, longest: int) -> str:
 
 def escaped(text: str) -> str:
     r"""``text`` as one field of a tab-separated line: tab, newline, return and backslash as \t, \n, \r and \\."""
-    return "".join(_ESCAPES.get(char) or (char if char.isprintable() else _escape(char)) for char in text)
+    return "".join(_ESCAPES.get(char) or (char if char.isprintable() else escape(char)) for char in text)
 
 
 def shorten(text: str, width: int) -> str:
@@ -79,8 +77,3 @@ def _indented(text: str, width: int, lines: int | None = None) -> list[str]:
 
 def _start(text: str, width: int) -> str:
     return chop_cells(text, width)[0] if width > 0 and text else ""
-
-
-def _escape(char: str) -> str:
-    code = ord(char)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from driver.builds.probe import Facts, ProbeError, probe
@@ -10,10 +11,10 @@ from frameworks import Framework
 from records import Build, UsageError
 
 
-def brought_build(requested: str, framework: Framework) -> Build:
+def brought_build(requested: str, framework: Framework, environment: Mapping[str, str]) -> Build:
     """The build at a path: an environment (a folder with bin/python) or a Python interpreter.
 
-    It is asked anew each time, for it may have changed.
+    It is asked anew each time, for it may have changed; ``environment`` holds variables that it needs.
 
     Raises:
         UsageError: nothing runs there, or it does not import the framework.
@@ -22,7 +23,7 @@ def brought_build(requested: str, framework: Framework) -> Build:
     strategy, interpreter = ("environment", path / "bin" / "python") if path.is_dir() else ("interpreter", path)
     _check_runnable(path, interpreter)
     try:
-        facts = probe(interpreter, framework)
+        facts = probe(interpreter, framework, environment=environment)
     except ProbeError as error:
         raise UsageError(
             f"{interpreter}: does not import {framework.import_name}: {error}: "
@@ -37,6 +38,7 @@ def brought_build(requested: str, framework: Framework) -> Build:
         python=facts.python,
         digest=_digest(facts),
         packages=facts.packages,
+        environment=dict(environment),
     )
 
 

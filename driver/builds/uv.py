@@ -10,6 +10,7 @@ from pathlib import Path
 from driver.builds.process import Outcome, run
 from records import BrokenBuildError, NoSpaceError, RunError
 from records.output import telling_line
+from records.redaction import redact
 
 _SETTINGS = {"UV_PYTHON_DOWNLOADS": "never", "UV_NO_PROGRESS": "1", "NO_COLOR": "1"}
 _TIMEOUT_S = 1800.0  # a release is 50 to 100 MB, and the line may be slow
@@ -50,7 +51,7 @@ def make_environment(directory: Path, interpreter: Path, inherit: Sequence[int] 
     outcome = _uv(command, inherit)
     if not outcome.ok:
         raise _error(f"uv could not make an environment of {interpreter}", outcome)
-    return outcome.stderr
+    return redact(outcome.stderr)  # an index may have a login in its address
 
 
 def install(request: str, requirements: Sequence[str], interpreter: Path, inherit: Sequence[int] = ()) -> str:
@@ -64,7 +65,7 @@ def install(request: str, requirements: Sequence[str], interpreter: Path, inheri
     outcome = _uv(command, inherit)
     if not outcome.ok:
         raise _error(f"{request} could not be installed", outcome)
-    return outcome.stderr
+    return redact(outcome.stderr)  # an index may have a login in its address
 
 
 def version() -> str:

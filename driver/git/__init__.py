@@ -3,7 +3,6 @@
 from driver.git.choice import Choice, History, Pending, control_of, pending
 from driver.git.command import GitFailed, RemoteGone
 from driver.git.history import NotAncestor
-from driver.git.redaction import redact
 from driver.git.refs import Fetched, Moved, UnknownCommit
 from driver.git.repository import Repository, open_repository
 
@@ -21,5 +20,4 @@ __all__ = [
     "control_of",
     "open_repository",
     "pending",
-    "redact",
 ]

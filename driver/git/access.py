@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from driver.git.redaction import TOKEN_VARIABLE, redact
+from driver.git.redaction import TOKEN_VARIABLE
 from records import UsageError
+from records.redaction import redact
 
 USER_VARIABLE = "OPDUEL_GIT_USER"
 DEFAULT_USER = "x-access-token"
@@ -149,7 +150,10 @@ def config_environment(settings: Iterator[tuple[str, str]], inherited: Mapping[s
 
 
 def _from_environment(url: str) -> Login | None:
-    parts = urlsplit(url) if "://" in url else None
+    try:
+        parts = urlsplit(url) if "://" in url else None
+    except ValueError:  # git will say that it is no address
+        return None
     token = os.environ.get(TOKEN_VARIABLE)
     if not token or not parts or parts.scheme not in _WEB:
         return None

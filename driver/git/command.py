@@ -4,6 +4,7 @@ import ctypes
 import fcntl
 import logging
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -14,11 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")  # without git, GitPython would fail when it is imported
-
-import git
-
 from driver.git.access import Access, config_environment
+from driver.git.gitpython import git
 from driver.git.redaction import TOKEN_VARIABLE, one_line
 from driver.lock import ANOTHER_FOLDER
 from records import NoSpaceError, RunError, UsageError
@@ -26,7 +24,8 @@ from records import NoSpaceError, RunError, UsageError
 log = logging.getLogger(__name__)
 
 NETWORK_SECONDS = 3600.0  # for one command that uses the network
-PAUSES = (10.0, 60.0)  # seconds between the attempts
+PAUSES = (10.0, 60.0)  # seconds between the attempts to fetch
+FIRST_PAUSES = (2.0, 8.0)  # between those to clone: somebody is probably watching
 _PR_SET_PDEATHSIG = 1
 _prctl = getattr(ctypes.CDLL(None), "prctl", None)
 
@@ -51,7 +50,17 @@ _UNWANTED = {
     TOKEN_VARIABLE,
 }
 _TALKATIVE = ("GIT_TRACE", "GIT_CURL_VERBOSE")
+# What another attempt would not change: the address is wrong, or the access to it.
+_FOR_GOOD = re.compile(
+    r"transport '[^']*' not allowed|unable to find remote helper|is not a git command|[Uu]nsupported protocol"
+    r"|[Pp]rotocol .* not supported|illegal format|URL rejected|Malformed input to a URL|Authentication failed"
+    r"|could not read (?:Username|Password)|terminal prompts disabled|Permission denied|Host key verification failed"
+    r"|[Aa]ccess denied|certificate|The requested URL returned error: 4(?!04|08|25|29)\d\d"
+)
+# There is no repository; of one that was there before, a disk may be away for a moment.
+_NOT_THERE = re.compile(r"not found\b|does not exist|does not appear to be a git repository|returned error: 404")
 _FULL = (b"No space left on device", b"Disk quota exceeded")  # where git speaks English
+_BAD_SETTINGS = re.compile(rb"bad [\w ]*config (?:line|variable|value|file)|bogus count in GIT_CONFIG_COUNT")
 
 # The repository is ours alone: no hooks of the user's in it, nothing behind our back, nothing removed that nobody
 # names.
@@ -97,6 +106,7 @@ class Git:
     time_limit: float = NETWORK_SECONDS
     ours: bool = True  # False: the user's repository, which is only read
     sleep: Callable[[float], None] = field(default=time.sleep, repr=False)
+    pauses: tuple[float, ...] = PAUSES  # seconds; one attempt more is made than there are pauses
 
     def run(
         self,
@@ -147,14 +157,17 @@ class Git:
                 if process.wait():
                     self.fail(arguments, process.returncode, b"".join(errors))
 
-    def insist(self, what: str, action: Callable[[], bytes], between: Callable[[], None] = lambda: None) -> bytes:
-        """Do what uses the network, up to three times, with growing pauses; ``between`` clears up after a failure.
+    def insist(
+        self, what: str, action: Callable[[], bytes], between: Callable[[], None] = lambda: None, known: bool = True
+    ) -> bytes:
+        """Do what uses the network, several times where that may help, with growing pauses; ``between`` clears up after
+        a failure. ``known``: the remote was there before.
 
         Raises:
-            RemoteGone: the last attempt failed too.
+            RemoteGone: the last attempt failed too, or another one could not succeed.
             GitNoSpace: the disk is full.
         """
-        for pause in (*PAUSES, None):
+        for attempt, pause in enumerate((*self.pauses, None), start=1):
             try:
                 return action()
             except GitNoSpace:
@@ -162,20 +175,30 @@ class Git:
                 raise
             except GitFailed as error:
                 between()
+                if _FOR_GOOD.search(error.said) or (not known and _NOT_THERE.search(error.said)):
+                    fix = "correct the address, or git's access to it"
+                    raise RemoteGone(f"{what}: git said: {error.said}: {fix}") from None
                 if pause is None:
-                    raise RemoteGone(f"{what}: failed {len(PAUSES) + 1} times; git said last: {error.said}") from None
+                    times = f"failed {attempt} times; git said last" if attempt > 1 else "git said"
+                    raise RemoteGone(f"{what}: {times}: {error.said}") from None
                 log.warning("%s: git said: %s; tried again in %g s", what, error.said, pause)
                 self.sleep(pause)
         raise AssertionError("unreachable")
 
     def fail(self, arguments: Sequence[str], status: int, errors: bytes) -> None:
-        """Raise what a failed command means."""
+        """Raise what a failed command means.
+
+        Raises:
+            UsageError: borrowed objects are gone, or git's settings are broken; GitFailed: anything else.
+        """
         if self.ours:
             raise_if_lost(self.directory)
         said = one_line(errors, self.access.secrets)
         if any(words in errors for words in _FULL):
             said = f"{said}: free some space for {self.directory.parent}, or {ANOTHER_FOLDER}"
             raise GitNoSpace(_name(arguments), said, status)
+        if _BAD_SETTINGS.search(errors):
+            raise UsageError(f"git can't read its settings: {said}: correct them")
         raise GitFailed(_name(arguments), said, status)
 
     @contextmanager
@@ -187,6 +210,7 @@ class Git:
         command = [*_without_unwanted(), git.Git.GIT_PYTHON_GIT_EXECUTABLE or "git", *where, *arguments]
         environment = {
             "GIT_TERMINAL_PROMPT": "0",
+            "LANGUAGE": "en",  # its messages are read, here and by people
             "SSH_ASKPASS_REQUIRE": "never",
             **config_environment(iter((*_SETTINGS, *self.access.config)), os.environ),
             **(self.access.environment(self.askpass) if network else {}),

@@ -3,10 +3,11 @@
 import logging
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 from driver.git.borrowing import Checkout
-from driver.git.command import Git, borrowed, raise_if_lost
+from driver.git.command import FIRST_PAUSES, Git, borrowed, raise_if_lost
 from driver.git.refs import BRANCHES, LOCAL, LOCAL_HEAD, REMOTE_HEAD, TAGS, drop_dangling, mirror, read_refs, write_refs
 from records import UsageError
 
@@ -26,16 +27,17 @@ def clone(git: Git, place: Path) -> None:
     """Clone the remote. A folder is cloned with hard links, and with the places from which it borrows objects itself.
 
     Raises:
-        RemoteGone: three attempts failed.
+        RemoteGone: every attempt failed, or another one could not succeed.
         UsageError: the remote is shallow.
     """
     made, url = aside(place), git.access.url or ""
     options = ("--quiet", "--no-checkout", "--origin=origin", "--template=")
     command = ("clone", *options, "--", url, str(made))
-    git.insist(
+    replace(git, pauses=git.pauses and FIRST_PAUSES).insist(
         f"cloning {url}",
         lambda: git.run(*command, folder=place.parent, network=True),
         lambda: shutil.rmtree(made, ignore_errors=True),
+        known=False,
     )
     if (made / ".git" / "shallow").exists():
         shutil.rmtree(made)

@@ -40,14 +40,14 @@ class Repository:
         return self.git.directory
 
     def fetch(self) -> Fetched:
-        """Bring branches and tags up to date, with three attempts; without a remote, the user's own alone.
+        """Bring branches and tags up to date, with several attempts; without a remote, the user's own alone.
 
         A branch that is gone from the remote is removed. A tag that is gone stays, since running jobs and kept
         reports name it; one that was moved is taken as it is. A forced branch is taken, and told; so is another
         default branch.
 
         Raises:
-            RemoteGone: every attempt failed. What was there before stays usable.
+            RemoteGone: every attempt failed, or another one could not succeed. What was there before stays usable.
             UsageError: the remote is shallow, or borrowed objects are gone.
         """
         before, default = refs.read_refs(self.git, refs.BRANCHES), refs.known_default(self.git)
@@ -161,13 +161,15 @@ def open_repository(
     *,
     sleep: Callable[[float], None] = time.sleep,
     time_limit: float = NETWORK_SECONDS,
+    insists: bool = True,
 ) -> Repository:
     """The repository at ``work/repository.git``, made on first use, which clones the remote or borrows from
     ``repo_dir``.
 
     Without ``repo_dir``, ``remote`` is a URL or a folder. With it, ``remote`` is the name of one of its remotes, or a
     URL; nothing is fetched before `Repository.fetch`, but what the checkout knows of the remote is there at once.
-    ``time_limit`` is for one git command that uses the network, in seconds; ``sleep`` waits between attempts.
+    ``time_limit`` is for one git command that uses the network, in seconds; ``sleep`` waits between attempts;
+    without ``insists`` there is only one.
 
     Raises:
         UsageError: a remote or folder that can't be meant, is shallow, or holds a secret; borrowed objects that are
@@ -181,7 +183,7 @@ def open_repository(
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         git = Git(place, place.with_name("repository.lock"), place.with_name("repository.askpass"), sleep=sleep)
-        git = replace(git, time_limit=time_limit)
+        git = replace(git, time_limit=time_limit, pauses=git.pauses if insists else ())
         checkout = inspect(repo_dir, git, "--repo_dir") if repo_dir else None
         git = replace(git, access=_access(git, remote, checkout))
         wait_for_leftovers(git.lock)
@@ -209,7 +211,10 @@ def _access(git: Git, remote: str, checkout: Checkout | None) -> Access:
     if url is None:
         return Access(config=settings)
     if not is_url(url):
-        path = Path(os.path.expanduser(url)).absolute()
+        expanded = os.path.expanduser(url)
+        if expanded.startswith("~"):
+            raise UsageError(f"--remote_repository {url}: there is no such user: write the folder out")
+        path = Path(expanded).absolute()
         if path.is_dir():
             inspect(path, git, "--remote_repository")
         elif not path.exists() and not checkout and not git.directory.exists():

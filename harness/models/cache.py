@@ -12,8 +12,9 @@ from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
 
 from harness.models.archive import unpack
-from harness.models.download import Limits, copy_limited, download, without_secrets
+from harness.models.download import Limits, copy_limited, download
 from records import Case, ModelFile, NoSpaceError, OpduelError, UsageError, is_full
+from records.redaction import bare_address
 
 DOWNLOADS = 2  # of a file whose checksum differs: AI-PEP's rule
 
@@ -37,7 +38,7 @@ def fetch_files(
                 continue
             try:
                 path = str(_fetch(file, cache, tell, limits or Limits()))
-                known[file] = replace(file, path=path, location=without_secrets(file.location))
+                known[file] = replace(file, path=path, location=bare_address(file.location))
             except OpduelError as error:
                 raise type(error)(f"{case.id}: files.{name}: {error}") from None
         result.append(replace(case, files={name: known[file] for name, file in case.files.items()}))
@@ -69,7 +70,7 @@ def _bring(file: ModelFile, target: Path, tell: Callable[[str], None], limits: L
     found = ""
     for _ in range(DOWNLOADS if remote else 1):
         if remote:
-            tell(f"fetching {without_secrets(file.location)}")
+            tell(f"fetching {bare_address(file.location)}")
 
         def check(aside: Path) -> bool:
             nonlocal found
@@ -79,7 +80,7 @@ def _bring(file: ModelFile, target: Path, tell: Callable[[str], None], limits: L
         if write_whole(target, lambda stream: _read_into(file, remote, stream, limits), check):
             return
     target.unlink(missing_ok=True)
-    place = without_secrets(file.location)
+    place = bare_address(file.location)
     raise UsageError(f"{place} has {found}: correct the checksum in the spec if that is the file you mean")
 
 

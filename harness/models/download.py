@@ -5,12 +5,12 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import BinaryIO
-from urllib.parse import urlsplit, urlunsplit
 
 import requests
 from urllib3.exceptions import DecodeError, ProtocolError, ReadTimeoutError
 
 from records import RunError, UsageError
+from records.redaction import bare_address
 
 GIB = 1024**3
 _AGAIN = (408, 425, 429, 500, 502, 503, 504)
@@ -49,7 +49,7 @@ def download(url: str, stream: BinaryIO, limits: Limits) -> None:
             return
         except _TryAgainError as error:
             reason = str(error)
-    place, times = without_secrets(url), limits.attempts
+    place, times = bare_address(url), limits.attempts
     raise RunError(f"{place} could not be fetched in {times} attempts: {reason}: is the network up?")
 
 
@@ -62,10 +62,10 @@ def _attempt(url: str, stream: BinaryIO, limits: Limits, deadline: float) -> Non
             _check_status(response, url)
             length = response.headers.get("Content-Length", "")
             if length.isdigit() and int(length) > limits.max_bytes:
-                raise _too_large(without_secrets(url), limits)
+                raise _too_large(bare_address(url), limits)
             # read1 returns what has come: a server that sends a byte now and then can't outlast the deadline.
             chunks = iter(lambda: response.raw.read1(1 << 16, decode_content=True), b"")
-            copy_limited(chunks, stream, limits, without_secrets(url), deadline)
+            copy_limited(chunks, stream, limits, bare_address(url), deadline)
     except (requests.Timeout, ReadTimeoutError):
         raise _TryAgainError(f"no answer for {limits.silence_s:g} s") from None
     except (ProtocolError, DecodeError):
@@ -76,7 +76,7 @@ def _attempt(url: str, stream: BinaryIO, limits: Limits, deadline: float) -> Non
         cause = getattr(error.args[0] if error.args else None, "reason", None)
         raise _TryAgainError(f"no connection ({type(cause or error).__name__})") from None
     except requests.RequestException as error:  # a URL that can't be one, a redirection to nowhere
-        raise UsageError(f"{without_secrets(url)}: {type(error).__name__}: correct the location") from None
+        raise UsageError(f"{bare_address(url)}: {type(error).__name__}: correct the location") from None
 
 
 def _check_status(response: requests.Response, url: str) -> None:
@@ -86,7 +86,7 @@ def _check_status(response: requests.Response, url: str) -> None:
     words = f"the server says {status} {response.reason or ''}".strip()
     if status in _AGAIN:
         raise _TryAgainError(words)
-    raise UsageError(f"{without_secrets(url)}: {words}: correct the location")
+    raise UsageError(f"{bare_address(url)}: {words}: correct the location")
 
 
 def copy_limited(
@@ -109,11 +109,3 @@ def copy_limited(
 
 def _too_large(place: str, limits: Limits) -> UsageError:
     return UsageError(f"{place} has more than {limits.max_bytes} bytes: no larger file is taken")
-
-
-def without_secrets(location: str) -> str:
-    """A location fit to be shown: without user, password, query and fragment."""
-    if "://" not in location:
-        return location
-    parts = urlsplit(location)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

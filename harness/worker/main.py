@@ -19,6 +19,7 @@ Over a slot:
     {"op": "resident", "calls": int}                               -> {"bytes": most resident memory meanwhile}
     {"op": "results", "case": {...}, "seed": int, "folder": path, "limit": bytes} (unprepared)
                         -> {"arrays": [{"name", "dtype", "shape", "storage", "file", "count"}, ...]}
+    {"op": "digest", "case": {...}, "seed": int} (unprepared)      -> {"digest": of the inputs' values, or empty}
     {"op": "end"}                                                  -> {"ended": exit code, -N for signal N}
 A child that dies answers whatever was asked with {"ended": ...}.  Any answer may instead be {"error": {"kind": str,
 "reason": str}}: the framework refused, the child lives on.
@@ -44,6 +45,9 @@ WARM_UP_CALLS = 12
 SPIN_PROBE = 20000  # turns, some 0.1 ms
 SPIN_PROBES = 9
 SPIN_PROBE_NS = 1000 * 1000
+CACHE_LINE = 64  # bytes
+# Read before each timed call, so that nothing of the call is left in the processor's caches; usually nothing at all.
+EVICTING = bytearray(b"\1") * int(os.environ.get("OPDUEL_WIPE_CACHE", "0"))
 
 if hasattr(time, "perf_counter_ns"):
     clock = time.perf_counter_ns
@@ -103,6 +107,12 @@ def spin(count):
         pass
 
 
+def wipe():
+    """Evict the processor's caches, where that was asked for: a byte of every line of more memory than they hold."""
+    if EVICTING:
+        EVICTING[::CACHE_LINE]
+
+
 def time_calls(call, calls, inner, spins):
     """Time ``calls`` samples of ``inner`` calls each, ``spins`` turns of work after every call.
 
@@ -111,6 +121,7 @@ def time_calls(call, calls, inner, spins):
     samples = []
     inner_range = range(inner)
     for _ in range(calls):
+        wipe()
         start = clock()
         for _ in inner_range:
             call()
@@ -140,7 +151,7 @@ def spins_for(call, call_ns, share):
     Calls and turns are timed in turn, and the median of the ratios is taken: a processor that slows down for a
     while slows both.
     """
-    calls = max(1, int(SPIN_PROBE_NS / call_ns))
+    calls = 1 if EVICTING else max(1, int(SPIN_PROBE_NS / call_ns))
     ratios = []
     for _ in range(SPIN_PROBES):
         turn = time_calls(lambda: spin(SPIN_PROBE), 1, 1, 0)[0] / SPIN_PROBE
@@ -191,6 +202,10 @@ class Session:
     def results(self, case, seed, folder, limit):
         results = function_of(self.adaptor, "results(case, seed, folder, limit)")
         return {"arrays": results(case, seed, folder, limit)}
+
+    def digest(self, case, seed):
+        """Of the values of the case's inputs; empty where the adaptor has none."""
+        return {"digest": self.adaptor.digest(case, seed) if hasattr(self.adaptor, "digest") else ""}
 
     def resident(self, calls):
         return {"bytes": resident_peak(self.call, calls)}

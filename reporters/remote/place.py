@@ -1,18 +1,17 @@
 """Where a report goes: the endpoint of a results server, and the category that it is kept under there."""
 
 import ipaddress
-import re
 from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit, urlunsplit
 
 from records import UsageError
-from reporters.text import printable
+from records.redaction import redact, without_user
+from records.text import clipped, printable
 
 FORM = "<domain>/<endpoint>|<category>"
 LONGEST_CATEGORY = 100  # characters
 _LONGEST_ENDPOINT = 2000
-_USER = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://)?.*@")
 
 
 @dataclass(frozen=True)
@@ -82,5 +81,5 @@ def is_open(endpoint: str) -> bool:
 
 
 def _wrong(text: str, mend: str) -> UsageError:
-    shown = printable(_USER.sub(r"\1***@", text)[:200])
+    shown = printable(clipped(redact(without_user(text)), 200))
     return UsageError(f"--remote_reporter {shown}: {mend}")

@@ -30,7 +30,6 @@ class RemoteReporter(Reporter):
     metavar: ClassVar[str | None] = "PLACE"
     help: ClassVar[str] = f'post the report to a results server: "{FORM}"; repeatable'
     repeatable: ClassVar[bool] = True
-    secret_options: ClassVar[frozenset[str]] = frozenset({"remote_access_token"})
     whole_runs_only: ClassVar[bool] = True
 
     def __init__(self, place: Place, sender: Sender) -> None:

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from records import UsageError
+from records.redaction import SHORTEST_SECRET, redact
 from reporters.atomic import user_path
 
 VARIABLE = "OPDUEL_REMOTE_ACCESS_TOKEN"
-MASK = "***"
 _LONGEST = 4096  # characters
-_SHORTEST_HIDDEN = 8  # characters: who took "x" for a token is to see what a server says of "expired"
 _TOKEN = re.compile(rf"[\x21-\x7e]{{1,{_LONGEST}}}")
 
 
@@ -26,7 +25,7 @@ class Token:
 
     def hide(self, words: str) -> str:
         """``words`` without it: a server may send back what it was sent. What is too short to be one stays."""
-        return words if len(self.text) < _SHORTEST_HIDDEN else words.replace(self.text, MASK)
+        return redact(words, [self.text] if len(self.text) >= SHORTEST_SECRET else [])
 
 
 def find_token(given: str | None, file: str | None, environment: Mapping[str, str]) -> Token | None:

@@ -4,15 +4,22 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
-from command_line import ROOT, Outcome, run_process
+from command_line import LONG_S, ROOT, Outcome, run_process
 
 PACKAGES = ("commands", "comparator", "driver", "frameworks", "harness", "records", "reporters", "specifications")
 SCRIPTS = ("harness.py", "run_bench.py", "repo_driver.py")
+LONG_COMMANDS = {  # what takes longer than any of these tests waits
+    "harness.py": ("-b", "all", "--operators", "nothing"),
+    "run_bench.py": ("--list", "nothing"),
+    "repo_driver.py": ("--ab_testing", "-b", "all", "--operators", "nothing"),
+}
 ADDRESS = re.compile(r"make -C .*")
 
 
@@ -30,7 +37,7 @@ def checkout(tmp_path: Path) -> Path:
     """A fresh clone, without .venv, in a folder whose name has a space."""
     folder = tmp_path / "the clone"
     for package in PACKAGES:
-        shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / package, folder / package)
     for name in (*SCRIPTS, "Makefile", "requirements.lock"):
         shutil.copy(ROOT / name, folder / name)
     return folder
@@ -131,3 +138,62 @@ def test_the_commands_are_executable() -> None:
     for script in SCRIPTS:
         assert os.access(ROOT / script, os.X_OK)
         assert (ROOT / script).read_text(encoding="utf-8").startswith("#!/usr/bin/env python3\n")
+
+
+@pytest.mark.parametrize("entered", [True, False], ids=["with .venv", "without"])
+def test_settings_of_python_change_no_exit_code(checkout: Path, entered: bool) -> None:
+    if entered:
+        (checkout / ".venv").symlink_to(sys.prefix)
+    variables = {"PYTHONSAFEPATH": "1", "PYTHONINSPECT": "1"}
+    if entered:
+        variables |= {"PYTHONWARNINGS": "error", "PYTHONHOME": sys.base_prefix, "PYTHONPATH": "/nowhere"}
+    outcome = run_process([sys.executable, checkout / "harness.py", "-b", "nothing"], variables)
+    assert "'nothing'" in outcome.error_line()
+
+
+def test_broken_settings_of_git_are_no_broken_environment(tmp_path: Path) -> None:
+    """They are said by what needs git, and by nothing else."""
+    (tmp_path / "broken").write_text("[user\n")
+    variables = {"GIT_CONFIG_GLOBAL": str(tmp_path / "broken"), "XDG_STATE_HOME": str(tmp_path)}
+    assert run_process([sys.executable, ROOT / "repo_driver.py", "--help"], variables).code == 0
+    driver = [sys.executable, ROOT / "repo_driver.py", "--ab_testing", "-b", "smoke"]
+    said = run_process([*driver, "--remote_repository", tmp_path, "--dry_run"], variables).error_line()
+    assert f"bad config line 1 in file {tmp_path}/broken: correct" in said
+
+
+def test_a_module_that_does_not_load_is_no_regression(checkout: Path) -> None:
+    (checkout / "commands" / "entry.py").write_text("raise MemoryError('first\\nsecond')\n")
+    outcome = run_process([sys.executable, checkout / "harness.py", "--help"])
+    assert outcome == Outcome(3, "", "opduel: cannot be loaded: MemoryError: first second\n")
+
+
+def heeds_signals(pid: int) -> bool:
+    """Whether the process, or the program that has taken its place, blocks or handles SIGTERM."""
+    lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
+    masks = [int(line.split()[1], 16) for line in lines if line.startswith(("SigBlk:", "SigCgt:"))]
+    return any(mask >> (signal.SIGTERM - 1) & 1 for mask in masks)
+
+
+@pytest.mark.parametrize("after_s", [0.0, 0.1, 0.3])
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_signal_while_it_is_loaded_is_one_line(
+    bare_python: Path, checkout: Path, script: str, after_s: float
+) -> None:
+    """From the script's first lines on, through entering .venv and importing everything."""
+    (checkout / ".venv").symlink_to(sys.prefix)
+    number = signal.SIGINT if after_s else signal.SIGTERM
+    command = [str(bare_python), str(checkout / script), *LONG_COMMANDS[script]]
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    while not heeds_signals(process.pid):
+        assert process.poll() is None
+    time.sleep(after_s)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=LONG_S)
+    assert (process.returncode, err) == (3, f"{script}: stopped by {number.name}\n")
+
+
+def test_a_signal_that_is_ignored_stays_so(bare_python: Path, checkout: Path) -> None:
+    (checkout / ".venv").symlink_to(sys.prefix)
+    command = shlex.join([str(bare_python), str(checkout / "harness.py"), "--help"])
+    script = f"trap '' HUP; {command} & sleep 0.1; kill -HUP $!; wait $!"
+    assert run_process(["sh", "-c", script]).code == 0

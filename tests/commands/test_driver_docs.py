@@ -14,6 +14,7 @@ from reporters.local import LocalReporter
 from reporters.screen import ScreenReporter
 
 TEXT = (ROOT / "docs" / "driver.md").read_text(encoding="utf-8")
+OWN = TEXT.partition("\n## Coming from AI-PEP\n")[0]  # there are AI-PEP's, and what to use instead
 EXAMPLES = re.findall(r"^    python3 repo_driver\.py (.*)$", TEXT, flags=re.MULTILINE)
 NIGHTLY_TEXT = (ROOT / "docs" / "nightly.md").read_text(encoding="utf-8")
 # The cron line up to its redirection, and the unit's.
@@ -24,7 +25,7 @@ ACTIONS = list(driver_parser()._actions)
 
 def rows() -> dict[str, str]:
     """The tables' rows: first cell -> second."""
-    return dict(re.findall(r"^\| (`-.*?`) \| (.*) \|$", TEXT, flags=re.MULTILINE))
+    return dict(re.findall(r"^\| (`-.*?`) \| (.*) \|$", OWN, flags=re.MULTILINE))
 
 
 def cell(action: argparse.Action) -> str:
@@ -39,8 +40,7 @@ def test_the_tables_are_the_help() -> None:
 
 def test_no_other_option_is_named() -> None:
     known = {name for action in [*ACTIONS, *harness_parser()._actions] for name in action.option_strings}
-    own = TEXT.partition("\n## Coming from AI-PEP\n")[0]  # there are AI-PEP's, named as not taken
-    text = re.sub(r"`benchmarks/[^`]*`", "", own)  # which have options of their own
+    text = re.sub(r"`benchmarks/[^`]*`", "", OWN)  # which have options of their own
     assert set(re.findall(r"(?<![\w-])--[a-z][\w-]*", text)) <= known
 
 

@@ -195,11 +195,16 @@ def test_a_control_is_never_the_treatment_nor_after_it(graph: Graph, data: st.Da
         assert not (graph.is_ancestor(control, base) and control != base)
 
 
-def test_every_third_and_the_newest() -> None:
+def test_every_third_and_the_newest_if_that_is_asked_for() -> None:
     graph = straight(*range(8))
     found = pending(graph.commits[7], graph.commits[0], None, 3, graph)
+    assert found.commits == tuple(graph.commits[number] for number in (3, 6))
+    assert (found.after, found.note, found.waiting) == (graph.commits[0], None, 1)
+    found = pending(graph.commits[7], graph.commits[0], None, 3, graph, with_tip=True)
     assert found.commits == tuple(graph.commits[number] for number in (3, 6, 7))
-    assert (found.after, found.note) == (graph.commits[0], None)
+    assert found.waiting == 0
+    few = pending(graph.commits[2], graph.commits[0], None, 3, graph)
+    assert (few.commits, few.waiting) == ((), 2)
     assert pending(graph.commits[7], None, graph.commits[1], 3, graph).commits == tuple(
         graph.commits[number] for number in (1, 4, 7)
     )
@@ -245,27 +250,24 @@ def test_pending_commits_are_the_steps_of_the_chain_and_its_end(graph: Graph, st
         return
     chain = list(graph.chain(found.after, tip))
     positions = [chain.index(commit) + 1 for commit in found.commits]
-    assert positions == sorted({*range(step, len(chain) + 1, step), *[len(chain)] * bool(chain)})
-    assert not chain or found.commits[-1] == tip
+    assert positions == list(range(step, len(chain) + 1, step))
+    assert found.waiting == len(chain) % step
+    asked = pending(tip, last, None, step, graph, with_tip=True)
+    assert asked.commits == (found.commits if not found.waiting else (*found.commits, tip))
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=6), st.integers(1, 4))
-def test_night_after_night_nothing_is_lost_or_doubled(growth: list[int], step: int) -> None:
+def test_however_commits_land_the_same_ones_are_measured_and_each_once(growth: list[int], step: int) -> None:
     total = 1 + sum(growth)
     graph = straight(*(number * 7919 % 1000 for number in range(total)))  # clocks in disorder
     last, tip, measured = graph.commits[0], 0, []
     for more in growth:
         tip += more
-        found = pending(graph.commits[tip], last, None, step, graph).commits
-        assert found[-1] == graph.commits[tip]
-        measured += found
-        last = found[-1]
-    numbers = [graph.number(commit) for commit in measured]
-    assert numbers == sorted(set(numbers))
-    gaps = [after - before for before, after in zip([0, *numbers], numbers, strict=False)]
-    assert max(gaps) <= step
-    if step == 1:
-        assert numbers == list(range(1, total))
+        found = pending(graph.commits[tip], last, None, step, graph)
+        measured += found.commits
+        last = measured[-1] if measured else last
+        assert graph.number(last) + found.waiting == tip
+    assert [graph.number(commit) for commit in measured] == list(range(step, total, step))
 
 
 def test_on_a_real_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -277,4 +279,4 @@ def test_on_a_real_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert control_of(commits[2], None, False, repository).commit == commits[1]
     for treatment in commits[2:]:  # of which one is dated 1970
         assert control_of(treatment, None, False, repository).commit == commits[1]
-    assert pending(commits[5], commits[0], None, 2, repository).commits == (commits[2], commits[4], commits[5])
+    assert pending(commits[5], commits[0], None, 2, repository).commits == (commits[2], commits[4])

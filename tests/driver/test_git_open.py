@@ -381,9 +381,38 @@ def test_a_clone_that_fails_is_tried_three_times(work: Path, made: Made) -> None
         open_repository(work, "http://127.0.0.1:9/x", sleep=pauses.append)
     assert len(pauses) == 2
     assert 0 < pauses[0] < pauses[1]
+    assert sum(pauses) <= 10, "somebody is watching"
     assert "\n" not in str(raised.value)
     assert isinstance(raised.value, RunError)
     assert not (work / "repository.git").exists()
+
+
+def test_who_only_wants_to_look_waits_for_no_remote(work: Path, made: Made) -> None:
+    pauses: list[float] = []
+    with pytest.raises(RemoteGone, match=r"^cloning http://127.0.0.1:9/x: git said: fatal: "):
+        open_repository(work, "http://127.0.0.1:9/x", sleep=pauses.append, insists=False)
+    assert pauses == []
+
+
+@pytest.mark.parametrize(
+    ("remote", "said"),
+    [
+        ("ext::sh -c true", "transport 'ext' not allowed"),
+        ("{server}/nothing.git", "not found"),
+        ("{locked}/remote.git", "could not read Username"),
+        ("gopher://127.0.0.1/x", "gopher"),
+        ("nosuchhelper::x", "nosuchhelper"),
+        ("http://[::1/x.git", "fatal: "),
+    ],
+)
+def test_what_can_never_work_is_not_tried_again(remote: str, said: str, work: Path, made: Made, tmp_path: Path) -> None:
+    pauses: list[float] = []
+    with serve(made.path.parent) as server, serve(made.path.parent, ("ada", "password")) as locked:
+        url = remote.format(server=server.url, locked=locked.url)
+        with pytest.raises(RemoteGone, match=r"^cloning .*correct the address, or git's access to it$") as raised:
+            open_repository(work, url, sleep=pauses.append)
+    assert said in str(raised.value)
+    assert pauses == []
 
 
 def test_a_server_that_says_nothing_is_given_up(made: Made, work: Path, tmp_path: Path) -> None:

@@ -282,6 +282,35 @@ def test_a_commit_to_start_with_is_the_first_of_many(loop: Loop) -> None:
     assert loop.ear.begun == ["Change 1", "Change 2", "Change 3"]
 
 
+@pytest.mark.parametrize("commit_file", [True, False])
+@pytest.mark.parametrize("one_process", [True, False])
+def test_commits_that_land_one_by_one_are_thinned_too(loop: Loop, commit_file: bool, one_process: bool) -> None:
+    settings = {"step": 3} if commit_file else {"step": 3, "commit_file": None}
+
+    def lands(_: int = 0) -> None:
+        loop.repository.line.append(a_commit(len(loop.repository.line)))
+
+    if one_process:
+        loop.passes(8, lands, **settings)
+    else:
+        for _ in range(8):
+            loop.watch(**settings).once()
+            lands()
+    assert loop.ear.begun == ["Change 3", "Change 6", "Change 9"]
+
+
+def test_a_commit_asked_for_is_measured_whatever_the_step(loop: Loop) -> None:
+    loop.last.write_text(a_commit(1).id)
+    loop.watch(step=5, commit=a_commit(3).id).once()
+    assert loop.ear.begun == ["Change 3"]
+
+
+def test_with_again_the_newest_is_measured_whatever_the_step(loop: Loop) -> None:
+    for again in (False, False, True):
+        loop.watch(step=3, commit_file=None, again=again).once()
+    assert loop.ear.begun == ["Change 3", "Change 3"]
+
+
 def test_with_again_all_is_measured_anew(loop: Loop) -> None:
     settings = {"commit": a_commit(2).id}
     loop.watch(**settings).once()

@@ -15,7 +15,7 @@ from toy_bench import ADAPTOR, toy_build, toy_case
 from frameworks import worker_environment
 from harness.blocks import CaseRequest
 from harness.channel import complete
-from harness.losses import CaseLostError, CaseRefusedError, WorkerLostError
+from harness.losses import CaseLostError, CaseRefusedError, WorkerLostError, refusal
 from harness.process import CaseProcess, Worker
 
 CPUS = frozenset(os.sched_getaffinity(0))
@@ -75,6 +75,7 @@ def test_per_call_time_does_not_depend_on_inner(worker: Worker) -> None:
     [
         ("refuse", "error", "ValueError: Shapes (2,) and (3,)"),
         ("missing", "missing", "toy 1.0 has no operator nd.gone"),
+        ("no_memory", "out-of-memory", "MemoryError"),
     ],
 )
 def test_refusal_leaves_the_worker_alive(worker: Worker, operator: str, kind: str, reason: str) -> None:
@@ -86,11 +87,31 @@ def test_refusal_leaves_the_worker_alive(worker: Worker, operator: str, kind: st
     assert block(prepare(worker, "work"), 0, 1, 1)
 
 
+@pytest.mark.parametrize(
+    ("reason", "kind"),
+    [
+        ("MXNetError: Failed to allocate CPU Memory", "out-of-memory"),
+        ("MemoryError: Unable to allocate 229. MiB for an array", "out-of-memory"),
+        ("MXNetError: cudaMalloc retry failed: out of memory", "out-of-memory"),
+        ("ValueError: shared memory is not there", "error"),
+    ],
+)
+def test_want_of_memory_is_told_as_such(reason: str, kind: str) -> None:
+    assert refusal("treatment", "error", reason, "").kind == kind
+    assert refusal("treatment", "missing", reason, "").kind == "missing"
+
+
 LOSSES = pytest.mark.parametrize(
     ("operator", "kind", "reason", "words"),
     [
         ("segfault_like_exit", "crash", "exited with code 255, having printed 'Segmentation fault'", "Stack trace"),
         ("abort", "crash", "killed by SIGABRT", ""),
+        (
+            "no_memory_in_native_code",
+            "out-of-memory",
+            "aborted for want of memory, having printed 'bad_alloc'",
+            "what()",
+        ),
         ("kill", "killed", "killed by SIGKILL", ""),
         ("hang", "timeout", "no answer within 0.5 s", "going to sleep"),
     ],

@@ -4,6 +4,8 @@ It stands in for MXNet where the point is the worker, not the operator; real MXN
 """
 
 import array
+import ctypes
+import json
 import os
 import signal
 import sys
@@ -32,9 +34,10 @@ def work(turns):
 
 
 def profile(call, calls):
-    """``TOY_BYTES`` says what a call holds, on either side: ``control,treatment``."""
+    """``TOY_BYTES`` says what a call holds, on either side: ``control,treatment``; ``TOY_OPERATORS`` what it runs."""
     held = os.environ["TOY_BYTES"].split(",")[os.environ["TOY_SIDE"] == "treatment"]
-    return [{"operators": {}, "memory": {"cpu/0": int(held)} if int(held) else {}} for _ in range(calls)]
+    operators = json.loads(os.environ.get("TOY_OPERATORS", "{}"))
+    return [{"operators": operators, "memory": {"cpu/0": int(held)} if int(held) else {}} for _ in range(calls)]
 
 
 def results(case, seed, folder, limit):
@@ -64,6 +67,11 @@ def results(case, seed, folder, limit):
     return found
 
 
+def digest(case, seed):
+    """What the inputs' values come to: another one where ``TOY_VALUES`` says so."""
+    return "{}|{}|{}".format(case["id"], seed, os.environ.get("TOY_VALUES", ""))
+
+
 def make_call(case, seed):
     """``operator`` says what happens; ``TOY_SIDE`` (a build's own variable) lets it happen on one side alone."""
     inputs, name = case["inputs"], case["operator"]
@@ -77,6 +85,10 @@ def make_call(case, seed):
     if name == "segfault_like_exit":
         os.write(2, b"\nSegmentation fault: 11\n\nStack trace: ...\n")
         os._exit(255)
+    if name == "no_memory":
+        return bytearray(1 << 62)
+    if name == "no_memory_in_native_code":
+        ctypes.CDLL("libstdc++.so.6")._Znwm(ctypes.c_size_t(1 << 62))  # operator new, whose exception nobody catches
     if name == "abort":
         os.kill(os.getpid(), signal.SIGABRT)
     if name == "kill":

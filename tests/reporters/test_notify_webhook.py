@@ -11,7 +11,7 @@ from hook_server import Answer, HookServer
 from test_alarm import SLOWER
 
 from records import RunError, UsageError
-from reporters import add_reporter_options, chosen_reporters, report_all, without_secrets
+from reporters import add_reporter_options, chosen_reporters, report_all
 from reporters.alarm import alarm_of
 from reporters.notify_webhook import VARIABLE, NotifyWebhook
 from reporters.simple_local import SimpleLocalReporter
@@ -183,12 +183,6 @@ def test_a_variable_that_is_set_silences_no_screen(monkeypatch: pytest.MonkeyPat
     add_reporter_options(parser)
     chosen = chosen_reporters(parser.parse_args([]), terminal=False)
     assert [type(one) for one in chosen] == [SimpleScreenReporter, NotifyWebhook]
-
-
-def test_the_address_is_kept_with_no_report() -> None:
-    command = ["harness.py", "--notify_webhook", "https://h/secret", "--notify_webhook=https://h/secret", "-b", "smoke"]
-    shown = ["harness.py", "--notify_webhook", "***", "--notify_webhook=***", "-b", "smoke"]
-    assert without_secrets(command) == shown
 
 
 def test_it_fails_no_other_reporter(tmp_path: Path) -> None:

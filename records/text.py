@@ -1,0 +1,39 @@
+"""Texts for people: safe to print, on one line, and no longer than anybody reads."""
+
+import re
+
+LONGEST_LINE = 1000  # characters of an error
+LONGEST_WORD = 300  # of one word of it: a path, or an argument that somebody pasted
+LONGEST_QUOTE = 80  # of an argument that is quoted in an error
+_ELLIPSIS = "..."
+
+
+def printable(text: str) -> str:
+    """``text`` with whatever could move a cursor, colour a terminal or fail to encode written as an escape."""
+    return "".join(char if char.isprintable() else escape(char) for char in text)
+
+
+def escape(char: str) -> str:
+    """One character as an escape: ``\\x1b``."""
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def clipped(text: str, longest: int) -> str:
+    """``text`` in at most ``longest`` characters (5 or more): the middle is left out, as the ends say most."""
+    if len(text) <= longest:
+        return text
+    room = longest - len(_ELLIPSIS)
+    return f"{text[: room - room // 2]}{_ELLIPSIS}{text[len(text) - room // 2 :]}"
+
+
+def quoted(text: str) -> str:
+    """An argument as it is quoted in an error."""
+    return clipped(repr(text), LONGEST_QUOTE)
+
+
+def one_line(text: str) -> str:
+    """``text`` on one printable line of at most ``LONGEST_LINE`` characters; each very long word is clipped, too."""
+    line = " ".join(text.splitlines())
+    line = re.sub(rf"\S{{{LONGEST_WORD + 1},}}", lambda word: clipped(word[0], LONGEST_QUOTE), line)
+    return clipped(printable(line), LONGEST_LINE)

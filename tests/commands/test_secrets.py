@@ -1,0 +1,175 @@
+"""A secret given on the command line, or in the environment, is in nothing that is stored, sent to a results server or
+logged: every option of every parser, and every byte that comes of it."""
+
+import contextlib
+import itertools
+import json
+import logging
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+import report_samples as samples
+from command_line import write_spec
+from hook_server import Answer, HookServer
+from results_server import REPORTS, running_server
+
+from commands.driver_options import driver_parser
+from commands.harness import main as harness_main
+from commands.measuring import plan_measuring, tell
+from commands.notifying import Notifications
+from commands.options import harness_parser
+from commands.recorded import KEPT_OPTIONS, recorded
+from commands.repo_driver import _logging_to
+from commands.run_bench import run_bench_parser
+from commands.spec_from import spec_from_parser
+from driver.flow import Outcome
+from driver.journal import Journal
+from reporters.formats import FORMATS
+from reporters.notifier import Notifier
+from reporters.reproduce import reproduction
+
+MARKER = "M4rk3rSecret"
+DISGUISES = (  # as a secret can stand within a value that is kept
+    f"https://user:{MARKER}@host/x",
+    f"https://host/x?private_token={MARKER}",
+    f"-DAPI_TOKEN={MARKER}",
+    f"Authorization: Bearer {MARKER}",
+)
+
+
+def options_with_values() -> list[str]:
+    """Every spelling of every option that takes a value, of every parser."""
+    parsers = (harness_parser(), driver_parser(), run_bench_parser(), spec_from_parser())
+    actions = [action for parser in parsers for action in parser._actions if action.nargs != 0]
+    return sorted({name for action in actions for name in action.option_strings})
+
+
+def spellings(option: str, value: str) -> Iterator[list[str]]:
+    """The ways in which the option can be given the value."""
+    yield [option, value]
+    yield [option, value, value]
+    yield [f"{option}={value}"] if option.startswith("--") else [f"{option}{value}"]
+
+
+def test_there_are_options_to_look_at() -> None:
+    assert len(options_with_values()) > 60
+    unknown = KEPT_OPTIONS - set(options_with_values())
+    assert not unknown, "an option that is gone needs no place in the list"
+
+
+@pytest.mark.parametrize("option", options_with_values())
+def test_no_option_keeps_a_secret(option: str) -> None:
+    values = DISGUISES if option in KEPT_OPTIONS else (MARKER, *DISGUISES)
+    for value, others in itertools.product(values, ([], ["-b", "smoke"])):
+        for words in spellings(option, value):
+            command = recorded("harness.py", [*others, *words, *others])
+            assert MARKER not in "\n".join(command)
+            assert command[1 : 1 + len(others)] == others, "what is harmless can still be read"
+            report = samples.report(command=command)
+            ways = reproduction(report)
+            assert MARKER not in ways.here + ways.anywhere
+
+
+@pytest.mark.parametrize(
+    "option", ["--notify_command", "--notify_webhook", "--remote_access_token", "--remote_reporter", "--info"]
+)
+def test_what_may_be_a_secret_as_a_whole_is_not_kept(option: str) -> None:
+    assert option not in KEPT_OPTIONS
+
+
+def test_a_new_option_is_masked_until_somebody_says_that_it_is_harmless() -> None:
+    assert recorded("harness.py", ["--env", f"A={MARKER}", f"--new={MARKER}"]) == [
+        *("harness.py", "--env", "***", "--new=***")
+    ]
+
+
+@pytest.fixture
+def secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment of somebody who has secrets."""
+    for name in ("OPDUEL_GIT_TOKEN", "CI_JOB_TOKEN", "DB_PASSWORD", "SOME_API_KEY"):
+        monkeypatch.setenv(name, f"{MARKER}-{name.lower()}")
+    for variable in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(variable, raising=False)
+
+
+@pytest.mark.usefixtures("home", "secrets")
+def test_no_byte_that_is_stored_or_sent_holds_a_secret(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Every reporter, a results server, the driver's journal and its log; notifiers are told, and fail aloud."""
+    caplog.set_level(logging.INFO)
+    kept = tmp_path / "kept"
+    # The program repeats its arguments and its input, as curl -v does, and fails.
+    loud = shlex.join(["sh", "-c", 'echo "failed: $*"; exit 7', "sh", f"X-Key: {MARKER}", f"{MARKER}-alone"])
+    (tmp_path / "server").mkdir()
+    with contextlib.ExitStack() as stack:
+        server, hook = stack.enter_context(running_server(tmp_path / "server")), stack.enter_context(HookServer())
+        said = {"detail": f"no place for what {server.write_token} sent"}  # it repeats what it was sent
+        refusing = stack.enter_context(HookServer(Answer(400, body=json.dumps(said).encode())))
+        arguments = [
+            *("-b", write_spec(tmp_path), "--user_identifier", f"nightly https://me:{MARKER}@host/"),
+            *("--operators", "exp", "--notify_unverified", "--notify_command", loud),
+            *(
+                "--notify_webhook",
+                hook.url(f"services/{MARKER}"),
+            ),
+            *("--remote_access_token", server.write_token, "--remote_reporter", f"{server.url}{REPORTS}|nightly"),
+            *("--remote_reporter", f"{refusing.url('reports')}|nightly", "--spool", str(kept / "spool")),
+            *(
+                "--simple_local_reporter",
+                str(kept),
+                "--local_reporter",
+                str(kept / "local"),
+                "--simple_screen_reporter",
+            ),
+            *("--html_reporter", str(kept / "page.html"), "--screen_reporter", *exports(kept)),
+        ]
+        options = harness_parser().parse_args(arguments)
+        with _logging_to(kept / "driver.log"):
+            measuring = plan_measuring(options, {}, recorded("harness.py", arguments))
+            report = samples.report(**{**measuring.labels, "stopped": f"git: https://me:{MARKER}@host/ is gone"})
+            tell(measuring.reporters, report)
+            journal = Journal(kept / "journal.db")
+            notifiers = [one for one in measuring.reporters if isinstance(one, Notifier)]
+            Notifications(journal, measuring.reporters, notifiers).found(Outcome(report), None)
+            journal.record_trouble("item", f"fetching https://me:{MARKER}@host/ failed")
+            journal.note("remote gone", f"Authorization: Bearer {MARKER}")
+        assert len(hook.posts) == 2
+        written = [path for folder in (kept, tmp_path / "server") for path in folder.rglob("*") if path.is_file()]
+        names = {path.name for path in written}
+        assert names > {"report.json", "report.html", "page.html", "journal.db", "driver.log", "results.sqlite"}
+        assert ".report" in {path.suffix for path in written}, "the report that was refused waits in the spool"
+        told = "".join(capsys.readouterr()) + caplog.text
+        assert "ended in 7" in told
+        assert "no place for what" in told
+        for secret in (MARKER, server.write_token):
+            assert not [path for path in written if secret.encode() in path.read_bytes()]
+            assert secret not in told
+
+
+def exports(folder: Path) -> list[str]:
+    """``--export_reporter`` for every format."""
+    names = {name: "{side}." if FORMATS[name].sides == "one" else "" for name in FORMATS}
+    return [word for name, side in names.items() for word in ("--export_reporter", f"{name}={folder}/{side}{name}")]
+
+
+@pytest.mark.usefixtures("home", "secrets")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--remote_acces_token", MARKER],
+        [f"--remote_acces_token={MARKER}", "-b", "smoke"],
+        ["-b", f"https://me:{MARKER}@host/x"],
+        ["-b", "smoke", "--control", f"https://me:{MARKER}@host/x", "--treatment", "x"],
+        ["-b", "smoke", "--notify_command", f'curl -H "X: {MARKER}'],
+        ["-b", "smoke", "--notify_webhook", f"ftp://host/{MARKER}"],
+        ["-b", "smoke", "--remote_reporter", f"me:{MARKER}@host/x|y"],
+        ["-b", "smoke", "--remote_access_token", f"{MARKER} {MARKER}", "--remote_reporter", "host/x|y"],
+    ],
+)
+def test_no_error_shows_a_secret(arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert harness_main(arguments) == 2
+    captured = capsys.readouterr()
+    assert MARKER not in captured.out + captured.err
