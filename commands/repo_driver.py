@@ -133,7 +133,7 @@ class _Driver:
         self._teller.looks()
         outcome = investigation.investigate(self._sought())
         document = None
-        if outcome.guilty is not None:
+        if outcome.guilty is not None or outcome.known:
             document = self._work / "culprits" / f"{hashlib.sha256(investigation.name.encode()).hexdigest()[:12]}.json"
             write_document(document, guilty_document(outcome, investigation.name))
         self._teller.found(outcome, document)
@@ -246,11 +246,12 @@ def _exit_code(tally: Tally, traced: bool) -> int:
 
 
 def _code_of(outcome: Outcome, traced: bool) -> int:
-    """What one line came to; when regressions are traced, one that was not confirmed is none."""
+    """What one line came to; when regressions are traced, one that was not confirmed is none. A known culprit's
+    regression is one for as long as it lasts."""
     reports = [one for one in (outcome.benchmark, outcome.verification) if one is not None]
     if not traced:
         return exit_code(outcome.benchmark)
-    confirmed = set(outcome.confirmed)
+    confirmed = {*outcome.confirmed, *(case for one in outcome.known for case in one.culprit.cases)}
     if any(one.case in confirmed and one.verdict != "improved" for report in reports for one in report.comparisons):
         return REGRESSED
     return INCOMPLETE if outcome.unfinished or any(exit_code(one) == INCOMPLETE for one in reports) else DONE

@@ -267,10 +267,11 @@ class Watch:
         write_document(info, info_document(*builds))
         outcome = investigation.investigate(settings.sought)
         document = None
-        if outcome.guilty is not None:
+        if outcome.guilty is not None or outcome.known:
             document = settings.work / "culprits" / f"{investigation.name.replace('/', '-')}.json"
             write_document(document, guilty_document(outcome, investigation.name))
-            named = [one.points[-1].commit for one in outcome.guilty if one.culprit.named]
+            culprits = (*outcome.known, *(outcome.guilty or ()))
+            named = [one.points[-1].commit for one in culprits if one.culprit.named]
             write_document(info, info_document(*builds, [commit for commit in named if commit]))
         self._listener.found(outcome, document)
         return outcome
