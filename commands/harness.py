@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from commands.config import config_path, read_config
 from commands.entry import log, run_command
-from commands.measuring import exit_code, plan_measuring, tell, warn_of_python
+from commands.measuring import exit_code, plan_measuring, tell, warn_of_python, warn_of_report
 from commands.options import harness_parser
 from commands.progress import ProgressDisplay
 from commands.round_log import FileRoundLog
@@ -20,7 +20,6 @@ from frameworks import Framework
 from harness.run import run_ab
 from records import Build, Report, UsageError
 from reporters import Reporter, without_secrets
-from reporters.summary import distrust_line
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -72,10 +71,7 @@ def _run_ab(options: argparse.Namespace, command: Sequence[str], rounds: FileRou
     log.info("%d cases of %s, %s against %s", count, name, control.requested, treatment.requested)
     with ProgressDisplay(count, sys.stderr) as display:
         report = run_ab(request, display.show)
-    if report.run["broken"]:
-        log.warning("not completed: %s; what was measured is in the report", report.run["stopped"])
-    if line := distrust_line(report):
-        log.warning("%s", line)
+    warn_of_report(report)
     tell(_heard(measuring.reporters, report, rounds), report)
     if rounds is not None and not report.run["resumable"]:
         rounds.forget()

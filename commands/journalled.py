@@ -6,14 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 from commands.entry import log
-from commands.measuring import Measuring, tell, warn_of_python
+from commands.measuring import Measuring, tell, warn_of_python, warn_of_report
 from commands.progress import ProgressDisplay
 from driver.descriptor import info_document
 from driver.runs import RunOrder
 from harness.run import InterruptedRunError, RunRequest, run_ab, without_measuring
 from records import Report
 from reporters.document import from_text, to_bytes
-from reporters.summary import distrust_line
 
 IDENTICAL = "not measured: the two builds are byte-identical, library and Python code"
 
@@ -40,10 +39,8 @@ class JournalledHarness:
                 report = run_ab(request, display.show)
             except InterruptedRunError as error:
                 raise KeyboardInterrupt(str(error)) from None
-        if report.run["broken"] and not report.run["interrupted"]:
-            log.warning("not completed: %s; what was measured is in the report", report.run["stopped"])
-        if line := distrust_line(report):
-            log.warning("%s", line)
+        if not report.run["interrupted"]:  # the signal is logged by whom it ends
+            warn_of_report(report)
         return report
 
     def dump(self, report: Report) -> str:

@@ -50,7 +50,8 @@ def _compared(now: SingleResult, then: SingleResult | None, threshold: float) ->
             now.case, "failed", old, value, None, now.failure.reason, failed_then=then.failure is not None
         )
     if then.failure is not None or value is None or old is None:
-        return BaselineComparison(now.case, "incomparable", old, value, None, "not measured on both sides")
+        when = "now" if value is None else "in the baseline"
+        return BaselineComparison(now.case, "incomparable", old, value, None, f"not measured {when}")
     if _what(now) != _what(then):
         return BaselineComparison(now.case, "incomparable", old, value, None, "measures something else than then")
     if not old or not value:

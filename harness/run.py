@@ -17,13 +17,14 @@ from harness.cpus import CpuPlan, plan_cpus, this_thread_on
 from harness.host import HostMonitor, host_fingerprint
 from harness.instructions import plan_counting, threads_of
 from harness.judging import judged
+from harness.outlook import budget_for, with_seconds
 from harness.recall import Recall, RoundLog, Start, fingerprint
 from harness.roofline import measure_roofline
 from harness.schedule import Findings, Order, Progress, Schedule
 from harness.sentinels import usual_count
 from harness.supply import Bench
 from harness.trust import Frequency, distrust, sentinel_reasons
-from harness.verification import Verifier, first_order
+from harness.verification import FIRST_SHARE, Verifier, first_order
 from records import DEFAULT_METRIC, SAMPLED, Build, Case, Comparison, Report, RunError
 from records.measurement import Side
 
@@ -116,6 +117,7 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
         if request.verify_after is not None:
             comparisons = verifier.verify(findings, comparisons)
         agreement.note_time(findings)
+        comparisons = with_seconds(comparisons, {case.id: case for case in order.cases}, findings.pace, order.looks)
         comparisons = add_breakdowns(
             comparisons,
             request.cases,
@@ -132,6 +134,8 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
         comparisons = hold_back(comparisons)
     comparisons = _with_work(request, agreement.among(read_together(comparisons)))
     run = _run_record(request, order, findings, start, recall.resumed, bench, trust)
+    if findings.stopped is not None:
+        run["forecast"] = budget_for(comparisons, findings.wall_s, 1.0 if request.verify_after is None else FIRST_SHARE)
     return Report(run, request.control, request.treatment, {**host, **noise}, comparisons, cases=tuple(request.cases))
 
 
@@ -337,6 +341,7 @@ def _summary(findings: Findings, logged: bool) -> dict[str, Any]:
         "broken": findings.broken,
         "interrupted": findings.interrupted,
         "stopped": findings.stopped,
+        "forecast": None,
         "rounds": findings.rounds,
         "wall_s": findings.wall_s,
         "timed_s": findings.timed_s,

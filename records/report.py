@@ -78,7 +78,8 @@ class Comparison:
     """What the run says of one case.
 
     ``ratio`` is treatment / control and ``ci`` its interval (valid under the repeated looking), at ``confidence``: None
-    in reports of earlier versions, where it is 1 - alpha.  ``p_value`` is against "the change is within the threshold", before the false-discovery
+    in reports of earlier versions, where it is 1 - alpha.
+    ``p_value`` is against "the change is within the threshold", before the false-discovery
     correction over the run; ``q_value`` after it.  ``mde`` is the smallest change, as a share, that these data
     would have shown with 80 % power.  What could not be computed is None.
 
