@@ -52,8 +52,12 @@ class JournalledHarness:
         return from_text(text)
 
     def tell(self, report: Report) -> None:
-        """Tell every reporter; one on disk that has the report keeps the one that it has."""
-        tell(self._measuring.reporters, report, lambda reporter: reporter.kept(report))
+        """Tell every reporter; one on disk that has the report keeps the one that it has. A run that goes on is told to
+        others than those who want whole runs."""
+        reporters = self._measuring.reporters
+        if report.run.get("continues"):
+            reporters = [one for one in reporters if not one.whole_runs_only]
+        tell(reporters, report, lambda reporter: reporter.kept(report))
 
     def _request(self, order: RunOrder) -> RunRequest:
         measuring = self._measuring
@@ -64,7 +68,16 @@ class JournalledHarness:
             "info": info_document(order.control, order.treatment),
         }
         seed = order.seed if measuring.options.seed is None else measuring.options.seed
-        return replace(request, cases=self._cases(order.cases), seed=seed, labels=labels, log=order.log)
+        budget = request.time_budget
+        return replace(
+            request,
+            cases=self._cases(order.cases),
+            seed=seed,
+            labels=labels,
+            log=order.log,
+            time_budget=None if budget is None else budget * order.budgets,
+            suspects_only=order.budgets > 1,
+        )
 
     def _cases(self, wanted: Sequence[str] | None) -> Sequence[Any]:
         cases = self._measuring.cases

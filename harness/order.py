@@ -45,6 +45,7 @@ class Order:
     sentinels: int = 0
     earlier: Earlier | None = None
     spent_s: float = 0.0  # of the time budget, before the first round
+    suspects_only: bool = False  # beyond the first look
     budget_words: str = ""  # what the time budget is called where it ends the run
 
     @property

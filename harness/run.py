@@ -42,6 +42,7 @@ class RunRequest:
     an earlier start are found, if it measured the same cases on the same builds in the same way; None: nowhere. The
     time budget may differ. ``roofline``: measure the host's before anything else. ``breakdown``: profile every case,
     not networks alone, operator by operator; that comes after measuring, and on top of the time budget.
+    ``suspects_only``: measure no case on that is being screened, beyond its first look.
     """
 
     framework: Framework
@@ -61,6 +62,7 @@ class RunRequest:
     log: RoundLog | None = None
     roofline: bool = False
     breakdown: bool = False
+    suspects_only: bool = False
 
 
 class InterruptedRunError(RunError):
@@ -298,6 +300,7 @@ def _order(request: RunRequest) -> Order:
         request.inject,
         can_fork=lambda case: request.framework.can_fork(threads_of(case, request.threads), case.context),
         sentinels=usual_count(sum(timed)) if request.sentinels is None else request.sentinels,
+        suspects_only=request.suspects_only,
     )
 
 
@@ -342,6 +345,7 @@ def _summary(findings: Findings, logged: bool) -> dict[str, Any]:
         "interrupted": findings.interrupted,
         "stopped": findings.stopped,
         "forecast": None,
+        "continues": False,
         "rounds": findings.rounds,
         "wall_s": findings.wall_s,
         "timed_s": findings.timed_s,

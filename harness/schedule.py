@@ -40,6 +40,13 @@ class _OutOfTime(Exception):
         self.needed_s = needed_s
 
 
+class _NoSuspectsError(Exception):
+    """Only suspects were to be measured, and none is left."""
+
+    def __init__(self, open_cases: int) -> None:
+        super().__init__(f"no suspect is left; {open_cases} other cases stay open")
+
+
 class Schedule:
     """Runs rounds until every case is settled, or the time is up.
 
@@ -82,6 +89,8 @@ class Schedule:
         except _OutOfTime as error:
             left_s = self._deadline() - time.monotonic()
             self.findings.stopped = spent_words(self._order.budget, left_s, error.needed_s)
+        except _NoSuspectsError as error:
+            self.findings.stopped = str(error)
         except (KeyboardInterrupt, RunError) as error:
             self.findings.stop(error)
         except Exception as error:  # a fault of ours, or of the machine, must not cost what was measured
@@ -148,6 +157,10 @@ class Schedule:
         order = self._order
         open_cases = [case for case in self._in_turn if standings[case.id].missing]
         requests = [self._request(case, standings[case.id].stage) for case in open_cases]
+        if order.suspects_only and requests:
+            requests = [one for one in requests if one.stage == "own" or not self._was_looked_at(one, standings)]
+            if not requests:
+                raise _NoSuspectsError(len(open_cases))
         if order.time_budget is None or not self.findings.rounds or not requests:
             return requests
         trips = [self._trip(request, standings[request.case.id]) for request in requests]
@@ -160,9 +173,14 @@ class Schedule:
         return [trip.request for trip in chosen]
 
     def _trip(self, request: CaseRequest, place: Standing) -> Trip:
+        excess = place.excess if request.stage == "own" else None
+        return Trip(request, place.missing, excess, self._was_looked_at(request, {request.case.id: place}))
+
+    def _was_looked_at(self, request: CaseRequest, standings: Mapping[str, Standing]) -> bool:
+        """Whether its present stage has had a look."""
+        place = standings[request.case.id]
         first = self._order.looks.of_metric(request.case.metric).of(request.stage)[0]
-        n = (place.next_look or 0) - place.missing
-        return Trip(request, place.missing, place.excess if request.stage == "own" else None, n >= first)
+        return (place.next_look or 0) - place.missing >= first
 
     def _before_long_rounds(self, wanting: list[CaseRequest]) -> list[CaseRequest]:
         """All of ``wanting``; where a round of them is long, the suspects alone as long as it is their turn.

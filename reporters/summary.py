@@ -46,23 +46,7 @@ def conclusion(report: Report) -> Conclusion:
     if any(map(is_worse, report.comparisons)):
         return "regressed"
     held = any(one.held_back for one in report.comparisons)
-    return "incomplete" if held or open_suspects(report) or nothing_compared(report) else "done"
-
-
-def open_suspects(report: Report) -> list[Comparison]:
-    """The cases that look changed beyond their threshold, and that more time would settle; the worst first."""
-    if report.run.get("complete") is not False:
-        return []
-    return [one for one in worst_first(report.comparisons) if one.suspected]
-
-
-def nothing_compared(report: Report) -> bool:
-    """Whether no case came to a verdict, or to a test that could have given one."""
-    return all(one.failure or (one.verdict == "inconclusive" and _untested(one)) for one in report.comparisons)
-
-
-def _untested(one: Comparison) -> bool:
-    return one.p_value is None and one.held_back is None and one.verification is None
+    return "incomplete" if held or report.open_suspects or report.nothing_compared else "done"
 
 
 def open_lines(report: Report) -> list[str]:
@@ -72,7 +56,7 @@ def open_lines(report: Report) -> list[str]:
 
 
 def _nothing_line(report: Report) -> str:
-    if not nothing_compared(report):
+    if not report.nothing_compared:
         return ""
     failed = report.count("failed")
     if failed == len(report.comparisons):
