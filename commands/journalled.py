@@ -6,14 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 from commands.entry import log
-from commands.measuring import Measuring, tell, warn_of_python
+from commands.measuring import Measuring, tell, warn_of_python, warn_of_report
 from commands.progress import ProgressDisplay
 from driver.descriptor import info_document
 from driver.runs import RunOrder
 from harness.run import InterruptedRunError, RunRequest, run_ab, without_measuring
 from records import Report
 from reporters.document import from_text, to_bytes
-from reporters.summary import distrust_line
 
 IDENTICAL = "not measured: the two builds are byte-identical, library and Python code"
 
@@ -40,10 +39,8 @@ class JournalledHarness:
                 report = run_ab(request, display.show)
             except InterruptedRunError as error:
                 raise KeyboardInterrupt(str(error)) from None
-        if report.run["broken"] and not report.run["interrupted"]:
-            log.warning("not completed: %s", report.run["stopped"])
-        if line := distrust_line(report):
-            log.warning("%s", line)
+        if not report.run["interrupted"]:  # the signal is logged by whom it ends
+            warn_of_report(report)
         return report
 
     def dump(self, report: Report) -> str:
@@ -55,8 +52,12 @@ class JournalledHarness:
         return from_text(text)
 
     def tell(self, report: Report) -> None:
-        """Tell every reporter; one on disk that has the report keeps the one that it has."""
-        tell(self._measuring.reporters, report, lambda reporter: reporter.kept(report))
+        """Tell every reporter; one on disk that has the report keeps the one that it has. A run that goes on is told to
+        others than those who want whole runs."""
+        reporters = self._measuring.reporters
+        if report.run.get("continues"):
+            reporters = [one for one in reporters if not one.whole_runs_only]
+        tell(reporters, report, lambda reporter: reporter.kept(report))
 
     def _request(self, order: RunOrder) -> RunRequest:
         measuring = self._measuring
@@ -67,7 +68,16 @@ class JournalledHarness:
             "info": info_document(order.control, order.treatment),
         }
         seed = order.seed if measuring.options.seed is None else measuring.options.seed
-        return replace(request, cases=self._cases(order.cases), seed=seed, labels=labels, log=order.log)
+        budget = request.time_budget
+        return replace(
+            request,
+            cases=self._cases(order.cases),
+            seed=seed,
+            labels=labels,
+            log=order.log,
+            time_budget=None if budget is None else budget * order.budgets,
+            suspects_only=order.budgets > 1,
+        )
 
     def _cases(self, wanted: Sequence[str] | None) -> Sequence[Any]:
         cases = self._measuring.cases

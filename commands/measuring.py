@@ -24,7 +24,7 @@ from reporters.folder import FolderReporter
 from reporters.local import LocalReporter
 from reporters.screen import ScreenReporter
 from reporters.stream import write_text
-from reporters.summary import conclusion
+from reporters.summary import conclusion, distrust_line, open_lines
 
 
 @dataclass(frozen=True)
@@ -189,6 +189,15 @@ def tell(
 def _say(stream: TextIO, told: Told) -> None:
     with contextlib.suppress(OSError):  # the terminal may have been closed; the reports are written
         write_text(stream, "".join(f"{line}\n" for line in told.lines))
+
+
+def warn_of_report(report: Report) -> None:
+    """Log what a reader must know of a run before believing it: that it ended early, isn't to be trusted, left open."""
+    if report.run["broken"]:
+        log.warning("not completed: %s", report.run["stopped"])
+    for line in (distrust_line(report), *open_lines(report)):
+        if line:
+            log.warning("%s", line)
 
 
 def exit_code(report: Report) -> int:

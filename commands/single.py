@@ -51,6 +51,7 @@ AB_ONLY = (
     "fuzz_spec",
     *sorted(reporter_options()),
 )
+MOST_NAMED = 5  # of the cases that were not measured
 WARNING = (
     "compared with an earlier run: whatever the machine did since is in every change, for all cases alike. "
     "Much weaker than an A/B (docs/single.md): give --control to be sure"
@@ -110,9 +111,11 @@ def run_one_build(options: argparse.Namespace, command: Sequence[str]) -> int:
         log.warning("%s", WARNING)
         for line in machine_differences(report, then):
             log.warning("differs from the baseline's run: %s", line)
+    for line in open_lines(report, compared):
+        log.warning("%s", line)
     with patience():
         _tell(options, report, compared)
-    return _exit_code(report, compared)
+    return outcome_of(report, compared)
 
 
 def _baseline(options: argparse.Namespace) -> SingleReport | None:
@@ -205,9 +208,30 @@ def _tell(options: argparse.Namespace, report: SingleReport, compared: Sequence[
     write_text(sys.stdout, table)
 
 
-def _exit_code(report: SingleReport, compared: Sequence[BaselineComparison]) -> int:
+def outcome_of(report: SingleReport, compared: Sequence[BaselineComparison]) -> int:
+    """The exit code of a single-build run, and of its comparison with a baseline (empty without one)."""
     if report.run["broken"]:
         return INCOMPLETE
     if any(one.is_worse for one in compared):
         return REGRESSED
-    return DONE if any(one.time is not None for one in report.cases) else INCOMPLETE
+    return INCOMPLETE if open_lines(report, compared) else DONE
+
+
+def open_lines(report: SingleReport, compared: Sequence[BaselineComparison]) -> list[str]:
+    """What keeps a run from being done: cases that it did not get to, nothing measured, nothing compared."""
+    late = [one.case for one in report.cases if one.time is None and one.failure is None]
+    lines = []
+    if all(one.time is None for one in report.cases):
+        lines.append("nothing was measured")
+    elif late:
+        lines.append(
+            f"{len(late)} of {len(report.cases)} cases were not measured before the time ran out: {_some(late)}"
+        )
+    if compared and not any(one.ratio is not None or one.is_worse for one in compared):
+        lines.append("nothing was compared with the baseline")
+    return lines
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more

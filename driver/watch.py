@@ -21,7 +21,7 @@ from driver.git.repository import Repository
 from driver.journal import Journal
 from driver.lock import ANOTHER_FOLDER
 from driver.points import CommitPoint, UnbuildableError
-from driver.runs import Runs
+from driver.runs import NotSettled, Runs
 from records import Commit, NoSpaceError, OpduelError, RunError, UsageError, Verdict, disk_error
 
 CLOCK_JUMP_S = 60.0
@@ -124,14 +124,20 @@ class Watch:
         if not queue:
             waiting = len(self._troubled())
             log.info("nothing to measure%s", f"; {waiting} to be tried again later" if waiting else "")
+        held = False  # a commit is to be measured on, and the commit file stays before it
         for position, commit in enumerate(queue):
             if self.is_told_to_stop():
                 log.info("%s says 0: stopping before %s", self._settings.status_file, commit.short)
                 break
             with self._building_ahead(queue[position + 1 : position + 2]):
-                self._attempt(commit, tally, alone=len(queue) == 1)
-                if position < len(new):  # one that is tried again may be on no branch any more, or on another
+                settled = self._was_settled(commit) or self._attempt(commit, tally, alone=len(queue) == 1)
+                held |= not settled
+                if position >= len(new):  # one that is tried again may be on no branch any more, or on another
+                    continue
+                if not held:
                     self._finish(commit)
+                elif settled:
+                    self._journal.remember(self._beyond(commit), "")
         return tally
 
     def for_ever(self, after_pass: Callable[[Tally], None]) -> None:
@@ -215,10 +221,17 @@ class Watch:
         except (OSError, UnicodeDecodeError):
             return False
 
-    def _attempt(self, commit: Commit, tally: Tally, alone: bool) -> None:
-        """Investigate a commit; whatever is the matter with it stops no other."""
+    def _attempt(self, commit: Commit, tally: Tally, alone: bool) -> bool:
+        """Investigate a commit; whatever is the matter with it stops no other. False if it is to be measured on."""
         try:
             outcome = self._investigate(commit)
+        except NotSettled as error:
+            text = f"{commit.short}: {error}"
+            tally.failures.append(text)
+            if error.report.run.get("run_type") == "benchmark":
+                tally.outcomes.append((commit, Outcome(error.report)))
+            self._record("not settled", text)
+            return False
         except (UsageError, NoSpaceError) as error:
             if alone and self._settings.interval_s is None:
                 raise
@@ -232,6 +245,20 @@ class Watch:
             else:
                 self._journal.clear_trouble(self._item(commit))
                 self._journal.clear_trouble(commit.id)
+        return True
+
+    def _was_settled(self, commit: Commit) -> bool:
+        """Whether an earlier pass dealt with a commit that the commit file is not to pass yet."""
+        settings = self._settings
+        if settings.again or (settings.commit is not None and settings.interval_s is None):
+            return False
+        trouble = self._troubled().get(commit.id)
+        is_due = trouble is not None and self._journal.is_due(trouble)
+        return not is_due and self._journal.recall(self._beyond(commit)) is not None
+
+    def _beyond(self, commit: Commit) -> str:
+        """The fact that a commit was dealt with while the commit file stayed before an earlier one."""
+        return f"beyond the commit file/{self._item(commit)}"
 
     def _fail(self, commit: Commit, error: OpduelError, tally: Tally) -> None:
         tally.failures.append(str(error))
