@@ -73,7 +73,10 @@ class Runs:
         for attempt in count(1):
             one = name if attempt == 1 else f"{name}/try-{attempt}"
             order = RunOrder(control, treatment, cases, run_type, _seed(one), self._journal.rounds_of(one))
-            report = self._finished(one) or self._measure(one, attempt, order)
+            kept = self._finished(one)
+            if kept is not None:
+                log.info("%s", _measured_before(order, kept))
+            report = kept or self._measure(one, attempt, order)
             self.tell_all()
             if attempt == TRIES or not any(comparison.held_back for comparison in report.comparisons):
                 return report
@@ -123,6 +126,15 @@ class Runs:
     def _finished(self, name: str) -> Report | None:
         text = self._journal.report(name)
         return None if text is None else self._harness.parse(text)
+
+
+def _measured_before(order: RunOrder, report: Report) -> str:
+    """That a run is answered from the journal, whether it was complete then, and how to have it made again."""
+    whole = "complete" if report.run.get("complete", True) else f"not complete: {report.run.get('stopped')}"
+    return (
+        f"{order.run_type} of {order.control.requested} and {order.treatment.requested}: was measured at "
+        f"{report.run.get('started', 'an earlier time')} ({whole}), and is not measured again: --again does that"
+    )
 
 
 def _seed(name: str) -> int:

@@ -128,6 +128,11 @@ def default_branch(git: Git) -> str:
     raise UsageError(f"the repository has no default branch ({len(branches)} branches): name one with --branch")
 
 
+def known_default(git: Git) -> str:
+    """The name of the remote's default branch as it was last told, whether or not the branch is still there."""
+    return _target(git, REMOTE_HEAD).removeprefix(BRANCHES)
+
+
 def _target(git: Git, symbolic: str) -> str:
     return git.text("symbolic-ref", "--quiet", symbolic, fine=(0, 1))
 
