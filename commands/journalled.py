@@ -13,6 +13,8 @@ from driver.runs import RunOrder
 from harness.run import InterruptedRunError, RunRequest, run_ab, without_measuring
 from records import Report
 from reporters.document import from_text, to_bytes
+from reporters.screen import ScreenReporter
+from reporters.simple_screen import SimpleScreenReporter
 
 IDENTICAL = "not measured: the two builds are byte-identical, library and Python code"
 
@@ -22,6 +24,7 @@ class JournalledHarness:
 
     def __init__(self, measuring: Measuring) -> None:
         self._measuring = measuring
+        self.told: set[str] = set()  # ids of the reports that were told in this process
 
     def measure(self, order: RunOrder) -> Report:
         """Make the run, from its kept rounds on; two builds that are the same are not measured."""
@@ -54,10 +57,18 @@ class JournalledHarness:
     def tell(self, report: Report) -> None:
         """Tell every reporter; one on disk that has the report keeps the one that it has. A run that goes on is told to
         others than those who want whole runs."""
+        self.told.add(str(report.run["id"]))
         reporters = self._measuring.reporters
         if report.run.get("continues"):
             reporters = [one for one in reporters if not one.whole_runs_only]
         tell(reporters, report, lambda reporter: reporter.kept(report))
+
+    def show_again(self, report: Report) -> None:
+        """Show a report on the screen that was told before this process began."""
+        if str(report.run["id"]) not in self.told:
+            for one in self._measuring.reporters:
+                if isinstance(one, ScreenReporter | SimpleScreenReporter):
+                    one.report(report)
 
     def _request(self, order: RunOrder) -> RunRequest:
         measuring = self._measuring

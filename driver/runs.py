@@ -93,7 +93,10 @@ class Runs:
             one = name if attempt == 1 else f"{name}/try-{attempt}"
             budgets = 1 + len(self._journal.runs(f"{one}/open-"))
             order = RunOrder(control, treatment, cases, run_type, _seed(one), self._journal.rounds_of(one), budgets)
-            report = self._finished(one) or self._measure(one, attempt, order)
+            kept = self._finished(one)
+            if kept is not None:
+                log.info("%s", _measured_before(order, kept))
+            report = kept or self._measure(one, attempt, order)
             self.tell_all()
             if report.run.get("continues"):
                 raise NotSettled(report, f"{open_words(report)}; the next pass measures on")
@@ -171,6 +174,15 @@ def open_words(report: Report) -> str:
 def _continued(report: Report, budgets: int) -> Report:
     """The report of a run that goes on: told under an id of its own, for the run's own is that of its last report."""
     return replace(report, run={**report.run, "id": f"{report.run['id']}-open-{budgets}", "continues": True})
+
+
+def _measured_before(order: RunOrder, report: Report) -> str:
+    """That a run is answered from the journal, whether it was complete then, and how to have it made again."""
+    whole = "complete" if report.run.get("complete", True) else f"not complete: {report.run.get('stopped')}"
+    return (
+        f"{order.run_type} of {order.control.requested} and {order.treatment.requested}: was measured at "
+        f"{report.run.get('started', 'an earlier time')} ({whole}), and is not measured again: --again does that"
+    )
 
 
 def _seed(name: str) -> int:

@@ -43,6 +43,7 @@ class WatchSettings:
     branch: str | None = None
     commit: str | None = None
     base: str | None = None
+    base_why: str = ""  # why it is that one, in words
     exact_base: bool = False
     step: int = 1
     interval_s: float | None = None
@@ -52,6 +53,7 @@ class WatchSettings:
     ahead: frozenset[int] = frozenset()
     identity: str = ""
     again: bool = False
+    retries: bool = True  # whether commits that failed in an earlier pass are tried again
 
     @property
     def digest(self) -> str:
@@ -200,7 +202,7 @@ class Watch:
         line = [choice.commit, treatment]
         if settings.sought:
             line = [choice.commit, *self._repository.chain(choice.commit, treatment)]
-        return choice.commit, choice.why, line, self._builder.strategy(line)
+        return choice.commit, settings.base_why or choice.why, line, self._builder.strategy(line)
 
     def _named(self, option: str, name: str) -> Commit:
         """The commit that an option names.
@@ -362,7 +364,9 @@ class Watch:
             return None
 
     def _to_retry(self, new: Sequence[Commit]) -> list[Commit]:
-        found = []
+        found: list[Commit] = []
+        if not self._settings.retries:
+            return found
         known = {one.id for one in new}
         for id, item in self._troubled().items():
             if id in known or not self._journal.is_due(item):
