@@ -6,12 +6,14 @@ import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
 
 from records import UsageError
+from records.files import UnreadableError, parse_json
+from reporters.atomic import is_special
 
 FORMAT = 1
 HEADER = "opduel_round_log"
+_LONGEST_HEADER = 200  # bytes
 
 
 class FileRoundLog:
@@ -29,7 +31,10 @@ class FileRoundLog:
         """
         self._path = path
         try:
-            self._file: BinaryIO = path.open("a+b")
+            if is_special(path):  # not even opened: a pipe would be waited for
+                raise UsageError(f"--round_log {path}: is no regular file: give the path of one, or of no file")
+            # Unbuffered: what could not be written is not left over, to fail again when the file is closed.
+            self._file = path.open("a+b", buffering=0)
         except OSError as error:
             raise UsageError(f"--round_log {path}: cannot be written ({error.strerror}): give another path") from None
         try:
@@ -56,11 +61,16 @@ class FileRoundLog:
         """Append a text; it is durable when this returns.
 
         Raises:
-            OSError: it could not be kept.
+            OSError: it could not be kept, and nothing of it is there.
         """
-        self._file.write(text.encode("utf-8") + b"\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        left, end = text.encode("utf-8") + b"\n", self._file.seek(0, os.SEEK_END)
+        try:
+            while left:
+                left = left[self._file.write(left) :]
+            os.fsync(self._file.fileno())
+        except OSError:
+            self._file.truncate(end)
+            raise
 
     def forget(self) -> None:
         """Remove the file: the run is over, and told."""
@@ -68,7 +78,7 @@ class FileRoundLog:
 
     def _lock(self) -> None:
         if not stat.S_ISREG(os.fstat(self._file.fileno()).st_mode):
-            raise UsageError(f"--round_log {self._path}: is no plain file: give the path of one, or of no file")
+            raise UsageError(f"--round_log {self._path}: is no regular file: give the path of one, or of no file")
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -82,23 +92,23 @@ class FileRoundLog:
         return lines if lines[-1] else lines[:-1]
 
     def _read_header(self, draw_seed: Callable[[], int]) -> int:
-        lines = self._lines()
-        if not lines:
+        self._file.seek(0)
+        line, newline, _ = self._file.read(_LONGEST_HEADER).partition(b"\n")
+        if not line and not newline:
             seed = draw_seed()
             self.keep(json.dumps({HEADER: FORMAT, "seed": seed}))
             return seed
         try:
-            header = json.loads(lines[0])
+            header = parse_json(line)
             if header[HEADER] == FORMAT and isinstance(header["seed"], int):
                 self._end_last_line()
                 return int(header["seed"])
-        except (ValueError, KeyError, TypeError):
+        except (UnreadableError, KeyError, TypeError):
             pass
         raise UsageError(f"--round_log {self._path}: is no log of rounds: give the path of one, or of no file")
 
     def _end_last_line(self) -> None:
         """A line that was cut off when its process died must not run into the next one."""
-        self._file.seek(0)
-        if not self._file.read().endswith(b"\n"):
+        self._file.seek(-1, os.SEEK_END)
+        if self._file.read(1) != b"\n":
             self._file.write(b"\n")
-            self._file.flush()

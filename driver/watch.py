@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from driver.builds.commit_builder import CommitBuilder
+from driver.commit_file import kept_commit
 from driver.descriptor import info_document
 from driver.flow import Investigation, Outcome, guilty_document, why_open
 from driver.git.choice import control_of, pending
@@ -22,6 +23,7 @@ from driver.journal import Journal
 from driver.points import CommitPoint, UnbuildableError
 from driver.runs import Runs
 from records import Commit, NoSpaceError, OpduelError, RunError, UsageError, Verdict
+from records.files import UnreadableError, read_text
 
 CLOCK_JUMP_S = 60.0
 _POLL_S = 1.0
@@ -193,8 +195,8 @@ class Watch:
         """Whether the status file says 0."""
         path = self._settings.status_file
         try:
-            return path is not None and path.read_text(encoding="utf-8").strip() == "0"
-        except (OSError, UnicodeDecodeError):
+            return path is not None and read_text(path, pipes=False).strip() == "0"
+        except UnreadableError:
             return False
 
     def _attempt(self, commit: Commit, tally: Tally, alone: bool) -> None:
@@ -264,17 +266,13 @@ class Watch:
             _write_text(path, f"{commit.id}\n")
 
     def _last(self) -> Commit | None:
-        """The last commit dealt with, by the commit file, or in this process; None without one."""
+        """The last commit dealt with, by the commit file, or in this process; None without one.
+
+        Raises:
+            UsageError: the commit file is a file of somebody else's.
+        """
         path = self._settings.commit_file
-        if path is None:
-            return self._dealt_with
-        if not path.exists():
-            return None
-        try:
-            return self._repository.resolve(path.read_text(encoding="utf-8").strip())
-        except (OSError, UnicodeDecodeError, UsageError) as error:
-            log.warning("--commit_file %s: holds no commit of this repository (%s): starting anew", path, error)
-            return None
+        return self._dealt_with if path is None else kept_commit(path, self._repository.resolve)
 
     def _to_retry(self, new: Sequence[Commit]) -> list[Commit]:
         found = []

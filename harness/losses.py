@@ -96,8 +96,8 @@ def cause_of_death(side: Side, code: int, words: str, kills_before: int) -> Fail
         return Failure(side, "killed", "killed by SIGKILL (by hand, or a memory limit)", words)
     if code < 0:
         name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
-        if code == -signal.SIGABRT and (said := _NO_MEMORY.search(words)):
-            return Failure(side, "out-of-memory", f"aborted for want of memory, having printed {said[0]!r}", words)
+        if code == -signal.SIGABRT and (shortage := _NO_MEMORY.search(words)):
+            return Failure(side, "out-of-memory", f"aborted for want of memory, having printed {shortage[0]!r}", words)
         return Failure(side, "crash", f"killed by {name}", words)
     # Frameworks that catch SIGSEGV print it and exit with a code of their own.
     fatal = _FATAL.findall(words)

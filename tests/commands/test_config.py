@@ -88,8 +88,9 @@ def test_the_users_folders_are_honoured(home: Path, monkeypatch: pytest.MonkeyPa
     ("content", "words"),
     [
         (b"{", ["not JSON", "--reset_options"]),
-        (b"\xff\xfe", ["not JSON", "--reset_options"]),
+        (b"\xff\xfe", ["not UTF-8", "--reset_options"]),
         (b"", ["not JSON", "--reset_options"]),
+        (b"[" * 100_000, ["nested too deeply", "--reset_options"]),
         (b"[]", ["one JSON object", "--reset_options"]),
         (b'{"controll": "x"}', ["controll", "control, treatment"]),
         (b'{"control": ""}', ["control: must be a text"]),
@@ -107,6 +108,16 @@ def test_a_bad_config_names_file_field_and_mend(run: Run, home: Path, content: b
 def test_a_config_that_cant_be_read_is_the_users_to_mend(run: Run, home: Path) -> None:
     config_path().mkdir(parents=True)
     assert f"{config_path()}: cannot be read" in run("-b", "smoke").error_line()
+
+
+def test_a_pipe_in_the_configs_place_is_neither_waited_for_nor_replaced(run: Run, home: Path) -> None:
+    config_path().parent.mkdir(parents=True)
+    os.mkfifo(home / "pipe")
+    config_path().symlink_to(home / "pipe")
+    assert f"{config_path()}: cannot be read: is no regular file" in run("-b", "smoke").error_line()
+    with pytest.raises(RunError, match="is no regular file"):
+        write_config(config_path(), {"control": "x"})
+    assert (home / "pipe").is_fifo()
 
 
 def test_what_is_kept_can_be_read_back_by_its_user_alone(home: Path) -> None:
