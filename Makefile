@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup test demo lint lock clean
+.PHONY: setup test nightly demo lint lock clean
 
 setup: $(STAMP)
 
@@ -15,8 +15,12 @@ $(STAMP): requirements.lock
 
 # What measures has the machine to itself; everything else runs on all processors, at most four, each file on one.
 test: setup
-	$(BIN)/python -m pytest -m "not measures" -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
-	$(BIN)/python -m pytest -m measures
+	$(BIN)/python -m pytest -m "not measures and not nightly" -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -m "measures and not nightly"
+
+# What takes minutes: everything, in every form.
+nightly: setup
+	$(BIN)/python -m pytest -m nightly
 
 # Ends in 0 whatever the verdicts: 1 means "regression found", which is a result, not a failure. On a busy machine it says
 # so, and shows its verdicts all the same.

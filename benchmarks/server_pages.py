@@ -10,6 +10,7 @@ which no page but the HTML report reads, unless --samples is given.
 
 import argparse
 import json
+import re
 import statistics
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import IO
 
 import httpx
 from sqlalchemy import func, select
@@ -52,16 +54,35 @@ def fill(database: Database, runs: int, cases: int, samples: bool = False) -> fl
 @contextmanager
 def served(database: str) -> Iterator[str]:
     """A server's process on ``database``; its address."""
+    with served_process(database) as (url, _):
+        yield url
+
+
+@contextmanager
+def served_process(database: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """The same, with the process."""
     command = [sys.executable, "-m", "reporters.server", "--database", database, "--open_read", "--port", "0"]
     command += ["--commit_url", "https://git.example.org/commit/{commit}"]
-    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        line = process.stderr.readline()
+    with (
+        tempfile.TemporaryFile("w+", encoding="utf-8") as log,
+        subprocess.Popen(command, cwd=ROOT, stderr=log, text=True) as process,
+    ):
         try:
-            yield "http://" + line.partition("http://")[2].partition(",")[0]
+            yield _address(process, log), process
         finally:
             process.terminate()
-            process.stderr.close()
+
+
+def _address(process: subprocess.Popen[str], log: IO[str]) -> str:
+    """What the server says at its start."""
+    while True:
+        log.seek(0)
+        found = re.search(r"(http://[^,\s]+),", log.read())
+        if found is not None:
+            return found[1]
+        if process.poll() is not None:
+            raise SystemExit("the server ended")
+        time.sleep(0.05)
 
 
 def pages(database: Database) -> dict[str, str]:

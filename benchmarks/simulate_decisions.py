@@ -4,7 +4,8 @@
 
 Each side's process value is off by a normal error, its standard deviation drawn per case from a lognormal
 distribution, and one process in 25 by up to tens of per cent more: what facts measured of real processes.  The
-schedule is that of the harness: rounds on the screen for all open cases, rounds of their own for suspects.
+schedule is that of the harness: screening rounds for all open cases, confirmation rounds for suspects.  The random
+numbers of a case and stage hang on the seed alone, so that two settings are compared on the same noise.
 """
 
 import argparse
@@ -20,7 +21,8 @@ from scipy import stats
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from comparator import FLAGGED, Looks, confirm, fit_priors, judge, plan_looks, standing
-from records import Case, Comparison, PairSample, Stage
+from records import Case, Comparison, Forecast, PairSample, Stage
+from records.measurement import STAGES
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,7 @@ class Simulation:
     rng: np.random.Generator
     samples: dict[str, list[PairSample]] = field(default_factory=dict)
     round: int = 0
+    streams: dict[tuple[str, Stage], np.random.Generator] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         count = len(self.scenario.changes)
@@ -59,19 +62,18 @@ class Simulation:
         factors = np.exp(self.rng.normal(0, self.noise.spread, count))
         self.scales = dict(zip(self.shifts, self.noise.typical * factors, strict=True))
         self.samples = {case.id: [] for case in self.cases}
+        keys: list[tuple[str, Stage]] = [(case.id, stage) for case in self.cases for stage in STAGES]
+        self.streams = dict(zip(keys, self.rng.spawn(len(keys)), strict=True))
 
     def measure(self, case_id: str, stage: Stage) -> None:
         """One more process pair of a case."""
-        control, treatment = self.rng.normal(0, self.scales[case_id], 2) + self._strays()
+        rng = self.streams[case_id, stage]
+        strays = (rng.random(2) < self.noise.stray_share) * np.abs(rng.normal(0, self.noise.stray_sd, 2))
+        control, treatment = rng.normal(0, self.scales[case_id], 2) + strays
         treatment += self.shifts[case_id]
         self.samples[case_id].append(
             PairSample(case_id, stage, self.round, math.exp(control), math.exp(treatment), treatment - control, 1, 1)
         )
-
-    def _strays(self) -> np.ndarray:
-        strays = self.rng.random(2) < self.noise.stray_share
-        off: np.ndarray = strays * np.abs(self.rng.normal(0, self.noise.stray_sd, 2))
-        return off
 
 
 def _case(index: int, threshold: float) -> Case:
@@ -109,6 +111,50 @@ def verified(simulation: Simulation, first: list[Comparison], looks: Looks, alph
                 simulation.measure(case_id, s.stage)
 
 
+def forecast_rows(
+    scenario: Scenario, noise: Noise, rng: np.random.Generator, looks: Looks, options: argparse.Namespace
+) -> Iterator[tuple[str, int, int]]:
+    """How good forecasts are: runs that are ended after 5 to 40 rounds, and then go on to see what becomes of them."""
+    told: list[tuple[Forecast, int | None]] = []
+    for _ in range(options.runs):
+        simulation = Simulation(scenario, noise, rng)
+        _rounds(simulation, looks, options.alpha, int(rng.integers(5, 41)))
+        ended = judge(simulation.cases, simulation.samples, {}, looks, options.alpha)
+        before = {case_id: len(samples) for case_id, samples in simulation.samples.items()}
+        settled = _rounds(simulation, looks, options.alpha, None)
+        for one in ended:
+            if one.forecast:
+                after = settled.get(one.case)
+                told.append((one.forecast, None if after is None else after - before[one.case]))
+    for low, high in ((1, 5), (6, 10), (11, 20), (21, 60)):
+        some = [(one, after) for one, after in told if one.rounds and low <= one.rounds <= high]
+        if some:
+            met = sum(after is not None and one.rounds is not None and after <= one.rounds for one, after in some)
+            yield f"{low} to {high} rounds: settled by then", met, len(some)
+    hard = [(one, after) for one, after in told if one.rounds is None]
+    for low, high in ((0.0, 0.2), (0.2, 0.5), (0.5, 0.8)):
+        some = [(one, after) for one, after in hard if low <= one.chance < high]
+        if some:
+            share = np.mean([one.chance for one, _ in some])
+            yield f"chance of {share:.0%}: ever settled", sum(after is not None for _, after in some), len(some)
+
+
+def _rounds(simulation: Simulation, looks: Looks, alpha: float, most: int | None) -> dict[str, int]:
+    """Rounds of all open cases, at most so many: samples of each case at which it got a verdict, of those that did."""
+    settled: dict[str, int] = {}
+    while True:
+        standings = standing(simulation.cases, simulation.samples, {}, looks, alpha)
+        for case_id, now in standings.items():
+            if now.settled and now.verdict != "inconclusive":
+                settled.setdefault(case_id, len(simulation.samples[case_id]))
+        wanted = {case_id: now.stage for case_id, now in standings.items() if now.missing}
+        if not wanted or most == 0:
+            return settled
+        most = None if most is None else most - 1
+        for case_id, stage in wanted.items():
+            simulation.measure(case_id, stage)
+
+
 def rows(results: Sequence[list[Comparison]], scenario: Scenario) -> Iterator[tuple[str, int, int]]:
     """(what, how often, out of how many) for one scenario's runs."""
     bound = math.log1p(scenario.threshold)
@@ -130,7 +176,25 @@ def rows(results: Sequence[list[Comparison]], scenario: Scenario) -> Iterator[tu
         total = len(verdicts) * len(beyond)
         found = sum(run[i] == want for run in verdicts for i, want in zip(beyond, right, strict=True))
         yield "found", found, total
+        early = [
+            run[i] for run in results for i in beyond if run[i].verdict in FLAGGED and run[i].decided_on == "screen"
+        ]
+        yield "found at screening", len(early), total
         yield "unchanged, wrongly", sum(run[i] == "unchanged" for run in verdicts for i in beyond), total
+    flagged = [
+        (one, change)
+        for run in results
+        for one, change in zip(run, scenario.changes, strict=True)
+        if one.verdict in FLAGGED and one.ci is not None
+    ]
+    for stage, name in (("screen", "screening"), ("own", "confirmation")):
+        intervals = [(one.ci, change) for one, change in flagged if one.decided_on == stage and one.ci]
+        if intervals:
+            held = sum(low <= 1 + change <= high for (low, high), change in intervals)
+            yield f"{name}: ci holds truth", held, len(intervals)
+            bound = 1 + scenario.threshold
+            touching = sum(low <= bound and high >= 1 / bound for (low, high), _ in intervals)
+            yield f"{name}: ci touches limit", touching, len(intervals)
 
 
 def _any_flag(verdicts: Sequence[str], still: Sequence[int]) -> bool:
@@ -150,6 +214,8 @@ def scenarios(cases: int) -> list[Scenario]:
         Scenario("A/A at 2 %", (0.0,) * cases, 0.02),
         Scenario("every second +5 % at 2 %", (0.05,) * half + (0.0,) * rest, 0.02),
         Scenario("every second +10 % at 2 %", (0.10,) * half + (0.0,) * rest, 0.02),
+        Scenario("every second +50 % at 2 %", (0.50,) * half + (0.0,) * rest, 0.02),
+        Scenario("every second +300 % at 2 %", (3.0,) * half + (0.0,) * rest, 0.02),
         Scenario("one of them +5 % at 2 %", (0.05,) + (0.0,) * (cases - 1), 0.02),
         Scenario("every second +2 % at 0.5 %", (0.02,) * half + (0.0,) * rest, 0.005),
         Scenario("all at the boundary, +2 % at 2 %", (0.02,) * cases, 0.02),
@@ -168,8 +234,11 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--noise", type=float, default=Noise.typical, help="sd of a process (default %(default)s)")
     parser.add_argument("--strays", type=float, default=Noise.stray_share, help="share of stray processes")
     parser.add_argument("--verify", action="store_true", help="measure flagged cases again, and count what holds twice")
+    parser.add_argument("--forecasts", action="store_true", help="how good the forecasts of ended runs are, instead")
     parser.add_argument("--screen", type=_counts, help="looks on the screen, as 6,9,14 (default: planned)")
     parser.add_argument("--own", type=_counts, help="looks at a case's own samples (default: planned)")
+    parser.add_argument("--screening_share", type=float, default=Looks.screening_share, help="(default %(default)s)")
+    parser.add_argument("--only", default="", help="scenarios whose names contain this")
     parser.add_argument("--suspect_level", type=float, default=Looks.suspect_level, help="(default %(default)s)")
     return parser.parse_args(arguments)
 
@@ -182,22 +251,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Prints the table."""
     options = parse(arguments)
     planned = plan_looks(options.max_rounds)
-    looks = Looks(options.screen or planned.screen, options.own or planned.own, options.suspect_level)
+    screen, own = options.screen or planned.screen, options.own or planned.own
+    looks = Looks(screen, own, options.suspect_level, options.screening_share)
     noise = Noise(typical=options.noise, stray_share=options.strays)
     print(f"looks: screen {looks.screen}, own {looks.own}; {noise}; {options.runs} runs of {options.cases} cases")
-    for scenario in scenarios(options.cases):
+    for scenario in (one for one in scenarios(options.cases) if options.only in one.name):
         rng = np.random.default_rng(options.seed)
+        if options.forecasts:
+            print(f"\n{scenario.name}")
+            _show(forecast_rows(scenario, noise, rng, looks, options))
+            continue
         results = []
         for _ in range(options.runs):
             simulation = Simulation(scenario, noise, rng)
             first = run(simulation, looks, options.alpha)
             results.append(verified(simulation, first, looks, options.alpha) if options.verify else first)
-        print(f"\n{scenario.name}: rounds a case: {mean_rounds(results, 'screen'):.1f} shared", end="")
-        print(f" + {mean_rounds(results, 'own'):.1f} own")
-        for what, count, total in rows(results, scenario):
-            low, high = stats.binomtest(count, total).proportion_ci(method="exact")
-            print(f"  {what:24s} {count:6d} of {total:6d} = {count / total:7.2%}  ({low:.2%} to {high:.2%})")
+        print(f"\n{scenario.name}: rounds a case: {mean_rounds(results, 'screen'):.1f} screening", end="")
+        print(f" + {mean_rounds(results, 'own'):.1f} confirmation")
+        _show(rows(results, scenario))
     return 0
+
+
+def _show(found: Iterator[tuple[str, int, int]]) -> None:
+    for what, count, total in found:
+        low, high = stats.binomtest(count, total).proportion_ci(method="exact")
+        print(f"  {what:36s} {count:6d} of {total:6d} = {count / total:7.2%}  ({low:.2%} to {high:.2%})")
 
 
 if __name__ == "__main__":

@@ -11,13 +11,14 @@ import secrets
 import statistics
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from commands.ai_pep import library_path, refuse_idle_libraries
 from commands.calibration_text import Outcome, smallest_found, tell
-from commands.config import config_path, default_reports, read_config
+from commands.config import KeptAnswers, config_path, default_reports
 from commands.entry import DONE, INCOMPLETE, log
 from commands.harness import run_harness
 from commands.options import Parser, by_metric, harness_parser
@@ -44,7 +45,8 @@ FEWEST_CASES = 4
 SHARES = (0.05, 0.02, 0.01)  # injected, when no threshold is given
 MULTIPLES = (5.0, 2.5, 1.5)  # of a threshold that is given
 MORE_ROUNDS = (1, 2, 4)  # forecast for this many times --max_rounds
-OURS = ("info", "inject", "inputs", "metric", "user_identifier")  # not for the user to set here
+# Not for the user to set here.
+OURS = ("info", "inject", "inputs", "metric", "network", "with_operators", "user_identifier")
 UNHEARD = sorted(reporter_options() - {"local_reporter", "simple_local_reporter"})  # whom no single run is told
 RESULT_NAME = "calibration.json"
 
@@ -106,7 +108,7 @@ def _planned(options: argparse.Namespace, arguments: Sequence[str]) -> Calibrati
         if getattr(options, name) != parser.get_default(name):
             why = "is set by --calibrate itself" if name in OURS else "does not go with --calibrate"
             raise UsageError(f"--{name} {why}: leave it out")
-    config = read_config(config_path())
+    config = KeptAnswers(config_path())
     cases = _cases(options)
     threshold = _threshold(options)
     steps = _steps(threshold)
@@ -137,11 +139,11 @@ def _planned(options: argparse.Namespace, arguments: Sequence[str]) -> Calibrati
     return Calibration(fixed, steps, folder, ends, random.Random(seed), watch, threshold is not None)
 
 
-def _base(config: dict[str, str]) -> str:
+def _base(config: Mapping[str, str]) -> str:
     return config.get("local_reporter", str(default_reports()))
 
 
-def _build(options: argparse.Namespace, config: dict[str, str]) -> str:
+def _build(options: argparse.Namespace, config: Mapping[str, str]) -> str:
     """The build that is both sides, made if need be; says where it came from when it was not on the command line."""
     given = {build for build in (options.control, options.treatment) if build is not None}
     if len(given) > 1:
@@ -151,9 +153,12 @@ def _build(options: argparse.Namespace, config: dict[str, str]) -> str:
         build = str(given.pop())
     else:
         releases = load_releases(framework)
-        build = config.get("treatment", releases.default_treatment)
+        build = config.get("treatment", releases.default_treatment or "")
+        if not build:
+            raise UsageError(f"--treatment: {framework.name} has no build that is measured by default: give one")
         log.info("%s against itself, from %s", build, config_path() if "treatment" in config else releases.path)
-    resolve_build(build, framework, BuildCache(options.exec_dir))
+    resolved = resolve_build(build, framework, BuildCache(options.exec_dir), library_path(options.shared_libs))
+    refuse_idle_libraries(options.shared_libs, [resolved])
     return build
 
 

@@ -123,7 +123,7 @@ def _more_time(forecasts: Sequence[Forecast]) -> list[str]:
 
 def _advice(advice: Sequence[Advice]) -> list[str]:
     if not advice:
-        return ["advice: none; nothing was seen that could be mended"]
+        return ["advice: none; nothing was seen that could be improved"]
     lines = ["advice:"]
     for one in advice:
         lines += [f"- {one.fact}", f"  {one.mend}"]

@@ -36,7 +36,9 @@ def catalogue_parser() -> Parser:
     write = actions.add_parser("write", help="write the specs of all categories, and the bundle that lists them")
     write.add_argument("build", metavar="BUILD", help="whose registry is asked")
     coverage = actions.add_parser("coverage", help="try every case once, and say what ran")
-    coverage.add_argument("build", metavar="BUILD", nargs="+", help="on which builds; the first is told of in full")
+    coverage.add_argument(
+        "build", metavar="BUILD", nargs="+", help="the builds to try them on; the report covers the first one in full"
+    )
     coverage.add_argument("-b", "--benchmark_file", metavar="SPEC", default="all", help="the spec. Default: all")
     coverage.add_argument("--write", action="store_true", help=f"write docs/{DOCUMENT.name} instead of printing it")
     return parser

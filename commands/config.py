@@ -4,8 +4,10 @@ import argparse
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import platformdirs
 
@@ -22,6 +24,9 @@ QUESTIONS = {
 }
 # What else may be kept, though nobody asks for it.
 UNASKED = ("remote_access_token_file",)
+# And default arguments, by command and option: commands/defaults.py.
+ARGUMENTS = "arguments"
+COMMANDS = ("harness.py", "repo_driver.py", "run_bench.py --calibrate")
 
 
 def config_path() -> Path:
@@ -39,8 +44,8 @@ def default_model_cache() -> Path:
     return platformdirs.user_cache_path("opduel") / "models"
 
 
-def read_config(path: Path) -> dict[str, str]:
-    """The kept answers; empty without a file.
+def read_config(path: Path) -> dict[str, Any]:
+    """The kept answers, texts by name, and under ``ARGUMENTS`` the default arguments of commands; empty without a file.
 
     Raises:
         UsageError: the file is not what run_bench.py writes; the text names the field and the fix.
@@ -55,23 +60,66 @@ def read_config(path: Path) -> dict[str, str]:
     if not isinstance(data, dict):
         raise UsageError(f"{path}: must hold one JSON object: {fix}")
     for name, value in data.items():
+        if name == ARGUMENTS:
+            _check_arguments(path, value)
+            continue
         if name not in (*QUESTIONS, *UNASKED):
-            raise UsageError(f"{path}: {name}: no such option; use {', '.join((*QUESTIONS, *UNASKED))}")
+            raise UsageError(f"{path}: {name}: no such option; use {', '.join((*QUESTIONS, *UNASKED, ARGUMENTS))}")
         if not isinstance(value, str) or not value:
             raise UsageError(f"{path}: {name}: must be a text that is not empty")
     return data
 
 
+class KeptAnswers(Mapping[str, str]):
+    """The kept answers, read on their first use: a broken file stops no command that needs none of them.
+
+    Any method raises UsageError as ``read_config``.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __getitem__(self, name: str) -> str:
+        return self._answers[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._answers)
+
+    def __len__(self) -> int:
+        return len(self._answers)
+
+    @cached_property
+    def _answers(self) -> dict[str, str]:
+        return read_config(self._path)
+
+
+def _check_arguments(path: Path, value: Any) -> None:
+    """See that default arguments are objects by command; what is in them is checked when a command takes them.
+
+    Raises:
+        UsageError: they are not.
+    """
+    if not isinstance(value, dict):
+        raise UsageError(f"{path}: {ARGUMENTS}: must be an object of commands: {', '.join(COMMANDS)}")
+    for command, options in value.items():
+        if command not in COMMANDS:
+            raise UsageError(f"{path}: {ARGUMENTS}.{command}: no such command; use {', '.join(COMMANDS)}")
+        if not isinstance(options, dict):
+            raise UsageError(f"{path}: {ARGUMENTS}.{command}: must be an object of options")
+
+
 def with_kept_token(options: argparse.Namespace, config: Mapping[str, str]) -> argparse.Namespace:
     """Options of whoever sends reports: where neither they nor the environment have a token, the config's file does."""
-    file = config.get("remote_access_token_file")
     found = options.remote_access_token, options.remote_access_token_file, os.environ.get(VARIABLE) or None
-    if file is None or any(one is not None for one in found):
+    if any(one is not None for one in found):
+        return options
+    file = config.get("remote_access_token_file")
+    if file is None:
         return options
     return argparse.Namespace(**{**vars(options), "remote_access_token_file": file})
 
 
-def write_config(path: Path, answers: dict[str, str]) -> None:
+def write_config(path: Path, answers: Mapping[str, Any]) -> None:
     """Keep the answers, atomically and readable by the user alone; a link to a file elsewhere stays a link.
 
     Raises:

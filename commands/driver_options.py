@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from commands.ai_pep import repository_kind
 from commands.options import Parser, harness_parser, path, pause, positive, seconds
 from commands.single import refuse_round_log, refuse_single_options
 from driver.builds.commit_builder import STRATEGIES
@@ -16,14 +17,16 @@ _OURS_TO_CHOOSE = (
     "treatment",
     "info",
     "run_type",
+    "regressed_types",
+    "shared_libs",
     "inject",
     "verify",
     "verify_after",
 )  # harness.py's, but not here
 
-EPILOG = """Every option of harness.py is taken too, and handed on: one of them must say what is measured.
+EPILOG = """Every option of harness.py works here, too; one of them (such as -b) must say what to measure.
 Exit codes: 0 done, no regression; 1 a regression, or a case that fails on the treatment alone; 2 wrong usage or input;
-3 not completed: something can't be built, the remote is gone, verdicts are held back."""
+3 not completed: a build failed, the remote can't be reached, or verdicts are held back."""
 
 
 @dataclass(frozen=True)
@@ -82,12 +85,12 @@ def driver_parser() -> Parser:
         prog="repo_driver.py",
         usage="%(prog)s --ab_testing -b SPEC [options of its own and of harness.py]",
         description="Pull a framework's repository, build a control and a treatment commit, and measure them against "
-        "each other; once, or for ever.",
+        "each other, once or continuously.",
         epilog=EPILOG,
         allow_abbrev=False,
         add_help=False,
     )
-    parser.add_argument("-h", "--help", action="help", help="show this and end")
+    parser.add_argument("-h", "--help", action="help", help="show this help message and exit")
     _add_commits(parser)
     _add_builds(parser)
     _add_running(parser)
@@ -97,12 +100,13 @@ def driver_parser() -> Parser:
 def _add_commits(parser: Parser) -> None:
     which = parser.add_argument_group("which commits")
     which.add_argument("--ab_testing", action="store_true", help="measure each commit against a control")
-    which.add_argument("--repo_dir", type=path, metavar="DIR", help="a clone that you have: read, never touched")
+    which.add_argument("--repo_dir", type=path, metavar="DIR", help="your own clone; it is only read, never changed")
     which.add_argument(
         "--remote_repository",
         metavar="REMOTE",
         help="a URL or path; with --repo_dir a remote of it (default: origin; without, the framework's own)",
     )
+    which.add_argument("--repo", type=repository_kind, default="git", metavar="KIND", help="git, and nothing else")
     which.add_argument("--branch", metavar="NAME", help="of the remote (default: its default branch)")
     which.add_argument(
         "--commit", metavar="COMMIT", help="the treatment: commit, tag or branch; with --interval, where to start"
@@ -113,9 +117,14 @@ def _add_commits(parser: Parser) -> None:
         help="the control, unless the week's first commit is later (default: the first commit of the week, UTC)",
     )
     which.add_argument("--exact_base", action="store_true", help="take --base_commit whatever the week")
-    which.add_argument("--step", type=positive, default=1, metavar="N", help="measure every Nth commit and the newest")
     which.add_argument(
-        "--commit_file", type=path, metavar="FILE", help="keeps the last commit dealt with; the next start goes on"
+        "--step", type=positive, default=1, metavar="N", help="measure every Nth commit, however they land"
+    )
+    which.add_argument(
+        "--commit_file",
+        type=path,
+        metavar="FILE",
+        help="the file that remembers the last commit measured; the next start continues after it",
     )
     which.add_argument(
         "--bisect_releases",
@@ -134,7 +143,7 @@ def _add_builds(parser: Parser) -> None:
         "--frameworks_dir",
         type=path,
         metavar="DIR",
-        help="frameworks' data and scripts (default: specifications/frameworks)",
+        help="the folder of the frameworks' build data and scripts (default: specifications/frameworks)",
     )
     builds.add_argument("--cmake_args", default="", metavar="ARGS", help="further arguments of CMake, as in a shell")
     builds.add_argument(
@@ -150,25 +159,38 @@ def _add_builds(parser: Parser) -> None:
         "--cache_size", type=seconds, default=50.0, metavar="GIB", help="of the build cache, at most (default: 50)"
     )
     builds.add_argument(
-        "--same_host", action="store_true", help="never build while measuring (else on processors left over, if any)"
+        "--same_host",
+        action="store_true",
+        help="never build while measuring (default: build ahead on spare processors, if there are any)",
     )
 
 
 def _add_running(parser: Parser) -> None:
     running = parser.add_argument_group("how it runs")
-    running.add_argument("--regression", action="store_true", help="verify what regressed, and find whose doing it is")
-    running.add_argument("--improved", action="store_true", help="the same for what improved; for --regression")
     running.add_argument(
-        "--interval", type=pause, metavar="SECONDS", help="go on for ever, so long at least from pass to pass"
+        "--regression",
+        action="store_true",
+        help="measure regressions again, and bisect what is confirmed to the commit that caused it",
+    )
+    running.add_argument("--improved", action="store_true", help="with --regression: do the same for improvements")
+    running.add_argument(
+        "--interval", type=pause, metavar="SECONDS", help="keep running, and look for new commits this often"
     )
     running.add_argument(
         "--status_file", type=path, metavar="FILE", help="a 0 in it stops the driver before the next commit"
     )
     running.add_argument(
-        "--work_dir", type=path, metavar="DIR", help="journal, repository, logs (default: in the user's state)"
+        "--work_dir",
+        type=path,
+        metavar="DIR",
+        help="where the journal, the repository and the logs are kept (default: the user's state folder)",
     )
-    running.add_argument("--again", action="store_true", help="measure anew what was measured before")
+    running.add_argument("--again", action="store_true", help="measure again what was measured before")
     running.add_argument(
-        "--retry_after", type=pause, default=120.0, metavar="SECONDS", help="before an untrusted run is made again"
+        "--retry_after",
+        type=pause,
+        default=120.0,
+        metavar="SECONDS",
+        help="the wait before a run that can't be trusted is repeated",
     )
     running.add_argument("--dry_run", action="store_true", help="fetch, and print what would be done")

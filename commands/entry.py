@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import IO, Any
 
-from records import OpduelError
+from records import OpduelError, disk_error, is_full
 from records.redaction import redact
 from records.text import one_line
 
@@ -47,7 +47,11 @@ def _outcome(action: Callable[[], int]) -> int:
     except KeyboardInterrupt as error:
         log.error("%s", str(error) or "interrupted")
         return INCOMPLETE
-    except Exception as error:  # a fault of ours: still one line, and not the exit code of a regression
+    except Exception as error:
+        if isinstance(error, OSError) and is_full(error):
+            log.error("error: %s", disk_error("a disk", error, "name another folder for temporary files in TMPDIR"))
+            return INCOMPLETE
+        # A fault of ours: still one line, and not the exit code of a regression.
         log.error("internal error: %s", one_line(f"{type(error).__name__}: {error}"))
         log.debug("", exc_info=True)
         return INCOMPLETE

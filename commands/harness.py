@@ -7,8 +7,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from commands.config import config_path, read_config
+from commands.ai_pep import library_path, refuse_idle_libraries
+from commands.config import KeptAnswers, config_path
 from commands.entry import log, run_command
+from commands.fuzz import Fuzz
+from commands.golden import run_golden
 from commands.measuring import exit_code, plan_measuring, tell, warn_of_python
 from commands.options import harness_parser
 from commands.progress import ProgressDisplay
@@ -20,6 +23,7 @@ from driver.descriptor import Described, read_info
 from frameworks import Framework
 from harness.run import run_ab
 from records import Build, Report, UsageError
+from records.measurement import SIDES, Side
 from reporters import Reporter
 from reporters.summary import distrust_line
 
@@ -37,6 +41,8 @@ def run_harness(arguments: Sequence[str] | None) -> int:
     """
     options = harness_parser().parse_args(arguments)
     command = recorded("harness.py", sys.argv[1:] if arguments is None else arguments)
+    if options.golden is not None:
+        return run_golden(options, command)
     if is_single(options):
         return run_one_build(options, command)
     refuse_single_options(options)
@@ -64,23 +70,40 @@ def _round_log(options: argparse.Namespace, stack: contextlib.ExitStack) -> File
 
 def _run_ab(options: argparse.Namespace, command: Sequence[str], rounds: FileRoundLog | None) -> int:
     """Both builds against each other; returns the exit code."""
-    config = read_config(config_path())
+    fuzz = _fuzz(options)
+    config = KeptAnswers(config_path())
     described = _described(options)
     measuring = plan_measuring(options, config, command)
     control, treatment = _builds(options, config, measuring.framework, described)
     request = replace(measuring.request(control, treatment), log=rounds)
+    request = fuzz.drawn(request) if fuzz else request
     count, name = len(request.cases), measuring.choice.file_name
     log.info("%d cases of %s, %s against %s", count, name, control.requested, treatment.requested)
     with ProgressDisplay(count, sys.stderr) as display:
         report = run_ab(request, display.show)
     if report.run["broken"]:
-        log.warning("not completed: %s; what was measured is in the report", report.run["stopped"])
+        log.warning("not completed: %s", report.run["stopped"])
     if line := distrust_line(report):
         log.warning("%s", line)
     tell(_heard(measuring.reporters, report, rounds), report)
+    if report.run["broken"]:
+        log.warning("what was measured is in the report")
+    if fuzz:
+        fuzz.keep_findings(request, report)
     if rounds is not None and not report.run["resumable"]:
         rounds.forget()
     return exit_code(report)
+
+
+def _fuzz(options: argparse.Namespace) -> Fuzz | None:
+    """What draws the inputs, if they are to be drawn.
+
+    Raises:
+        UsageError: options that don't go together.
+    """
+    if options.fuzz is None and options.fuzz_spec is not None:
+        raise UsageError("--fuzz_spec: add --fuzz, or leave it out")
+    return Fuzz(options) if options.fuzz is not None else None
 
 
 def _heard(reporters: Sequence[Reporter], report: Report, rounds: FileRoundLog | None) -> list[Reporter]:
@@ -88,7 +111,10 @@ def _heard(reporters: Sequence[Reporter], report: Report, rounds: FileRoundLog |
     to_be_resumed = rounds is not None and report.run["resumable"]
     waiting = [one for one in reporters if to_be_resumed and one.whole_runs_only]
     for option in dict.fromkeys(one.option for one in waiting):
-        log.info("--%s: is told when the run is complete; --round_log says how to go on", option)
+        log.info(
+            "--%s: not sent yet, as the run is not complete; repeat the command, with the same --round_log, to finish",
+            option,
+        )
     return [one for one in reporters if one not in waiting]
 
 
@@ -106,27 +132,33 @@ def _builds(
     options: argparse.Namespace, config: Mapping[str, str], framework: Framework, described: Mapping[str, Described]
 ) -> tuple[Build, Build]:
     """Both sides' builds; says where each came from when it was not on the command line."""
-    releases = load_releases(framework)
-    defaults = {"control": releases.default_control, "treatment": releases.default_treatment}
-    cache = BuildCache(options.exec_dir)
-    builds = []
-    for side in ("control", "treatment"):
-        if side in described:
-            builds.append(_as_described(described[side], framework, cache))
-            continue
-        asked = getattr(options, side)
-        if asked is None:
-            asked = config.get(side, defaults[side])
-            log.info("%s: %s, from %s", side, asked, config_path() if side in config else releases.path)
-        builds.append(resolve_build(asked, framework, cache))
-    control, treatment = builds
+    requests = []
+    for side in SIDES:
+        asked = described[side].location if side in described else getattr(options, side)
+        requests.append(_usual(side, config, framework) if asked is None else asked)
+    cache, libraries = BuildCache(options.exec_dir), library_path(options.shared_libs)
+    builds = [resolve_build(asked, framework, cache, libraries) for asked in requests]
+    refuse_idle_libraries(options.shared_libs, builds)
+    control, treatment = (_as_described(described.get(side), build) for side, build in zip(SIDES, builds, strict=True))
     warn_of_python(control, treatment)
     return control, treatment
 
 
-def _as_described(side: Described, framework: Framework, cache: BuildCache) -> Build:
+def _usual(side: Side, config: Mapping[str, str], framework: Framework) -> str:
+    """The build that is taken when none is asked for: the config's, or else the framework's default."""
+    if side in config:
+        log.info("%s: %s, from %s", side, config[side], config_path())
+        return config[side]
+    releases = load_releases(framework)
+    usual = {"control": releases.default_control, "treatment": releases.default_treatment}[side]
+    if usual is None:
+        raise UsageError(f"--{side}: {framework.name} has no build that is measured by default: give one")
+    log.info("%s: %s, from %s", side, usual, releases.path)
+    return usual
+
+
+def _as_described(side: Described | None, build: Build) -> Build:
     """The build at a described place, as that of the commit that it is said to be."""
-    build = resolve_build(side.location, framework, cache)
-    if side.commit is None:
+    if side is None or side.commit is None:
         return build
     return replace(build, requested=side.commit.short, commit=side.commit)

@@ -41,7 +41,7 @@ class JournalledHarness:
             except InterruptedRunError as error:
                 raise KeyboardInterrupt(str(error)) from None
         if report.run["broken"] and not report.run["interrupted"]:
-            log.warning("not completed: %s; what was measured is in the report", report.run["stopped"])
+            log.warning("not completed: %s", report.run["stopped"])
         if line := distrust_line(report):
             log.warning("%s", line)
         return report

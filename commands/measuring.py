@@ -15,7 +15,7 @@ from commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
 from commands.options import by_metric
 from commands.overwriting import files_read, refuse_overwriting
 from commands.picking import Choice, choose, framework_of, with_files
-from frameworks import FRAMEWORKS_DIR, Framework
+from frameworks import FRAMEWORKS_DIR, Framework, require_functions
 from harness.cpus import plan_cpus
 from harness.instructions import require_counting
 from harness.run import RunRequest
@@ -60,6 +60,7 @@ class Measuring:
             verify_after=verify_after(options),
             roofline=options.roofline,
             breakdown=options.breakdown,
+            wipe_cache=options.wipe_cache,
         )
 
 
@@ -78,6 +79,7 @@ def plan_measuring(
         UsageError: wrong options, a bad spec, reporters that can't work, too few processors, no valgrind.
     """
     verify_after(options)
+    run_type = _run_type(options)
     reporters = _reporters(options, config)
     seeds = [one for one in (options.seed, usual_seed) if one is not None]
     seed = seeds[0] if seeds else secrets.randbits(32)
@@ -86,19 +88,40 @@ def plan_measuring(
         refuse_overwriting(files_read(options, choice.path), f"--{one.option}", one.files())
     choice = dataclasses.replace(choice, cases=with_files(choice, options))
     framework = framework_of(options, choice.spec, frameworks_dir)
-    plan_cpus(options.threads)  # these two are said before builds are made, not after
+    plan_cpus(options.threads)  # these three are said before builds are made, not after
     require_counting(framework, choice.cases)
+    require_functions(framework.adaptor, _needed_functions(options, choice.cases))
     labels = {
         "platform": options.platform,
         "spec": choice.name,
         "spec_path": str(choice.path) if choice.path else None,
         "threshold": by_metric(options).get(DEFAULT_METRIC),
         "user_identifier": options.user_identifier,
-        "run_type": options.run_type or ("verify" if options.verify else "benchmark"),
+        "run_type": run_type,
         "command": list(command),
         "info": None,
     }
     return Measuring(options, framework, choice, choice.cases, seed, reporters, labels)
+
+
+def _needed_functions(options: argparse.Namespace, cases: Sequence[Case]) -> dict[str, str]:
+    """The adaptor's functions that the options need beside those of every run -> the option."""
+    metrics = {case.metric for case in cases}
+    needed = {"profile": "--breakdown"} if options.breakdown else {}
+    needed |= {"profile": "--metric memory"} if "memory" in metrics else {}
+    return needed | ({"results": "--metric error"} if "error" in metrics else {})
+
+
+def _run_type(options: argparse.Namespace) -> str:
+    """Why the run is made, as it is asked for, or as the other options say.
+
+    Raises:
+        UsageError: cases that regressed are measured for another reason.
+    """
+    if options.regressed_types is not None and options.run_type not in (None, "regress"):
+        raise UsageError(f"--regressed_types: belongs to --run_type regress, not {options.run_type}: leave one out")
+    usual = "regress" if options.regressed_types is not None else "verify" if options.verify else "benchmark"
+    return str(options.run_type or usual)
 
 
 def verify_after(options: argparse.Namespace) -> float | None:

@@ -55,7 +55,12 @@ class Notifications:
         """Send all that is waiting. What can't be sent is said, and tried again at the next pass."""
         for whom, notifier in self._notifiers.items():
             for name, text in self._journal.waiting_notices(whom):
-                reason = _why_not_sent(notifier, text)
+                try:
+                    alarm = _ADAPTER.validate_json(text)
+                except ValueError as error:
+                    self._journal.put_aside_notice(name, whom, " ".join(str(error).split())[:200])
+                    continue
+                reason = _why_not_sent(notifier, alarm)
                 self._journal.notice_tried(name, whom, told=not reason)
                 if reason:
                     self._say(f"--{notifier.option} failed: {reason}; to be tried again at the next pass")
@@ -158,10 +163,10 @@ def _key(cause: Cause, one: Finding) -> str:
     return f"notified/{cause.key}/{one.case}/{'broken' if one.broken else 'regressed'}"
 
 
-def _why_not_sent(notifier: Notifier, text: str) -> str:
+def _why_not_sent(notifier: Notifier, alarm: Alarm) -> str:
     """Empty if it was."""
     try:
-        notifier.send(_ADAPTER.validate_json(text))
+        notifier.send(alarm)
     except OpduelError as error:
         return str(error)
     except Exception as error:  # a notifier that is broken stops nothing else

@@ -5,12 +5,18 @@ import math
 import re
 from pathlib import Path
 
+from commands.ai_pep import add_ai_pep_options
 from comparator import DEFAULT_MAX_ROUNDS
 from harness.specs.fields import CONTEXT_PATTERN, DIRECTIONS, DTYPES
 from records import METRICS, SAMPLED, UsageError
+from records.single import Profiler
 from reporters import add_reporter_options
 
 DEFAULT_ALPHA = 0.05
+PROFILERS: tuple[Profiler, ...] = ("python", "native")
+NETWORK_FORMS = (
+    "a model of the framework's zoo, a saved symbol (FILE-symbol.json), or a block of a Python file (FILE.py:CLASS)"
+)
 
 
 class Parser(argparse.ArgumentParser):
@@ -39,11 +45,13 @@ def harness_parser() -> argparse.ArgumentParser:
         "--operators, --category, --inputs or --int64_tensor say what",
     )
     what.add_argument("--control", metavar="BUILD", help="a release (PACKAGE==VERSION), an environment or a python")
-    what.add_argument("--treatment", metavar="BUILD", help="likewise: the build that is suspected")
+    what.add_argument(
+        "--treatment", metavar="BUILD", help="the build that is suspected, in the same forms as --control"
+    )
     what.add_argument(
         "--info",
         metavar="JSON",
-        help="both builds in AI-PEP's words, instead of --control and --treatment: JSON, or the path of a file",
+        help="both builds in AI-PEP's format, instead of --control and --treatment: JSON, or the path of a JSON file",
     )
     _add_picking(what)
     what.add_argument(
@@ -51,16 +59,18 @@ def harness_parser() -> argparse.ArgumentParser:
         type=metrics,
         action="append",
         metavar="METRICS",
-        help="one or more, with commas between: time, instructions (under valgrind), memory, process_memory, error (do "
-        "both compute the same?); whatever the spec says; repeatable",
+        help="one or more, separated by commas: time, instructions (under valgrind), memory, process_memory, error (do "
+        "both builds compute the same?); overrides the spec; repeatable",
     )
     what.add_argument(
         "--roofline",
         action="store_true",
-        help="measure the host's roofline first, and say how near to it each case comes whose work is known",
+        help="measure the host's roofline first, and show how close to it each case comes (where its work is known)",
     )
-    what.add_argument("--framework", metavar="NAME", help="must be the spec's own; for checking")
-    what.add_argument("-p", "--platform", default="host", metavar="NAME", help="kept with the report (default: host)")
+    what.add_argument("--framework", metavar="NAME", help="check that the spec is for this framework")
+    what.add_argument(
+        "-p", "--platform", default="host", metavar="NAME", help="platform name to store in the report (default: host)"
+    )
     what.add_argument(
         "--exec_dir", type=path, metavar="DIR", help="the build cache (default: in the user's cache folder)"
     )
@@ -70,7 +80,7 @@ def harness_parser() -> argparse.ArgumentParser:
     what.add_argument(
         "--breakdown",
         action="store_true",
-        help="profile every case operator by operator, and show it; without, networks alone, shown when they changed",
+        help="show the time of each case by operator (default: for networks only, when they changed)",
     )
     _add_single_options(parser.add_argument_group("one build alone"))
     how = parser.add_argument_group("how it is decided")
@@ -94,51 +104,61 @@ def harness_parser() -> argparse.ArgumentParser:
         "--round_log",
         type=path,
         metavar="FILE",
-        help="keep the rounds here: the same command, once more, goes on where the run ended, however that was",
+        help="save every round to FILE; repeating the same command resumes the run from there, even after a crash",
     )
     how.add_argument(
         "--max_rounds",
         type=rounds,
         default=DEFAULT_MAX_ROUNDS,
         metavar="N",
-        help=f"process pairs for a case, on the screen and again for a suspect (default: {DEFAULT_MAX_ROUNDS})",
+        help="the most process pairs for a case: so many at screening, and as many again to confirm a change "
+        f"(default: {DEFAULT_MAX_ROUNDS})",
     )
-    how.add_argument("--seed", type=seed, metavar="N", help="of inputs and order (drawn and recorded when not given)")
+    how.add_argument(
+        "--seed",
+        type=seed,
+        metavar="N",
+        help="seed of the inputs and of the order (default: drawn at random and recorded)",
+    )
     how.add_argument("--threads", type=positive, default=1, metavar="N", help="compute threads a worker (default: 1)")
     how.add_argument(
-        "--timeout", type=seconds, metavar="SECONDS", help="for one step of a case, whatever the spec says"
+        "--timeout", type=seconds, metavar="SECONDS", help="limit for one step of a case; overrides the spec"
     )
     how.add_argument(
         "--inject",
         type=share,
         default=0.0,
         metavar="SHARE",
-        help="test the tester: slow the treatment of every second case by this share, by real work",
+        help="self-test: slow the treatment of every second case by this share, with real work",
     )
     trust = parser.add_argument_group("how far it is trusted")
     trust.add_argument(
         "--sentinels",
         type=count,
         metavar="N",
-        help="cases that are also measured on the control against itself; 0 for none (default: 1 in 10, 1 to 4)",
+        help="how many cases are also measured on the control against itself, as a check; 0 for none (default: one in "
+        "ten, 1 to 4)",
     )
     trust.add_argument(
         "--busy_host",
         choices=("hold", "report"),
         default="hold",
-        help="when sentinels or the host say that the run can't be trusted: hold verdicts back, or only say so "
-        "(default: hold)",
+        help="when other load or the sentinels say that the run can't be trusted: withhold its verdicts (hold, the "
+        "default), or report them with a warning",
     )
-    trust.add_argument("--verify", action="store_true", help="measure flagged cases again; only what holds twice stays")
+    trust.add_argument(
+        "--verify", action="store_true", help="measure flagged cases again, and report only what is confirmed"
+    )
     trust.add_argument(
         "--verify_after",
         type=pause,
         metavar="SECONDS",
-        help="wait so long before (default: 0); for --verify",
+        help="with --verify: wait this long before measuring again (default: 0)",
     )
     add_reporter_options(parser)
+    add_ai_pep_options(parser)
     record = parser.add_argument_group("kept with the report")
-    record.add_argument("--user_identifier", metavar="TEXT", help="any text by which to find the report again")
+    record.add_argument("--user_identifier", metavar="TEXT", help="any text that helps to find the report later")
     record.add_argument(
         "--run_type",
         choices=("benchmark", "verify", "regress"),
@@ -162,19 +182,43 @@ def _add_picking(what: argparse._ArgumentGroup) -> None:
         "--inputs",
         metavar="JSON",
         action="append",
-        help="arguments of the operators named by --operators, in place of a spec's: JSON, or @FILE; repeatable",
+        help="arguments of the operators named by --operators, in place of a spec's, or of --network: JSON, or @FILE; "
+        "repeatable",
     )
     what.add_argument(
-        "--dtype", choices=DTYPES, help="of all tensors that state none of their own, whatever the spec says"
+        "--network",
+        metavar="NETWORK",
+        help=f"measure a whole network, in place of a spec: {NETWORK_FORMS}; goes with --inputs",
     )
     what.add_argument(
-        "--ctx", type=context, metavar="CONTEXT", help="where to run: cpu, gpu or gpu(1), whatever the spec says"
+        "--with_operators",
+        action="store_true",
+        help="with --network: also measure each operator call that the network makes",
+    )
+    what.add_argument(
+        "--fuzz",
+        type=positive,
+        metavar="N",
+        help="measure N inputs drawn for the chosen operators, in place of the spec's, and write a small spec of those "
+        "on which the builds differ",
+    )
+    what.add_argument(
+        "--fuzz_spec",
+        type=path,
+        metavar="FILE",
+        help="with --fuzz: where that spec is written (default: fuzz-SEED.json)",
+    )
+    what.add_argument(
+        "--dtype", choices=DTYPES, help="data type of all tensors that don't set their own; overrides the spec"
+    )
+    what.add_argument(
+        "--ctx", type=context, metavar="CONTEXT", help="where to run: cpu, gpu or gpu(1); overrides the spec"
     )
     what.add_argument(
         "--directions",
         type=directions,
         metavar="DIRECTIONS",
-        help="forward, backward, both, or several with commas between, whatever the spec says",
+        help="forward, backward, both, or several separated by commas; overrides the spec",
     )
     what.add_argument(
         "--int64_tensor",
@@ -189,22 +233,42 @@ def _add_single_options(single: "argparse._ArgumentGroup") -> None:
     """What only a single-build run takes; None says that it was not given."""
     single.add_argument("--rounds", type=positive, metavar="N", help="fresh processes for each case (default: 5)")
     single.add_argument(
-        "--profiler",
-        choices=("python", "native"),
-        help="what times: our clock around each call (default: python), or the framework's own profiler",
+        "-w", "--warmup", type=count, metavar="N", help="calls in each process before the timed ones (default: 2)"
     )
     single.add_argument(
+        "-r",
+        "--runs",
+        type=positive,
+        metavar="N",
+        help="timed calls in each process (default: as many as fit into 50 ms, 5 to 1000)",
+    )
+    single.add_argument(
+        "--profiler",
+        choices=PROFILERS,
+        help="how calls are timed: by a clock around each call (python, the default), or by the framework's own "
+        "profiler (native)",
+    )
+    single.add_argument(
+        "-f",
         "--output_format",
         "--output-format",
         choices=("json", "csv", "md"),
         help="how the result is written (default: a table; json for --output_file)",
     )
-    single.add_argument("--output_file", "--output-file", type=path, metavar="FILE", help="where it is written")
+    single.add_argument("-o", "--output_file", "--output-file", type=path, metavar="FILE", help="where it is written")
     single.add_argument(
         "--baseline",
         type=path,
         metavar="FILE",
-        help="an earlier result (json): says which cases are slower by more than --threshold (default: 10%%)",
+        help="an earlier result (json) to compare with: says which cases are slower by more than --threshold "
+        "(default: 10%%)",
+    )
+    single.add_argument(
+        "--golden",
+        type=path,
+        metavar="FOLDER",
+        help="keep the build's outputs in a new folder, and measure nothing; with --metric error, compare with those "
+        "that are there",
     )
 
 

@@ -7,12 +7,14 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from commands.config import default_model_cache
 from commands.entry import log
 from commands.options import asked_metrics, by_metric
+from commands.own_network import own_network
 from frameworks import Framework, framework_names, get_framework
 from harness.models import fetch_files
 from harness.specs import (
@@ -41,16 +43,17 @@ class Choice:
     spec: Spec
     path: Path | None
     cases: Sequence[Case]
+    label: str = FROM_COMMAND_LINE  # in place of the path
 
     @property
     def name(self) -> str:
         """The spec's name, for reports."""
-        return self.path.stem if self.path else FROM_COMMAND_LINE
+        return self.path.stem if self.path else self.label
 
     @property
     def file_name(self) -> str:
         """The spec's file's name, for people."""
-        return self.path.name if self.path else FROM_COMMAND_LINE
+        return self.path.name if self.path else self.label
 
 
 def choose(options: argparse.Namespace, seed: int) -> Choice:
@@ -59,20 +62,23 @@ def choose(options: argparse.Namespace, seed: int) -> Choice:
     Raises:
         UsageError: a bad spec, bad inputs, options that don't go together, or nothing left to measure.
     """
-    spec, path = _spec(options)
+    own = own_network(options, [_one(text) for text in (options.network and options.inputs) or ()])
+    spec, path = (own.spec, None) if own else _spec(options)
     settings = overriding(options)
     cases = expand_cases(
         spec, thresholds=by_metric(options), metrics=asked_metrics(options), settings=settings, seed=seed
     )
-    if options.operators and not options.inputs:
+    if options.operators and (own or not options.inputs):
         cases = select_cases(cases, options.operators)
     cases = _of_size(options, cases)
+    if options.regressed_types is not None:
+        cases = _named(cases, options.regressed_types)
     if options.timeout is not None:
         cases = [dataclasses.replace(case, timeout_s=options.timeout) for case in cases]
     injectable = Counter(case.metric for case in cases if METRICS[case.metric].injectable)
     if options.inject and max(injectable.values(), default=0) < 2:
         raise UsageError("--inject slows one case of two: give it two cases or more")
-    return Choice(spec, path, cases)
+    return Choice(spec, path, cases, own.name if own else FROM_COMMAND_LINE)
 
 
 def framework_of(options: argparse.Namespace, spec: Spec, frameworks_dir: Path) -> Framework:
@@ -94,9 +100,31 @@ def with_files(choice: Choice, options: argparse.Namespace) -> list[Case]:
     """
     cache = (options.model_cache or default_model_cache()).absolute()
     try:
-        return fetch_files(choice.cases, cache, log.info)
+        return fetch_files(_rooted(choice.cases, options.root_model_dir), cache, log.info)
     except OpduelError as error:
         raise type(error)(f"{choice.path or choice.name}: {error}") from None
+
+
+def _rooted(cases: Sequence[Case], root: Path | None) -> list[Case]:
+    """The cases, each location that begins with ``//`` counted from ``root``, as AI-PEP has it.
+
+    Raises:
+        UsageError: there is such a location, and no root.
+    """
+    found = []
+    for case in cases:
+        files = {}
+        for name, file in case.files.items():
+            if file.location.startswith("//"):
+                if root is None:
+                    raise UsageError(
+                        f"{case.id}: files.{name}: {file.location} is relative to a folder of models: "
+                        "name it with --root_model_dir"
+                    )
+                file = dataclasses.replace(file, location=str(root / file.location.lstrip("/")))
+            files[name] = file
+        found.append(dataclasses.replace(case, files=files))
+    return found
 
 
 def overriding(options: argparse.Namespace) -> Settings | None:
@@ -182,6 +210,21 @@ def _framework(options: argparse.Namespace) -> str:
     roots = {operator.partition(".")[0] for operator in options.operators}
     names = framework_names()
     return next((name for name in names if roots & set(get_framework(name).namespaces)), names[0])
+
+
+def _named(cases: Sequence[Case], ids: Sequence[str]) -> list[Case]:
+    """The cases of these ids, in their own order.
+
+    Raises:
+        UsageError: there is none of one of the ids.
+    """
+    known = {case.id: case for case in cases}
+    for id in ids:
+        if id not in known:
+            close = get_close_matches(id, known, 1)
+            hint = f"did you mean {close[0]}?" if close else f"the first of {len(known)} is {next(iter(known))}"
+            raise UsageError(f"--regressed_types: there is no case {id!r}: {hint}")
+    return [case for case in cases if case.id in set(ids)]
 
 
 def _of_size(options: argparse.Namespace, cases: list[Case]) -> list[Case]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import platformdirs
 
-from commands.config import config_path, read_config
+from commands.config import KeptAnswers, config_path
 from commands.driver_options import GIB, DriverOptions, parse
 from commands.driver_text import guilty_lines, plan_lines
 from commands.entry import DONE, INCOMPLETE, REGRESSED, log, redacts, run_command
@@ -32,31 +32,36 @@ from driver.commit_file import kept_name
 from driver.flow import Investigation, Outcome, guilty_document, why_open
 from driver.git.repository import open_repository
 from driver.journal import Journal
-from driver.lock import sole_driver
+from driver.lock import ANOTHER_FOLDER, sole_driver
 from driver.points import BuildPoint
 from driver.runs import Runs
 from driver.watch import Tally, Watch, WatchSettings, write_document
 from frameworks import FRAMEWORKS_DIR
 from harness.cpus import plan_cpus
-from records import Commit, OpduelError, Verdict
+from records import Commit, OpduelError, Verdict, disk_error
 from reporters import Reporter, catch_up_all, reporter_options
 from reporters.github import GithubReporter
 from reporters.notifier import Notifier
-from reporters.stream import write_text
+from reporters.stream import discard, write_text
 
 LOG_BYTES, LOGS = 5 * 2**20, 5  # each log file's size, and how many older ones are kept
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
-    return run_command("repo_driver.py", lambda: _run_driver(arguments))
+    return run_command("repo_driver.py", lambda: run_driver(arguments))
 
 
-def _run_driver(arguments: Sequence[str] | None) -> int:
+def run_driver(arguments: Sequence[str] | None) -> int:
+    """Measure commits or releases as the options say; returns the exit code.
+
+    Raises:
+        OpduelError: with the exit code that it stands for.
+    """
     options = parse(arguments)
     command = recorded("repo_driver.py", sys.argv[1:] if arguments is None else arguments)
     frameworks_dir = options.own.frameworks_dir or FRAMEWORKS_DIR
-    measuring = plan_measuring(options.harness, read_config(config_path()), command, frameworks_dir, usual_seed=0)
+    measuring = plan_measuring(options.harness, KeptAnswers(config_path()), command, frameworks_dir, usual_seed=0)
     work = _work_directory(options.own, measuring)
     with sole_driver(work), _logging_to(work / "logs" / "driver.log"), closing(Journal(work / "journal.db")) as journal:
         driver = _Driver(options, measuring, work, journal)
@@ -271,7 +276,12 @@ def _work_directory(own: argparse.Namespace, measuring: Measuring) -> Path:
 
 
 def _say(lines: Sequence[str]) -> None:
-    write_text(sys.stdout, "".join(f"{line}\n" for line in lines))
+    """To standard output; where that can't be written it is logged, and stops nothing."""
+    try:
+        write_text(sys.stdout, "".join(f"{line}\n" for line in lines))
+    except OSError as error:
+        discard(sys.stdout)
+        log.error("standard output: can't be written (%s): what was found is in the log and in reports", error.strerror)
 
 
 class _LogFile(logging.handlers.RotatingFileHandler):
@@ -285,14 +295,23 @@ class _LogFile(logging.handlers.RotatingFileHandler):
             super().handleError(record)
         elif not self._told:
             self._told = True
-            log.error("%s: can't be written (%s): free some space, or mend it", self.baseFilename, error.strerror)
+            log.error(
+                "%s: can't be written (%s): free some space, or fix its permissions", self.baseFilename, error.strerror
+            )
 
 
 @contextmanager
 def _logging_to(path: Path) -> Iterator[None]:
-    """Within it all that is logged goes to a file too, which is begun anew when it is large."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handler = _LogFile(path, maxBytes=LOG_BYTES, backupCount=LOGS, encoding="utf-8")
+    """Within it all that is logged goes to a file too, which is begun anew when it is large.
+
+    Raises:
+        RunError: the file can't be opened.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handler = _LogFile(path, maxBytes=LOG_BYTES, backupCount=LOGS, encoding="utf-8")
+    except OSError as error:
+        raise disk_error(path, error, ANOTHER_FOLDER) from None
     formatter = logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S%z")
     handler.setFormatter(formatter)
     handler.addFilter(redacts)

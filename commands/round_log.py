@@ -1,10 +1,12 @@
 """--round_log: a run keeps its rounds in a file, so that the same command goes on where the last one ended."""
 
+import contextlib
 import fcntl
 import json
 import os
 import stat
 from collections.abc import Callable
+from io import FileIO
 from pathlib import Path
 
 from records import UsageError
@@ -33,8 +35,8 @@ class FileRoundLog:
         try:
             if is_special(path):  # not even opened: a pipe would be waited for
                 raise UsageError(f"--round_log {path}: is no regular file: give the path of one, or of no file")
-            # Unbuffered: what could not be written is not left over, to fail again when the file is closed.
-            self._file = path.open("a+b", buffering=0)
+            # Unbuffered: what could not be written is not written later either.
+            self._file: FileIO = path.open("a+b", buffering=0)
         except OSError as error:
             raise UsageError(f"--round_log {path}: cannot be written ({error.strerror}): give another path") from None
         try:
@@ -63,13 +65,13 @@ class FileRoundLog:
         Raises:
             OSError: it could not be kept, and nothing of it is there.
         """
-        left, end = text.encode("utf-8") + b"\n", self._file.seek(0, os.SEEK_END)
+        size = os.fstat(self._file.fileno()).st_size
         try:
-            while left:
-                left = left[self._file.write(left) :]
+            self._write(text.encode("utf-8") + b"\n")
             os.fsync(self._file.fileno())
-        except OSError:
-            self._file.truncate(end)
+        except BaseException:
+            with contextlib.suppress(OSError):  # half a line would run into the next one
+                self._file.truncate(size)
             raise
 
     def forget(self) -> None:
@@ -111,4 +113,8 @@ class FileRoundLog:
         """A line that was cut off when its process died must not run into the next one."""
         self._file.seek(-1, os.SEEK_END)
         if self._file.read(1) != b"\n":
-            self._file.write(b"\n")
+            self._write(b"\n")
+
+    def _write(self, content: bytes) -> None:
+        while content:
+            content = content[self._file.write(content) :]

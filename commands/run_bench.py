@@ -1,4 +1,4 @@
-"""run_bench.py: asks on the first use for what is missing, keeps the answers, and hands everything to harness.py."""
+"""run_bench.py: asks on the first use for what is missing, keeps the answers, and hands on to the other commands."""
 
 import argparse
 import os
@@ -9,6 +9,8 @@ from pathlib import Path
 from commands.calibrate import calibrate
 from commands.config import QUESTIONS, config_path, default_reports, forget_config, read_config, write_config
 from commands.convert import convert
+from commands.defaults import CALIBRATE, DRIVER, HARNESS, is_for_driver, keep, says_what, with_defaults
+from commands.driver_options import parse
 from commands.entry import DONE, log, run_command
 from commands.harness import run_harness
 from commands.listing import list_cases
@@ -24,8 +26,10 @@ from records.measurement import SIDES
 from reporters.atomic import user_path
 from reporters.formats import FORMATS, described
 
-DESCRIPTION = """Perform one benchmark run. On its first use on a terminal it asks which builds to measure and where to
-keep reports, and keeps the answers; every other option is passed through to harness.py (see harness.py --help)."""
+DESCRIPTION = """Perform one benchmark run, or look for regressions in commits. On its first use on a terminal it asks
+which builds to measure and where to keep reports, and keeps the answers. Every other option is passed through: to
+repo_driver.py if one is repo_driver.py's own, such as --ab_testing or --regression (see repo_driver.py --help), or else
+to harness.py (see harness.py --help). Default arguments of both may be kept in the config."""
 
 # What it does instead of a run: the option that asks for it, what it does in words, its own options that go with it.
 INSTEAD: Mapping[str, tuple[str, tuple[str, ...]]] = {
@@ -34,7 +38,7 @@ INSTEAD: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "flush": ("sends what waits and does nothing else", ("retry_refused",)),
     "send": ("sends reports and does nothing else", ()),
     "spec_from": ("writes a spec and measures nothing", ("output", "reset_options")),
-    "calibrate": ("measures one build against itself", ("reset_options",)),
+    "calibrate": ("measures one build against itself", ("reset_options", "keep_options")),
 }
 COMPANIONS = {
     "to": "says how a report is converted: add --convert REPORT, or leave it out",
@@ -53,13 +57,19 @@ def run_bench_parser() -> Parser:
     """The parser of run_bench.py's own options."""
     parser = Parser(
         prog="run_bench.py",
-        usage="%(prog)s [-h] [--reset_options] [--calibrate] [--list [PATTERN]] [--spec_from NETWORK] "
+        usage="%(prog)s [-h] [--reset_options] [--keep_options] [--calibrate] [--list [PATTERN]] [--spec_from NETWORK] "
         "[--convert REPORT --to FORMAT] [--flush] [--send REPORT ...] -b SPEC ...",
         description=DESCRIPTION,
         allow_abbrev=False,
     )
     parser.add_argument(
         "--reset_options", action="store_true", help="forget the kept answers; alone, it does nothing else"
+    )
+    parser.add_argument(
+        "--keep_options",
+        action="store_true",
+        help="keep the options given with it as the defaults of the command that they are passed to; what is measured, "
+        "and on which builds, is not kept. With nothing to measure, it does nothing else",
     )
     parser.add_argument(
         "--calibrate",
@@ -129,11 +139,25 @@ def _run_bench(arguments: Sequence[str] | None) -> int:
         case "spec_from":
             output = [] if options.output is None else ["--output", options.output]
             return write_spec_from(["--spec_from", options.spec_from, *output, *passed_on])
-        case "calibrate":
-            return calibrate(passed_on)
-    if sys.stdin.isatty() and sys.stderr.isatty():
-        _ask_for_missing(harness_parser().parse_args(passed_on))
-    return run_harness(passed_on)
+    command = CALIBRATE if instead == "calibrate" else DRIVER if is_for_driver(passed_on) else HARNESS
+    if options.keep_options:
+        keep(command, passed_on)
+        if not says_what(command, passed_on):
+            return DONE
+    arguments = with_defaults(command, passed_on)
+    if command == CALIBRATE:
+        return calibrate(arguments)
+    asks = sys.stdin.isatty() and sys.stderr.isatty()
+    if command == DRIVER:
+        from commands.repo_driver import run_driver  # most runs don't need it, and its imports take their time
+
+        if asks:
+            _ask_for_missing(parse(arguments).harness, ["local_reporter"])
+        return run_driver(arguments)
+    if asks:
+        parsed = harness_parser().parse_args(arguments)
+        _ask_for_missing(parsed, [] if is_single(parsed) else list(QUESTIONS))  # one build alone needs nothing kept
+    return run_harness(arguments)
 
 
 def _instead_of_a_run(options: argparse.Namespace) -> str | None:
@@ -154,16 +178,17 @@ def _instead_of_a_run(options: argparse.Namespace) -> str | None:
     return None
 
 
-def _ask_for_missing(options: argparse.Namespace) -> None:
-    """Ask for each answer that neither the config nor the command line gives, and keep them when all are there.
+def _ask_for_missing(options: argparse.Namespace, asked: Sequence[str]) -> None:
+    """Ask for each of these answers that neither the config nor the command line gives, and keep them when all are
+    there.
 
     Raises:
         RunError: the input ended before the last answer.
     """
     path = config_path()
-    answers = read_config(path)
-    asked = [] if is_single(options) else QUESTIONS  # of one build alone nothing needs to be kept
-    missing = [name for name in asked if name not in answers and getattr(options, name) is None]
+    open_ones = [name for name in asked if getattr(options, name) is None]
+    answers = read_config(path) if open_ones else {}
+    missing = [name for name in open_ones if name not in answers]
     if not missing:
         return
     releases = load_releases(get_framework(choose(options, 0).spec.framework))
@@ -178,16 +203,16 @@ def _ask_for_missing(options: argparse.Namespace) -> None:
     write_config(path, answers)
 
 
-def _ask(name: str, default: str, releases: Releases) -> str:
+def _ask(name: str, default: str | None, releases: Releases) -> str:
     """One answer, asked for until it can be meant."""
     while True:
-        print(f"{QUESTIONS[name]} [{default}]: ", end="", file=sys.stderr, flush=True)
+        print(f"{QUESTIONS[name]}{f' [{default}]' if default else ''}: ", end="", file=sys.stderr, flush=True)
         line = sys.stdin.readline()
         if not line:
             print(file=sys.stderr)
             raise RunError("the input ended before the last answer: nothing was kept; give it on the command line")
         try:
-            return _checked(name, line.strip() or default, releases)
+            return _checked(name, line.strip() or default or "", releases)
         except UsageError as error:
             print(f"  {error}", file=sys.stderr)
 
@@ -198,6 +223,8 @@ def _checked(name: str, answer: str, releases: Releases) -> str:
     Raises:
         UsageError: a build that is neither a known release nor a path that is there.
     """
+    if not answer:
+        raise UsageError("there is no default: give the path of a build")
     path = os.path.abspath(user_path(answer, QUESTIONS[name]))
     if name == "local_reporter":
         return path

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from commands.config import config_path, read_config, with_kept_token
+from commands.config import KeptAnswers, config_path, with_kept_token
 from commands.entry import DONE, INCOMPLETE, log
 from commands.options import Parser
 from records import RunError, UsageError
@@ -74,7 +74,7 @@ def _options(option: str, arguments: Sequence[str]) -> argparse.Namespace:
     """
     parser = Parser(prog=f"run_bench.py {option}", allow_abbrev=False)
     RemoteReporter.add_options(parser.add_argument_group())
-    return with_kept_token(parser.parse_args(arguments), read_config(config_path()))
+    return with_kept_token(parser.parse_args(arguments), KeptAnswers(config_path()))
 
 
 def _check_token(sender: Sender, endpoints: Collection[str] | None, retry_refused: bool) -> None:
@@ -86,7 +86,9 @@ def _check_token(sender: Sender, endpoints: Collection[str] | None, retry_refuse
     try:
         letters, _ = sender.spool.contents()
     except OSError as error:
-        raise RunError(f"--spool {sender.spool.directory}: cannot be read ({error.strerror}): mend that") from None
+        raise RunError(
+            f"--spool {sender.spool.directory}: cannot be read ({error.strerror}): fix its permissions"
+        ) from None
     files = {
         one.header.endpoint: one.path for one in reversed(letters) if retry_refused or one.header.refused is None
     }  # the oldest of each

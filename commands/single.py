@@ -6,16 +6,17 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from commands.ai_pep import library_path, refuse_idle_libraries
 from commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
-from commands.options import by_metric, harness_parser
+from commands.options import PROFILERS, by_metric, harness_parser
 from commands.overwriting import files_read, refuse_overwriting
 from commands.picking import choose, framework_of, with_files
 from commands.progress import ProgressDisplay
 from comparator.baseline import DEFAULT_BASELINE_THRESHOLD, compare_with_baseline, machine_differences
 from driver.builds import BuildCache, resolve_build
-from frameworks import FRAMEWORKS_DIR
+from frameworks import FRAMEWORKS_DIR, require_functions
 from harness.cpus import plan_cpus
-from harness.single import DEFAULT_ROUNDS, SingleRequest, run_single
+from harness.single import DEFAULT_ROUNDS, DEFAULT_WARMUP, SingleRequest, run_single
 from records import DEFAULT_METRIC, RunError, UsageError
 from records.single import BaselineComparison, SingleReport
 from reporters import reporter_options
@@ -25,7 +26,14 @@ from reporters.single_tables import baseline_text, csv_text, markdown_text, scre
 from reporters.stream import write_text
 
 FORMATS: dict[str, Callable[[SingleReport], str]] = {"json": single_text, "csv": csv_text, "md": markdown_text}
-SINGLE_ONLY = ("rounds", "output_format", "output_file", "baseline", "profiler")
+SINGLE_ONLY = ("rounds", "output_format", "output_file", "baseline", "profiler", "golden")
+# What an A/B has in place of opperf's options.
+CALLS = {
+    "warmup": "an A/B warms up by itself, until calls have settled: leave it out, or measure one build alone "
+    "(--treatment without --control)",
+    "runs": "an A/B makes as many calls as it needs: bound it with --time_budget or --max_rounds, or measure one build "
+    "alone (--treatment without --control)",
+}
 AB_ONLY = (
     "info",
     "metric",
@@ -37,8 +45,11 @@ AB_ONLY = (
     "verify",
     "verify_after",
     "run_type",
+    "regressed_types",
     "round_log",
     "breakdown",
+    "fuzz",
+    "fuzz_spec",
     *sorted(reporter_options()),
 )
 WARNING = (
@@ -58,16 +69,18 @@ def refuse_single_options(options: argparse.Namespace) -> None:
     Raises:
         UsageError: one is.
     """
-    _refuse(options, SINGLE_ONLY, "is for one build alone (harness.py --treatment without --control): leave it out")
+    _refuse(options, SINGLE_ONLY, "only applies to one build alone (--treatment without --control): leave it out")
+    for name, why in CALLS.items():
+        _refuse(options, (name,), why)
 
 
 def refuse_round_log(options: argparse.Namespace) -> None:
-    """See that no log of rounds is asked for.
+    """See that nothing is asked for that only one run of harness.py has.
 
     Raises:
         UsageError: one is.
     """
-    _refuse(options, ("round_log",), "is for one run of harness.py: leave it out")
+    _refuse(options, ("round_log", "fuzz", "fuzz_spec"), "is for one run of harness.py: leave it out")
 
 
 def run_one_build(options: argparse.Namespace, command: Sequence[str]) -> int:
@@ -77,6 +90,10 @@ def run_one_build(options: argparse.Namespace, command: Sequence[str]) -> int:
         UsageError: wrong options, a bad spec or baseline; RunError: nothing could be measured, or written.
     """
     _refuse(options, AB_ONLY, "belongs to an A/B: give --control, too, or leave it out")
+    if options.platform in PROFILERS:
+        raise UsageError(f"-p {options.platform}: -p is --platform here: use --profiler {options.platform}")
+    if options.wipe_cache and options.profiler == "native":
+        raise UsageError("--wipe_cache: the framework's own profiler doesn't wait for it: use --profiler python")
     if options.threshold and options.baseline is None:
         raise UsageError("--threshold: one build alone has nothing to differ from: add --control or --baseline")
     then = _baseline(options)
@@ -86,7 +103,7 @@ def run_one_build(options: argparse.Namespace, command: Sequence[str]) -> int:
     with ProgressDisplay(len(request.cases), sys.stderr) as display:
         report = run_single(request, display.show_single)
     if not report.run["complete"]:
-        log.warning("not completed: %s; what was measured is told", report.run["stopped"])
+        log.warning("not completed: %s; results so far are shown", report.run["stopped"])
     compared = []
     if then is not None:
         threshold = by_metric(options).get(DEFAULT_METRIC, DEFAULT_BASELINE_THRESHOLD)
@@ -120,18 +137,25 @@ def _request(options: argparse.Namespace, command: Sequence[str]) -> SingleReque
     if options.output_file is not None:
         refuse_overwriting(files_read(options, choice.path), "--output_file", [options.output_file])
     framework = framework_of(options, choice.spec, FRAMEWORKS_DIR)
-    plan_cpus(options.threads)  # said before the build is made, not after
-    cache = BuildCache(options.exec_dir)
+    plan_cpus(options.threads)  # these two are said before the build is made, not after
+    native = options.profiler == "native"
+    require_functions(framework.adaptor, {"profile": "--profiler native"} if native else {})
+    libraries = library_path(options.shared_libs)
+    build = resolve_build(options.treatment, framework, BuildCache(options.exec_dir), libraries)
+    refuse_idle_libraries(options.shared_libs, [build])
     return SingleRequest(
         framework=framework,
-        build=resolve_build(options.treatment, framework, cache),
+        build=build,
         cases=with_files(choice, options),
         seed=seed,
         threads=options.threads,
         rounds=DEFAULT_ROUNDS if options.rounds is None else options.rounds,
         time_budget=options.time_budget,
         profiler=options.profiler or "python",
+        calls=options.runs,
+        warmup=DEFAULT_WARMUP if options.warmup is None else options.warmup,
         roofline=options.roofline,
+        wipe_cache=options.wipe_cache,
         labels={
             "platform": options.platform,
             "spec": choice.name,

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from commands.config import config_path, read_config
 from commands.entry import DONE, log
-from commands.options import Parser, path
+from commands.options import NETWORK_FORMS, Parser, path
 from commands.overwriting import refuse_overwriting
 from driver.builds import BuildCache, load_releases, resolve_build
-from driver.catalogue import Input, ask_network, load_rules, network_spec
+from driver.catalogue import Input, ask_network, load_rules, network_spec, network_test, operator_tests
 from frameworks import framework_names, get_framework
 from frameworks.base import SPECIFICATIONS
 from harness.specs import expand_cases, load_spec
@@ -28,7 +28,7 @@ _SHAPE = re.compile(rf"(?P<name>[^=]+)=(?P<sizes>[0-9]+(,[0-9]+)*)(:(?P<dtype>{'
 def spec_from_parser() -> Parser:
     """The parser of the options that go with --spec_from."""
     parser = Parser(prog="run_bench.py --spec_from", description=__doc__, allow_abbrev=False)
-    parser.add_argument("--spec_from", metavar="NETWORK", required=True, help="a saved symbol, or a model of the zoo")
+    parser.add_argument("--spec_from", metavar="NETWORK", required=True, help=NETWORK_FORMS)
     parser.add_argument(
         "--shape",
         metavar="NAME=SIZES",
@@ -36,6 +36,11 @@ def spec_from_parser() -> Parser:
         action="append",
         default=[],
         help="what an input is given: data=1,3,224,224, or with a dtype data=1,3,224,224:float16; repeatable",
+    )
+    parser.add_argument(
+        "--with_network",
+        action="store_true",
+        help="also write a case of the whole network, with the checksums of its files",
     )
     parser.add_argument("--build", metavar="BUILD", help="which build is asked (default: the treatment)")
     parser.add_argument(
@@ -78,13 +83,19 @@ def write_spec_from(arguments: Sequence[str]) -> int:
         refuse_overwriting({"--spec_from": [Path(options.spec_from)]}, "--output", [output])
     asked = options.build
     if asked is None:
-        asked = read_config(config_path()).get("treatment", load_releases(framework).default_treatment)
+        asked = read_config(config_path()).get("treatment") or load_releases(framework).default_treatment
+        if asked is None:
+            raise UsageError(f"--build: {framework.name} has no build that is asked by default: give one")
         log.info("build: %s", asked)
     build = resolve_build(asked, framework, BuildCache(options.exec_dir))
     network = ask_network(build, framework, options.spec_from, inputs)
     schema = f"./{SCHEMA_FILE.name}" if output and output.absolute().parent == SPECIFICATIONS else None
     name = Path(options.spec_from).name
-    text = network_spec(network, name, inputs, load_rules(framework), framework.name, schema)
+    tests = operator_tests(network, name, load_rules(framework))
+    if options.with_network:
+        own = {one: what.shape if what.dtype == "float32" else vars(what) for one, what in inputs.items()}
+        tests.insert(0, network_test(options.spec_from, own))
+    text = network_spec(network, name, inputs, tests, framework.name, schema)
     for operator, why in network.left_out.items():
         log.warning("%s: left out: %s", operator, why)
     if output is None:

@@ -38,9 +38,10 @@ def assess(
 ) -> list[Assessment]:
     """Weighs all ``cases`` by their ``samples`` (keyed by case id, in the order of measuring).
 
-    The family of the false-discovery correction is all cases, from the start: one that failed, or that no look
-    at its own samples has tested, counts with p = 1. ``priors`` (by metric) stand for those that would be fitted to
-    these samples: a verification's cases are too few, and were chosen.
+    The family of the false-discovery correction is all cases, from the start: one that failed, or that no look has
+    tested, counts with p = 1.  A case that is flagged without the looks that ``closing`` adds stays so whatever these
+    say.  ``priors`` (by metric) are those of the run that is verified: its flagged cases, too few and chosen, have
+    none of their own, and only fresh samples count (``follow``'s ``retest``).
 
     Raises:
         ValueError: alpha outside (0, 1), a threshold below 0, a metric that is not known, cases of one id, samples
@@ -48,20 +49,41 @@ def assess(
     """
     _check(cases, samples, failures, alpha)
     values = {case.id: split(samples.get(case.id, ())) for case in cases}
-    if priors is None:
-        priors = _priors(cases, values, looks)
+    retest = priors is not None
+    used = _priors(cases, values, looks) if priors is None else priors
     waiting = {case.metric for case in cases if case.id not in failures and not _screened(case, values, looks)}
-    courses = [
-        follow(case, values[case.id], priors[case.metric], looks.of_metric(case.metric), alpha, closing)
-        for case in cases
-    ]
-    q_values = benjamini_hochberg(
-        [1.0 if case.id in failures else course.p_value for case, course in zip(cases, courses, strict=True)]
-    )
+    courses = _courses(cases, values, used, looks, alpha, False, retest)
+    q_values = _q_values(cases, courses, failures)
+    if closing:
+        closed = _courses(cases, values, used, looks, alpha, True, retest)
+        flagged = [q <= alpha and not course.cleared for q, course in zip(q_values, courses, strict=True)]
+        courses = [now if stays else last for now, last, stays in zip(courses, closed, flagged, strict=True)]
+        q_values = _q_values(cases, courses, failures)
     return [
         Assessment(case, course, q, _verdict(case, course, q, case.id in failures, alpha), case.metric not in waiting)
         for case, course, q in zip(cases, courses, q_values, strict=True)
     ]
+
+
+def _courses(
+    cases: Sequence[Case],
+    values: Mapping[str, dict[Stage, Values]],
+    priors: Mapping[str, Prior],
+    looks: Looks,
+    alpha: float,
+    closing: bool,
+    retest: bool,
+) -> list[Course]:
+    return [
+        follow(case, values[case.id], priors[case.metric], looks.of_metric(case.metric), alpha, closing, retest)
+        for case in cases
+    ]
+
+
+def _q_values(cases: Sequence[Case], courses: Sequence[Course], failures: Mapping[str, Failure]) -> list[float]:
+    return benjamini_hochberg(
+        [1.0 if case.id in failures else course.p_value for case, course in zip(cases, courses, strict=True)]
+    )
 
 
 def fit_priors(cases: Sequence[Case], samples: Mapping[str, Sequence[PairSample]], looks: Looks) -> dict[str, Prior]:

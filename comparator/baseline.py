@@ -35,8 +35,8 @@ def machine_differences(now: SingleReport, then: SingleReport) -> list[str]:
     for key in ("cpu_model", "logical_cpus", "kernel", "governors"):
         if now.host.get(key) != then.host.get(key):
             lines.append(f"{key}: {then.host.get(key)} then, {now.host.get(key)} now")
-    for key in ("threads", "seed"):
-        if now.run.get(key) != then.run.get(key):
+    for key in ("threads", "seed", "warmup", "runs"):
+        if key in then.run and now.run.get(key) != then.run[key]:
             lines.append(f"{key}: {then.run.get(key)} then, {now.run.get(key)} now")
     return lines
 
@@ -50,7 +50,8 @@ def _compared(now: SingleResult, then: SingleResult | None, threshold: float) ->
             now.case, "failed", old, value, None, now.failure.reason, failed_then=then.failure is not None
         )
     if then.failure is not None or value is None or old is None:
-        return BaselineComparison(now.case, "incomparable", old, value, None, "not measured on both sides")
+        why = now.note or then.note or "not measured on both sides"
+        return BaselineComparison(now.case, "incomparable", old, value, None, why)
     if _what(now) != _what(then):
         return BaselineComparison(now.case, "incomparable", old, value, None, "measures something else than then")
     if not old or not value:

@@ -14,7 +14,8 @@ def confirm(
     """The run's comparisons after its flagged cases were measured ``again`` (by case id).
 
     A flagged case keeps its verdict and figures if ``again`` has the same verdict; else it is ``inconclusive``. One
-    that is not in ``again`` was not measured a second time, for the reason ``not_measured``. The others stay.
+    that is not in ``again`` was not measured a second time, for the reason ``not_measured``. The others stay. A case
+    of which the second measurement says nothing yet, or still looks as the first one said, stays ``suspected``.
     """
     return [
         _confirmed(one, again.get(one.case), not_measured) if one.verdict in FLAGGED else one for one in comparisons
@@ -26,7 +27,15 @@ def _confirmed(one: Comparison, second: Comparison | None, not_measured: str) ->
     if second is not None and second.verdict == one.verdict:
         return told
     reason = f"not measured again: {not_measured}" if second is None else _outcome(second)
-    return replace(told, verdict="inconclusive", note=f"{one.verdict}{_change(one)} at first, not confirmed: {reason}")
+    note = f"{one.verdict}{_change(one)} at first, not confirmed: {reason}"
+    suspected = one.verdict if second is None or _is_open(second, one.verdict) else None
+    forecast = None if second is None else second.forecast
+    return replace(told, verdict="inconclusive", note=note, suspected=suspected, forecast=forecast)
+
+
+def _is_open(second: Comparison, verdict: Verdict) -> bool:
+    """Whether the second measurement ended before a test of its own, or on the same side."""
+    return second.verdict == "inconclusive" and (second.p_value is None or second.suspected == verdict)
 
 
 def _record(one: Comparison, second: Comparison | None) -> Verification:

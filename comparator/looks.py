@@ -14,6 +14,11 @@ FIRST_LOOK = 5
 FIRST_LOOK_AT_COUNTS = 3
 MAX_ROUNDS_OF_COUNTS = 5
 COUNTED = ("instructions", "memory", "process_memory")
+# Of a case's error against "the change is within the threshold": what the looks at its screening samples spend.
+SCREENING_SHARE = 0.2
+# And of that share what the first look spends, where there are several: a large change is seen there, and its case
+# leaves the screening at once.
+FIRST_LOOK_SHARE = 0.4
 
 
 @dataclass(frozen=True)
@@ -21,21 +26,27 @@ class Looks:
     """The sample counts, increasing, at which the cases of a run are looked at, by stage.
 
     Look k gets the share w_k = n_k / (n_1 + ... + n_K) of its stage's error: little is spent on the first looks,
-    which only large changes need, and most on the last, where the small ones are found.  A case is a suspect when
-    its two-sided p value against "no change at all" is below ``suspect_level`` at a look on the screen; no error
-    rate hangs on that level, for suspects are decided on fresh samples: a higher one finds little more and spends
-    processes on many cases that have not changed.  ``by_metric`` has the schedules of metrics with one of their own.
+    which only large changes need, and most on the last, where the small ones are found.  ``tested`` says what of
+    it is for claims of a change.  A case is a suspect when its two-sided p value against "no change at all" is below
+    ``suspect_level`` at a screening look; no error rate depends on that level: a higher one finds little more and
+    spends processes on many cases that have not changed.  ``screening_share`` is the share of the error against "the
+    change is within the threshold" that the screening looks spend; 0 decides on confirmation samples alone.
+    ``by_metric`` has the schedules of metrics with one of their own.
 
     Raises:
-        ValueError: a schedule that is empty, does not increase, or has a look at fewer than 2 samples.
+        ValueError: a schedule that is empty, does not increase, or has a look at fewer than 2 samples; a share outside
+            [0, 1).
     """
 
     screen: tuple[int, ...]
     own: tuple[int, ...]
     suspect_level: float = 0.01
+    screening_share: float = SCREENING_SHARE
     by_metric: Mapping[str, "Looks"] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if not 0 <= self.screening_share < 1:
+            raise ValueError(f"the screening's share of the error lies in [0, 1), not {self.screening_share}")
         for counts in (self.screen, self.own):
             if not counts or counts[0] < 2 or any(b <= a for a, b in pairwise(counts)):
                 raise ValueError(f"looks must increase from 2 samples or more, not {counts}")
@@ -55,6 +66,23 @@ class Looks:
         """
         counts = self.of(stage)
         return next((count for count in counts if count >= n), counts[-1]) / sum(counts)
+
+    def tested(self, stage: Stage, n: int) -> float:
+        """The share of a case's error against "the change is within the threshold" that a look at ``n`` samples spends.
+
+        Over all looks of both stages the shares sum to 1.  Confirmation looks share theirs as ``weight`` says.  Of the
+        screening's share the first look spends ``FIRST_LOOK_SHARE``, the others the rest, in proportion to their
+        samples.  Between two looks, and beyond the last one, it is as with ``weight``.
+        """
+        if stage == "own":
+            return (1 - self.screening_share) * self.weight(stage, n)
+        first, *others = self.screen
+        if not others:
+            return self.screening_share
+        if n <= first:
+            return self.screening_share * FIRST_LOOK_SHARE
+        share = next((count for count in others if count >= n), others[-1]) / sum(others)
+        return self.screening_share * (1 - FIRST_LOOK_SHARE) * share
 
     def reached(self, stage: Stage, n: int) -> tuple[int, ...]:
         """The looks that ``n`` samples have reached."""

@@ -15,7 +15,7 @@ Array = npt.NDArray[np.float64]
 EXACT_UP_TO = 100  # values a side: of more, counting takes longer than what it mends is worth
 
 
-def mann_whitney_p(lower: Sequence[float], upper: Sequence[float]) -> float:
+def mann_whitney_p(lower: Sequence[float] | Array, upper: Sequence[float] | Array) -> float:
     """The one-sided p value of "``upper`` is not stochastically larger than ``lower``" (shapes (m,) and (n,)).
 
     U counts the pairs in which the upper value is the larger, ties by half.  Exact without ties (Mann and
@@ -37,6 +37,37 @@ def mann_whitney_p(lower: Sequence[float], upper: Sequence[float]) -> float:
     if counts.max() == 1 and max(m, n) <= EXACT_UP_TO:
         return float(_upper_tails(m, n)[round(u)])
     return _normal_tail(u, m, n, counts.astype(np.float64))
+
+
+def mann_whitney_interval(control: Sequence[float], treatment: Sequence[float], tail: float) -> tuple[float, float]:
+    """The log ratios between which no shift is rejected with a p value of ``tail`` or less, on either side.
+
+    A shift that is too small is rejected by "treatment is not larger than control times exp(shift)".  The p value
+    changes only where a shift equals one of the m n log ratios of a treatment's to a control's value, so that the
+    interval ends there (Hodges and Lehmann 1963, Ann. Math. Stat. 34, 598-611).  An end at which nothing is rejected
+    is infinite, as are both where a value is 0.
+
+    Raises:
+        ValueError: a side is empty.
+    """
+    if min(control) <= 0 or min(treatment) <= 0:
+        return -math.inf, math.inf
+    low, high = np.log(control), np.log(treatment)
+    ratios = np.unique(np.subtract.outer(high, low))
+    return _lower_end(low, high, ratios, tail), -_lower_end(high, low, -ratios[::-1], tail)
+
+
+def _lower_end(low: Array, high: Array, ratios: Array, tail: float) -> float:
+    """The largest shift up to which all are rejected: one of the ascending ``ratios``, or minus infinity."""
+    middles = np.concatenate(([ratios[0] - 1], (ratios[1:] + ratios[:-1]) / 2))
+    rejected, accepted = -1, len(middles)  # places among the middles; p rises with the shift
+    while accepted - rejected > 1:
+        place = (rejected + accepted) // 2
+        if mann_whitney_p(low + middles[place], high) <= tail:
+            rejected = place
+        else:
+            accepted = place
+    return float(ratios[rejected]) if rejected >= 0 else -math.inf
 
 
 def _normal_tail(u: float, m: int, n: int, tie_sizes: Array) -> float:

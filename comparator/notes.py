@@ -1,39 +1,102 @@
-"""Why a verdict is what it is, in one short plain line, where the figures alone don't say."""
+"""Why a case stays open, in plain words; the one place for them: screens, pages and files show ``Comparison.note``."""
 
 from comparator.assessment import Assessment
 from comparator.equivalence import as_ratio
 from comparator.looks import Looks
+from records import Forecast, Verdict
+
+LOOKS_LIKE: dict[Verdict, str] = {"regressed": "looks regressed", "improved": "looks improved"}
 
 
-def explain(assessment: Assessment, looks: Looks, family: int) -> str:
+def explain(assessment: Assessment, looks: Looks, family: int, alpha: float, suspected: Verdict | None) -> str:
     """The note of a case in a run of ``family`` cases; empty where there is nothing to add."""
     if assessment.verdict != "inconclusive":
         return ""
     course = assessment.course
-    if course.figures is None:
-        return "fewer than 2 rounds measured this case"
-    first = looks.of(course.stage)[0]
-    if course.stage == "own" and course.n < first:
-        return f"suspect on the screen, but only {course.n} of at least {first} rounds of its own"
-    if course.n < first:
-        return f"only {course.n} of at least {first} rounds"
-    return _why_open(assessment, family)
+    if course.looked and (course.stage == "screen" or course.n >= looks.own[0]):
+        why = _why_open(assessment, looks, family, alpha)
+    elif course.stage == "own":
+        why = _unconfirmed(assessment, looks, family)
+    else:
+        why = _untested(course.n, looks.screen[0])
+    return f"{LOOKS_LIKE[suspected]}, but is not settled: {why}" if suspected else why
 
 
-def _why_open(assessment: Assessment, family: int) -> str:
-    """What the interval of a case that has been looked at lacks."""
-    figures, threshold = assessment.course.figures, assessment.case.threshold
+def in_words(forecast: Forecast, most: int) -> str:
+    """What it would take to settle an open case; ``most``: the rounds that a case may have in a stage."""
+    if forecast.rounds is None:
+        return f"its {most} rounds of a stage would settle it with a chance of {forecast.chance:.0%}"
+    rounds = f"{forecast.rounds} more round{'' if forecast.rounds == 1 else 's'}"
+    if forecast.seconds is None:
+        return f"about {rounds} would likely settle it"
+    return f"about {duration(forecast.seconds)} more ({rounds}) would likely settle it"
+
+
+def duration(seconds: float) -> str:
+    """``40 s``, ``3 min``, ``2.5 h``: rounded up to what a forecast can claim to know."""
+    if seconds < 90:
+        return f"{max(5, 5 * -(-int(seconds) // 5))} s"
+    if seconds < 90 * 60:
+        return f"{-(-int(seconds) // 60)} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+def _untested(made: int, first: int) -> str:
+    """Of a case that has not come to its first look."""
+    if not made:
+        return f"the run ended before this case was measured; its first test takes {first} rounds"
+    return f"its first test takes {first} rounds, and {_were(made)} made before the run ended"
+
+
+def _were(made: int) -> str:
+    return f"{made} was" if made == 1 else f"{made} were"
+
+
+def _unconfirmed(assessment: Assessment, looks: Looks, family: int) -> str:
+    """Of a suspect whose confirmation has not come to its first look."""
+    among = f" to be sure among {family} cases" if family > 1 else " to be sure"
+    needed, made = looks.own[0], assessment.course.n
+    return (
+        f"looked changed at screening, but not clearly enough{among}; "
+        f"confirming it takes {needed} fresh rounds, and {_were(made)} made before the run ended"
+    )
+
+
+def _why_open(assessment: Assessment, looks: Looks, family: int, alpha: float) -> str:
+    """Of a case that a look at its stage has left open: what its interval lacks, and why there are no more rounds."""
+    course, threshold = assessment.course, assessment.case.threshold
+    figures = course.figures
     if figures is None:
         return ""
     low, high = (as_ratio(limit) - 1 for limit in figures.interval)
-    interval = f"interval {low:+.1%}..{high:+.1%}"
-    if threshold == 0:
-        return f"{interval}; a threshold of 0 can't be shown unchanged; {figures.n} rounds"
-    if low > threshold or high < 1 / (1 + threshold) - 1:
-        if assessment.course.stage == "screen":
-            return f"{interval} lies beyond the threshold, but was not confirmed in rounds of its own"
-        return f"{interval} lies beyond the threshold, but not far enough in a run of {family} cases " + (
-            f"(q {assessment.q_value:.2g}); {figures.n} rounds"
+    interval = f"the interval, {low:+.1%} to {high:+.1%},"
+    up, down = threshold, 1 / (1 + threshold) - 1
+    if low > up or high < down:
+        lacking = f"{interval} lies beyond the threshold of {up if low > up else down:+.1%}, " + _not_enough(
+            assessment, family, alpha
         )
-    given_up = ", given up: more would hardly settle it" if assessment.course.given_up else ""
-    return f"{interval} straddles the threshold; {figures.n} rounds{given_up}"
+    elif threshold == 0:
+        lacking = f"{interval} includes 0, and with a threshold of 0 nothing can be shown to be unchanged"
+    elif low < down and high > up:
+        lacking = f"too noisy: {interval} reaches beyond the threshold on both sides"
+    else:
+        lacking = f"{interval} includes the threshold of {up if high > up else down:+.1%}"
+    return f"{lacking}; {_rounds_made(assessment, looks)}"
+
+
+def _not_enough(assessment: Assessment, family: int, alpha: float) -> str:
+    """Why a case whose interval lies beyond the threshold isn't called changed."""
+    if family == 1:
+        return f"but p = {assessment.course.p_value:.2g} is not below {alpha:g}"
+    return f"but not clearly enough among {family} cases (q = {assessment.q_value:.2g}, needed: {alpha:g})"
+
+
+def _rounds_made(assessment: Assessment, looks: Looks) -> str:
+    course = assessment.course
+    stage = "screening" if course.stage == "screen" else "confirmation"
+    made = f"{course.n} {stage} rounds"
+    if course.exhausted:
+        return f"all {made} were used"
+    if course.given_up:
+        return f"given up after {made}: more would hardly settle it"
+    return f"{made} were made before the run ended"

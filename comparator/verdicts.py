@@ -1,15 +1,19 @@
 """The end of a run: samples in, comparisons out."""
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from comparator.assessment import Assessment, assess
+from comparator.confirmation import FLAGGED
 from comparator.equivalence import as_ratio
+from comparator.evidence import Evidence
 from comparator.looks import Looks
 from comparator.mde import minimal_detectable_change
 from comparator.moderation import Prior
 from comparator.notes import explain
-from records import Case, Comparison, Failure, PairSample
+from comparator.outlook import Place, Terms, outlook
+from records import METRICS, Case, Comparison, Failure, Forecast, PairSample, Stage, Verdict
 
 
 def judge(
@@ -31,14 +35,24 @@ def judge(
         ValueError: as ``assess``.
     """
     assessments = assess(cases, samples, failures, looks, alpha, closing=True, priors=priors)
+    run = _Run(alpha, len(cases), sum(one.verdict in FLAGGED for one in assessments), priors is not None)
     comparisons = []
     for assessment in assessments:
         case = assessment.case
         bare = _bare(assessment, samples.get(case.id, ()), failures.get(case.id), case.id in injected)
-        own_looks = looks.of_metric(case.metric)
-        bare = replace(bare, note=explain(assessment, own_looks, len(cases)))
-        comparisons.append(bare if bare.failure else _with_figures(bare, assessment, own_looks, alpha / len(cases)))
+        comparisons.append(bare if bare.failure else _whole(bare, assessment, looks.of_metric(case.metric), run))
     return comparisons
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What a comparison takes from the run: its level, its cases, how many of them are flagged, and whether it is a
+    verification."""
+
+    alpha: float
+    family: int
+    flagged: int
+    retest: bool
 
 
 def _bare(assessment: Assessment, samples: Sequence[PairSample], failure: Failure | None, injected: bool) -> Comparison:
@@ -47,27 +61,72 @@ def _bare(assessment: Assessment, samples: Sequence[PairSample], failure: Failur
     return Comparison.without_figures(case, assessment.verdict, samples=samples, failure=failure, injected=injected)
 
 
-def _with_figures(bare: Comparison, assessment: Assessment, looks: Looks, alpha_alone: float) -> Comparison:
-    """The comparison with all that could be computed.
+def _whole(bare: Comparison, assessment: Assessment, looks: Looks, run: _Run) -> Comparison:
+    """The comparison with all that could be computed, and why it is open if it is."""
+    one = _with_figures(bare, assessment, looks, run)
+    suspected = _suspected(one)
+    note = explain(assessment, looks, run.family, run.alpha, suspected)
+    return replace(one, suspected=suspected, forecast=_forecast(assessment, looks, run), note=note)
 
-    ``alpha_alone`` is the level at which this case alone would be flagged in its run.  The smallest detectable change
-    is that of one look at the figures' samples; for a case on the screen, as if they had been its own.
+
+def _with_figures(bare: Comparison, assessment: Assessment, looks: Looks, run: _Run) -> Comparison:
+    """The comparison with its figures.
+
+    The smallest detectable change is that of one confirmation look at as many samples as the figures have, for this
+    case alone in its run.
     """
-    course = assessment.course
-    if (figures := course.figures) is None:
+    figures, stage, confidence = _shown(assessment, looks, run.alpha)
+    if figures is None:
         if not bare.samples:
             return bare
         only = bare.samples[-1]
         return replace(bare, ratio=as_ratio(only.log_ratio), control=only.control, treatment=only.treatment)
-    level = alpha_alone * looks.weight("own", figures.n)
+    course = assessment.course
+    share = (looks.weight if run.retest else looks.tested)("own", figures.n)
     return replace(
         bare,
         ratio=as_ratio(figures.location.estimate),
         ci=(as_ratio(figures.interval[0]), as_ratio(figures.interval[1])),
-        p_value=course.p_value,
-        q_value=assessment.q_value,
-        mde=minimal_detectable_change(figures.location, bare.threshold, level),
+        confidence=confidence,
+        p_value=course.p_value if course.looked else None,
+        q_value=assessment.q_value if course.looked else None,
+        mde=minimal_detectable_change(figures.location, bare.threshold, run.alpha / run.family * share),
         control=figures.control,
         treatment=figures.treatment,
-        decided_on=course.shown,
+        decided_on=stage,
     )
+
+
+def _suspected(one: Comparison) -> Verdict | None:
+    """What a case looks like that stays open: its interval, or without one its ratio, lies beyond the threshold."""
+    if one.verdict != "inconclusive" or one.ratio is None:
+        return None
+    low, high = one.ci or (one.ratio, one.ratio)
+    better = METRICS[one.metric].lower_is_better
+    if low > 1 + one.threshold:
+        return "regressed" if better else "improved"
+    if high < 1 / (1 + one.threshold):
+        return "improved" if better else "regressed"
+    return None
+
+
+def _forecast(assessment: Assessment, looks: Looks, run: _Run) -> Forecast | None:
+    """What would settle a case that may have more rounds."""
+    course = assessment.course
+    spent = course.exhausted or course.given_up
+    if assessment.verdict != "inconclusive" or spent or course.figures is None or course.shown is None:
+        return None
+    terms = Terms(math.log1p(assessment.case.threshold), looks, run.alpha, (1 + run.flagged) / run.family)
+    found = outlook(Place(course.figures.location, course.shown, course.stage, course.n), terms)
+    return Forecast(found.chance, found.rounds)
+
+
+def _shown(assessment: Assessment, looks: Looks, alpha: float) -> tuple[Evidence | None, Stage | None, float]:
+    """The evidence that goes with the verdict, the stage that it is of, and its interval's confidence: of a flagged
+    case, the look that flagged it."""
+    course = assessment.course
+    if assessment.verdict in FLAGGED and course.decisive:
+        stage = course.decisive.stage
+        share = looks.screening_share if stage == "screen" else 1.0
+        return course.decisive.evidence(), stage, 1 - share * alpha
+    return course.figures, course.shown, 1 - alpha

@@ -95,7 +95,9 @@ class Investigation:
 
     def _bisect(self, confirmed: Mapping[str, Comparison]) -> tuple[Guilty, ...]:
         last = len(self._points) - 1
-        log.info("confirmed: %s; looking among %d for whose doing it is", ", ".join(confirmed), last)
+        log.info(
+            "confirmed: %s; bisecting %d commits or releases for the one that caused it", ", ".join(confirmed), last
+        )
         culprits = bisect(
             last,
             {case: _step(one) for case, one in confirmed.items()},
@@ -112,7 +114,7 @@ class Investigation:
         """The points that took no compiler when the search began: written down, so that a later start asks the same."""
         fact = f"{self.name}/at-hand"
         kept = self._journal.recall(fact)
-        if kept is None:
+        if kept is None or not all(word.isdecimal() for word in kept.split()):
             kept = " ".join(str(index) for index, point in enumerate(self._points) if point.is_cached())
             self._journal.remember(fact, kept)
         return [int(word) for word in kept.split()]

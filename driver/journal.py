@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from records import RunError, UsageError
+from records import NoSpaceError, RunError, UsageError
 from records.redaction import redact
 
 FIRST_RETRY_S = 3600.0  # after a commit could not be built
@@ -29,6 +29,7 @@ CREATE TABLE IF NOT EXISTS troubled (item TEXT PRIMARY KEY, attempts INTEGER NOT
 CREATE TABLE IF NOT EXISTS notices (name TEXT NOT NULL, whom TEXT NOT NULL, text TEXT NOT NULL,
     attempts INTEGER NOT NULL, told INTEGER NOT NULL, PRIMARY KEY (name, whom));
 CREATE TABLE IF NOT EXISTS events (at REAL NOT NULL, kind TEXT NOT NULL, text TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS damaged (at REAL NOT NULL, name TEXT NOT NULL, reason TEXT NOT NULL, text TEXT);
 """
 
 _OUR_TABLES = set(re.findall(r"EXISTS (\w+)", _TABLES))
@@ -123,6 +124,31 @@ class Journal:
             for table in ("reports", "rounds", "told"):
                 connection.execute(f"DELETE FROM {table} WHERE run = ?", (run,))
 
+    def put_aside_report(self, run: str, reason: str) -> None:
+        """Keep a report that can't be read among what is damaged, say so, and let the run go: it is made again."""
+        with self._transaction() as connection:
+            self._keep_damaged(connection, run, reason, "SELECT text FROM reports WHERE run = ?", (run,))
+            for table in ("reports", "rounds", "told"):
+                connection.execute(f"DELETE FROM {table} WHERE run = ?", (run,))
+
+    def put_aside_notice(self, name: str, whom: str, reason: str) -> None:
+        """The same for a notice to ``whom``; what it told may be queued again."""
+        row = (name, whom)
+        with self._transaction() as connection:
+            query = "SELECT text FROM notices WHERE name = ? AND whom = ?"
+            self._keep_damaged(connection, f"{name} for {whom}", reason, query, row)
+            connection.execute("DELETE FROM notices WHERE name = ? AND whom = ?", row)
+            connection.execute("DELETE FROM facts WHERE name LIKE 'notified/%' AND text = ?", (name,))
+
+    def _keep_damaged(
+        self, connection: sqlite3.Connection, name: str, reason: str, query: str, values: Sequence[str]
+    ) -> None:
+        now = self._clock()
+        text = f"{name} can't be read ({reason}): kept in the journal's table damaged"
+        log.warning("damage: %s", text)
+        connection.execute(f"INSERT INTO damaged VALUES (?, ?, ?, ({query}))", (now, name, reason, *values))
+        connection.execute("INSERT INTO events VALUES (?, 'damage', ?)", (now, text))
+
     def untold(self, whom: str) -> list[str]:
         """The finished runs of which ``whom`` has not been told, in the order in which they were finished."""
         query = "SELECT run FROM reports WHERE run NOT IN (SELECT run FROM told WHERE whom = ?) ORDER BY rowid"
@@ -172,11 +198,11 @@ class Journal:
         left = trouble.retry_at - self._clock()
         return left <= 0 or left > pause_after(trouble.attempts)
 
-    def record_trouble(self, item: str, text: str) -> Trouble:
-        """It failed (again): to be tried after a pause that doubles each time."""
+    def record_trouble(self, item: str, text: str, soon: bool = False) -> Trouble:
+        """It failed (again): to be tried after a pause that doubles each time, or at once (``soon``)."""
         before = self.trouble(item)
         attempts = before.attempts + 1 if before else 1
-        found = Trouble(attempts, self._clock() + pause_after(attempts), redact(text))
+        found = Trouble(attempts, self._clock() + (0.0 if soon else pause_after(attempts)), redact(text))
         row = (item, found.attempts, found.retry_at, found.text)
         self._write("INSERT OR REPLACE INTO troubled VALUES (?, ?, ?, ?)", row)
         return found
@@ -191,15 +217,16 @@ class Journal:
 
     def _one(self, query: str, values: Sequence[object]) -> str | None:
         row = self._connection.execute(query, values).fetchone()
-        return row[0] if row else None
+        return str(row[0]) if row else None
 
     def _transaction(self) -> "_Transaction":
         return _Transaction(self._connection, self._error)
 
     def _error(self, error: sqlite3.Error) -> RunError:
         full = "full" in str(error) or "disk I/O" in str(error)
-        mend = "free some space" if full else "mend it, or give another folder with --work_dir"
-        return RunError(f"{self._path}: can't be written ({error}): {mend}")
+        kind = NoSpaceError if full else RunError
+        mend = "free some space" if full else "fix that, or give another folder with --work_dir"
+        return kind(f"{self._path}: can't be written ({error}): {mend}")
 
 
 class Rounds:
@@ -253,6 +280,7 @@ def pause_after(attempts: int) -> float:
 
 def _open(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
+    connection.text_factory = lambda content: content.decode("utf-8", "replace")
     tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if tables and not tables & _OUR_TABLES:
         connection.close()

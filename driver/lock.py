@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from records import RunError
+from records import RunError, disk_error
 
+ANOTHER_FOLDER = "give another folder with --work_dir"
 _NAME = "driver.lock"
 
 
@@ -24,7 +25,7 @@ def sole_driver(work: Path) -> Iterator[None]:
         work.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(work / _NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     except OSError as error:
-        raise RunError(f"{work}: {error.strerror}: mend it, or give another folder with --work_dir") from None
+        raise disk_error(work, error, ANOTHER_FOLDER) from None
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -33,8 +34,11 @@ def sole_driver(work: Path) -> Iterator[None]:
             raise RunError(
                 f"{work}: another driver (process {holder}) works there: wait for its end, or give another --work_dir"
             ) from None
-        os.truncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        try:
+            os.truncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        except OSError as error:
+            raise disk_error(work / _NAME, error, ANOTHER_FOLDER) from None
         yield
     finally:
         os.close(descriptor)

@@ -9,7 +9,7 @@ from itertools import count
 from typing import Protocol
 
 from driver.journal import Journal, Rounds
-from records import Build, Report, RunError
+from records import Build, Report, RunError, UsageError
 
 WHOM = "reporters"
 TRIES = 3  # of a measurement that could not be trusted
@@ -39,7 +39,11 @@ class Harness(Protocol):
         """The report as a text."""
 
     def parse(self, text: str) -> Report:
-        """The report that ``dump`` wrote."""
+        """The report that ``dump`` wrote.
+
+        Raises:
+            UsageError: it is none.
+        """
 
     def tell(self, report: Report) -> None:
         """Tell every reporter; those on disk take a report that they have already, without a second copy."""
@@ -118,11 +122,16 @@ class Runs:
             report = self._finished(name)
             if report is not None:
                 self._harness.tell(report)
-            self._journal.mark_told(name, WHOM)
+                self._journal.mark_told(name, WHOM)
 
     def _finished(self, name: str) -> Report | None:
+        """The report of a run that was finished; one that can't be read is put aside, and the run is made again."""
         text = self._journal.report(name)
-        return None if text is None else self._harness.parse(text)
+        try:
+            return None if text is None else self._harness.parse(text)
+        except UsageError as error:
+            self._journal.put_aside_report(name, str(error))
+            return None
 
 
 def _seed(name: str) -> int:

@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -16,13 +16,14 @@ from driver.builds.commit_builder import CommitBuilder
 from driver.commit_file import kept_commit
 from driver.descriptor import info_document
 from driver.flow import Investigation, Outcome, guilty_document, why_open
-from driver.git.choice import control_of, pending
+from driver.git.choice import Pending, control_of, pending
 from driver.git.command import RemoteGone
 from driver.git.repository import Repository
 from driver.journal import Journal
+from driver.lock import ANOTHER_FOLDER
 from driver.points import CommitPoint, UnbuildableError
 from driver.runs import Runs
-from records import Commit, NoSpaceError, OpduelError, RunError, UsageError, Verdict
+from records import Commit, NoSpaceError, OpduelError, RunError, UsageError, Verdict, disk_error
 from records.files import UnreadableError, read_text
 
 CLOCK_JUMP_S = 60.0
@@ -118,7 +119,9 @@ class Watch:
         self._runs.tell_all()
         self._listener.looks()
         self.fetch(tally)
-        new = self._new()
+        chosen = self._pending()
+        self._go_on_after(chosen)
+        new = self._not_waiting(chosen)
         queue = new + self._to_retry(new)
         if not queue:
             waiting = len(self._troubled())
@@ -139,36 +142,51 @@ class Watch:
             began = time.monotonic()
             try:
                 tally = self.once()
-            except OpduelError as error:
-                self._record("pass failed", str(error))
-                tally = Tally(failures=[str(error)])
+            except (OpduelError, OSError) as error:
+                text = str(self._explained(error) if isinstance(error, OSError) else error)
+                self._record("pass failed", text)
+                tally = Tally(failures=[text])
             after_pass(tally)
             self._wait(began + (self._settings.interval_s or 0.0))
         log.info("%s says 0: stopped", self._settings.status_file)
 
     def due(self) -> list[Commit]:
         """The commits to measure in this pass, oldest first; those that failed before and are due again at the end."""
-        new = self._new()
+        chosen = self._pending()
+        if chosen.note:
+            log.warning("history: %s", chosen.note)
+        new = self._not_waiting(chosen)
         return new + self._to_retry(new)
 
-    def _new(self) -> list[Commit]:
+    def _pending(self) -> Pending:
         """The commits that come after the last one dealt with."""
         settings, repository = self._settings, self._repository
         tip = self._named("--branch", settings.branch or repository.default_branch())
         start, last = None, self._last()
+        once = settings.interval_s is None
         if settings.commit is not None:
             start = self._named("--commit", settings.commit)
-            once = settings.interval_s is None
             if once or not repository.is_ancestor(start, tip):
                 tip, start = start, None
             if once and last is not None and last != tip and repository.is_ancestor(tip, last):
                 last = None  # an older one is asked for: that one alone
-        chosen = pending(tip, last, start, settings.step, repository)
+        asked = once and settings.commit is not None
+        chosen = pending(tip, last, start, settings.step, repository, with_tip=asked)
+        if chosen.waiting:
+            log.info("%d of %d commits have landed since the last one to measure", chosen.waiting, settings.step)
+        return chosen
+
+    def _go_on_after(self, chosen: Pending) -> None:
+        """Where the branch no longer holds the last commit dealt with, say so, once, and take the one that it holds."""
         if chosen.note:
             self._record("history", chosen.note)
-        troubled = self._troubled()
-        later = {id for id, item in troubled.items() if not self._journal.is_due(item)}
-        return [one for one in chosen.commits if one.id not in later or settings.interval_s is None]
+            if chosen.after is not None:
+                self._write_down(chosen.after)
+
+    def _not_waiting(self, chosen: Pending) -> list[Commit]:
+        """Going on for ever, without those that failed and are not due yet."""
+        later = {id for id, item in self._troubled().items() if not self._journal.is_due(item)}
+        return [one for one in chosen.commits if one.id not in later or self._settings.interval_s is None]
 
     def plan(self, treatment: Commit) -> tuple[Commit, str, list[Commit], str]:
         """For a treatment: its control, why that one, the commits of the line (control first), and the strategy."""
@@ -219,12 +237,26 @@ class Watch:
 
     def _fail(self, commit: Commit, error: OpduelError, tally: Tally) -> None:
         tally.failures.append(str(error))
-        trouble = self._journal.record_trouble(self._item(commit), str(error))
+        soon = isinstance(error, NoSpaceError)
+        trouble = self._journal.record_trouble(self._item(commit), str(error), soon)
         kind = "unbuildable" if isinstance(error, UnbuildableError) else "failed"
-        when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(trouble.retry_at))
-        self._record(kind, f"{error}; to be tried again after {when} UTC")
+        when = time.strftime("after %Y-%m-%d %H:%M UTC", time.gmtime(trouble.retry_at))
+        self._record(kind, f"{error}; to be tried again {'at the next pass' if soon else when}")
 
     def _investigate(self, treatment: Commit) -> Outcome:
+        """
+        Raises:
+            OpduelError: what is the matter.
+        """
+        try:
+            return self._followed_up(treatment)
+        except OSError as error:
+            raise self._explained(error) from error
+
+    def _explained(self, error: OSError) -> RunError:
+        return disk_error(self._settings.work, error, ANOTHER_FOLDER)
+
+    def _followed_up(self, treatment: Commit) -> Outcome:
         settings = self._settings
         control, why, line, strategy = self.plan(treatment)
         self._listener.begins(control, treatment, why, line, strategy)
@@ -255,15 +287,23 @@ class Watch:
             return
         for moved in fetched.moved:
             self._record("history", f"branch {moved.branch} was forced from {moved.old.short} to {moved.new.short}")
+        if fetched.default is not None and self._settings.branch is None:
+            before, now = fetched.default
+            self._record("history", f"the remote's default branch is {now} now, and was {before}")
 
     def _finish(self, commit: Commit) -> None:
         """Write the commit down as the last one that was dealt with, unless one after it already is."""
-        path, last = self._settings.commit_file, self._last()
-        if last is not None and self._repository.is_ancestor(commit, last):
-            return
+        last = self._last()
+        if last is None or not self._repository.is_ancestor(commit, last):
+            self._write_down(commit)
+
+    def _write_down(self, commit: Commit) -> None:
+        """As the last one that was dealt with."""
         self._dealt_with = commit
-        if path is not None:
-            _write_text(path, f"{commit.id}\n")
+        if self._settings.commit_file is not None:
+            _write_text(self._settings.commit_file, f"{commit.id}\n")
+        elif self._counts():
+            self._journal.remember(self._counted, commit.id)
 
     def _last(self) -> Commit | None:
         """The last commit dealt with, by the commit file, or in this process; None without one.
@@ -272,7 +312,26 @@ class Watch:
             UsageError: the commit file is a file of somebody else's.
         """
         path = self._settings.commit_file
-        return self._dealt_with if path is None else kept_commit(path, self._repository.resolve)
+        if path is None:
+            return self._dealt_with or self._last_counted()
+        return kept_commit(path, self._repository.resolve)
+
+    @property
+    def _counted(self) -> str:
+        """What the journal calls the commit from which the next step is counted."""
+        return f"step/{self._settings.branch or ''}/{self._settings.digest}"
+
+    def _counts(self) -> bool:
+        """Whether commits are thinned, and no file keeps from which one they are counted."""
+        return self._settings.step > 1 and self._settings.commit is None and self._settings.commit_file is None
+
+    def _last_counted(self) -> Commit | None:
+        """The last commit that an earlier start dealt with, where commits are thinned."""
+        kept = self._journal.recall(self._counted) if self._counts() and not self._settings.again else None
+        try:
+            return None if kept is None else self._repository.commit(kept)
+        except UsageError:  # of another repository
+            return None
 
     def _to_retry(self, new: Sequence[Commit]) -> list[Commit]:
         found = []
@@ -371,4 +430,6 @@ def _write_text(path: Path, text: str) -> None:
             os.fsync(stream.fileno())
         aside.replace(path)
     except OSError as error:
-        raise RunError(f"{path}: can't be written: {error.strerror}") from None
+        with suppress(OSError):
+            aside.unlink(missing_ok=True)
+        raise disk_error(path, OSError(error.errno, error.strerror), "name another file or folder") from None

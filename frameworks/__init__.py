@@ -1,7 +1,8 @@
 """What a framework is to opduel; the registry finds one by name."""
 
+from frameworks.adaptor_functions import require_functions
 from frameworks.base import FRAMEWORKS_DIR, Framework
 from frameworks.environment import worker_environment
 from frameworks.registry import framework_names, get_framework
 
-__all__ = ["FRAMEWORKS_DIR", "Framework", "framework_names", "get_framework", "worker_environment"]
+__all__ = ["FRAMEWORKS_DIR", "Framework", "framework_names", "get_framework", "require_functions", "worker_environment"]

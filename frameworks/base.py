@@ -26,7 +26,9 @@ class Framework(ABC):
     # Roots of operators that are whole networks.
     networks: Sequence[str] = ()
     # Those of them that come from files: what the files are called in a spec, the first of them needed.
-    saved_networks: Mapping[str, Sequence[str]] = MappingProxyType({})
+    network_files: Mapping[str, Sequence[str]] = MappingProxyType({})
+    # Those of these files that are code, which both builds execute.
+    code_files: Sequence[str] = ()
 
     def __init__(self, frameworks_dir: Path = FRAMEWORKS_DIR) -> None:
         """``frameworks_dir``: where the data of all frameworks are, each in a folder of its name."""

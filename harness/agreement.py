@@ -2,7 +2,7 @@
 
 Nothing here is statistical.  A case is computed by the control, again by the control in a second process, and by the
 treatment.  Where the control agrees with itself but not with the treatment, all three compute it again, in fresh
-processes: only what differs twice is a finding.
+processes: only what differs twice is a finding.  Outputs that were kept (``Reference``) may stand in for the control.
 """
 
 import math
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -28,6 +28,7 @@ FOR_GOOD = ("error", "missing")  # kinds of failure that a second try would not 
 MOST_TRIES = 2  # of a case whose process was lost: once may be someone else's doing
 NOT_COMPARED, NOT_AGAIN = "not compared", "not compared again"  # for lack of what follows behind a colon
 OUT_OF_TIME = "the time budget was spent"
+OTHER_INPUTS = "its inputs are not those that the golden outputs were computed from: write these again"
 
 
 @dataclass(frozen=True)
@@ -55,12 +56,33 @@ class Difference:
 Results = Sequence[Array] | Failure
 
 
+@dataclass(frozen=True)
+class Answer:
+    """What one process computed of a case, and the digest of its inputs' values, if that was asked for and is known."""
+
+    results: Results
+    inputs: str = ""
+
+
+class Reference(Protocol):
+    """What the control computed, kept from another time: `harness.golden.Golden` has it."""
+
+    def results(self, case: Case, folder: Path) -> Results:
+        """The arrays, with files in ``folder``, which is made."""
+
+    def itself(self, case: Case) -> Difference:
+        """How the control differed from itself in a second process."""
+
+    def inputs(self, case: Case) -> str:
+        """The digest of the inputs' values; empty where it isn't known."""
+
+
 class Agreement:
     """Compares cases of the metric "error".
 
     ``deadline`` is of the monotonic clock; ``can_fork`` says of a case whether it behaves in a fork; ``on_case`` is
     told after each case how many are left. What ended it before its time is in ``stopped``, or was the deadline
-    (``out_of_time``).
+    (``out_of_time``). With a ``reference`` no control is started.
     """
 
     def __init__(
@@ -70,9 +92,10 @@ class Agreement:
         can_fork: Callable[[Case], bool],
         deadline: float = math.inf,
         on_case: Callable[[int], None] = lambda _: None,
+        reference: Reference | None = None,
     ) -> None:
         self._bench, self._seed, self._can_fork = bench, seed, can_fork
-        self._deadline, self._on_case = deadline, on_case
+        self._deadline, self._on_case, self._reference = deadline, on_case, reference
         self.stopped: BaseException | None = None
         self.out_of_time = False
 
@@ -112,6 +135,8 @@ class Agreement:
     def _triple(self) -> Iterator["_Triple"]:
         bench = self._bench
         sides: dict[str, Side] = {"control": "control", "twin": "control", "treatment": "treatment"}
+        if self._reference is not None:
+            sides = {"treatment": "treatment"}
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="opduel-outputs-")))
             solos = {
@@ -120,11 +145,11 @@ class Agreement:
                 )
                 for name, side in sides.items()
             }
-            yield _Triple(solos, folder, self._seed, self._can_fork, self._deadline)
+            yield _Triple(solos, folder, self._seed, self._can_fork, self._deadline, self._reference)
 
 
 class _Triple:
-    """Three workers, and the folder that they write to."""
+    """Three workers, or one and the reference, and the folder that they write to."""
 
     def __init__(
         self,
@@ -133,21 +158,27 @@ class _Triple:
         seed: int,
         can_fork: Callable[[Case], bool],
         deadline: float,
+        reference: Reference | None = None,
     ) -> None:
         self._solos, self._folder, self._seed = solos, folder, seed
-        self._can_fork, self._deadline = can_fork, deadline
+        self._can_fork, self._deadline, self._reference = can_fork, deadline, reference
 
     def look(self, case: Case) -> Comparison | None:
         """What one look at a case says; ``regressed`` is a suspicion. None: the time was up before it was over."""
         with tempfile.TemporaryDirectory(dir=self._folder) as folder:
-            results = {name: self._results(name, case, Path(folder) / name) for name in self._solos}
-            failures = {name: one for name, one in results.items() if isinstance(one, Failure)}
+            answers = self._answers(case, Path(folder))
+            failures = {name: one.results for name, one in answers.items() if isinstance(one.results, Failure)}
             if failures and time.monotonic() >= self._deadline:
                 return None
             if failures:
                 return _failed(case, failures)
-            arrays = {name: one for name, one in results.items() if not isinstance(one, Failure)}
-            itself = difference(arrays["control"], arrays["twin"], case.tolerance, ("first", "second"))
+            arrays = {name: one.results for name, one in answers.items() if not isinstance(one.results, Failure)}
+            if self._reference is None:
+                itself = difference(arrays["control"], arrays["twin"], case.tolerance, ("first", "second"))
+            elif answers["control"].inputs not in ("", answers["treatment"].inputs):
+                return _open(case, OTHER_INPUTS)
+            else:
+                itself = self._reference.itself(case)
             other = difference(arrays["control"], arrays["treatment"], case.tolerance, SIDES)
         seen = replace(_open(case, ""), control=itself.figure, treatment=other.figure, rounds=1)
         if itself.words:
@@ -157,24 +188,39 @@ class _Triple:
             return replace(seen, verdict="regressed", note=_joined(other.words, other.partial))
         return replace(seen, verdict="unchanged", note=other.partial)
 
-    def _results(self, name: str, case: Case, folder: Path) -> Results:
-        """What a worker computes; tried again where it was lost, which may be someone else's doing."""
-        folder.mkdir()
-        request = {
-            "op": "results",
-            "case": CaseRequest(case, self._seed).description(),
-            "seed": self._seed,
-            "folder": str(folder),
-            "limit": MOST_BYTES,
-        }
-        tries = 1
-        while True:
-            answer = self._solos[name].ask([request], time_left(case, self._deadline), fork=self._can_fork(case))
-            if not isinstance(answer, Failure):
-                return [_array(one, folder) for one in answer[0]["arrays"]]
-            if answer.kind in FOR_GOOD or tries == MOST_TRIES or time.monotonic() >= self._deadline:
-                return answer
-            tries += 1
+    def _answers(self, case: Case, folder: Path) -> dict[str, Answer]:
+        """What each worker computes, and what the reference has."""
+        found = {}
+        if self._reference is not None:
+            kept = self._reference.results(case, folder / "control")
+            found["control"] = Answer(kept, self._reference.inputs(case))
+        for name, solo in self._solos.items():
+            digest, fork = self._reference is not None, self._can_fork(case)
+            found[name] = ask_results(solo, case, self._seed, folder / name, fork, self._deadline, digest)
+        return found
+
+
+def ask_results(
+    solo: Solo, case: Case, seed: int, folder: Path, fork: bool, deadline: float, digest: bool = False
+) -> Answer:
+    """What a worker computes, in files of ``folder``, which is made; asked again where it was lost, once.
+
+    ``digest``: ask for that of the inputs' values, too.
+    """
+    folder.mkdir()
+    about = {"case": CaseRequest(case, seed).description(), "seed": seed}
+    requests = [{"op": "results", **about, "folder": str(folder), "limit": MOST_BYTES}]
+    if digest:
+        requests.append({"op": "digest", **about})
+    tries = 1
+    while True:
+        answer = solo.ask(requests, time_left(case, deadline), fork=fork)
+        if not isinstance(answer, Failure):
+            arrays = [_array(one, folder) for one in answer[0]["arrays"]]
+            return Answer(arrays, str(answer[1]["digest"]) if digest else "")
+        if answer.kind in FOR_GOOD or tries == MOST_TRIES or time.monotonic() >= deadline:
+            return Answer(answer)
+        tries += 1
 
 
 def _array(told: Mapping[str, Any], folder: Path) -> Array:
@@ -206,7 +252,7 @@ def difference(
         if unlike:
             words, figure = words or f"{one.name}: {unlike}", math.inf
             continue
-        close = compare(_elements(one), _elements(other), tolerance)
+        close = compare(elements(one), elements(other), tolerance)
         figure = max(figure, close.figure)
         words = words or ("" if close.close else f"{one.name}: {_told(close, one)}")
         if one.count < math.prod(one.shape):
@@ -226,7 +272,7 @@ def _unlike(left: Array, right: Array) -> str:
     return ""
 
 
-def _elements(array: Array) -> "np.ndarray[Any, np.dtype[Any]]":
+def elements(array: Array) -> "np.ndarray[Any, np.dtype[Any]]":
     """The elements on disk, of the array's own shape if all are there."""
     if array.count == 0:
         return np.empty(0, dtype=array.dtype)

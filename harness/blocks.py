@@ -40,22 +40,23 @@ class BlockPlan:
     quads: int
 
 
-def plan_blocks(call_ns: dict[Side, float]) -> BlockPlan:
+def plan_blocks(call_ns: dict[Side, float], wipe_ns: float = 0.0) -> BlockPlan:
     """Sizes from both sides' nanoseconds a call: from tens of nanoseconds to many seconds.
 
-    Sides of similar speed get equal counts, so that their deciles are the same statistic.
+    Sides of similar speed get equal counts, so that their deciles are the same statistic. ``wipe_ns``: what evicting
+    the caches takes before each timed region, which is one call then; 0 where they are left alone.
     """
     slow, fast = max(call_ns.values()), min(call_ns.values())
     if slow <= MAX_LOPSIDED * fast:
         call_ns = dict.fromkeys(SIDES, math.sqrt(slow * fast))
-    inner = max(1, math.ceil(INNER_NS / max(call_ns.values())))
+    inner = 1 if wipe_ns else max(1, math.ceil(INNER_NS / max(call_ns.values())))
     calls: dict[Side, int] = {}
     discard: dict[Side, int] = {}
     for side in SIDES:
-        region = inner * call_ns[side]
+        region = inner * call_ns[side] + wipe_ns
         calls[side] = max(1, round(BLOCK_NS / region))
         discard[side] = max(2 if region < BLOCK_NS else 1, round(DISCARD_NS / region))
-    quad_ns = sum(2 * (calls[side] + discard[side]) * inner * call_ns[side] for side in SIDES)
+    quad_ns = sum(2 * (calls[side] + discard[side]) * (inner * call_ns[side] + wipe_ns) for side in SIDES)
     quads = max(1, min(QUADS, math.floor(CASE_NS / quad_ns)))
     return BlockPlan(inner, calls, discard, quads)
 
@@ -91,17 +92,24 @@ class CaseRequest:
 
 
 def settle(
-    processes: Processes, case: Case, call_ns: dict[Side, float], coin: random.Random, deadline: float = math.inf
+    processes: Processes,
+    case: Case,
+    call_ns: dict[Side, float],
+    coin: random.Random,
+    deadline: float = math.inf,
+    wipe_ns: float = 0.0,
 ) -> dict[Side, float]:
     """What a call takes where it is measured, in ns, from what it took where it was prepared: maybe beside others.
+
+    ``wipe_ns``: as for ``plan_blocks``.
 
     Raises:
         CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both".
     """
     requests: dict[Side, dict[str, Any]] = {}
     for side in SIDES:
-        inner = max(1, math.ceil(INNER_NS / call_ns[side]))
-        calls = max(1, round(SETTLE_NS / (inner * call_ns[side])))
+        inner = 1 if wipe_ns else max(1, math.ceil(INNER_NS / call_ns[side]))
+        calls = max(1, round(SETTLE_NS / (inner * call_ns[side] + wipe_ns)))
         requests[side] = {"op": "block", "discard": 1, "calls": calls, "inner": inner}
     settled: dict[Side, float] = {}
     for side in coin.sample(SIDES, 2):

@@ -79,6 +79,8 @@ def _break_down(solos: Mapping[Side, Solo], case: Case, call_ns: float, seed: in
             problems.append(f"{side}: {answers.kind}: {answers.reason}")
         else:
             tables[side] = operator_times(answers[1]["calls"][1:])  # the first one sets the profiler up, too
+            if not tables[side]:
+                problems.append(f"{side}: the framework's profiler saw no operator")
     return Breakdown(tables["control"], tables["treatment"], "; ".join(problems))
 
 

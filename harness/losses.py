@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from records import Failure
 from records.measurement import FROM_OUTSIDE, SIDES, Side
+from records.output import telling_line
 
 _FATAL = re.compile(r"(segmentation fault|floating point exception|aborted|illegal instruction|bus error)", re.I)
 # How allocators say that there is no memory: Python's, C++'s, those of frameworks and devices, the system's.
@@ -96,10 +97,12 @@ def cause_of_death(side: Side, code: int, words: str, kills_before: int) -> Fail
         return Failure(side, "killed", "killed by SIGKILL (by hand, or a memory limit)", words)
     if code < 0:
         name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
-        if code == -signal.SIGABRT and (shortage := _NO_MEMORY.search(words)):
-            return Failure(side, "out-of-memory", f"aborted for want of memory, having printed {shortage[0]!r}", words)
+        if code == -signal.SIGABRT and (wanting := _NO_MEMORY.search(words)):
+            return Failure(side, "out-of-memory", f"aborted for want of memory, having printed {wanting[0]!r}", words)
         return Failure(side, "crash", f"killed by {name}", words)
     # Frameworks that catch SIGSEGV print it and exit with a code of their own.
-    fatal = _FATAL.findall(words)
-    said = f", having printed {fatal[-1]!r}" if fatal else ""
+    if fatal := _FATAL.findall(words):
+        said = f", having printed {fatal[-1]!r}"
+    else:
+        said = f": {line}" if (line := telling_line(words)) else ""
     return Failure(side, "crash", f"exited with code {code}{said}", words)

@@ -233,6 +233,7 @@ class _Running:
         self._result.prepare_s += ready - began
         cpus, deadline = self._supply.bench.cpus, self._plan.deadline
         processes, case = present.preparation.processes, present.request.case
+        wipe_ns = self._supply.bench.wiping.ns if self._supply.bench.wiping else 0.0
 
         def between() -> None:
             if following:
@@ -242,7 +243,7 @@ class _Running:
         for side in SIDES:  # every timed call runs there, on either side
             processes[side].pin(cpus.measure)
         with this_thread_on(cpus.measure):  # handing over costs least on one processor
-            sizes = plan_blocks(settle(processes, case, call_ns, self._coin, deadline))
+            sizes = plan_blocks(settle(processes, case, call_ns, self._coin, deadline, wipe_ns), wipe_ns)
             blocks = measure_blocks(processes, case, sizes, self._coin, deadline, between)
         for side in SIDES:  # ending is work, too
             processes[side].pin(cpus.prepare)

@@ -13,7 +13,9 @@ from comparator import SentinelCheck, check_sentinels, fit_priors, hold_back, pl
 from frameworks import Framework, worker_environment
 from harness.agreement import Agreement
 from harness.breakdown import add_breakdowns
+from harness.caches import plan_wiping
 from harness.cpus import CpuPlan, plan_cpus, this_thread_on
+from harness.golden import Golden
 from harness.host import HostMonitor, host_fingerprint
 from harness.instructions import plan_counting, threads_of
 from harness.judging import judged
@@ -41,7 +43,9 @@ class RunRequest:
     flagged cases again, so many seconds later; None for not at all. ``log``: where rounds are kept, and where those of
     an earlier start are found, if it measured the same cases on the same builds in the same way; None: nowhere. The
     time budget may differ. ``roofline``: measure the host's before anything else. ``breakdown``: profile every case,
-    not networks alone, operator by operator; that comes after measuring, and on top of the time budget.
+    not networks alone, operator by operator; that comes after measuring, and on top of the time budget. ``wipe_cache``:
+    evict the processor's caches before each timed call. ``golden``: outputs that stand in for the control, which is
+    the build that they are of; for cases of the metric "error" alone.
     """
 
     framework: Framework
@@ -61,6 +65,8 @@ class RunRequest:
     log: RoundLog | None = None
     roofline: bool = False
     breakdown: bool = False
+    wipe_cache: bool = False
+    golden: Golden | None = None
 
 
 class InterruptedRunError(RunError):
@@ -87,7 +93,8 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     builds: dict[Side, Build] = {"control": request.control, "treatment": request.treatment}
     counts = any(case.metric == "instructions" for case in request.cases)
     counting = plan_counting(request.framework) if counts else None
-    bench = Bench(builds, request.framework.adaptor, environment, cpus, counting)
+    wiping = plan_wiping() if request.wipe_cache else None
+    bench = Bench(builds, request.framework.adaptor, environment, cpus, counting, wiping)
     order = _order(request)
     monitor = HostMonitor(allowed=cpus.measure | cpus.control)
     monitor.begin()
@@ -97,7 +104,7 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
         monitor.sample()
         on_progress(progress)
 
-    host = {**host_fingerprint(), "roofline": measure_roofline(cpus, request.threads) if request.roofline else None}
+    host = {**host_fingerprint(), "roofline": _roofline(request, bench)}
     recall = Recall(request.log, _identity(request, order, bench, host))
     start = _begin(recall)
     kept = recall.phase("first", monitor)
@@ -136,6 +143,11 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     return Report(run, request.control, request.treatment, {**host, **noise}, comparisons, cases=tuple(request.cases))
 
 
+def _roofline(request: RunRequest, bench: Bench) -> dict[str, Any] | None:
+    """The host's, if it was asked for: measured as the workers run."""
+    return measure_roofline(bench.cpus, request.threads, bench.environment) if request.roofline else None
+
+
 class _Agreed:
     """The part of a run that compares numbers: its cases come first, and leave the others the rest of the time."""
 
@@ -162,6 +174,7 @@ class _Agreed:
             self._order.can_fork,
             math.inf if budget is None else began + share * max(0.0, budget - earlier_s),
             on_case,
+            self._request.golden,
         )
         self._comparisons = self._agreement.compare(self._cases)
         return dataclasses.replace(self._order, spent_s=time.monotonic() - began)
@@ -252,6 +265,8 @@ def _run_record(
         "looks": dataclasses.asdict(order.looks),
         "environment": recorded_variables(bench.environment, _known_variables(request)),
         "counting": dataclasses.asdict(bench.counting) if bench.counting else None,
+        "wipe_cache": bench.wiping.size if bench.wiping else None,
+        "golden": str(request.golden.folder) if request.golden else None,
         "cpus": {"measure": sorted(bench.cpus.measure), "start": sorted(bench.cpus.start)},
         **_summary(findings, request.log is not None),
         "trust": trust,
@@ -280,6 +295,7 @@ def _identity(request: RunRequest, order: Order, bench: Bench, host: Mapping[str
             "threads": request.threads,
             "environment": dict(bench.environment),
             "cpu": host["cpu_model"],
+            **({"wipe_cache": bench.wiping.size} if bench.wiping else {}),
         }
     )
 

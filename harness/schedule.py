@@ -346,12 +346,8 @@ class Schedule:
         return list(result.lost.values())
 
     def _give_up(self, failure: Failure) -> None:
-        words = failure.last_words.splitlines()
         side = "either" if failure.side == "both" else f"the {failure.side}"
-        raise RunError(
-            f"{side} worker could not be started {FAILED_STARTS} times in a row: {failure.reason}"
-            + (f"; its last words: {words[-1]}" if words else "")
-        )
+        raise RunError(f"{side} worker could not be started {FAILED_STARTS} times in a row: {failure.reason}")
 
     def _elapsed(self) -> float:
         return time.monotonic() - self._began

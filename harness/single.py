@@ -9,26 +9,30 @@ import secrets
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from frameworks import Framework, worker_environment
 from harness.blocks import CaseRequest, time_left
+from harness.caches import VARIABLE, plan_wiping
 from harness.cpus import plan_cpus, this_thread_on
 from harness.host import HostMonitor, host_fingerprint
 from harness.roofline import measure_roofline
 from harness.solo import Question, Solo
-from records import Build, Case, Failure, RunError, Work
+from records import Build, Case, Failure, RunError
 from records.redaction import recorded_variables
 from records.single import Distribution, ProfiledOperator, Profiler, SingleReport, SingleResult
 
 DEFAULT_ROUNDS = 5
 CASE_NS = 50_000_000  # timed calls of one case in one process, about
 LEAST_CALLS, MOST_CALLS = 5, 1000
-DISCARDED = 2  # calls before the timed ones; preparing has warmed up already
+DEFAULT_WARMUP = 2  # calls before the timed ones; preparing has warmed up already
 MEMORY_CALLS = 3
 FINAL = ("error", "missing")  # failures that a second process would only repeat
+# Why the framework's profiler has no time for a case.
+UNSEEN = "the framework's profiler saw no operator in it: it is Python code, or returns a view; use --profiler python"
+TOO_SHORT = "most calls are shorter than a tick of the framework's profiler: use --profiler python"
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,8 @@ class SingleRequest:
 
     ``rounds``: fresh processes for each case. ``time_budget``: seconds, None for no bound. ``calls``: timed calls in
     each process, after ``warmup`` others; None: as many as fit into 50 ms, 5 to 1000. ``labels``: further keys of
-    the report's ``run``. ``roofline``: measure the host's before anything else.
+    the report's ``run``. ``roofline``: measure the host's before anything else. ``wipe_cache``: evict the processor's
+    caches before each timed call.
     """
 
     framework: Framework
@@ -49,9 +54,10 @@ class SingleRequest:
     time_budget: float | None = None
     profiler: Profiler = "python"
     calls: int | None = None
-    warmup: int = DISCARDED
+    warmup: int = DEFAULT_WARMUP
     labels: Mapping[str, Any] = field(default_factory=dict)
     roofline: bool = False
+    wipe_cache: bool = False
 
 
 @dataclass(frozen=True)
@@ -73,6 +79,7 @@ class _Gathered:
     memory: dict[str, float] | None = None
     operators: dict[str, list[float]] = field(default_factory=dict)  # name -> ns, each time that it ran
     failures: list[Failure] = field(default_factory=list)
+    note: str = ""
 
     @property
     def failed(self) -> bool:
@@ -104,9 +111,12 @@ class _Run:
         self._cpus = plan_cpus(request.threads)
         profiling = request.framework.profiling_environment() if request.profiler == "native" else {}
         framework = request.framework.environment(request.threads)
-        self._environment = {**worker_environment(), **framework, **profiling}
+        self._wiping = plan_wiping() if request.wipe_cache else None
+        wiping = {VARIABLE: str(self._wiping.size)} if self._wiping else {}
+        self._environment = {**worker_environment(), **framework, **profiling, **wiping}
         # Ours to set, and without secrets; what else a worker gets may have some.
-        self._known_variables = {*worker_environment(), *framework, *profiling, f"{request.framework.name.upper()}_"}
+        ours = {*worker_environment(), *framework, *profiling, *wiping}
+        self._known_variables = {*ours, f"{request.framework.name.upper()}_"}
         self._gathered = {case.id: _Gathered() for case in request.cases}
         self._monitor = HostMonitor(allowed=self._cpus.measure | self._cpus.control)
         self._started = time.monotonic()
@@ -114,7 +124,8 @@ class _Run:
 
     def run(self) -> SingleReport:
         started = datetime.now(UTC)
-        roofline = measure_roofline(self._cpus, self._request.threads) if self._request.roofline else None
+        threads, environment = self._request.threads, self._environment
+        roofline = measure_roofline(self._cpus, threads, environment) if self._request.roofline else None
         host = {**host_fingerprint(), "roofline": roofline}
         self._monitor.begin()
         stopped, broken, interrupted = None, False, False
@@ -137,6 +148,8 @@ class _Run:
             "seed": self._request.seed,
             "threads": self._request.threads,
             "rounds": self._request.rounds,
+            "warmup": self._request.warmup,
+            "runs": self._request.calls,
             "time_budget": self._request.time_budget,
             "environment": recorded_variables(self._environment, self._known_variables),
             "cpus": sorted(self._cpus.measure),
@@ -146,8 +159,8 @@ class _Run:
             "stopped": stopped,
             "wall_s": time.monotonic() - self._started,
         }
-        work = self._request.framework.work
-        cases = tuple(_result(case, self._gathered[case.id], work(case)) for case in self._request.cases)
+        framework = self._request.framework
+        cases = tuple(_result(case, self._gathered[case.id], framework) for case in self._request.cases)
         return SingleReport(run, self._request.build, {**host, **self._monitor.summary()}, cases)
 
     def _measure(self) -> None:
@@ -213,13 +226,17 @@ class _Run:
     def _calls(self, answers: Sequence[Mapping[str, Any]]) -> int:
         if self._request.calls is not None:
             return self._request.calls
-        fitting = round(CASE_NS / float(answers[0]["call_ns"]))
+        wipe_ns = self._wiping.ns if self._wiping else 0.0
+        fitting = round(CASE_NS / (float(answers[0]["call_ns"]) + wipe_ns))
         return max(LEAST_CALLS, min(MOST_CALLS, fitting))
 
 
 def _take_profile(gathered: _Gathered, calls: Sequence[Mapping[str, Any]]) -> None:
-    """A process's profiled calls: a call's time is that of all operators that it ran."""
-    gathered.processes.append([float(sum(map(sum, call["operators"].values()))) for call in calls])
+    """A process's profiled calls: a call's time is that of all operators that it ran. Without any there is no time."""
+    if any(call["operators"] for call in calls):
+        gathered.processes.append([float(sum(map(sum, call["operators"].values()))) for call in calls])
+    else:
+        gathered.note = UNSEEN
     for call in calls:
         for name, times in call["operators"].items():
             gathered.operators.setdefault(name, []).extend(times)
@@ -237,8 +254,10 @@ def _most_memory(calls: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     return most
 
 
-def _result(case: Case, gathered: _Gathered, work: Work | None) -> SingleResult:
+def _result(case: Case, gathered: _Gathered, framework: Framework) -> SingleResult:
     calls = [value for process in gathered.processes for value in process]
+    if calls and statistics.median(calls) == 0:
+        gathered, calls = replace(gathered, processes=[], note=TOO_SHORT), []
     operators = {name: ProfiledOperator(len(times), sum(times)) for name, times in gathered.operators.items()}
     return SingleResult(
         case=case.id,
@@ -254,7 +273,9 @@ def _result(case: Case, gathered: _Gathered, work: Work | None) -> SingleResult:
         memory=gathered.memory,
         operators=operators or None,
         failure=gathered.failures[-1] if gathered.failed or (gathered.failures and not calls) else None,
-        work=work,
+        work=framework.work(case),
+        mode=None if framework.is_network(case) else case.mode,  # a network's inputs say whether it is hybridized
+        note="" if calls else gathered.note,
     )
 
 

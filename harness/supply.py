@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.caches import VARIABLE, Wiping
 from harness.channel import Steps, complete
 from harness.cpus import CpuPlan
 from harness.losses import WorkerLostError
@@ -35,6 +36,7 @@ class Bench:
     environment: Mapping[str, str]
     cpus: CpuPlan
     counting: Counting | None = None  # None: no instructions are counted in this run
+    wiping: Wiping | None = None  # None: the caches are left alone
 
 
 class PairStart:
@@ -102,6 +104,8 @@ class PairStart:
             return
         bench = self._bench
         environment = {**bench.environment, "OPDUEL_PADDING": "x" * self._paddings[side]}
+        if bench.wiping:
+            environment[VARIABLE] = str(bench.wiping.size)
         build: Side = "control" if self._twins else side
         self._pair[side] = Worker(build, bench.builds[build], bench.adaptor, environment, bench.cpus.prepare)
 

@@ -18,7 +18,12 @@ class Attempt:
 
     case: Case
     call_ns: float | None  # the lower quartile of some calls; None if it failed
-    reason: str | None  # why it failed
+    failure: Failure | None = None
+
+    @property
+    def reason(self) -> str | None:
+        """Why it failed."""
+        return self.failure.reason if self.failure else None
 
 
 def try_cases(
@@ -35,6 +40,6 @@ def try_cases(
             request = CaseRequest(case, seed).message("treatment")
             answer = solo.ask([request], limit_s, fork=framework.can_fork(1, case.context))
             if isinstance(answer, Failure):
-                yield Attempt(case, None, answer.reason)
+                yield Attempt(case, None, answer)
             else:
-                yield Attempt(case, answer[0]["call_ns"], None)
+                yield Attempt(case, answer[0]["call_ns"])

@@ -4,10 +4,9 @@ import json
 import os
 
 from . import inside
-from .performance import run_performance_test
+from .performance import check, each_mode, nearest, run_performance_test
 
 CATALOGUE = os.path.join(inside.ROOT, "specifications", "operators")
-NOT_ARGUMENTS = ("case",)
 USUAL_SIZE = "_large"  # how the catalogue names the inputs that OperatorBenchmark takes where there are several
 
 
@@ -15,33 +14,66 @@ def run_category_benchmarks(category, operators=None, **options):
     """Measure every operator of a category of the catalogue on all its inputs; ``{name: [result, ...]}``.
 
     ``category``: "binary_broadcast" for specifications/operators/binary_broadcast.json. ``operators``: only these
-    names, such as "nd.add". ``options``: as for ``run_performance_test``; ``run_backward`` is the catalogue's unless
-    given. An operator that fails has ``failed_forward`` in its result, and it is the next one's turn. Here, one that
-    crashes ends this process; with ``build`` it doesn't.
+    names, such as "nd.add". ``options``: as for ``run_performance_test``; where ``dtype``, ``ctx`` and
+    ``run_backward`` aren't given, the catalogue's hold. A Gluon block has a result for each of its modes. An operator
+    that fails has ``failed_forward`` in its result, and it is the next one's turn. Here, one that crashes ends this
+    process; with ``build`` it doesn't.
 
-    Raises ValueError: there is no such category, or no such operator in it.
+    Raises ValueError: there is no such category, or no such operator in it, or options that make no sense.
     """
-    tests = [test for test in _tests(category) if operators is None or test["operator"] in operators]
+    spec = _spec(category)
+    tests = [test for test in spec["tests"] if operators is None or test["operator"] in operators]
     missing = set(operators or ()) - {test["operator"] for test in tests}
     if missing:
         raise ValueError("{} has no {}".format(category, ", ".join(sorted(missing))))
-    results = {}
+    check(options.get("profiler", "native"), options.get("warmup", 10), options.get("runs", 50))
     if options.get("build") is not None:
         from . import outside  # needs the checkout's environment
 
-        return outside.run_tests(tests, **options)
+        return outside.run_tests(dict(spec, tests=tests), **options)
+    return _run_here(tests, spec.get("defaults", {}), **options)
+
+
+def _run_here(
+    tests,
+    defaults,
+    run_backward=None,
+    dtype=None,
+    ctx=None,
+    profiler="native",
+    warmup=10,
+    runs=50,
+    build=None,
+    seed=0,
+):
+    adaptor = inside.adaptor_of()
+    asked = {"run_backward": run_backward, "dtype": dtype, "context": ctx}
+    asked = {key: value for key, value in asked.items() if value is not None}
+    results = {}
     for test in tests:
-        for arguments in _inputs(test):
-            for name, found in _measured(test, arguments, options).items():
-                results.setdefault(name, []).extend(found)
+        for index, given in enumerate(_inputs(test)):
+            for settings in each_mode(nearest([asked, given.get("case", {}), test, defaults])):
+                result = _measured(adaptor, test["operator"], given, settings, profiler, warmup, runs, seed + index)
+                results.setdefault(test["operator"].rpartition(".")[2], []).append(result)
     return results
+
+
+def _measured(adaptor, name, given, settings, *how):
+    """One test on one of its inputs, in one mode; a failure is a result."""
+    arguments = {key: value for key, value in given.items() if key != "case"}
+    try:
+        result = adaptor.measure(adaptor.Operator(name), arguments, settings, *how)
+    except Exception as error:  # whatever the operator raises: the category goes on
+        known = {key: settings[key] for key in ("dtype", "mode")}
+        result = dict(known, failed_forward=adaptor.described(error))
+    return dict(result, inputs=arguments)
 
 
 class OperatorBenchmark:
     """One operator on the catalogue's inputs for it, any of which ``inputs`` may replace.
 
-    ``operator``: a name, "nd.add". ``inputs``: arguments, and "dtype" and "run_backward". ``options``: as for
-    ``run_performance_test``.
+    ``operator``: a name, "nd.add" or "gluon.nn.Dense". ``inputs``: arguments, and "dtype", "run_backward" and "case".
+    ``options``: as for ``run_performance_test``.
 
     Raises ValueError: the catalogue has no inputs for the operator and ``inputs`` are not given.
     """
@@ -49,7 +81,7 @@ class OperatorBenchmark:
     def __init__(self, operator, inputs=None, **options):
         self.operator = operator
         self.options = options
-        self.inputs = dict(_usual_inputs(operator, inputs), **(inputs or {}))
+        self.inputs = dict(_usual_inputs(operator, inputs, options), **(inputs or {}))
         self.results = []
 
     def run_benchmark(self):
@@ -65,76 +97,86 @@ class OperatorBenchmark:
                     _print_times(name, result)
 
 
-def run_benchmark_operator(name, size=(128, 128), additional_inputs=None, run_backward=False, **options):
+def run_benchmark_operator(name, size=(128, 128), additional_inputs=None, run_backward=False, build=None, **options):
     """Measure an operator in every namespace that has it (``mx.nd``, ``mx.np``, ``mx.npx``); prints and returns.
 
-    Every array that it needs has the shape ``size``; ``additional_inputs`` are further arguments, or arrays of other
-    shapes; None leaves one out. ``options``: as for ``run_performance_test``, but for ``build``: this runs inside one.
+    ``name``: "add" in all of them, "np.add" in one; "linalg.norm" is in a module of theirs. Every array that the
+    operator needs has the shape ``size``; ``additional_inputs`` are further arguments, or arrays of other shapes; None
+    leaves one out. ``build`` and ``options``: as for ``run_performance_test``.
     Returns ``{"nd": [{name: [result]}], "np": ...}``.
 
-    Raises ValueError where no framework is here, and what the operator raises.
+    Raises ValueError where neither a build is given nor a framework is here, what the operator raises, and from
+    outside UsageError and RunError.
     """
-    adaptor = inside.adaptor_of()
+    if build is not None:
+        from . import outside  # needs the checkout's environment
+
+        places = outside.counterparts(name, tuple(size), build)
+    else:
+        adaptor = inside.adaptor_of()
+        places = [(module, one, adaptor.arrays_of(one, tuple(size))) for module, one in adaptor.counterparts(name)]
     found = {}
-    for module, qualified in adaptor.counterparts(name):
-        inputs = dict(adaptor.arrays_of(qualified, tuple(size)), **(additional_inputs or {}))
+    for place, qualified, arrays in places:
+        inputs = dict(arrays, **(additional_inputs or {}))
         inputs = {key: value for key, value in inputs.items() if value is not None}
-        results = run_performance_test(qualified, inputs=[inputs], run_backward=run_backward, **options)
-        print(module)
+        results = run_performance_test(qualified, inputs=[inputs], run_backward=run_backward, build=build, **options)
+        print(place)
         print(results)
         found[qualified.partition(".")[0]] = results
     return found
 
 
-def _tests(category):
+def _spec(category):
     path = os.path.join(CATALOGUE, category + ".json")
     try:
         with open(path, encoding="utf-8") as stream:
-            return json.load(stream)["tests"]
+            return json.load(stream)
     except FileNotFoundError:
-        known = sorted(name[: -len(".json")] for name in os.listdir(CATALOGUE) if name.endswith(".json"))
-        raise ValueError("no category {!r}: use one of {}".format(category, ", ".join(known))) from None
+        raise ValueError("no category {!r}: use one of {}".format(category, ", ".join(_categories()))) from None
+
+
+def _categories():
+    return sorted(name[: -len(".json")] for name in os.listdir(CATALOGUE) if name.endswith(".json"))
 
 
 def _inputs(test):
     return test["inputs"] if isinstance(test["inputs"], list) else [test["inputs"]]
 
 
-def _measured(test, arguments, options):
-    """One test on one of its inputs; a failure is a result."""
-    wanted = dict({"run_backward": test.get("run_backward", False)}, **options)
-    settings = {key: test[key] for key in ("dtype",) if key in test}
-    try:
-        (found,) = run_performance_test(test["operator"], inputs=[dict(settings, **_arguments(arguments))], **wanted)
-    except Exception as error:  # whatever the operator raises: the category goes on
-        line = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        result = {"failed_forward": "{}: {}".format(type(error).__name__, line), "inputs": _arguments(arguments)}
-        return {test["operator"].rpartition(".")[2]: [result]}
-    return found
+def _usual_inputs(operator, given, options):
+    """The catalogue's inputs for an operator, as ``run_performance_test`` takes them; what ``options`` say is left out.
 
-
-def _arguments(inputs):
-    """The operator's own arguments, and the dtype that the case says."""
-    arguments = {key: value for key, value in inputs.items() if key not in NOT_ARGUMENTS}
-    case = inputs.get("case", {})
-    return dict(arguments, **{key: case[key] for key in ("dtype",) if key in case})
-
-
-def _usual_inputs(operator, given):
-    for name in sorted(os.listdir(CATALOGUE)):
-        for test in _tests(name[: -len(".json")]):
+    Raises ValueError: there are none, and none are given.
+    """
+    for category in _categories():
+        spec = _spec(category)
+        for test in spec["tests"]:
             if test["operator"] == operator:
                 inputs = _inputs(test)
                 usual = [one for one in inputs if one.get("case", {}).get("identifier", "").endswith(USUAL_SIZE)]
-                settings = {"run_backward": test.get("run_backward", False), "dtype": test.get("dtype", "float32")}
-                return dict(settings, **_arguments((usual or inputs)[0]))
+                one = (usual or inputs)[0]
+                settings = nearest([one.get("case", {}), test, spec.get("defaults", {})])
+                return dict(_run_backward(settings, options), **_with_settings(one, settings, options))
     if not given:
         raise ValueError("the catalogue has no inputs for {}: give some".format(operator))
     return {}
 
 
+def _run_backward(settings, options):
+    if "run_backward" in options or "directions" in settings:
+        return {}
+    return {"run_backward": settings.get("run_backward", False)}
+
+
+def _with_settings(inputs, settings, options):
+    """The arguments, and under ``case`` the settings that ``options`` don't say."""
+    said = {"dtype": "dtype", "context": "ctx", "directions": "run_backward", "mode": "mode"}
+    case = {key: settings[key] for key, option in said.items() if key in settings and option not in options}
+    return dict(inputs, case=case) if case else {key: inputs[key] for key in inputs if key != "case"}
+
+
 def _print_times(name, result):
-    for direction in ("forward", "backward"):
+    for direction in ("forward", "backward", "both"):
         key = "_time_{}_{}".format(direction, name)
         if "avg" + key in result:
             figures = [result[statistic + key] for statistic in ("avg", "p50", "p99")]

@@ -3,25 +3,33 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy
+from pydantic import ValidationError
+
 from driver.builds import BuildCache, resolve_build
+from driver.catalogue.registry import Registry, ask_registry
 from frameworks import get_framework
 from harness.single import SingleRequest, run_single
 from harness.specs import expand_cases
+from harness.specs.explain import explain
 from harness.specs.load import validate
+from harness.specs.model import Settings
 from opduel.inside import known_frameworks
-from records import UsageError
+from opduel.performance import read_input
+from records import Build, UsageError
 from records.single import Profiler
 from reporters.opperf_form import grouped, opperf_entry
 
-SETTINGS = ("dtype", "run_backward")
-NEEDS_A_FUNCTION = ("initializer", "data_initializer")
+Spec = Mapping[str, Any]
+FRAMEWORK = get_framework(known_frameworks()[0])
+_registries: dict[str, Registry] = {}  # by the build's interpreter
 
 
 def run_performance_test(
     operators: Sequence[Any],
     inputs: Sequence[Mapping[str, Any]],
     run_backward: bool,
-    dtype: str,
+    dtype: Any,
     ctx: Any,
     profiler: Profiler,
     warmup: int,
@@ -35,100 +43,143 @@ def run_performance_test(
         UsageError: arguments that a spec could not have, or no such build; RunError: nothing could be measured.
     """
     names = [_name(operator) for operator in operators]
-    tests = [{"operator": name, "inputs": list(inputs)} for name in names]
-    results = _run(tests, run_backward, dtype, ctx, profiler, warmup, runs, build, seed)
+    where = _build(build)
+    tests = [{"operator": name, "inputs": [_input(where, name, one) for one in inputs]} for name in names]
+    defaults = {"run_backward": run_backward, "dtype": _dtype(dtype), "context": _context(ctx)}
+    results = _run({"tests": tests, "defaults": defaults}, Settings(), where, profiler, warmup, runs, seed)
     return [{name.rpartition(".")[2]: found} for name, found in zip(names, results, strict=True)]
 
 
 def run_tests(
-    tests: Sequence[Mapping[str, Any]],
+    spec: Spec,
     build: str,
     run_backward: bool | None = None,
-    dtype: str = "float32",
+    dtype: Any = None,
     ctx: Any = None,
     profiler: Profiler = "native",
     warmup: int = 10,
     runs: int = 50,
     seed: int = 0,
 ) -> dict[str, list[dict[str, Any]]]:
-    """``opduel.run_category_benchmarks``: a spec's tests, each with its own ``run_backward`` unless one is given.
+    """``opduel.run_category_benchmarks``: a spec's tests; what is given overrides what the spec says.
 
     Raises:
         UsageError, RunError: as ``run_performance_test``.
     """
+    given = {"run_backward": run_backward, "dtype": _dtype(dtype), "context": None if ctx is None else _context(ctx)}
+    try:
+        asked = Settings.model_validate({key: value for key, value in given.items() if value is not None})
+    except ValidationError as error:
+        raise UsageError(explain(error)) from None
     results: dict[str, list[dict[str, Any]]] = {}
-    found = _run(tests, run_backward, dtype, ctx, profiler, warmup, runs, build, seed)
-    for test, entries in zip(tests, found, strict=True):
+    found = _run(spec, asked, _build(build), profiler, warmup, runs, seed)
+    for test, entries in zip(spec["tests"], found, strict=True):
         results.setdefault(test["operator"].rpartition(".")[2], []).extend(entries)
     return results
 
 
+def counterparts(name: str, size: tuple[int, ...], build: str) -> list[tuple[str, str, dict[str, Any]]]:
+    """What the build has by that name, in every namespace or in the one that it says: ``(build, "nd.add", arrays)``.
+
+    Raises:
+        UsageError: nothing; RunError: the build doesn't answer.
+    """
+    registry = _registry(_build(build))
+    not_operators = (*FRAMEWORK.block_namespaces, *FRAMEWORK.networks)
+    roots = [root for root in FRAMEWORK.namespaces if root not in not_operators]
+    names = [name] if name.partition(".")[0] in roots else [f"{root}.{name}" for root in roots]
+    found = [(f"{build} {one}", one, _arrays(registry, one, size)) for one in names if one in registry.functions]
+    if not found:
+        raise UsageError(f"{name}: {build} has no such operator under {', '.join(roots)}: give another name")
+    return found
+
+
+def _arrays(registry: Registry, name: str, size: tuple[int, ...]) -> dict[str, Any]:
+    """Every array that the operator can't do without, as far as the registry says."""
+    kinds = registry.functions[name].arguments
+    if "tensors" in kinds.values():
+        return {"args": [size, size]}
+    tensors = [key for key, kind in kinds.items() if kind == "tensor"]
+    return dict.fromkeys(tensors or [key for key, kind in kinds.items() if kind == "required"], size)
+
+
 def _run(
-    tests: Sequence[Mapping[str, Any]],
-    run_backward: bool | None,
-    dtype: str,
-    ctx: Any,
-    profiler: Profiler,
-    warmup: int,
-    runs: int,
-    build: str,
-    seed: int,
+    spec: Spec, asked: Settings, build: Build, profiler: Profiler, warmup: int, runs: int, seed: int
 ) -> list[list[dict[str, Any]]]:
-    """For each test the entries of its inputs, in order."""
-    framework = get_framework(known_frameworks()[0])
-    single, places = [], []
-    for number, test in enumerate(tests):
+    """For each test the entries of its inputs and modes, in order."""
+    single: list[dict[str, Any]] = []
+    places: list[int] = []
+    for number, test in enumerate(spec["tests"]):
         inputs = test["inputs"] if isinstance(test["inputs"], list) else [test["inputs"]]
-        for index, given in enumerate(inputs):
-            backward = test.get("run_backward", False) if run_backward is None else run_backward
-            single.append(_test(f"{number}_{index}", test, given, backward, test.get("dtype", dtype)))
+        for given in inputs:
+            single.append(_test(str(len(single)), test, given))
             places.append(number)
-    spec = {"framework": framework.name, "defaults": {"context": _context(ctx)}, "tests": single}
-    cases = expand_cases(validate(spec), metrics=["time"])
+    whole = {"framework": FRAMEWORK.name, "defaults": spec.get("defaults", {}), "tests": single}
     request = SingleRequest(
-        framework=framework,
-        build=resolve_build(build, framework, BuildCache()),
-        cases=cases,
+        framework=FRAMEWORK,
+        build=build,
+        cases=expand_cases(validate(whole), metrics=["time"], settings=asked),
         seed=seed,
         rounds=1,
         profiler=profiler,
         calls=runs,
         warmup=warmup,
     )
-    found: list[list[dict[str, Any]]] = [[] for _ in tests]
-    for place, group in zip(places, grouped(run_single(request).cases), strict=True):
+    found: list[list[dict[str, Any]]] = [[] for _ in spec["tests"]]
+    for group in grouped(run_single(request).cases):
+        place = places[int(group[0].case.partition("/")[0])]
         found[place].append(opperf_entry(group[0].operator.rpartition(".")[2], group))
     return found
 
 
-def _test(
-    identifier: str, test: Mapping[str, Any], given: Mapping[str, Any], run_backward: bool, dtype: str
-) -> dict[str, Any]:
-    """One input of a test as a test of its own.
+def _test(identifier: str, test: Spec, given: Mapping[str, Any]) -> dict[str, Any]:
+    """One input of a test as a test of its own, by a name of ours."""
+    case = {key: value for key, value in given.get("case", {}).items() if key != "identifier"}
+    arguments = {key: value for key, value in given.items() if key != "case"}
+    return {**test, "identifier": identifier, "inputs": {**arguments, **({"case": case} if case else {})}}
+
+
+def _input(build: Build, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """One of a user's inputs as a spec has it.
 
     Raises:
-        UsageError: it holds a function.
+        UsageError: it holds what a spec can't; RunError: the build doesn't say what the operator takes.
     """
-    for name in NEEDS_A_FUNCTION:
-        if name in given:
-            raise UsageError(f"{name}: from outside it is said of each array: {{'shape': [2], 'init': 'ones'}}")
-    case = {**given.get("case", {})}
-    case.pop("identifier", None)
-    case.update({key: given[key] for key in SETTINGS if key in given})
-    arguments = {key: _plain(value) for key, value in given.items() if key not in (*SETTINGS, "case")}
-    return {
-        "identifier": identifier,
-        "operator": test["operator"],
-        "run_backward": run_backward,
-        "dtype": dtype,
-        "inputs": {**arguments, **({"case": case} if case else {})},
-    }
+    function = _registry(build).functions.get(name) if "dtype" in given else None
+    takes_dtype = function is not None and function.takes_dtype
+    arguments, settings = read_input(given, takes_dtype, FRAMEWORK.is_block(name))
+    if "initializer" in settings:
+        raise UsageError("initializer: from outside it is said of each array: {'shape': [2], 'init': 'ones'}")
+    if "dtype" in settings:
+        settings["dtype"] = _dtype(settings["dtype"])
+    if "dtype" in arguments and not isinstance(arguments["dtype"], dict):
+        arguments["dtype"] = _dtype(arguments["dtype"])
+    return {**{key: _plain(value) for key, value in arguments.items()}, **({"case": settings} if settings else {})}
+
+
+def _registry(build: Build) -> Registry:
+    """What the build says of its operators; asked once, which takes an import."""
+    if build.interpreter not in _registries:
+        _registries[build.interpreter] = ask_registry(build, FRAMEWORK)
+    return _registries[build.interpreter]
+
+
+def _build(build: str) -> Build:
+    return resolve_build(build, FRAMEWORK, BuildCache())
 
 
 def _name(operator: Any) -> str:
     if not isinstance(operator, str):
         raise UsageError(f"{operator!r}: a build driven from outside takes operators by name: 'nd.add'")
     return operator
+
+
+def _dtype(dtype: Any) -> Any:
+    """``numpy.float32`` as a spec's word for it; what numpy doesn't know is the spec's to refuse."""
+    try:
+        return None if dtype is None else numpy.dtype(dtype).name
+    except TypeError:
+        return dtype
 
 
 def _context(ctx: Any) -> str:

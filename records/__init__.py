@@ -18,9 +18,9 @@ from records.case import (
     case_id_for,
 )
 from records.commit import Commit
-from records.errors import BrokenBuildError, NoSpaceError, OpduelError, RunError, UsageError
+from records.errors import BrokenBuildError, NoSpaceError, OpduelError, RunError, UsageError, disk_error, is_full
 from records.measurement import Failure, Incident, PairSample, Stage
-from records.report import SCHEMA_VERSION, Breakdown, Comparison, OperatorTime, Report, Verdict, Verification
+from records.report import SCHEMA_VERSION, Breakdown, Comparison, Forecast, OperatorTime, Report, Verdict, Verification
 from records.work import Achieved, Work, achieved, roof
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "Comparison",
     "Direction",
     "Failure",
+    "Forecast",
     "Incident",
     "Metric",
     "ModelFile",
@@ -56,5 +57,7 @@ __all__ = [
     "Work",
     "achieved",
     "case_id_for",
+    "disk_error",
+    "is_full",
     "roof",
 ]

@@ -1,5 +1,8 @@
 """The two ways in which a command ends badly, each with the exit code that every command gives it."""
 
+import errno
+import os
+
 from records.redaction import redact
 from records.text import one_line
 
@@ -35,3 +38,20 @@ class BrokenBuildError(RunError):
 
 class NoSpaceError(RunError):
     """A disk has too little free: nobody's fault who asked, and over as soon as somebody frees some."""
+
+
+def is_full(error: OSError) -> bool:
+    """Whether a disk, or the user's share of it, is full."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def disk_error(place: str | os.PathLike[str], error: OSError, elsewhere: str) -> RunError:
+    """What an error of the file system is to the user, in one line: where, what, and what to do.
+
+    ``place``: what was to be written, unless the error itself names a file. ``elsewhere`` says how another place can be
+    given ("give another folder with --work_dir").
+    """
+    where = error.filename if isinstance(error.filename, str) else os.fspath(place)
+    if is_full(error):
+        return NoSpaceError(f"{where}: {error.strerror}: free some space, or {elsewhere}")
+    return RunError(f"{where}: {error.strerror or error}: correct that, or {elsewhere}")

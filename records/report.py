@@ -40,6 +40,20 @@ class Verification:
 
 
 @dataclass(frozen=True)
+class Forecast:
+    """What it would take to settle a case that the run left open, if the run went on.
+
+    ``rounds``: after so many more rounds of the case it is settled with a chance of ``chance``; None when no number
+    within the rounds that it may have is likely to, and ``chance`` is then that of all of them.  ``seconds``: of wall
+    time until then, all open cases being measured together; None where that isn't known.
+    """
+
+    chance: float
+    rounds: int | None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
 class OperatorTime:
     """One operator within a case: how often one call runs it, and its nanoseconds in all of these; ``share`` of all
     operators' time."""
@@ -64,13 +78,15 @@ class Breakdown:
 class Comparison:
     """What the run says of one case.
 
-    ``ratio`` is treatment / control and ``ci`` its interval at confidence ``1 - alpha`` (valid under the
-    repeated looking).  ``p_value`` is against "the change is within the threshold", before the false-discovery
-    correction over the run; ``q_value`` after it.  ``mde`` is the smallest change, as a share, that these data
-    would have shown with 80 % power.  What could not be computed is None.
+    ``ratio`` is treatment / control and ``ci`` its interval (valid under the repeated looking), at ``confidence``: None
+    in reports of earlier versions, where it is 1 - alpha.  ``p_value`` is against "the change is within the threshold",
+    before the false-discovery correction over the run; ``q_value`` after it.  ``mde`` is the smallest change, as a
+    share, that these data would have shown with 80 % power.  What could not be computed is None.
 
     ``verification`` is set for a case that was flagged in a run with a verification, and ``held_back`` is the verdict
-    that the case would have if the run could be trusted; both None otherwise.
+    that the case would have if the run could be trusted; both None otherwise.  ``suspected`` is set for a case that
+    stays inconclusive although its interval (its estimate, where it has none) lies beyond the threshold: the verdict
+    that it looks like.  ``forecast`` is set for an open case for which more rounds may help.
     """
 
     case: str
@@ -96,6 +112,9 @@ class Comparison:
     verification: Verification | None = None
     work: Work | None = None  # of one call, for the metric "time", where it is known
     breakdown: Breakdown | None = None
+    confidence: float | None = None
+    suspected: Verdict | None = None
+    forecast: Forecast | None = None
     samples: Sequence[PairSample] = field(default_factory=tuple)
 
     @classmethod

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from records.build import Build
+from records.case import Mode
 from records.measurement import Failure
 from records.redaction import redacted
 from records.work import Work
@@ -53,6 +54,8 @@ class SingleResult:
     operators: Mapping[str, ProfiledOperator] | None  # with --profiler native
     failure: Failure | None
     work: Work | None = None  # of one call, where it is known
+    mode: Mode | None = None  # how a block ran; None of a network, and in documents of before it was kept
+    note: str = ""  # why there is no time, where nothing failed
 
 
 @dataclass(frozen=True)

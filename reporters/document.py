@@ -87,7 +87,7 @@ def _from_bytes(path: Path, content: bytes) -> Report:
     try:
         report = _ADAPTER.validate_json(content, strict=True)
     except ValidationError as error:
-        raise UsageError(f"{path}: {_first_problem(error)}: mend that field, or report the run again") from None
+        raise UsageError(f"{path}: {_first_problem(error)}: correct that field, or report the run again") from None
     return replace(report, comparisons=tuple(map(_in_tuples, report.comparisons)), cases=tuple(report.cases))
 
 

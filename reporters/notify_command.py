@@ -12,11 +12,12 @@ from contextlib import suppress
 from typing import IO, ClassVar, Self
 
 from records import RunError, UsageError
+from records.output import telling_line
 from records.redaction import SHORTEST_SECRET, redact
 from reporters.alarm import Alarm
 from reporters.alarm_text import plain_text, variables
 from reporters.notifier import UNVERIFIED, Notifier
-from reporters.text import last_line, printable, shorten
+from reporters.text import printable, shorten
 
 LONGEST_S = 30.0  # for the command
 _MOST_SAID = 4096  # bytes at the end of what it said that are looked at
@@ -28,7 +29,8 @@ class NotifyCommand(Notifier):
     option: ClassVar[str] = "notify_command"
     metavar: ClassVar[str | None] = "COMMAND"
     help: ClassVar[str] = (
-        "run COMMAND (no shell) on a confirmed regression or a case newly failing: text on its input, facts in OPDUEL_*"
+        "run COMMAND, without a shell, when a regression is confirmed or a case starts to fail: it gets the message on "
+        "its standard input, and details in OPDUEL_* variables"
     )
 
     def __init__(self, words: list[str], longest_s: float = LONGEST_S) -> None:
@@ -44,7 +46,7 @@ class NotifyCommand(Notifier):
         group.add_argument(
             f"--{UNVERIFIED}",
             action="store_true",
-            help="notify of regressions that were measured only once, too; the text says so",
+            help="also notify of regressions that were measured only once; the message says so",
         )
 
     @classmethod
@@ -96,7 +98,7 @@ class NotifyCommand(Notifier):
             raise RunError(f"{name} took longer than {self._longest_s:g} s and was ended: make it quicker")
         if code:
             said.seek(max(0, said.seek(0, os.SEEK_END) - _MOST_SAID))
-            words = redact(last_line(said.read().decode("utf-8", "replace")), self._secrets())
+            words = redact(telling_line(said.read().decode("utf-8", "replace")), self._secrets())
             how = f"died of signal {-code}" if code < 0 else f"ended in {code}"
             raise RunError(f"{name} {how}: {shorten(printable(words), 200) or 'it said nothing'}")
 

@@ -34,7 +34,8 @@ class NotifyWebhook(Notifier):
     option: ClassVar[str] = "notify_webhook"
     metavar: ClassVar[str | None] = "URL"
     help: ClassVar[str] = (
-        f"likewise, post JSON as Slack takes it to URL, or to that in the file of @FILE; else to that in {VARIABLE}"
+        f"likewise, post the message to URL, as JSON in Slack's format (default: the URL in {VARIABLE}, if it is set); "
+        "@FILE reads the URL from a file, which keeps it out of the process list"
     )
 
     def __init__(

@@ -34,7 +34,7 @@ REPORTERS: tuple[type[Reporter], ...] = (
 
 def add_reporter_options(parser: argparse.ArgumentParser) -> None:
     """Add every reporter's option to ``parser``."""
-    group = parser.add_argument_group("reporters", "who is told; several may be given")
+    group = parser.add_argument_group("reporters", "where results go; several may be given")
     for reporter in REPORTERS:
         reporter.add_options(group)
 

@@ -15,7 +15,8 @@ _WITH_VALUE = _OF_INPUTS | {
     *("--alpha", "--category", "--ctx", "--dtype", "--framework", "--int64_tensor", "--max_rounds", "--model_cache"),
     *("--threads", "--threshold", "--timeout"),
 }
-_SWITCHES = frozenset(("--breakdown", "--roofline"))
+_SWITCHES = frozenset(("--breakdown", "--roofline", "--with_operators"))
+_OF_A_NETWORK = frozenset(("--network", "--inputs"))
 _OF_THE_DRIVER = frozenset(("--cmake_args", "--frameworks_dir", "--platforms", "--remote_repository", "--repo_dir"))
 _OTHER_SPELLINGS = {"--int64-tensor": "--int64_tensor", "-p": "--platforms", "--platform": "--platforms"}
 _SPECIFICATIONS = re.compile(r"(?:.*/)?specifications/(.+)\.(?:json|ya?ml)")
@@ -48,13 +49,18 @@ def reproduction(report: Report) -> Reproduction:
     """How cases of ``report`` are measured again."""
     command = report.run.get("command")
     words = [str(word) for word in command] if isinstance(command, list | tuple) else []
-    own_inputs = any(word.partition("=")[0] == "--inputs" for word in words)
+    given = {word.partition("=")[0] for word in words}
+    own_inputs = bool({"--inputs", "--fuzz"} & given) and "--network" not in given
     with_value = _WITH_VALUE - _OF_INPUTS if own_inputs else _WITH_VALUE
+    if "--network" in given:
+        with_value |= _OF_A_NETWORK
     common = [*_spec(report), *_kept(words, with_value, _SWITCHES), *_seed(report)]
-    sides = ["--control", _name(report.control), "--treatment", _name(report.treatment)]
+    golden = report.run.get("golden")  # outputs that were kept stood in for the control
+    control = ["--golden", str(golden)] if golden else ["--control", _name(report.control)]
+    sides = [*control, "--treatment", _name(report.treatment)]
     return Reproduction(
         here=_joined(["python3", "harness.py", *sides, *common]),
-        anywhere=_of_commits(report, words, common),
+        anywhere="" if golden else _of_commits(report, words, common),
         _ambiguous=_ambiguous(report, words),
         _cases={case.id: case for case in report.cases},
         _own_inputs=own_inputs,

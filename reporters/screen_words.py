@@ -5,10 +5,11 @@ from collections.abc import Iterable
 from rich.text import Text
 
 from records import Failure, Report
+from records.output import telling_line
 from reporters.rates import roofline_words
 from reporters.screen_table import STYLES
 from reporters.summary import WORST_FIRST, distrust_line, injection, injection_line, worst_first
-from reporters.text import fold, last_line, printable, shorten
+from reporters.text import fold, printable, shorten
 from reporters.words import build_words, disturbance_words, effort_words, host_words, incidents
 
 _MOST_DETAILS = 20  # failures, and incidents, told one by one
@@ -77,11 +78,11 @@ def _incidents(report: Report, width: int) -> list[Text]:
 
 
 def _told(where: str, failure: Failure, consequence: str, width: int) -> list[Text]:
-    """One failure: where, side and kind, reason, the last line of the last words, and what came of it."""
+    """One failure: where, side and kind, reason, the line of the output that tells, and what came of it."""
     lines = [f"{shorten(printable(where), 3 * width)}: {failure.side}: {failure.kind}: {failure.reason}"]
-    words = last_line(failure.last_words)
-    if words and words != failure.reason.strip():
-        lines.append(f"  last words: {words}")
+    line = telling_line(failure.last_words)
+    if line and line not in failure.reason:
+        lines.append(f"  output tail: {line}")
     if consequence:
         lines.append(f"  then: {consequence}")
     return [piece for line in lines for piece in _folded(f"  {printable(line)}", width)]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from records import achieved
 from records.single import BaselineComparison, SingleReport, SingleResult
-from reporters.opperf_form import KB, MS, STATISTICS, grouped
+from reporters.opperf_form import KB, MS, STATISTICS, grouped, without_direction
 from reporters.rates import one_side_words, roofline_words
 from reporters.text import printable
 from reporters.units import ABSENT, human_change, human_size, human_value
@@ -26,9 +26,12 @@ CSV_COLUMNS = (
     "gbytes",
     "inputs",
     "failure",
+    "mode",
+    "note",
 )
 MARKDOWN_COLUMNS = (
     "Operator",
+    "Case",
     "Inputs",
     "Max Mem Usage (Storage) (kB)",
     *(f"{kind} {name} Time (ms)" for name in ("Forward", "Backward") for kind in ("Avg", "P50", "P90", "P99")),
@@ -44,11 +47,11 @@ def csv_text(report: SingleReport) -> str:
     writer.writerow(CSV_COLUMNS)
     for one in report.cases:
         times = ["" if one.time is None else f"{getattr(one.time, name) / MS:.6f}" for name in STATISTICS]
-        memory = "" if not one.memory else f"{sum(one.memory.values()) / KB:.3f}"
+        memory = "" if one.memory is None else f"{sum(one.memory.values()) / KB:.3f}"
         inputs = json.dumps(one.inputs, separators=(",", ":"))
         failure = one.failure.reason if one.failure else ""
         row = [one.case, one.operator, one.direction, one.dtype, one.context, *times]
-        writer.writerow([*row, one.calls, one.rounds, memory, *_rates(one), inputs, failure])
+        writer.writerow([*row, one.calls, one.rounds, memory, *_rates(one), inputs, failure, one.mode or "", one.note])
     return stream.getvalue()
 
 
@@ -61,12 +64,13 @@ def _rates(one: SingleResult) -> list[str]:
 
 
 def markdown_text(report: SingleReport) -> str:
-    """opperf's table, a line for each input of an operator, and below it what failed."""
+    """opperf's table, a line for each input of an operator, and below it what failed or could not be timed."""
     lines = ["# Benchmark Results", "", _row(MARKDOWN_COLUMNS), _row([":---:"] * len(MARKDOWN_COLUMNS))]
     for group in sorted(grouped(report.cases), key=lambda group: group[0].operator):
         by_direction = {one.direction: one for one in group}
-        sizes = [sum(one.memory.values()) / KB for one in group if one.memory]
-        cells = [group[0].operator, json.dumps(group[0].inputs), f"{max(sizes):.4f}" if sizes else "---"]
+        sizes = [sum(one.memory.values()) / KB for one in group if one.memory is not None]
+        size = f"{max(sizes):.4f}" if sizes else "---"
+        cells = [group[0].operator, without_direction(group[0]), json.dumps(group[0].inputs), size]
         for direction in _DIRECTIONS:
             cells += _markdown_times(by_direction.get(direction))
         lines.append(_row(cells))
@@ -77,6 +81,9 @@ def markdown_text(report: SingleReport) -> str:
     failed = [f"- {one.case}: {printable(one.failure.reason)}" for one in report.cases if one.failure is not None]
     if failed:
         lines += ["", "# Failed", "", *failed]
+    untimed = [f"- {one.case}: {printable(one.note)}" for one in report.cases if one.note]
+    if untimed:
+        lines += ["", "# Not timed", "", *untimed]
     return "\n".join(lines) + "\n"
 
 
@@ -96,10 +103,10 @@ def screen_text(report: SingleReport) -> str:
     notes: dict[int, str] = {}
     for one in report.cases:
         figures = [getattr(one.time, name) if one.time else None for name in ("p50", "p90", "p99", "mean", "stdev")]
-        memory = human_size(sum(one.memory.values())) if one.memory else ABSENT
+        memory = ABSENT if one.memory is None else human_size(sum(one.memory.values()))
         rows.append([one.case, *(human_value(value, "ns") for value in figures), memory, str(one.calls)])
         rates = one_side_words(one.work, one.time.p50 if one.time else None, report.host.get("roofline"))
-        if said := f"failed: {printable(one.failure.reason)}" if one.failure else rates:
+        if said := f"failed: {printable(one.failure.reason)}" if one.failure else printable(one.note) or rates:
             notes[len(rows) - 1] = f"  {said}"
     lines = aligned(rows)
     if roofline := roofline_words(report.host.get("roofline")):

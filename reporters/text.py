@@ -30,12 +30,6 @@ def escaped(text: str) -> str:
     return "".join(_ESCAPES.get(char) or (char if char.isprintable() else escape(char)) for char in text)
 
 
-def last_line(text: str) -> str:
-    """The last line of ``text`` that is not blank, stripped; empty if there is none."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else ""
-
-
 def shorten(text: str, width: int) -> str:
     """``text`` in at most ``width`` cells (3 or more): the middle is left out, as the ends tell most."""
     if cell_len(text) <= width:

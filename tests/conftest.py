@@ -2,7 +2,11 @@
 
 import os
 import shutil
+import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -63,6 +67,39 @@ def mxnet_1_8() -> Build:
 def mxnet_1_9() -> Build:
     """mxnet==1.9.1."""
     return release("1.9.1")
+
+
+@dataclass(frozen=True)
+class SmallDisk:
+    """A file system of its own that a test can fill."""
+
+    path: Path
+
+    def fill(self) -> None:
+        """Leave no byte free."""
+        with (self.path / "filling").open("ab", buffering=0) as stream:
+            for size in (1 << 20, 1 << 12, 1):
+                with suppress(OSError):
+                    while stream.write(bytes(size)):
+                        pass
+
+    def free(self) -> None:
+        """Make room again."""
+        (self.path / "filling").unlink()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[SmallDisk]:
+    """One of 32 MiB."""
+    disk = SmallDisk(tmp_path / "disk")
+    disk.path.mkdir()
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=32m", "opduel", disk.path], capture_output=True, check=False
+    )
+    if done.returncode:
+        pytest.skip(f"no file system can be mounted here: {done.stderr.decode().strip()}")
+    yield disk
+    subprocess.run(["umount", "--lazy", disk.path], check=True)
 
 
 @pytest.fixture(scope="session")

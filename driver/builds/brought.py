@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from driver.builds.probe import Facts, ProbeError, probe
@@ -10,10 +11,10 @@ from frameworks import Framework
 from records import Build, UsageError
 
 
-def brought_build(requested: str, framework: Framework) -> Build:
+def brought_build(requested: str, framework: Framework, environment: Mapping[str, str]) -> Build:
     """The build at a path: an environment (a folder with bin/python) or a Python interpreter.
 
-    It is asked anew each time, for it may have changed.
+    It is asked anew each time, for it may have changed; ``environment`` holds variables that it needs.
 
     Raises:
         UsageError: nothing runs there, or it does not import the framework.
@@ -22,11 +23,11 @@ def brought_build(requested: str, framework: Framework) -> Build:
     strategy, interpreter = ("environment", path / "bin" / "python") if path.is_dir() else ("interpreter", path)
     _check_runnable(path, interpreter)
     try:
-        facts = probe(interpreter, framework)
+        facts = probe(interpreter, framework, environment=environment)
     except ProbeError as error:
         raise UsageError(
             f"{interpreter}: does not import {framework.import_name}: {error}: "
-            f"mend that environment, or give another path or a release"
+            f"fix that environment, or give another path or a release"
         ) from None
     return Build(
         framework=framework.name,
@@ -37,6 +38,7 @@ def brought_build(requested: str, framework: Framework) -> Build:
         python=facts.python,
         digest=_digest(facts),
         packages=facts.packages,
+        environment=dict(environment),
     )
 
 
@@ -44,7 +46,7 @@ def _check_runnable(path: Path, interpreter: Path) -> None:
     if not path.exists():
         raise UsageError(f"{path}: no such file or directory: give a release, an environment or an interpreter")
     if not interpreter.is_file():
-        raise UsageError(f"{path}: holds no bin/python that leads to a file: give an environment or an interpreter")
+        raise UsageError(f"{path}: has no bin/python: give a Python environment or an interpreter")
     if not os.access(interpreter, os.X_OK):
         raise UsageError(f"{interpreter}: is not executable: give a Python interpreter, or make it executable")
 

@@ -18,7 +18,7 @@ import platformdirs
 from driver.builds.commit_recipe import CommitRecipe
 from driver.builds.manifest import Manifest, UnusableBuild, read_manifest
 from driver.builds.releases import Recipe
-from records import Build, NoSpaceError, RunError
+from records import Build, NoSpaceError, RunError, is_full
 
 log = logging.getLogger(__name__)
 
@@ -227,10 +227,10 @@ def _remove(path: Path) -> None:
 
 
 def _explained(directory: Path, error: OSError) -> RunError:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if is_full(error):
         return NoSpaceError(
             f"build cache {directory}: the disk is full: free some space, or give another folder with --exec_dir"
         )
     where = f"{error.filename}: " if error.filename else ""
-    mend = "mend it, or give another folder with --exec_dir"
+    mend = "fix that, or give another folder with --exec_dir"
     return RunError(f"build cache {directory}: {where}{error.strerror}: {mend}")

@@ -26,8 +26,9 @@ from driver.builds.library import (
 from driver.builds.release import release_build
 from driver.builds.releases import Environment, Recipe, load_releases
 from driver.builds.repository_data import RepositoryData, load_platform, load_repository_data
+from driver.lock import ANOTHER_FOLDER
 from frameworks import Framework
-from records import Build, Commit, OpduelError, RunError, UsageError
+from records import Build, Commit, OpduelError, RunError, UsageError, disk_error
 
 STRATEGIES = ("auto", "release", "overlay", "source")
 
@@ -194,6 +195,12 @@ class CommitBuilder:
         limits = self._settings.limits
         if processors is not None:
             limits = Limits(limits.time_s, limits.free_bytes, max(1, min(limits.jobs, len(processors))), processors)
+        try:
+            return self._compiled(commit, library_id, limits, leftovers)
+        except OSError as error:
+            raise disk_error(self._work, error, ANOTHER_FOLDER) from error
+
+    def _compiled(self, commit: Commit, library_id: str, limits: Limits, leftovers: ExitStack) -> Library:
         self._work.mkdir(parents=True, exist_ok=True)
         require_space(self._work, limits.free_bytes)
         destination = self._work / "libraries" / commit.short

@@ -19,15 +19,19 @@ import psutil
 
 from driver.builds.process import clean_environment, run
 from driver.builds.repository_data import Platform
+from driver.lock import ANOTHER_FOLDER
 from records import BrokenBuildError, Commit, NoSpaceError, RunError
+from records.output import telling_line
 
-LAST_LINES = 15
+_LOG_END_BYTES = 2**20  # of a log, in which the reason is looked for
 # With these the environment would decide what is compiled, and by which compiler, unknown to the library's identity.
 DROPPED_VARIABLES = (
     *("CC", "CXX", "CUDACXX", "CUDAHOSTCXX"),
     *("CPPFLAGS", "CFLAGS", "CXXFLAGS", "CUDAFLAGS", "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "LDFLAGS"),
     *("CMAKE_BUILD_TYPE", "CMAKE_TOOLCHAIN_FILE"),
 )
+_FULL = re.compile(r"No space left on device|Disk quota exceeded")
+_NEXT_TO_NOTHING_BYTES = 2**20  # free after a compile that failed: then the log may lack the reason, too
 _PAUSE_S = 0.2
 _SPACE_EVERY_S = 5.0
 _DYING_S = 10.0  # for killed processes to be gone
@@ -91,8 +95,10 @@ class Compiler:
         A compile that fails in a build folder that others have used is tried once more in a fresh one.
 
         Raises:
-            RunError: it failed, or took more time or space than it may; with the log's path and last lines.
+            RunError: it failed, or took more time or space than it may; with the reason in one line and the log's path.
                 Or it was stopped.
+            NoSpaceError: the disk is full.
+            OSError: the folder or the log can't be written.
         """
         if shutil.which("ccache") is None:
             log.warning("ccache is not installed: every commit is compiled from the start")
@@ -149,9 +155,11 @@ class Compiler:
         self._heed_stop()
         if code != 0:
             how = f"exit code {code}" if code > 0 else f"signal {-code}"
-            raise _ScriptFailedError(f"{self.platform.script} ended with {how}; {_tail(log_path)}")
+            if _FULL.search(_end_of(log_path)) or shutil.disk_usage(build).free < _NEXT_TO_NOTHING_BYTES:
+                raise NoSpaceError(f"{build}: the disk is full: free some space, or {ANOTHER_FOLDER}; log: {log_path}")
+            raise _ScriptFailedError(f"{self.platform.script} ended with {how}: {_reason(log_path)}")
         if not any(destination.iterdir()):
-            raise _ScriptFailedError(f"{self.platform.script} left nothing in its destination; {_tail(log_path)}")
+            raise _ScriptFailedError(f"{self.platform.script} left nothing in its destination; log: {log_path}")
 
     def _heed_stop(self) -> None:
         """Go no further once told to stop.
@@ -241,7 +249,7 @@ def _watch(process: subprocess.Popen[bytes], build: Path, log_path: Path, limits
         except subprocess.TimeoutExpired:
             now = time.monotonic()
         if now - began > limits.time_s:
-            raise RunError(f"compiling took longer than {limits.time_s:g} s (--build_timeout); {_tail(log_path)}")
+            raise RunError(f"compiling took longer than {limits.time_s:g} s (--build_timeout); log: {log_path}")
         if now >= look_at_space:
             look_at_space = now + _SPACE_EVERY_S
             require_space(build, limits.free_bytes)
@@ -261,11 +269,15 @@ def require_space(folder: Path, free_bytes: int) -> None:
         )
 
 
-def _tail(log_path: Path) -> str:
-    """The log's path and its last lines, in one line."""
-    text = log_path.read_bytes()[-20_000:].decode(errors="replace")
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return f"log: {log_path}; its last lines: {' | '.join(lines[-LAST_LINES:])}"
+def _reason(log_path: Path) -> str:
+    """The line of the log that says what went wrong, and the log's path, in one line."""
+    return f"{telling_line(_end_of(log_path)) or 'it printed nothing'}; log: {log_path}"
+
+
+def _end_of(log_path: Path) -> str:
+    with log_path.open("rb") as stream:
+        stream.seek(max(0, log_path.stat().st_size - _LOG_END_BYTES))
+        return stream.read().decode(errors="replace")
 
 
 def _end_session(leader: int) -> None:

@@ -33,16 +33,23 @@ class Facts:
         return {path: size for path, (size, _) in self.files.items() if ".so" in Path(path).name}
 
 
-def probe(interpreter: Path, framework: Framework, inherit: Sequence[int] = ()) -> Facts:
+def probe(
+    interpreter: Path,
+    framework: Framework,
+    inherit: Sequence[int] = (),
+    environment: Mapping[str, str] | None = None,
+) -> Facts:
     """Import the framework in ``interpreter`` and collect the facts; ``inherit`` as for ``process.run``.
+
+    ``environment``: further variables that the build needs.
 
     Raises:
         ProbeError: it does not run, does not import the framework, or answers something else.
     """
-    environment = {**worker_environment(), **framework.environment(1)}  # what a worker sees, the probe is to see
+    seen = {**worker_environment(), **framework.environment(1), **(environment or {})}  # as by a worker
     command = [str(interpreter), str(_INSIDE), framework.import_name]
     try:
-        outcome = run(command, timeout=TIMEOUT_S, whole_environment=environment, inherit=inherit)
+        outcome = run(command, timeout=TIMEOUT_S, whole_environment=seen, inherit=inherit)
     except OSError as error:
         raise ProbeError(f"can't be started ({error.strerror})") from None
     if not outcome.ok:

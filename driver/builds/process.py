@@ -1,4 +1,4 @@
-"""Running a program of a build: in a clean environment, bounded in time, its last words at hand."""
+"""Running a program of a build: in a clean environment, bounded in time, and why it failed in one line."""
 
 import os
 import signal
@@ -6,6 +6,8 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from records.output import telling_line
 
 # What would make another interpreter or another set of packages answer than the one that was asked.
 _INTERPRETER_VARIABLES = ("VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "__PYVENV_LAUNCHER__", "PYENV_VERSION")
@@ -36,14 +38,14 @@ class Outcome:
 
     @property
     def last_words(self) -> str:
-        """The last line of stderr that says something, or else how it ended."""
-        lines = [line.strip() for line in self.stderr.splitlines() if line.strip()]
+        """The line of stderr that says what went wrong, or else how it ended."""
+        line = telling_line(self.stderr)
         if self.code is None:
             return "no answer in time"
         if self.code < 0:
             name = signal.Signals(-self.code).name if -self.code in set(signal.Signals) else f"signal {-self.code}"
-            return f"died of {name}" + (f" after saying {lines[-1]!r}" if lines else "")
-        return lines[-1] if lines else f"ended with exit code {self.code} and no words"
+            return f"died of {name}" + (f" after saying {line!r}" if line else "")
+        return line or f"ended with exit code {self.code} and no words"
 
 
 def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -57,10 +57,11 @@ class Environment:
 
 @dataclass(frozen=True)
 class Releases:
-    """What can be asked for, and the builds that are used when nothing is."""
+    """What can be asked for, and the builds that are used when nothing is, if any. A framework may have no releases."""
 
-    default_control: str
-    default_treatment: str
+    framework: str
+    default_control: str | None
+    default_treatment: str | None
     recipes: Mapping[str, Recipe]  # by request: "package==version"
     environments: Mapping[str, Environment]  # by name
     path: Path
@@ -83,7 +84,15 @@ class Releases:
         versions = [recipe.version for recipe in self.recipes.values() if recipe.package == name]
         if versions:
             raise UsageError(f"{name} {version} is not known: use one of {', '.join(versions)}")
+        if not self.recipes:
+            raise UsageError(f"{name}=={version}: {self.none_known}")
         raise UsageError(f"package {package!r} is not known: use one of {', '.join(self.recipes)}")
+
+    @property
+    def none_known(self) -> str:
+        """What is to be said where none are known."""
+        why = "lists none" if self.path.exists() else "is missing"
+        return f"{self.framework} has no releases ({self.path} {why}): give the path of a build"
 
 
 class _Defaults(Strict):
@@ -97,25 +106,28 @@ class _Environment(Strict):
 
 
 class _File(Strict):
-    defaults: _Defaults
+    defaults: _Defaults | None = None
     environments: dict[str, _Environment] = Field(min_length=1)
-    packages: dict[_Name, dict[str, list[_Version]]] = Field(min_length=1)
+    packages: dict[_Name, dict[str, list[_Version]]] = Field(default_factory=dict)
 
 
 def load_releases(framework: Framework) -> Releases:
-    """Read and check the framework's ``releases.yaml``.
+    """Read and check the framework's ``releases.yaml``; without one the framework has no releases.
 
     Raises:
-        UsageError: it is missing, isn't YAML or says something impossible; names the file, the field and the mend.
+        UsageError: it isn't YAML or says something impossible; names the file, the field and the fix.
     """
     path = framework.specifications / FILE_NAME
+    if not path.exists():
+        return Releases(framework.name, None, None, {}, {}, path)
     data = read_data(path, _File, "this framework's releases are listed there")
     recipes = _recipes(path, data)
-    for side, request in (("control", data.defaults.control), ("treatment", data.defaults.treatment)):
-        if request not in recipes:
+    control, treatment = (data.defaults.control, data.defaults.treatment) if data.defaults else (None, None)
+    for side, request in (("control", control), ("treatment", treatment)):
+        if request is not None and request not in recipes:
             raise UsageError(f"{path}: defaults.{side}: {request!r} is not listed under packages: name one that is")
     environments = {name: Environment(one.python, one.pins) for name, one in data.environments.items()}
-    return Releases(data.defaults.control, data.defaults.treatment, recipes, environments, path)
+    return Releases(framework.name, control, treatment, recipes, environments, path)
 
 
 def _recipes(path: Path, data: _File) -> dict[str, Recipe]:

@@ -61,9 +61,8 @@ def load_repository_data(framework: Framework) -> RepositoryData:
             )
     if data.environment not in releases.environments:
         known = ", ".join(releases.environments)
-        raise UsageError(
-            f"{path}: environment: there is no {data.environment!r} in {releases.path}: use one of {known}"
-        )
+        fix = f"use one of {known}" if known else "write that file, with the environment"
+        raise UsageError(f"{path}: environment: there is no {data.environment!r} in {releases.path}: {fix}")
     return data
 
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Mapping
 
 from driver.builds.brought import brought_build
 from driver.builds.cache import BuildCache
@@ -14,18 +15,23 @@ _RELEASE = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*==\s*([A-Za-z0-9.!+_-]
 _PATH_LIKE = (os.sep, "~", ".")
 
 
-def resolve_build(request: str, framework: Framework, cache: BuildCache) -> Build:
+def resolve_build(
+    request: str, framework: Framework, cache: BuildCache, environment: Mapping[str, str] | None = None
+) -> Build:
     """The build that ``request`` names, ready to run.
 
     ``request`` is a release (``package==version``), a folder with ``bin/python``, or a Python interpreter.
-    A release that is in the cache starts no process.
+    A release that is in the cache starts no process. ``environment``: variables that a build at a path needs; a
+    release has all that it needs.
 
     Raises:
         UsageError: the request can't be meant, or the path holds no such build.
         RunError: the release could not be made here.
     """
     recipe = recipe_of(request, framework)
-    return release_build(request, recipe, framework, cache) if recipe else brought_build(request, framework)
+    if recipe:
+        return release_build(request, recipe, framework, cache)
+    return brought_build(request, framework, environment or {})
 
 
 def recipe_of(request: str, framework: Framework) -> Recipe | None:
@@ -43,6 +49,8 @@ def recipe_of(request: str, framework: Framework) -> Recipe | None:
 
 
 def _misunderstood(request: str, releases: Releases) -> str:
-    example = releases.default_treatment
+    if not releases.recipes:
+        return f"{request!r} is no path, and {releases.none_known}"
+    example = releases.default_treatment or next(iter(releases.recipes))
     known = ", ".join(releases.recipes)
     return f"{request!r} is neither a release nor a path: give one such as {example} (known: {known}) or a path"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from driver.builds.process import Outcome, run
 from records import BrokenBuildError, NoSpaceError, RunError
+from records.output import telling_line
 from records.redaction import redact
 
 _SETTINGS = {"UV_PYTHON_DOWNLOADS": "never", "UV_NO_PROGRESS": "1", "NO_COLOR": "1"}
@@ -21,7 +22,7 @@ _REASONS: tuple[tuple[str, str], ...] = (
     (r"No space left on device|os error 28|Disk quota exceeded",
      f"{_FULL}: free some space, or give another folder with --exec_dir"),
     (r"Permission denied|Read-only file system|os error 13",
-     "a folder can't be written ({detail}): mend its permissions, or give another with --exec_dir"),
+     "a folder can't be written ({detail}): fix its permissions, or give another with --exec_dir"),
     (r"network was disabled|error sending request|dns error|tcp connect|Connection refused|timed? ?out"
      r"|Could not connect|Failed to (?:fetch|download)",
      "the package index can't be reached ({detail}): check the network and uv's index settings, then try again"),
@@ -84,11 +85,11 @@ def explain(outcome: Outcome) -> str:
     """What uv's words mean, with the mend, on one line."""
     if outcome.code is None or outcome.code < 0:
         return f"uv was stopped ({outcome.last_words}): try again"
-    said = re.sub(r"\x1b\[[0-9;]*m", "", outcome.stderr)
+    reason = _last_cause(outcome.stderr) or outcome.last_words
     for pattern, meaning in _REASONS:
-        if re.search(pattern, said):
-            return meaning.format(detail=_last_cause(said) or outcome.last_words)
-    return f"{_last_cause(said) or outcome.last_words}: mend what uv names, then try again"
+        if re.search(pattern, outcome.stderr):
+            return meaning.format(detail=reason)
+    return f"{reason}: fix what uv names, then try again"
 
 
 def _error(what: str, outcome: Outcome) -> RunError:
@@ -117,6 +118,5 @@ def _executable() -> str:
 
 def _last_cause(text: str) -> str:
     """The innermost reason that uv gives, without its closing formula."""
-    lines = [line.strip() for line in text.splitlines() if re.match(r"\s*(error|cause): ", line)]
-    last = re.sub(r"^(error|cause): ", "", lines[-1]) if lines else ""
-    return re.sub(r" and you require .*", "", last.removeprefix("Because ")).rstrip(".")
+    last = telling_line(text).removeprefix("error: ").removeprefix("Because ")
+    return re.sub(r" and you require .*", "", last).rstrip(".")

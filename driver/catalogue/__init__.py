@@ -1,7 +1,16 @@
 """The catalogue: a build's own registry and rules that are data become specs, one a category."""
 
 from driver.catalogue.apply import Catalogue, apply_rules
-from driver.catalogue.network import Call, Input, Network, ask_network, network_spec
+from driver.catalogue.network import (
+    Call,
+    Input,
+    Network,
+    ask_network,
+    network_source,
+    network_spec,
+    network_test,
+    operator_tests,
+)
 from driver.catalogue.registry import Function, Registry, ask_registry
 from driver.catalogue.rules import Rules, load_rules
 from driver.catalogue.write import spec_files, write_specs
@@ -18,7 +27,10 @@ __all__ = [
     "ask_network",
     "ask_registry",
     "load_rules",
+    "network_source",
     "network_spec",
+    "network_test",
+    "operator_tests",
     "spec_files",
     "write_specs",
 ]

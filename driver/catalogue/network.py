@@ -1,8 +1,11 @@
 """A network's distinct operator calls as a spec: asked of a build, which infers their shapes and types."""
 
 import fnmatch
+import glob
+import hashlib
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +31,39 @@ class Input:
 
 
 @dataclass(frozen=True)
+class Source:
+    """Where a network comes from: a model that the framework brings, a saved symbol, or a class of a Python file."""
+
+    name: str  # of the model, of the symbol's file without its suffixes, or of the class
+    symbol: Path | None = None
+    module: Path | None = None
+
+
+def network_source(text: str) -> Source:
+    """``resnet18_v1``, ``net-symbol.json``, or ``net.py:Net`` (``net:Net`` for short).
+
+    Raises:
+        UsageError: a file that isn't there, or a class's name that is none.
+    """
+    path = Path(os.path.expanduser(text))
+    if path.suffix == ".py":
+        raise UsageError(f"{text}: names no class: write FILE.py:CLASS")
+    if path.is_file():
+        return Source(path.name.removesuffix(".json").removesuffix("-symbol"), symbol=path.absolute())
+    file, colon, name = text.rpartition(":")
+    if colon:
+        module = Path(os.path.expanduser(file if file.endswith(".py") else f"{file}.py"))
+        if not module.is_file():
+            raise UsageError(f"{text}: there is no file {module}: write FILE.py:CLASS")
+        if not re.fullmatch(r"_?[A-Za-z][A-Za-z0-9_]*", name):
+            raise UsageError(f"{text}: {name!r} is no name of a class: write FILE.py:CLASS")
+        return Source(name, module=module.absolute())
+    if path.suffix == ".json" or "/" in text:
+        raise UsageError(f"{text}: no such file: give a saved symbol, FILE.py:CLASS, or the name of a model")
+    return Source(text)
+
+
+@dataclass(frozen=True)
 class Call:
     """Calls of one operator on the same inputs."""
 
@@ -45,8 +81,17 @@ class Network:
     left_out: Mapping[str, str]  # operator -> why its calls are not there
 
 
-def ask_network(build: Build, framework: Framework, network: str, inputs: Mapping[str, Input]) -> Network:
-    """The calls of ``network``: a saved graph's path, or the name of a model that the framework brings along.
+def ask_network(
+    build: Build,
+    framework: Framework,
+    network: str,
+    inputs: Mapping[str, Input],
+    values: Mapping[str, Any] | None = None,
+) -> Network:
+    """The calls of ``network``, which is written as ``network_source`` takes it.
+
+    ``inputs`` are its tensors.  ``values`` are all its inputs as a spec has them, which a block of a Python file needs:
+    its constructor's arguments are among them (default: ``inputs``).
 
     Raises:
         UsageError: no such network, a file that holds none, inputs that it doesn't have or that are missing.
@@ -55,13 +100,14 @@ def ask_network(build: Build, framework: Framework, network: str, inputs: Mappin
     script = framework.network_script
     if script is None:
         raise UsageError(f"{framework.name} has no networks to read: write a spec by hand")
-    path = Path(os.path.expanduser(network))
-    is_file = path.is_file()
-    if is_file:
-        check_graph_file(path)
+    source = network_source(network)
+    if source.symbol:
+        check_graph_file(source.symbol)
     asked = {
-        "file": str(path.absolute()) if is_file else None,
-        "zoo": None if is_file else network,
+        "file": str(source.symbol) if source.symbol else None,
+        "zoo": None if source.symbol or source.module else source.name,
+        "block": {"module": str(source.module), "name": source.name} if source.module else None,
+        "inputs": dict(values or {name: list(one.shape) for name, one in inputs.items()}),
         "shapes": {name: list(one.shape) for name, one in inputs.items()},
         "dtypes": {name: one.dtype for name, one in inputs.items()},
     }
@@ -87,16 +133,66 @@ def _distinct(calls: Sequence[Mapping[str, Any]]) -> list[Call]:
     return list(found.values())
 
 
-def network_spec(
-    network: Network, name: str, inputs: Mapping[str, Input], rules: Rules, framework: str, schema: str | None = None
-) -> str:
-    """The spec's text. Operators whose rules say that they have a backward are measured backward, too.
+def operator_tests(network: Network, name: str, rules: Rules) -> list[dict[str, Any]]:
+    """The network's operator calls as a spec's tests; those whose rules name a backward are measured backward, too.
 
     Raises:
         UsageError: there are no calls.
     """
     if not network.calls:
         raise UsageError(f"{name}: none of its operators can be measured: {_told(network.left_out)}")
+    taken: set[str] = set()
+    tests = []
+    for call in network.calls:
+        backward = {"run_backward": True} if has_backward(call.functions, rules) else {}
+        identifier = _identifier(call, taken)
+        tests.append(
+            {"identifier": identifier, "operator": call.functions[0], **backward, "inputs": [_short(call.inputs)]}
+        )
+    return tests
+
+
+def network_test(text: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """A spec's test of the network itself: ``text`` as ``network_source`` takes it, ``inputs`` as a spec has them.
+
+    The files are those on this machine, with their checksums; of parameters beside a symbol the latest are taken.
+
+    Raises:
+        UsageError: as ``network_source``, and a file that can't be read.
+    """
+    source = network_source(text)
+    name = re.sub(r"\W+", "_", source.name, flags=re.ASCII).strip("_")[:60] or "network"
+    name = name if name[0].isalpha() else f"network_{name}"
+    if source.module:
+        operator, files = f"block.{source.name}", {"module": source.module}
+    elif source.symbol:
+        saved = sorted(source.symbol.parent.glob(f"{glob.escape(source.name)}-[0-9][0-9][0-9][0-9].params"))
+        operator, files = f"saved.{name}", {"symbol": source.symbol, **({"params": saved[-1]} if saved else {})}
+    else:
+        operator, files = f"model_zoo.{name}", {}
+    test: dict[str, Any] = {"identifier": name, "operator": operator, "inputs": [dict(inputs)]}
+    if files:
+        test["files"] = {key: {"location": str(path), "sha256": _sha256(path)} for key, path in files.items()}
+    return test
+
+
+def _sha256(path: Path) -> str:
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({error.strerror}): check the path and its permissions") from None
+
+
+def network_spec(
+    network: Network,
+    name: str,
+    inputs: Mapping[str, Input],
+    tests: Sequence[Mapping[str, Any]],
+    framework: str,
+    schema: str | None = None,
+) -> str:
+    """The text of a spec with ``tests``, which are those of the network's calls, and perhaps of itself."""
     given = ", ".join(f"{one} {_joined(what.shape)} {what.dtype}" for one, what in inputs.items())
     times = sum(call.times for call in network.calls)
     left = f" Left out: {_told(network.left_out)}." if network.left_out else ""
@@ -106,14 +202,6 @@ def network_spec(
         "description": f"The operator calls of {name} ({given}), as {framework} {network.version} infers them: {times} "
         f"calls, {len(network.calls)} of them distinct; the end of each name says how often it is made.{left}",
     }
-    taken: set[str] = set()
-    tests = []
-    for call in network.calls:
-        backward = {"run_backward": True} if has_backward(call.functions, rules) else {}
-        identifier = _identifier(call, taken)
-        tests.append(
-            {"identifier": identifier, "operator": call.functions[0], **backward, "inputs": [_short(call.inputs)]}
-        )
     lines = [f"  {json.dumps(key)}: {json.dumps(value)}," for key, value in head.items()]
     body = ",\n".join(test_text(test) for test in tests)
     return "{\n" + "\n".join(lines) + f'\n  "tests": [\n{body}\n  ]\n}}\n'

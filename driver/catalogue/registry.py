@@ -22,6 +22,7 @@ class Function:
     registered: str | None  # the operator that it calls, by its own name; None where that can't be told
     arguments: Mapping[str, Kind]  # in order; "tensors" are a variadic operator's
     hybrid: bool | None = None  # of a block: whether it can be compiled to a graph; None: no block
+    takes_dtype: bool = False  # whether it has an argument "dtype", be it one that it only hands on
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def ask_registry(build: Build, framework: Framework) -> Registry:
     try:
         said = json.loads(outcome.stdout)
         functions = {
-            name: Function(name, one["registered"], dict(one["arguments"]), one.get("hybrid"))
+            name: Function(name, one["registered"], dict(one["arguments"]), one.get("hybrid"), one.get("dtype", False))
             for name, one in said["functions"].items()
         }
         return Registry(said["version"], said["registered"], functions)

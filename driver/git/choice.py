@@ -1,13 +1,15 @@
 """Which commits are measured, and against what. Pure: the history is asked, nothing is run."""
 
+import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from records import Commit, UsageError
 
 _WEEK = 7 * 86400  # seconds
 _MONDAY = 4 * 86400  # 1970-01-01 was a Thursday; the first Monday was the 5th
+_NEIGHBORS = 5  # commits before one whose dates say whether its own is out of order
 
 
 class History(Protocol):
@@ -35,11 +37,13 @@ class Choice:
 @dataclass(frozen=True)
 class Pending:
     """The commits to measure, oldest first, each followed by later ones only. ``note``: what was not as expected, if
-    anything; ``after``: the commit from which the counting went on, None where there was none."""
+    anything; ``after``: the commit from which the counting went on, None where there was none. ``waiting``: how many
+    commits come after the last one to measure, fewer than a step: they are measured when enough others have landed."""
 
     commits: tuple[Commit, ...]
     after: Commit | None = None
     note: str | None = None
+    waiting: int = 0
 
 
 def week_of(moment: int) -> int:
@@ -50,10 +54,11 @@ def week_of(moment: int) -> int:
 def control_of(treatment: Commit, base: Commit | None, exact: bool, repository: History) -> Choice:
     """What a commit is compared with: the first commit of its week, or the base if that is later.
 
-    The week is that of the treatment's committer time, from Monday 00:00 UTC; its first commit is found by going back
-    along first parents for as long as they are in that week. If that is the treatment itself, its first parent is
-    taken, so that no commit is left uncompared. Of two commits the later is the one that holds the other, and only if
-    neither does, the one with the later committer time. A base that is not before the treatment is passed over.
+    The week is that in which the treatment landed, from Monday 00:00 UTC: that of its committer time, unless the
+    commits before it are later (the median of five is). Its first commit is found by going back along first parents;
+    single commits with dates out of order don't end that (``History.since``). If it is the treatment itself, its first
+    parent is taken, so that no commit is left uncompared. Of two commits the later is the one that holds the other, and
+    only if neither does, the one with the later committer time. A base that is not before the treatment is passed over.
     ``exact``: the base.
 
     Raises:
@@ -76,9 +81,13 @@ def control_of(treatment: Commit, base: Commit | None, exact: bool, repository: 
     return first
 
 
-def pending(tip: Commit, last: Commit | None, start: Commit | None, step: int, history: History) -> Pending:
-    """What is to be measured up to the tip: every ``step``-th commit after ``last``, and the tip whatever the step.
+def pending(
+    tip: Commit, last: Commit | None, start: Commit | None, step: int, history: History, with_tip: bool = False
+) -> Pending:
+    """What is to be measured up to the tip: every ``step``-th commit after ``last``, which was measured last.
 
+    The tip is measured when it is one of these, or ``with_tip``. So commits that land one by one, with a pass for each,
+    are thinned like those that land together: ``last`` stays where it is until a whole step has landed.
     Without ``last``: every ``step``-th from ``start`` on, itself included; without either: the tip alone. If the
     branch was forced and no longer holds ``last``, it goes on from the last commit that both hold. Only the order of
     the commits counts, never their times.
@@ -93,23 +102,25 @@ def pending(tip: Commit, last: Commit | None, start: Commit | None, step: int, h
     if last is None:
         assert start
         line = [start, *history.chain(start, tip)]
-        return Pending(_thinned(line, 0, step))
+        return _thinned(line, 0, step, with_tip)
     if history.is_ancestor(last, tip):
-        return Pending(_thinned(history.chain(last, tip), step - 1, step), last)
+        return replace(_thinned(history.chain(last, tip), step - 1, step, with_tip), after=last)
     shared = history.merge_base(last, tip)
     if shared is None:
         return Pending(
             (tip,), None, f"{tip.short} shares no history with {last.short}, measured last: goes on with it alone"
         )
     note = f"{last.short}, measured last, is no longer in the branch: goes on from {shared.short}, which both hold"
-    return Pending(_thinned(history.chain(shared, tip), step - 1, step), shared, note)
+    return replace(_thinned(history.chain(shared, tip), step - 1, step, with_tip), after=shared, note=note)
 
 
-def _thinned(line: Sequence[Commit], first: int, step: int) -> tuple[Commit, ...]:
-    chosen = list(line[first::step])
-    if line and (not chosen or chosen[-1] != line[-1]):
-        chosen.append(line[-1])
-    return tuple(chosen)
+def _thinned(line: Sequence[Commit], first: int, step: int, with_end: bool) -> Pending:
+    """Every ``step``-th of the line from index ``first`` on, and its end if that is wanted."""
+    indices = list(range(first, len(line), step))
+    if with_end and line and indices[-1:] != [len(line) - 1]:
+        indices.append(len(line) - 1)
+    waiting = len(line) - 1 - indices[-1] if indices else len(line)
+    return Pending(tuple(line[index] for index in indices), waiting=waiting)
 
 
 def _exactly(treatment: Commit, base: Commit | None) -> Choice:
@@ -121,16 +132,23 @@ def _exactly(treatment: Commit, base: Commit | None) -> Choice:
 
 
 def _first_of_week(treatment: Commit, repository: History) -> Choice | None:
-    monday = week_of(treatment.time)
-    first = treatment
-    for commit in reversed(repository.since(treatment, monday)):
-        if commit.time >= monday + _WEEK:
-            break
-        first = commit
+    monday = week_of(_landed(treatment, repository))
+    line = repository.since(treatment, monday)
+    first = next((commit for commit in line if monday <= commit.time < monday + _WEEK), treatment)
     if first.id != treatment.id:
         return Choice(first, f"the first commit of the week of {treatment.short}")
     before = repository.parent(treatment)
     return Choice(before, f"the commit before {treatment.short}, which is the first of its week") if before else None
+
+
+def _landed(treatment: Commit, repository: History) -> int:
+    """When a commit landed, as a Unix time: its committer time, but no earlier than the median of five before it."""
+    times: list[int] = []
+    before = repository.parent(treatment)
+    while before is not None and len(times) < _NEIGHBORS:
+        times.append(before.time)
+        before = repository.parent(before)
+    return max(treatment.time, statistics.median_low(times)) if times else treatment.time
 
 
 def _later(one: Commit, other: Commit, repository: History) -> bool:

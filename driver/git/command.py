@@ -18,6 +18,7 @@ from typing import IO
 from driver.git.access import Access, config_environment
 from driver.git.gitpython import git
 from driver.git.redaction import TOKEN_VARIABLE, one_line
+from driver.lock import ANOTHER_FOLDER
 from records import NoSpaceError, RunError, UsageError
 
 log = logging.getLogger(__name__)
@@ -193,10 +194,12 @@ class Git:
         if self.ours:
             raise_if_lost(self.directory)
         said = one_line(errors, self.access.secrets)
+        if any(words in errors for words in _FULL):
+            said = f"{said}: free some space for {self.directory.parent}, or {ANOTHER_FOLDER}"
+            raise GitNoSpace(_name(arguments), said, status)
         if _BAD_SETTINGS.search(errors):
             raise UsageError(f"git can't read its settings: {said}: correct them")
-        kind = GitNoSpace if any(words in errors for words in _FULL) else GitFailed
-        raise kind(_name(arguments), said, status)
+        raise GitFailed(_name(arguments), said, status)
 
     @contextmanager
     def _started(

@@ -1,13 +1,12 @@
 """What a commit holds: its trees by hash, and its files."""
 
-import errno
 import logging
 import os
 import tarfile
 from pathlib import Path, PurePosixPath
 
 from driver.git.command import Git
-from records import Commit, NoSpaceError, RunError, UsageError
+from records import Commit, NoSpaceError, RunError, UsageError, is_full
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +62,7 @@ def export(git: Git, commit: Commit, path: str, destination: Path) -> None:
         git.run("archive", "--format=tar", "--output=/dev/null", name)  # says what is wrong, if git is what is wrong
         raise RunError(f"{path} of commit {commit.short}: {error}") from error
     except OSError as error:
-        kind = NoSpaceError if error.errno in (errno.ENOSPC, errno.EDQUOT) else RunError
+        kind = NoSpaceError if is_full(error) else RunError
         raise kind(f"{destination}: {error.strerror or error}") from error
 
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from itertools import takewhile
 
 from driver.git.command import Git, GitFailed
 from records import Commit, UsageError
@@ -12,6 +11,8 @@ _LOG = ("log", "-z", _FORMAT, "--no-color", "--no-show-signature", "--no-notes",
 _FIELDS = 4
 _CHUNK = 1 << 16  # bytes
 _LATEST = 253402300799  # the last second of the year 9999: what a date can hold
+# So many commits in a row must be older before older ones end a search by date: git's own limit (revision.c, SLOP).
+_SLOP = 5
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 
 
@@ -51,12 +52,19 @@ def first_parents(git: Git, tip: Commit) -> Iterator[Commit]:
 
 
 def since(git: Git, tip: Commit, moment: int) -> list[Commit]:
-    """The commits from the tip back along first parents for as long as they are not before the Unix time; oldest
-    first."""
-    found = first_parents(git, tip)
-    recent = list(takewhile(lambda commit: commit.time >= moment, found))
-    found.close()  # type: ignore[attr-defined]
-    return recent[::-1]
+    """The commits from the tip back along first parents until five in a row are before the Unix time; oldest first.
+
+    Those five are left out, so that the oldest one is not before it; some between may be, whose dates are out of order.
+    """
+    found: list[Commit] = []
+    older = 0
+    for commit in (walk := first_parents(git, tip)):
+        found.append(commit)
+        older = older + 1 if commit.time < moment else 0
+        if older == _SLOP:
+            break
+    walk.close()  # type: ignore[attr-defined]
+    return found[: len(found) - older][::-1]
 
 
 def is_ancestor(git: Git, older: str, newer: str) -> bool:

@@ -40,6 +40,7 @@ class Fetched:
     """What a fetch brought that is more than further commits."""
 
     moved: tuple[Moved, ...] = ()
+    default: tuple[str, str] | None = None  # the remote's default branch before and now, if it is another one
 
 
 def read_refs(git: Git, under: str = "refs/") -> dict[str, str]:
@@ -111,14 +112,16 @@ def resolve(git: Git, name: str) -> Commit:
 
 
 def default_branch(git: Git) -> str:
-    """The remote's; if it names none that exists: main or master, or the only one, or what the user has checked out.
+    """The remote's; if that is not known: main or master, or the only one, or what the user has checked out.
 
     Raises:
-        UsageError: none of these.
+        UsageError: none of these, or the remote's default branch was deleted.
     """
     refs = read_refs(git)
-    if (head := _target(git, REMOTE_HEAD)) in refs:
-        return head.removeprefix(BRANCHES)
+    if head := known_default(git):
+        if BRANCHES + head not in refs:
+            raise UsageError(f"the remote's default branch {head!r} was deleted: name a branch with --branch")
+        return head
     branches = [name.removeprefix(BRANCHES) for name in refs if name.startswith(BRANCHES)]
     for name in ("main", "master", *branches[: len(branches) == 1]):
         if name in branches:
@@ -126,6 +129,11 @@ def default_branch(git: Git) -> str:
     if (head := _target(git, LOCAL_HEAD)) in refs:
         return head.removeprefix(LOCAL)
     raise UsageError(f"the repository has no default branch ({len(branches)} branches): name one with --branch")
+
+
+def known_default(git: Git) -> str:
+    """The name of the remote's default branch as it was last told, whether or not the branch is still there."""
+    return _target(git, REMOTE_HEAD).removeprefix(BRANCHES)
 
 
 def _target(git: Git, symbolic: str) -> str:

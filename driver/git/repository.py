@@ -11,9 +11,10 @@ from pathlib import Path
 from driver.git import files, history, making, refs, worktree
 from driver.git.access import Access, access_to, is_url, refuse_secrets, write_askpass
 from driver.git.borrowing import Checkout, inspect
-from driver.git.command import NETWORK_SECONDS, Git, GitFailed, wait_for_leftovers
+from driver.git.command import NETWORK_SECONDS, Git, GitFailed, RemoteGone, wait_for_leftovers
 from driver.git.refs import Fetched
-from records import Commit, RunError, UsageError
+from driver.lock import ANOTHER_FOLDER
+from records import Commit, RunError, UsageError, disk_error, is_full
 
 log = logging.getLogger(__name__)
 
@@ -42,20 +43,23 @@ class Repository:
         """Bring branches and tags up to date, with several attempts; without a remote, the user's own alone.
 
         A branch that is gone from the remote is removed. A tag that is gone stays, since running jobs and kept
-        reports name it; one that was moved is taken as it is. A forced branch is taken, and told.
+        reports name it; one that was moved is taken as it is. A forced branch is taken, and told; so is another
+        default branch.
 
         Raises:
             RemoteGone: every attempt failed, or another one could not succeed. What was there before stays usable.
             UsageError: the remote is shallow, or borrowed objects are gone.
         """
-        before = refs.read_refs(self.git, refs.BRANCHES)
+        before, default = refs.read_refs(self.git, refs.BRANCHES), refs.known_default(self.git)
         if url := self.git.access.url:
             self.git.insist(f"fetching from {url}", self._fetch, lambda: making.sweep(self.directory))
             if (self.directory / "shallow").exists():
                 raise UsageError(f"--remote_repository {url}: {making.SHALLOW}")
             self._follow_head()
         making.take_local(self.git, self.checkout_of_user)
-        return Fetched(refs.moved(self.git, before, refs.read_refs(self.git, refs.BRANCHES)))
+        now = refs.known_default(self.git)
+        changed = (default, now) if default and now != default else None
+        return Fetched(refs.moved(self.git, before, refs.read_refs(self.git, refs.BRANCHES)), changed)
 
     def resolve(self, name: str) -> Commit:
         """The commit of a branch of the remote, a tag, a branch of the user's, or (the beginning of) an id, in that
@@ -67,10 +71,10 @@ class Repository:
         return refs.resolve(self.git, name)
 
     def default_branch(self) -> str:
-        """The remote's default branch, or else main, master, the only branch, or what the user has checked out.
+        """The remote's default branch; if none is known main, master, the only one, or what the user has checked out.
 
         Raises:
-            UsageError: none of these exists.
+            UsageError: none of these exists, or the remote's default branch was deleted.
         """
         return refs.default_branch(self.git)
 
@@ -108,7 +112,7 @@ class Repository:
         return history.chain(self.git, control, treatment)
 
     def since(self, tip: Commit, moment: int) -> list[Commit]:
-        """From the tip back along first parents until one is before the Unix time; oldest first."""
+        """From the tip back along first parents until five in a row are before the Unix time; oldest first."""
         return history.since(self.git, tip, moment)
 
     def entries(self, commit: Commit) -> dict[str, str]:
@@ -170,7 +174,7 @@ def open_repository(
     Raises:
         UsageError: a remote or folder that can't be meant, is shallow, or holds a secret; borrowed objects that are
         gone; in ``work`` is a repository that was not made here.
-        RemoteGone: it could not be cloned.
+        RemoteGone: it could not be cloned, or is a folder that is not there. Once cloned, it is missed by ``fetch``.
         RunError: the folder can't be written, or git is missing.
     """
     if shutil.which("git") is None:
@@ -193,6 +197,8 @@ def open_repository(
                 making.clone(git, place)
         making.refit(git, checkout)
     except OSError as error:
+        if is_full(error):
+            raise disk_error(work, error, ANOTHER_FOLDER) from None
         raise RunError(f"{error.filename or work}: {error.strerror or error}") from error
     return Repository(git, checkout)
 
@@ -206,9 +212,14 @@ def _access(git: Git, remote: str, checkout: Checkout | None) -> Access:
     if url is None:
         return Access(config=settings)
     if not is_url(url):
-        path = Path(os.path.expanduser(url)).absolute()
-        if not path.is_file():  # a bundle; anything else is looked at
+        expanded = os.path.expanduser(url)
+        if expanded.startswith("~"):
+            raise UsageError(f"--remote_repository {url}: there is no such user: write the folder out")
+        path = Path(expanded).absolute()
+        if path.is_dir():
             inspect(path, git, "--remote_repository")
+        elif not path.exists() and not checkout and not git.directory.exists():
+            raise RemoteGone(f"--remote_repository {path}: no such folder: give one that is there, or a URL")
         url = str(path)
     # A rule of the user's may put credentials into the URL, where the process list would show them.
     effective = _effective(git, url, settings)

@@ -23,11 +23,13 @@ class MXNet(Framework):
         "image": (),
         "model_zoo": ("vision",),
         "saved": (),
+        "block": (),
         **dict.fromkeys(BLOCK_NAMESPACES, ()),
     }
     block_namespaces = BLOCK_NAMESPACES
-    networks = ("model_zoo", "saved")
-    saved_networks = {"saved": ("symbol", "params")}  # noqa: RUF012 - a constant
+    networks = ("model_zoo", "saved", "block")
+    network_files = {"saved": ("symbol", "params"), "block": ("module",)}  # noqa: RUF012 - a constant
+    code_files = ("module",)
     not_operators = ("load", "load_frombuffer", "save", "savez", "imread", "genfromtxt")
     # The C functions themselves are not seen: callgrind takes what ctypes calls for a part of libffi.  These do
     # their work, in every release from 1.4 on, and none calls itself or another; "(*)" leaves out their lambdas.

@@ -1,7 +1,9 @@
 """The operator calls of a network: run by path in a build's interpreter. Standard library and MXNet, Python 3.6 syntax.
 
-Its one argument is a JSON object: {"zoo": name or null, "file": path of a saved symbol or null,
-"shapes": {input: shape}, "dtypes": {input: dtype}}.  Prints one JSON document on stdout, whatever MXNet prints:
+Its one argument is a JSON object:
+    {"zoo": name or null, "file": path of a saved symbol or null, "block": {"module": path, "name": class} or null,
+     "inputs": {name: value}, "shapes": {input: shape}, "dtypes": {input: dtype}}
+Prints one JSON document on stdout, whatever MXNet prints:
     {"version": str,
      "calls": [{"node": str, "functions": [name, ...], "inputs": {argument: value}}]    in the order of the graph
      "left_out": {operator: reason}}
@@ -45,20 +47,47 @@ def load_registered():
     return module
 
 
-def network_symbol(mx, asked):
+def network_symbol(mx, networks, asked):
     """The network's symbol; its outputs as one group."""
+    if asked["block"]:
+        return block_symbol(mx, networks, asked)
     if asked["file"]:
         try:
             return mx.sym.load(asked["file"])
         except (mx.MXNetError, ValueError) as error:
             raise Unusable("not a symbol that this build can load: " + telling_line(str(error))) from None
-    try:
-        net = mx.gluon.model_zoo.vision.get_model(asked["zoo"])
-    except ValueError:
-        models = sorted(name for name in mx.gluon.model_zoo.vision.__dict__ if name[-1:].isdigit())
+    zoo, name = mx.gluon.model_zoo.vision, asked["zoo"]
+    arguments = {
+        key: networks.as_attribute(value) for key, value in asked["inputs"].items() if key not in asked["shapes"]
+    }
+    try:  # the function mobilenet0_25 makes the model mobilenet0.25
+        net = (
+            getattr(zoo, name)(**arguments) if callable(getattr(zoo, name, None)) else zoo.get_model(name, **arguments)
+        )
+    except (ValueError, TypeError) as error:
+        if callable(getattr(zoo, name, None)):
+            raise Unusable(str(error)) from None
+        models = sorted(name for name in vars(zoo) if name[-1:].isdigit())
         raise Unusable("no such file, and no model of the zoo: {}...".format(", ".join(models[:8]))) from None
+    return traced(mx, net, ["data"])
+
+
+def block_symbol(mx, networks, asked):
+    """The symbol of a user's own block, which must be a HybridBlock; of the shapes those of its tensors are left."""
+    kind = networks.block_class(asked["block"]["module"], asked["block"]["name"])
+    names = networks.tensors_of_call(kind, asked["inputs"])
+    arguments = {name: networks.argument(value) for name, value in asked["inputs"].items() if name not in names}
+    for field in ("shapes", "dtypes"):
+        asked[field] = {name: value for name, value in asked[field].items() if name in names}
+    if not issubclass(kind, mx.gluon.HybridBlock):
+        raise Unusable(kind.__name__ + " is no HybridBlock: its operators can't be read")
+    return traced(mx, kind(**arguments), names)
+
+
+def traced(mx, net, names):
+    """The symbol of what ``net`` computes from inputs of these names."""
     net.initialize()
-    outputs = net(mx.sym.var("data"))
+    outputs = net(*[mx.sym.var(name) for name in names])
     return mx.sym.Group(list(outputs)) if isinstance(outputs, (list, tuple)) else outputs
 
 
@@ -192,15 +221,20 @@ class Calls:
 
 def document(asked):
     registered = load_registered()
-    operators = registered.load_adaptor().operators
+    adaptor = registered.load_adaptor()
+    operators = adaptor.operators
     mx = operators.mx
     try:
-        internals = network_symbol(mx, asked).get_internals()
+        internals = network_symbol(mx, adaptor.networks, asked).get_internals()
         shapes, types = inferred(internals, asked)
     except mx.MXNetError as error:
         return {"error": "MXNet refuses it: " + telling_line(str(error))}
     except Unusable as error:
         return {"error": str(error)}
+    except Exception as error:
+        if not asked["block"]:
+            raise
+        return {"error": "{}: {}".format(type(error).__name__, telling_line(str(error)))}
     graph = json.loads(internals.tojson())
     unknown = [
         node["name"]
@@ -208,7 +242,7 @@ def document(asked):
         if node["op"] == "null" and not is_known(shape)
     ]
     if unknown:
-        return {"error": "give the shape of {} (--shape NAME=SIZES)".format(" and ".join(unknown[:3]))}
+        return {"error": "give the shape of " + " and ".join(unknown[:3])}
     calls = Calls(registered, operators, graph, shapes, types)
     calls.read()
     return {"version": mx.__version__, "calls": calls.calls, "left_out": calls.left_out}

@@ -3,10 +3,10 @@
 Prints one JSON document on stdout, whatever MXNet prints:
     {"version": str,
      "registered": {name: [alias, ...]}        an operator's own name -> every name that it is registered under
-     "functions": {"nd.linalg.gemm2": {"registered": name or null, "arguments": [[name, kind], ...]},
-                   "gluon.nn.Dense": {"registered": null, "arguments": [...], "hybrid": bool}}}
+     "functions": {"nd.linalg.gemm2": {"registered": name or null, "arguments": [[name, kind], ...], "dtype": bool},
+                   "gluon.nn.Dense": {"registered": null, "arguments": [...], "dtype": bool, "hybrid": bool}}}
 An argument's kind is "tensor", "tensors" (a variadic operator's), "required" or "optional". Those of a block are its
-constructor's and the tensors of its call.
+constructor's and the tensors of its call.  "dtype" says whether it has an argument of that name.
 """
 
 import ctypes
@@ -15,7 +15,6 @@ import inspect
 import json
 import os
 import sys
-import types
 
 sys.path.pop(0)  # this folder: its modules must not hide any of the build's
 
@@ -57,26 +56,9 @@ def kind_of(registered_type):
     return "required" if "required" in registered_type else "optional"
 
 
-def parameters_of(function):
-    """A function's own parameters: documented signatures are not always those that it takes."""
-    try:
-        documented = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):
-        documented = []
-    if not isinstance(function, types.FunctionType):
-        return documented
-    bare = types.FunctionType(
-        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
-    )
-    bare.__kwdefaults__ = function.__kwdefaults__
-    own = list(inspect.signature(bare).parameters.values())
-    passes_on = all(one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD) for one in own)
-    return documented if passes_on else own
-
-
-def arguments_of(function, registered):
+def arguments_of(operators, function, registered):
     """``[[name, kind], ...]``: the registered ones where the function takes all of them, else its own."""
-    parameters = parameters_of(function)
+    parameters = operators.parameters_of(function)
     names = [one.name for one in parameters]
     variadic = any(one.kind == one.VAR_POSITIONAL for one in parameters)
     if registered and (variadic or all(name in names for name in registered)):
@@ -112,7 +94,8 @@ def functions_of(operators, own_names):
             registered = next((prefix + name for prefix in prefixes if prefix + name in own_names), None)
             found[operator] = {
                 "registered": own_names.get(registered),
-                "arguments": arguments_of(function, operators.argument_types(operator)),
+                "arguments": arguments_of(operators, function, operators.argument_types(operator)),
+                "dtype": operators.takes_dtype(operator, function),
             }
     return found
 
@@ -130,6 +113,7 @@ def blocks_of(blocks):
                 found[blocks.ROOT + module + "." + name] = {
                     "registered": None,
                     "arguments": block_arguments(blocks, kind),
+                    "dtype": "dtype" in [one.name for one in blocks.constructor_parameters(kind)],
                     "hybrid": issubclass(kind, blocks.gluon.HybridBlock),
                 }
     return found
@@ -179,9 +163,10 @@ def methods_of(operators):
                 continue
             arguments = [["self", "tensor"]]
             if inspect.isfunction(member):
-                named = [p for p in parameters_of(member) if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+                named = [p for p in operators.parameters_of(member) if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
                 arguments += [[p.name, "required" if p.default is p.empty else "optional"] for p in named[1:]]
-            found[array + "." + one] = {"registered": None, "arguments": arguments}
+            takes_dtype = operators.takes_dtype(array + "." + one, member)
+            found[array + "." + one] = {"registered": None, "arguments": arguments, "dtype": takes_dtype}
     return found
 
 

@@ -1,6 +1,5 @@
 """The cache of model files: by checksum, each there whole or not at all, and compared with its checksum at each use."""
 
-import errno
 import hashlib
 import os
 import re
@@ -14,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from harness.models.archive import unpack
 from harness.models.download import Limits, copy_limited, download
-from records import Case, ModelFile, NoSpaceError, OpduelError, UsageError
+from records import Case, ModelFile, NoSpaceError, OpduelError, UsageError, is_full
 from records.redaction import bare_address
 
 DOWNLOADS = 2  # of a file whose checksum differs: AI-PEP's rule
@@ -60,7 +59,7 @@ def _fetch(file: ModelFile, cache: Path, tell: Callable[[str], None], limits: Li
         write_whole(within, lambda stream: unpack(target, str(file.member), stream, limits))
         return within
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if is_full(error):
             raise NoSpaceError(f"{cache}: no space left: free some, or give another --model_cache") from None
         raise UsageError(f"{cache}: cannot be used ({error.strerror}): give another --model_cache") from None
 
@@ -96,7 +95,7 @@ def _read_into(file: ModelFile, remote: bool, stream: BinaryIO, limits: Limits) 
         with path.open("rb") as source:
             copy_limited(iter(lambda: source.read(1 << 20), b""), stream, limits, str(path))
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if is_full(error):
             raise
         raise UsageError(f"{path}: cannot be read ({error.strerror}): correct the location") from None
 

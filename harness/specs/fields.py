@@ -16,7 +16,8 @@ PLACEHOLDERS = ("ID", "OPERATOR", "DTYPE", "CONTEXT", "DIRECTION", "SHAPE", "DRA
 _FRAMEWORKS = [get_framework(name) for name in framework_names()]
 NAMESPACES = {root: inner for framework in _FRAMEWORKS for root, inner in framework.namespaces.items()}
 BLOCK_NAMESPACES = tuple(name for framework in _FRAMEWORKS for name in framework.block_namespaces)
-FILES = {root: names for framework in _FRAMEWORKS for root, names in framework.saved_networks.items()}
+FILES = {root: names for framework in _FRAMEWORKS for root, names in framework.network_files.items()}
+CODE_FILES = tuple(name for framework in _FRAMEWORKS for name in framework.code_files)
 NOT_OPERATORS = tuple(name for framework in _FRAMEWORKS for name in framework.not_operators)
 
 _NAME = r"_?[A-Za-z][A-Za-z0-9_]*"

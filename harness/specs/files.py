@@ -57,9 +57,14 @@ class File(StrictModel):
             raise field_error("sha256", "is missing: add it, or md5, as sha256sum or md5sum prints it")
         return self
 
+    @property
+    def is_path(self) -> bool:
+        """Whether the location is a path, and no URL."""
+        return _SCHEME.match(self.location) is None
+
     def below(self, folder: Path) -> "File":
         """The same file, its location counted from ``folder`` if it is a relative path."""
-        if _SCHEME.match(self.location):
+        if not self.is_path:
             return self
         return self.model_copy(update={"location": str(folder / self.location)})
 

@@ -15,6 +15,8 @@ from harness.specs.model import Spec, Test
 from harness.specs.read import read_plain
 from records import UsageError
 
+SAVED_NETWORK = frozenset({"nodes", "arg_nodes", "heads"})  # what driver/catalogue/graph.py checks
+
 
 def load_spec(path: Path, categories: Sequence[str] = ()) -> Spec:
     """The spec in a JSON or YAML file, valid through and through: ``expand_cases`` of it can't fail.
@@ -43,7 +45,13 @@ def _read(path: Path) -> Spec:
     Raises:
         UsageError: without a file's name.
     """
-    spec = validate(read_plain(path))
+    data = read_plain(path)
+    if isinstance(data, dict) and not SAVED_NETWORK - data.keys():
+        raise UsageError(
+            f"is a saved network, and no spec: measure it with --network {path} --inputs and its inputs' shapes, "
+            "such as '{\"data\": [1, 3, 224, 224]}'"
+        )
+    spec = validate(data)
     return spec.model_copy(update={"tests": [anchored(test, path.absolute().parent) for test in spec.tests]})
 
 

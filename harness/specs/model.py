@@ -19,6 +19,7 @@ from frameworks import framework_names, get_framework
 from harness.specs.draw import names_in
 from harness.specs.fields import (
     ARGUMENT_PATTERN,
+    CODE_FILES,
     FILES,
     Context,
     Direction,
@@ -199,17 +200,21 @@ class Test(Settings):
         "{DIRECTION}, {SHAPE}. Default: the operator's last part in lower case, then _{ID}.",
     )
     inputs: InputsOrList = Field(description="The arguments; a list of several is a short-hand for several cases.")
-    files: dict[str, File] | None = Field(default=None, description="Of a saved network: symbol, and perhaps params.")
+    files: dict[str, File] | None = Field(
+        default=None, description="Of a saved network: symbol, and perhaps params. Of a block of your own: module."
+    )
 
     @model_validator(mode="after")
     def _files_fit(self) -> "Test":
         takes = FILES.get(self.operator.partition(".")[0], ())
-        for name in self.files or ():
+        for name, file in (self.files or {}).items():
             if name not in takes:
                 known = f"use {', '.join(takes)}" if takes else f"{self.operator} needs none, leave it out"
                 raise field_error(f"files.{name}", f"is no file of {self.operator}: {known}")
+            if name in CODE_FILES and not file.is_path:
+                raise field_error(f"files.{name}.location", "is a URL, and the file is code: use a path")
         if takes and takes[0] not in (self.files or ()):
-            raise field_error(f"files.{takes[0]}", f"is missing: {self.operator} is a network that was saved")
+            raise field_error(f"files.{takes[0]}", f"is missing: {self.operator} is made from that file")
         return self
 
     random: Annotated[dict[SizeName, SizeRange], Field(min_length=1)] | None = Field(

@@ -19,6 +19,7 @@ Over a slot:
     {"op": "resident", "calls": int}                               -> {"bytes": most resident memory meanwhile}
     {"op": "results", "case": {...}, "seed": int, "folder": path, "limit": bytes} (unprepared)
                         -> {"arrays": [{"name", "dtype", "shape", "storage", "file", "count"}, ...]}
+    {"op": "digest", "case": {...}, "seed": int} (unprepared)      -> {"digest": of the inputs' values, or empty}
     {"op": "end"}                                                  -> {"ended": exit code, -N for signal N}
 A child that dies answers whatever was asked with {"ended": ...}.  Any answer may instead be {"error": {"kind": str,
 "reason": str}}: the framework refused, the child lives on.
@@ -44,6 +45,9 @@ WARM_UP_CALLS = 12
 SPIN_PROBE = 20000  # turns, some 0.1 ms
 SPIN_PROBES = 9
 SPIN_PROBE_NS = 1000 * 1000
+CACHE_LINE = 64  # bytes
+# Read before each timed call, so that nothing of the call is left in the processor's caches; usually nothing at all.
+EVICTING = bytearray(b"\1") * int(os.environ.get("OPDUEL_WIPE_CACHE", "0"))
 
 if hasattr(time, "perf_counter_ns"):
     clock = time.perf_counter_ns
@@ -59,21 +63,54 @@ def die_with_parent():
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
+class BadAdaptor(Exception):
+    """The adaptor lacks a function, or one of its functions returns something else than it should."""
+
+    kind = "error"
+
+
 def load_adaptor(path):
-    """The framework's worker-side module or package, loaded by path; importing it imports the framework."""
+    """The framework's worker-side module or package, loaded by path; importing it imports the framework.
+
+    Raises BadAdaptor when it lacks a function that every run needs.
+    """
     folder = [path] if os.path.isdir(path) else None
     source = os.path.join(path, "__init__.py") if folder else path
     spec = importlib.util.spec_from_file_location("opduel_adaptor", source, submodule_search_locations=folder)
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # a package's own modules look for it there
     spec.loader.exec_module(module)
+    for name in ("versions()", "make_call(case, seed)"):
+        function_of(module, name)
     return module
+
+
+def function_of(adaptor, signature):
+    """A function of the adaptor, by its name and arguments. Raises BadAdaptor when there is none."""
+    found = getattr(adaptor, signature.partition("(")[0], None)
+    if not callable(found):
+        raise BadAdaptor("the adaptor {} has no function {}".format(adaptor.__file__, signature))
+    return found
+
+
+def made_call(adaptor, case, seed):
+    """The call that the adaptor makes of a case. Raises BadAdaptor when it is none, and what the framework raises."""
+    call = adaptor.make_call(case, seed)
+    if not callable(call):
+        raise BadAdaptor("the adaptor's make_call returned {}, not a function".format(type(call).__name__))
+    return call
 
 
 def spin(count):
     """Work of a known kind: ``count`` turns of an empty loop. Used to inject a slowdown."""
     for _ in itertools.repeat(None, count):
         pass
+
+
+def wipe():
+    """Evict the processor's caches, where that was asked for: a byte of every line of more memory than they hold."""
+    if EVICTING:
+        EVICTING[::CACHE_LINE]
 
 
 def time_calls(call, calls, inner, spins):
@@ -84,6 +121,7 @@ def time_calls(call, calls, inner, spins):
     samples = []
     inner_range = range(inner)
     for _ in range(calls):
+        wipe()
         start = clock()
         for _ in inner_range:
             call()
@@ -113,7 +151,7 @@ def spins_for(call, call_ns, share):
     Calls and turns are timed in turn, and the median of the ratios is taken: a processor that slows down for a
     while slows both.
     """
-    calls = max(1, int(SPIN_PROBE_NS / call_ns))
+    calls = 1 if EVICTING else max(1, int(SPIN_PROBE_NS / call_ns))
     ratios = []
     for _ in range(SPIN_PROBES):
         turn = time_calls(lambda: spin(SPIN_PROBE), 1, 1, 0)[0] / SPIN_PROBE
@@ -148,7 +186,7 @@ class Session:
     def prepare(self, case, seed, inject, slow):
         self.call = None
         gc.collect()
-        self.call = self.adaptor.make_call(case, seed)
+        self.call = made_call(self.adaptor, case, seed)
         call_ns = warm_up(self.call)
         spins = spins_for(self.call, call_ns, inject) if inject else 0
         self.spins = spins if slow else 0
@@ -159,10 +197,15 @@ class Session:
         return {"ns": time_calls(self.call, calls, inner, self.spins)}
 
     def profile(self, calls):
-        return {"calls": self.adaptor.profile(self.call, calls)}
+        return {"calls": function_of(self.adaptor, "profile(call, calls)")(self.call, calls)}
 
     def results(self, case, seed, folder, limit):
-        return {"arrays": self.adaptor.results(case, seed, folder, limit)}
+        results = function_of(self.adaptor, "results(case, seed, folder, limit)")
+        return {"arrays": results(case, seed, folder, limit)}
+
+    def digest(self, case, seed):
+        """Of the values of the case's inputs; empty where the adaptor has none."""
+        return {"digest": self.adaptor.digest(case, seed) if hasattr(self.adaptor, "digest") else ""}
 
     def resident(self, calls):
         return {"bytes": resident_peak(self.call, calls)}
@@ -231,7 +274,11 @@ def serve_case(adaptor, channel, make_session):
                 answer = getattr(session, name)(**request)
             except Exception as error:  # whatever the framework raises is an answer
                 answer = {"error": {"kind": getattr(error, "kind", "error"), "reason": describe(error, adaptor)}}
-            channel.send(answer)
+            try:
+                channel.send(answer)
+            except (TypeError, ValueError) as error:  # raised before anything is written
+                reason = "the answer to {} is no JSON: {}".format(name, error)
+                channel.send({"error": {"kind": BadAdaptor.kind, "reason": reason}})
 
 
 class Children:
@@ -277,7 +324,10 @@ class Children:
 def serve(adaptor, channel, slots, make_session):
     """Begin cases and tell how they ended, until the controller closes its end."""
     children = Children(slots, make_session)
-    channel.send({"ready": adaptor.versions()})
+    versions = adaptor.versions()
+    if not isinstance(versions, dict):
+        raise BadAdaptor("the adaptor's versions returned {}, not a dict".format(type(versions).__name__))
+    channel.send({"ready": versions})
     while True:
         ready = select.select([channel.read_fd, children.bell], [], [])[0]
         if children.bell in ready:

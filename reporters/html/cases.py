@@ -114,6 +114,7 @@ def case_data(one: Comparison, case: Case | None, roofline: Any) -> dict[str, An
         "ci": one.ci,
         "threshold": one.threshold,
         "said": f"{human_change(one.ratio)} {human_interval(one.ci)}",
+        "why": _remark(one),
         "facts": [printable(fact) for fact in _facts(one, case, roofline)],
         "divisor": divisor,
         "unit": printable(unit),

@@ -3,6 +3,8 @@ const opduelDraw = (() => {
   "use strict";
 
   const ROW = 18; // pixels a case
+  const APART = 44; // pixels left of the scale, for cases without a change
+  const APART_AT = 16; // in these: the label of a tick at the scale's end does not reach there
   const VERDICTS = [
     { verdict: "regressed", symbol: "triangle", rotate: 0 },
     { verdict: "failed", symbol: "times", rotate: 0 },
@@ -86,16 +88,30 @@ const opduelDraw = (() => {
     return found;
   }
 
-  function margins(width) {
-    return { marginLeft: Math.round(Math.min(300, Math.max(110, width * 0.32))), marginRight: 22 };
+  /** Room for names, and beside the scale for cases without a change, if there are any. */
+  function margins(width, points) {
+    const apart = points.some((one) => one.at === null) ? APART : 0;
+    const names = Math.round(Math.min(300, Math.max(110, width * 0.32)));
+    return { apart, marginLeft: names, marginRight: 22 };
   }
 
-  /** All cases from top to bottom: name, change, interval, threshold. A case without a change stands at the left edge. */
+  /**
+   * What a screen reader is told of a plot. Its parts have no role, so they must not have names either, which Plot gives them
+   * whenever it draws.
+   */
+  function name(svg, summary) {
+    svg.setAttribute("role", "img");
+    svg.setAttribute("aria-label", summary);
+    const strip = () => svg.querySelectorAll("[aria-label]").forEach((part) => part.removeAttribute("aria-label"));
+    strip();
+    new MutationObserver(strip).observe(svg, { childList: true, subtree: true });
+  }
+
+  /** All cases from top to bottom: name, change, interval, threshold. A case without a change stands left of the scale. */
   function effects(cases, width, plotClass) {
     const points = placed(cases);
-    const { marginLeft, marginRight } = margins(width);
-    const x = effectScale(points, width - marginLeft - marginRight);
-    const known = points.filter((one) => one.at !== null);
+    const { apart, marginLeft, marginRight } = margins(width, points);
+    const x = { ...effectScale(points, width - marginLeft - apart - marginRight), insetLeft: apart };
     const marks = VERDICTS.flatMap(({ verdict, symbol, rotate }) => {
       const ofVerdict = points.filter((one) => one.verdict === verdict);
       const colour = `var(--${verdict})`;
@@ -106,7 +122,7 @@ const opduelDraw = (() => {
           y: "place", x1: "low", x2: "high", stroke: colour, strokeWidth: 1.5, className: "effect-interval",
         }),
         Plot.dot(ofVerdict.filter((one) => one.at !== null), { ...look, ...paint, x: "at" }),
-        Plot.dot(ofVerdict.filter((one) => one.at === null), { ...look, ...paint, frameAnchor: "left", dx: 6 }),
+        Plot.dot(ofVerdict.filter((one) => one.at === null), { ...look, ...paint, frameAnchor: "left", dx: APART_AT }),
       ];
     });
     const common = { width, marginLeft, marginRight, className: plotClass, x };
@@ -116,7 +132,10 @@ const opduelDraw = (() => {
       marginTop: 22,
       marginBottom: 2,
       y: { axis: null },
-      marks: [Plot.axisX(x.ticks, { anchor: "top", tickFormat: changeText, fontSize: 11 })],
+      marks: [
+        Plot.axisX(x.ticks, { anchor: "top", tickFormat: changeText, fontSize: 11 }),
+        Plot.text(apart ? ["n/a"] : [], { frameAnchor: "top-left", textAnchor: "middle", dx: APART_AT, dy: -16, fontSize: 11, fill: "var(--muted)" }),
+      ],
     });
     const svg = Plot.plot({
       ...common,
@@ -131,17 +150,19 @@ const opduelDraw = (() => {
         }),
         Plot.gridX(x.ticks, { stroke: "var(--line)", strokeOpacity: 1 }),
         Plot.ruleX([0], { stroke: "var(--muted)" }),
+        apart ? Plot.ruleX([x.domain[0]], { stroke: "var(--line)", strokeDasharray: "2 3" }) : null,
         Plot.text(points, {
           y: "place", text: (one) => one.case.id, frameAnchor: "left", textAnchor: "end", dx: -8,
           fontSize: 11, lineWidth: (marginLeft - 20) / 11.5, textOverflow: "ellipsis-middle", fill: "currentColor",
         }),
         ...marks,
-        Plot.tip(known, Plot.pointerY({ x: "at", y: "place", title: "said", fontSize: 12, maxRadius: ROW })),
+        Plot.tip(points, Plot.pointerY({
+          x: (one) => one.at ?? x.domain[0], y: "place", title: "said", fontSize: 12, maxRadius: ROW, className: "effect-tip",
+        })),
       ],
     });
     const summary = `${points.length} cases, each with its change and interval; the table below has the same figures`;
-    svg.setAttribute("role", "img");
-    svg.setAttribute("aria-label", summary);
+    name(svg, summary);
     axis.setAttribute("aria-hidden", "true");
     return { axis, svg, caseAt: (height) => points[Math.floor((height - 2) / ROW)]?.case };
   }
@@ -182,8 +203,7 @@ const opduelDraw = (() => {
         Plot.tip(samples, Plot.pointerX({ x: "place", y: "treatment", title: "said", fontSize: 12 })),
       ],
     });
-    svg.setAttribute("role", "img");
-    svg.setAttribute("aria-label", `Control and treatment of ${samples.length} process pairs; the numbers are below`);
+    name(svg, `Control and treatment of ${samples.length} process pairs; the numbers are below`);
     return svg;
   }
 
@@ -214,10 +234,9 @@ const opduelDraw = (() => {
           : null,
       ],
     });
-    svg.setAttribute("role", "img");
-    svg.setAttribute("aria-label", `Changes of ${samples.length} process pairs, with estimate, interval and threshold`);
+    name(svg, `Changes of ${samples.length} process pairs, with estimate, interval and threshold`);
     return svg;
   }
 
-  return { effects, rounds, distribution, changeText };
+  return { effects, rounds, distribution, changeText, name };
 })();

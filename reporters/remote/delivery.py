@@ -94,7 +94,7 @@ class Sender:
                 return [*map(self._set_aside, damaged), *self._deliver(letters, retry_refused, each, until)]
         except OSError as error:
             raise RunError(
-                f"{self.spool.directory}: cannot be used ({error.strerror}): mend that, or give another --spool"
+                f"{self.spool.directory}: cannot be used ({error.strerror}): fix that, or give another --spool"
             ) from None
 
     def _deliver(self, letters: Sequence[Letter], retry_refused: bool, each: bool, until: float) -> list[Fate]:

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 from typing import Annotated, cast
+from urllib.parse import urlsplit
 
 from fastapi import Depends, HTTPException, Request, Security
 from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBearer
@@ -11,6 +12,7 @@ from reporters.server.settings import Settings
 from reporters.server.tokens import find_login, find_token
 
 COOKIE = "opduel_session"
+_USUAL_PORTS = {"http": 80, "https": 443}
 _BEARER = HTTPBearer(auto_error=False, scheme_name="token", description="`Authorization: Bearer <token>`")
 _COOKIE = APIKeyCookie(
     name=COOKIE, auto_error=False, scheme_name="login", description="What /login sets; reads, and never writes"
@@ -84,6 +86,38 @@ def writer(request: Request, bearer: Bearer) -> str:
             if token is not None:
                 raise HTTPException(403, "this token may not write: use one with --scope write")
     raise _unknown("write")
+
+
+def refuse_other_sites(request: Request) -> None:
+    """See that a form was sent from a page of this server: nobody is logged in, logged out or made to write by somebody
+    else's page.
+
+    Every header that says where the form stands has to name this server, and one of them has to be there: a browser so
+    old that it sends none is refused, for nothing would tell its own forms from those of others.
+
+    Raises:
+        HTTPException: 403.
+    """
+    headers = request.headers
+    site = headers.get("sec-fetch-site")
+    pages = [headers[name] for name in ("origin", "referer") if name in headers]
+    if site is None and not pages:
+        raise HTTPException(403, "the browser doesn't say which page sent this: use one that sends Origin or Referer")
+    if site not in (None, "none", "same-origin") or not all(_is_own(page, request) for page in pages[:1]):
+        raise HTTPException(403, "this must be sent from this server's own page")
+
+
+def _is_own(page: str, request: Request) -> bool:
+    """Whether the address of a page, or its origin, is at the host and port that the request is for. Only what came by
+    TLS has to come from a page that did: a proxy may not say."""
+    try:
+        there = urlsplit(page)
+        here = urlsplit(f"{there.scheme}://{request.headers.get('host', '')}")
+        usual = _USUAL_PORTS.get(there.scheme)
+        same = (there.hostname, there.port or usual) == (here.hostname, here.port or usual)
+    except ValueError:
+        return False
+    return same and usual is not None and not (request.url.scheme == "https" and there.scheme != "https")
 
 
 def _unknown(scope: str) -> HTTPException:

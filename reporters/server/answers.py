@@ -1,5 +1,6 @@
 """What a request is answered that can't be done: one line, as JSON or on a page, and never a trace."""
 
+from typing import NoReturn
 from urllib.parse import urlencode
 
 from fastapi import FastAPI, HTTPException, Request
@@ -16,6 +17,7 @@ from reporters.server.templating import page
 from reporters.text import short_line
 
 RETRY_AFTER_S = 30
+DATABASE_AWAY = (OperationalError, InterfaceError, PoolTimeout)  # away, busy, or its disk is full
 _LONGEST_DETAIL = 500
 
 
@@ -46,7 +48,7 @@ def add_answers(app: FastAPI) -> None:
     app.add_exception_handler(AnyHTTPException, _http)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(LoginNeeded, _login)
-    for kind in (OperationalError, InterfaceError, PoolTimeout):
+    for kind in DATABASE_AWAY:
         app.add_exception_handler(kind, _unavailable)
 
 
@@ -68,7 +70,18 @@ async def _login(_request: Request, error: Exception) -> Response:
 
 
 async def _unavailable(request: Request, error: Exception) -> Response:
-    """The database is away, busy, or its disk is full: nothing was stored, and later it may be."""
-    logger.error("the database can't be used: %s", one_line(str(getattr(error, "orig", error))))
+    try:
+        database_is_away(str(getattr(error, "orig", error)))
+    except HTTPException as said:
+        return answer(request, said.status_code, said.detail, dict(said.headers or {}))
+
+
+def database_is_away(reason: str) -> NoReturn:
+    """Log it, and say that nothing was stored, and later may be.
+
+    Raises:
+        HTTPException: 503, always.
+    """
+    logger.error("the database can't be used: %s", one_line(reason))
     detail = "the database can't be used just now, and nothing was stored: try again later"
-    return answer(request, 503, detail, {"Retry-After": str(RETRY_AFTER_S)})
+    raise HTTPException(503, detail, {"Retry-After": str(RETRY_AFTER_S)})

@@ -1,26 +1,29 @@
 """The JSON API: reports come in, and runs, cases and histories are asked for."""
 
-from datetime import UTC, datetime
-from tempfile import SpooledTemporaryFile
-from typing import Annotated, Any
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import IO, Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, HTTPException, Path, Query, Request
 from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import AfterValidator
 from sqlalchemy import Select, text
 from sqlalchemy.orm import Session
 
 from records import Verdict
-from reporters.server import queries, schemas
+from reporters.server import large, queries, schemas
 from reporters.server.access import CanRead, CanWrite, database_of, settings_of
+from reporters.server.apart import LARGE_BYTES, Apart, SharedFile
 from reporters.server.body import receive
-from reporters.server.ingest import accept, readable
 from reporters.server.models import Case, Run
+from reporters.server.packing import may_be_packed
 from reporters.server.queries import SHORTEST_COMMIT, RunFilter
 from reporters.server.schemas import MOST_ROWS
-from reporters.server.storing import store
+
+_PIECE = 2**16  # bytes of a file that are sent at a time
 
 
 def _printable(value: str) -> str:
@@ -103,18 +106,20 @@ _BODY = {
 )
 async def post_report(request: Request, token: CanWrite) -> Response:
     """Keep a report, whole. The same one may be posted any number of times: it is kept once."""
-    with await receive(request, settings_of(request).max_report_bytes) as file:
-        async with request.app.state.parsing:
-            run_id, stored = await run_in_threadpool(_keep, request, file, token)
+    apart: Apart = request.app.state.posts_apart
+    most = settings_of(request).max_report_bytes
+    key = request.headers.get("idempotency-key")
+    with ExitStack() as stack:
+        posted = stack.enter_context(await receive(request, most, lambda: stack.enter_context(apart.place())))
+        if posted.is_large:
+            run_id, stored = await apart.run(large.keep, SharedFile(posted.file), key, most, token)
+        else:
+            async with request.app.state.parsing:
+                run_id, stored = await run_in_threadpool(
+                    large.keep, database_of(request), posted.file, key, most, token
+                )
     kept = schemas.Kept(run_id=run_id, stored=stored, page=f"/runs/{quote(run_id, safe='')}")
     return JSONResponse(kept.model_dump(), 201 if stored else 200)
-
-
-def _keep(request: Request, file: SpooledTemporaryFile[bytes], token: str) -> tuple[str, bool]:
-    key = request.headers.get("idempotency-key")
-    submission = accept(file.read(), key, settings_of(request).max_report_bytes)
-    with database_of(request).writing() as session:
-        return submission.facts.id, store(session, submission, token, datetime.now(UTC))
 
 
 @_api.get("/runs", tags=["runs"])
@@ -165,12 +170,9 @@ def run_results(
     | {200: {"content": {"application/json": {"schema": {"type": "object"}}}, "description": "report.json"}},
     tags=["runs"],
 )
-def run_report(request: Request, _reader: CanRead, run_id: RunId) -> Response:
+async def run_report(request: Request, _reader: CanRead, run_id: RunId) -> Response:
     """The report, whole, as a local reporter writes it."""
-    with database_of(request).reading() as session:
-        document = queries.document_of(session, found_run(session, run_id))
-    named = {"Content-Disposition": 'attachment; filename="report.json"'}
-    return Response(readable(document), media_type="application/json", headers=named)
+    return await sent_report(request, run_id, "json", "report.json")
 
 
 @_api.get("/cases", tags=["cases"])
@@ -222,6 +224,44 @@ def found_run(session: Session, run_id: str) -> Run:
     if run is None:
         raise HTTPException(404, "there is no such run")
     return run
+
+
+async def sent_report(request: Request, run_id: str, form: large.Form, name: str) -> Response:
+    """The whole report of a run in that form, as a download called ``name``.
+
+    Raises:
+        HTTPException: 404, or 503 when too many ask for large ones.
+    """
+    number, size = await run_in_threadpool(_number_and_size, request, run_id)
+    database, apart = database_of(request), request.app.state.reads_apart
+    packed = may_be_packed(request.headers)
+    file = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the last of it is sent
+    try:
+        if size > LARGE_BYTES:
+            with apart.place():
+                length = await apart.run(large.write, SharedFile(file), number, form, packed)
+        else:
+            async with request.app.state.parsing:
+                length = await run_in_threadpool(large.write, database, file, number, form, packed)
+    except BaseException:
+        file.close()
+        raise
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Content-Length": str(length)}
+    headers |= {"Vary": "Accept-Encoding"} | ({"Content-Encoding": "gzip"} if packed else {})
+    kind = {"json": "application/json", "html": "text/html; charset=utf-8"}[form]
+    return StreamingResponse(_pieces(file), media_type=kind, headers=headers)
+
+
+def _number_and_size(request: Request, run_id: str) -> tuple[int, int]:
+    with database_of(request).reading() as session:
+        number = found_run(session, run_id).number
+    return number, large.size_of(database_of(request), number)
+
+
+def _pieces(file: IO[bytes]) -> Iterator[bytes]:
+    with file:
+        file.seek(0)
+        yield from iter(lambda: file.read(_PIECE), b"")
 
 
 def found_case(session: Session, number: int) -> Case:

@@ -11,12 +11,14 @@ from fastapi import FastAPI
 from records import SCHEMA_VERSION
 from reporters.server import api, assets, login
 from reporters.server.answers import add_answers
+from reporters.server.apart import Apart
 from reporters.server.database import Database
 from reporters.server.description import describe
 from reporters.server.guard import Guard
+from reporters.server.packing import Packing
 from reporters.server.settings import Settings
 
-_PARSED_AT_ONCE = 2  # reports: each takes many times its size in memory
+_PARSED_AT_ONCE = 2  # small reports: each takes many times its size in memory
 _DESCRIPTION = f"""Reports of A/B runs, kept whole, with the history of every case.
 
 Errors are answered with one line: `{{"detail": "..."}}`. Reports are those of schema version {SCHEMA_VERSION}."""
@@ -48,6 +50,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.settings = settings
     app.state.database = database
     app.state.parsing = asyncio.Semaphore(_PARSED_AT_ONCE)
+    app.state.posts_apart, app.state.reads_apart = (Apart(database, settings.max_report_bytes) for _ in range(2))
     app.state.failures = login.Failures()
     add_answers(app)
     for module in (api, login, assets):
@@ -55,5 +58,6 @@ def create_app(settings: Settings) -> FastAPI:
     if find_spec("reporters.server.pages") is not None:
         app.include_router(import_module("reporters.server.pages").router)
     describe(app)
+    app.add_middleware(Packing)
     app.add_middleware(Guard)
     return app

@@ -45,14 +45,18 @@ def _parser() -> argparse.ArgumentParser:
     migrate.set_defaults(do=_migrate)
     tokens = commands.add_parser("token", help="who may read and write")
     kinds = tokens.add_subparsers(required=True, metavar="{add,list,revoke}")
-    add = kinds.add_parser("add", help="make a token, and print it: this once")
+    add = kinds.add_parser("add", help="create a token and print it, this once only")
     add.add_argument("name", metavar="NAME")
-    add.add_argument("--scope", action="append", choices=SCOPES, default=[], help="what it may; may be given twice")
-    add.add_argument("--expires", metavar="DAYS", type=_days, help="how long it lasts; unless given, until revoked")
+    add.add_argument(
+        "--scope", action="append", choices=SCOPES, default=[], help="what the token allows: read, write; repeatable"
+    )
+    add.add_argument(
+        "--expires", metavar="DAYS", type=_days, help="days until it expires (default: it does not expire)"
+    )
     add.set_defaults(do=_add_token)
     listing = kinds.add_parser("list", help="names, scopes and times, tab-separated")
     listing.set_defaults(do=_list_tokens)
-    revoke = kinds.add_parser("revoke", help="let a token open nothing any more")
+    revoke = kinds.add_parser("revoke", help="revoke a token: it stops working at once")
     revoke.add_argument("name", metavar="NAME")
     revoke.set_defaults(do=_revoke_token)
     runs = commands.add_parser("run", help="what is kept").add_subparsers(required=True, metavar="{remove}")
@@ -145,7 +149,7 @@ def _migrate(options: argparse.Namespace) -> None:
 def _add_token(options: argparse.Namespace) -> None:
     with _opened(options).writing() as session:
         token = add_token(session, options.name, options.scope, datetime.now(UTC), options.expires)
-    _say("this token is shown once; who has it may what its scopes say")
+    _say("keep this token: it is shown only once, and anyone who has it can use it")
     print(token)
 
 

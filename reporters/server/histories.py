@@ -49,6 +49,7 @@ class MeasuredRun:
     treatment: BuildName
     verdict: str
     held_back: str | None
+    note: str | None
     ratio: float | None
     ci: tuple[float, float] | None
     threshold: float
@@ -124,9 +125,19 @@ def _version_key(version: str) -> tuple[int, ...]:
 
 def _results_of(series: Series) -> Select[Any]:
     threads = Run.threads.is_(None) if series.threads is None else Run.threads == series.threads
-    result = (Result.verdict, Result.held_back, Result.ratio, Result.ci_low, Result.ci_high, Result.threshold)
+    result = (Result.verdict, Result.held_back, Result.note, Result.ratio, Result.ci_low, Result.ci_high)
     return (
-        select(Run.number, Run.run_id, Run.started, Run.alpha, Run.inject, Run.trusted, *BUILD_COLUMNS, *result)
+        select(
+            Run.number,
+            Run.run_id,
+            Run.started,
+            Run.alpha,
+            Run.inject,
+            Run.trusted,
+            *BUILD_COLUMNS,
+            *result,
+            Result.threshold,
+        )
         .join(Run, Result.run_number == Run.number)
         .where(Result.case_number == series.case_number, Run.platform == series.platform, threads)
     )
@@ -145,6 +156,7 @@ def _measured(row: Any) -> tuple[MeasuredRun, Edge | None]:
         treatment=treatment,
         verdict=row.verdict,
         held_back=row.held_back,
+        note=row.note,
         ratio=row.ratio,
         ci=ci,
         threshold=row.threshold,

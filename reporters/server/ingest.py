@@ -33,6 +33,7 @@ class TrustFacts(BaseModel):
 
     model_config = ConfigDict(strict=True)
     trusted: bool
+    reasons: Any = None  # a list of texts, but for what strangers send
 
 
 class RunFacts(BaseModel):
@@ -91,13 +92,8 @@ def accept(body: bytes, idempotency_key: str | None, max_report_bytes: int) -> S
     values = sum(body.count(mark) for mark in (b",", b"[", b"{"))  # no value without one
     if values > max(1000, max_report_bytes * MOST_VALUES_PER_BYTE):
         raise Refused(413, "the body has too many values for a report")
-    posted = _parse(body)
-    if not isinstance(posted, dict) or set(posted) != {"category", "report"} or not isinstance(posted["report"], dict):
-        raise Refused(422, 'the body must be {"category": "...", "report": {...}}')
-    category = posted["category"]
-    if not isinstance(category, str) or not category.isprintable() or not 0 < len(category) <= CATEGORY_MOST:
-        raise Refused(422, f"category: must be 1 to {CATEGORY_MOST} printable characters")
-    document = _bytes_of(posted["report"])
+    category, document, sha256 = _taken_apart(body)
+    del body  # its parts take many times its size: only one of them is there at a time
     try:
         report = from_text(document.decode("utf-8"))
     except UsageError as error:
@@ -107,8 +103,20 @@ def accept(body: bytes, idempotency_key: str | None, max_report_bytes: int) -> S
         raise Refused(422, "Idempotency-Key: is not the report's run.id")
     for problem in _problems(report):
         raise Refused(422, problem)
+    return Submission(category, report, facts, document, sha256)
+
+
+def _taken_apart(body: bytes) -> tuple[str, bytes, str]:
+    """The category, the report's document and the SHA-256 of its meaning."""
+    posted = _parse(body)
+    if not isinstance(posted, dict) or set(posted) != {"category", "report"} or not isinstance(posted["report"], dict):
+        raise Refused(422, 'the body must be {"category": "...", "report": {...}}')
+    category = posted["category"]
+    if not isinstance(category, str) or not category.isprintable() or not 0 < len(category) <= CATEGORY_MOST:
+        raise Refused(422, f"category: must be 1 to {CATEGORY_MOST} printable characters")
+    document = _bytes_of(posted["report"])
     ordered = json.dumps(posted["report"], sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return Submission(category, report, facts, document, hashlib.sha256(ordered.encode("utf-8")).hexdigest())
+    return category, document, hashlib.sha256(ordered.encode("utf-8")).hexdigest()
 
 
 def readable(document: bytes) -> bytes:

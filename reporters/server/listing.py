@@ -30,6 +30,7 @@ _RESULT_COLUMNS = (
     Result.failure_side,
     Result.failure_kind,
     Result.failure_reason,
+    Result.note,
 )
 
 

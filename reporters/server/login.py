@@ -11,7 +11,7 @@ from fastapi import APIRouter, HTTPException, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse, Response
 
-from reporters.server.access import COOKIE, database_of
+from reporters.server.access import COOKIE, database_of, refuse_other_sites
 from reporters.server.templating import page
 from reporters.server.tokens import LOGIN_LASTS, begin_login, end_login, find_token
 
@@ -60,7 +60,7 @@ def login_page(request: Request, next: str = "/") -> Response:
 @router.post("/login")
 async def log_in(request: Request) -> Response:
     """Take a token; lead on to where the browser wanted to go, or say what was wrong."""
-    _refuse_other_sites(request)
+    refuse_other_sites(request)
     form = await _form(request)
     target = _local(form.get("next", "/"))
     failures: Failures = request.app.state.failures
@@ -90,7 +90,7 @@ async def log_in(request: Request) -> Response:
 @router.post("/logout")
 def log_out(request: Request) -> Response:
     """End the browser's login."""
-    _refuse_other_sites(request)
+    refuse_other_sites(request)
     login = request.cookies.get(COOKIE)
     if login:
         with database_of(request).writing() as session:
@@ -127,12 +127,6 @@ async def _form(request: Request) -> dict[str, str]:
     except ValueError:
         raise HTTPException(400, "that is no login form: it has too many fields") from None
     return {name: values[-1] for name, values in fields.items()}
-
-
-def _refuse_other_sites(request: Request) -> None:
-    """Nobody is logged in or out by a form on somebody else's page."""
-    if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-        raise HTTPException(403, "this must be sent from this server's own page")
 
 
 def _local(target: str) -> str:

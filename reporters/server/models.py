@@ -103,6 +103,7 @@ class Run(Base):
     inject: Mapped[float | None]  # the share by which cases were slowed on purpose: no history for these
     wall_s: Mapped[float | None]
     trusted: Mapped[bool]
+    distrust: Mapped[str | None]  # why it can't be trusted
     complete: Mapped[bool]
     broken: Mapped[bool]
     regressed: Mapped[int]
@@ -171,6 +172,7 @@ class Result(Base):
     failure_side: Mapped[str | None]
     failure_kind: Mapped[str | None]
     failure_reason: Mapped[str | None]
+    note: Mapped[str | None]  # why the verdict is what it is, where the figures alone don't say
 
     run: Mapped[Run] = relationship(back_populates="results")
     case: Mapped[Case] = relationship(back_populates="results")

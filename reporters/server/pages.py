@@ -1,8 +1,7 @@
 """The server's pages: latest runs, a run, a case's history, two runs compared, what creeps, and a search."""
 
-import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -12,20 +11,17 @@ from sqlalchemy.orm import Session
 
 from records import Verdict
 from reporters.assets import PLOT_CLASS, PLOT_STYLE, csp_hash
-from reporters.document import from_text
-from reporters.html import to_html
 from reporters.server.access import CanRead, database_of, settings_of
-from reporters.server.api import found_case, found_run
+from reporters.server.api import found_case, found_run, sent_report
 from reporters.server.comparing import compare_runs
 from reporters.server.creep import Creep
 from reporters.server.guard import SECURITY_HEADERS
 from reporters.server.histories import Series, build_of, history_of, series_of
 from reporters.server.listing import MOST_FOUND, choices, list_runs, results_worst_first, search_cases, search_runs
 from reporters.server.models import Run
-from reporters.server.queries import RunFilter, document_of, latest_runs
+from reporters.server.queries import RunFilter, latest_runs
 from reporters.server.templating import ENVIRONMENT, page
 from reporters.summary import WORST_FIRST
-from reporters.text import printable
 from reporters.units import human_change, human_duration, human_interval, human_share, human_value
 
 _LONGEST_QUERY = 200
@@ -76,19 +72,15 @@ def run_page(request: Request, _reader: CanRead, run_id: str) -> Response:
             "run.html",
             run=run,
             results=results_worst_first(session, run),
-            reasons=[] if run.trusted else _reasons(session, run),
             others=_others(session, run),
         )
 
 
 @router.get("/runs/{run_id}/report.html")
-def run_report(request: Request, _reader: CanRead, run_id: str) -> Response:
+async def run_report(request: Request, _reader: CanRead, run_id: str) -> Response:
     """The run's report as one HTML file: a download, never shown as a page of ours."""
-    with database_of(request).reading() as session:
-        run = found_run(session, _clean(run_id))
-        report = from_text(document_of(session, run).decode("utf-8"))
-    name = f'attachment; filename="report-{run.run_id}.html"'
-    return Response(to_html(report), media_type="text/html", headers={"Content-Disposition": name})
+    cleaned = _clean(run_id)
+    return await sent_report(request, cleaned, "html", f"report-{cleaned}.html")
 
 
 @router.get("/cases/{number}")
@@ -156,13 +148,6 @@ def _clean(text: str) -> str:
 
 def _verdict(text: str) -> Verdict | None:
     return next((verdict for verdict in WORST_FIRST if verdict == text), None)
-
-
-def _reasons(session: Session, run: Run) -> list[str]:
-    """Why the run can't be trusted, as its report says."""
-    trust = json.loads(document_of(session, run))["run"].get("trust")
-    reasons = trust.get("reasons") if isinstance(trust, Mapping) else None
-    return [printable(str(one)) for one in reasons] if isinstance(reasons, list) else []
 
 
 def _others(session: Session, run: Run) -> Sequence[Run]:

@@ -84,6 +84,7 @@ class RunOut(BaseModel):
     inject: float | None
     wall_s: float | None
     trusted: bool
+    distrust: str | None = Field(description="why it can't be trusted")
     complete: bool
     broken: bool
     verdicts: dict[str, int] = Field(description="how many results have each verdict")
@@ -145,6 +146,7 @@ class Figures(BaseModel):
     rounds: int
     injected: bool
     failure: FailureOut | None
+    note: str | None = Field(description="why the verdict is what it is, where the figures alone don't say")
 
 
 class ResultOut(BaseModel):

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from records import Build, Comparison, Report, UsageError
 from reporters.server.answers import Refused
-from reporters.server.ingest import Submission
+from reporters.server.ingest import RunFacts, Submission
 from reporters.server.models import Case, Document, Result, Run
 from reporters.text import printable
 
@@ -146,11 +146,19 @@ def _run(submission: Submission) -> dict[str, Any]:
         "inject": facts.inject,
         "wall_s": facts.wall_s,
         "trusted": facts.trust is None or facts.trust.trusted,
+        "distrust": _distrust(facts),
         "complete": facts.complete,
         "broken": facts.broken,
         **{verdict: sum(one.verdict == verdict for one in report.comparisons) for verdict in verdicts},
         "broken_by_treatment": sum(one.is_broken_by_treatment for one in report.comparisons),
     }
+
+
+def _distrust(facts: RunFacts) -> str | None:
+    if facts.trust is None or facts.trust.trusted:
+        return None
+    reasons = facts.trust.reasons
+    return _fit("; ".join(map(str, reasons)), _LONG) or None if isinstance(reasons, list) else None
 
 
 def _side(side: str, build: Build) -> dict[str, Any]:
@@ -188,6 +196,7 @@ def _result(one: Comparison, run: int, case: int) -> dict[str, Any]:
         "failure_side": None if failure is None else failure.side,
         "failure_kind": None if failure is None else _fit(failure.kind),
         "failure_reason": None if failure is None else _fit(failure.reason, _LONG),
+        "note": None if failure is not None and one.note == failure.reason else _fit(one.note, _LONG) or None,
     }
 
 

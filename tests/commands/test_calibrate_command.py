@@ -191,7 +191,7 @@ def test_runs_held_back_are_told(machine: Machine, run: Run) -> None:
         (["--inject", "5%"], "--inject is set by --calibrate itself"),
         (["--screen_reporter"], "--screen_reporter does not go with --calibrate: leave it out"),
         (["--export_reporter", "md=a.md"], "--export_reporter does not go with --calibrate"),
-        (["--profiler", "native"], "--profiler: is for one build alone"),
+        (["--profiler", "native"], "--profiler: only applies to one build alone"),
         (["--control", "a", "--treatment", "b"], "one build against itself"),
         (["--operators", "dot"], "two cases or more"),
         (["--operators", "nothing like it"], "no case matches"),

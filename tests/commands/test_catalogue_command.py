@@ -13,7 +13,7 @@ from frameworks import get_framework
 from frameworks.base import SPECIFICATIONS
 from harness.specs import expand_cases, find_spec, load_spec
 from harness.trial import Attempt, try_cases
-from records import Build, Case
+from records import Build, Case, Failure
 
 FRAMEWORK = get_framework("mxnet")
 
@@ -124,7 +124,7 @@ def test_the_document() -> None:
 
     def attempt(operator: str, direction: str, reason: str | None) -> Attempt:
         case = Case(f"{operator}/{direction}", operator, direction, {}, "float32", "cpu", 0.02, 1.0)  # type: ignore[arg-type]
-        return Attempt(case, None if reason else 1.0, reason)
+        return Attempt(case, None if reason else 1.0, Failure("treatment", "error", reason) if reason else None)
 
     attempts = (
         attempt("nd.a", "forward", None),

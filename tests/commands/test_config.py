@@ -3,7 +3,7 @@
 import json
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -25,7 +25,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Path]]:
     """What builds were asked for, in order, and in which cache; nothing is built or measured."""
     requests: list[tuple[str, Path]] = []
 
-    def resolve(request: str, framework: Framework, cache: BuildCache) -> Build:
+    def resolve(request: str, framework: Framework, cache: BuildCache, environment: Mapping[str, str]) -> Build:
         requests.append((request, cache.directory))
         return build(request)
 
@@ -118,6 +118,19 @@ def test_a_pipe_in_the_configs_place_is_neither_waited_for_nor_replaced(run: Run
     with pytest.raises(RunError, match="is no regular file"):
         write_config(config_path(), {"control": "x"})
     assert (home / "pipe").is_fifo()
+
+
+def test_a_broken_config_stops_nothing_that_needs_none_of_its_answers(
+    run: Run, home: Path, asked: list[tuple[str, Path]]
+) -> None:
+    config_path().parent.mkdir(parents=True)
+    config_path().write_text("{broken")
+    both = ("--control", "mxnet==1.6.0", "--treatment", "mxnet==1.7.0.post2")
+    assert run("-b", "smoke", *both, "--local_reporter", str(home / "reports")).code == 0
+    for options in ((), both[:2], both):
+        made = len(asked)
+        assert f"{config_path()}: cannot be read: is not JSON" in run("-b", "smoke", *options).error_line()
+        assert len(asked) == made, "it is said before a build is made"
 
 
 def test_what_is_kept_can_be_read_back_by_its_user_alone(home: Path) -> None:

@@ -9,15 +9,23 @@ from command_line import ROOT
 
 from commands.driver_options import driver_parser, parse
 from commands.options import harness_parser
+from reporters import chosen_reporters
+from reporters.local import LocalReporter
+from reporters.screen import ScreenReporter
 
 TEXT = (ROOT / "docs" / "driver.md").read_text(encoding="utf-8")
+OWN = TEXT.partition("\n## Coming from AI-PEP\n")[0]  # there are AI-PEP's, and what to use instead
 EXAMPLES = re.findall(r"^    python3 repo_driver\.py (.*)$", TEXT, flags=re.MULTILINE)
+NIGHTLY_TEXT = (ROOT / "docs" / "nightly.md").read_text(encoding="utf-8")
+# The cron line up to its redirection, and the unit's.
+NIGHTLY = re.findall(r"repo_driver\.py (.*?)(?: >>.*)?$", NIGHTLY_TEXT, flags=re.MULTILINE)
+NIGHTLY = [line for line in NIGHTLY if line.startswith("--")]
 ACTIONS = list(driver_parser()._actions)
 
 
 def rows() -> dict[str, str]:
     """The tables' rows: first cell -> second."""
-    return dict(re.findall(r"^\| (`-.*?`) \| (.*) \|$", TEXT, flags=re.MULTILINE))
+    return dict(re.findall(r"^\| (`-.*?`) \| (.*) \|$", OWN, flags=re.MULTILINE))
 
 
 def cell(action: argparse.Action) -> str:
@@ -32,8 +40,7 @@ def test_the_tables_are_the_help() -> None:
 
 def test_no_other_option_is_named() -> None:
     known = {name for action in [*ACTIONS, *harness_parser()._actions] for name in action.option_strings}
-    own = TEXT.partition("\n## Coming from AI-PEP\n")[0]  # there are AI-PEP's, named as not taken
-    text = re.sub(r"`benchmarks/[^`]*`", "", own)  # which have options of their own
+    text = re.sub(r"`benchmarks/[^`]*`", "", OWN)  # which have options of their own
     assert set(re.findall(r"(?<![\w-])--[a-z][\w-]*", text)) <= known
 
 
@@ -45,10 +52,17 @@ def test_defaults_and_choices_are_documented(action: argparse.Action) -> None:
     assert all(f"`{choice}`" in words for choice in action.choices or ())
 
 
-@pytest.mark.parametrize("example", EXAMPLES)
+@pytest.mark.parametrize("example", [*EXAMPLES, *NIGHTLY])
 def test_examples_are_good_usage(example: str) -> None:
     assert parse(shlex.split(example)).harness.benchmark_file
 
 
+@pytest.mark.parametrize("example", NIGHTLY)
+def test_a_nightly_run_prints_the_table_of_verdicts_that_the_page_promises(example: str) -> None:
+    chosen = chosen_reporters(parse(shlex.split(example)).harness, terminal=False)
+    assert {type(one) for one in chosen} == {ScreenReporter, LocalReporter}
+
+
 def test_there_are_examples() -> None:
     assert len(EXAMPLES) >= 3
+    assert len(NIGHTLY) == 2

@@ -1,9 +1,12 @@
 """The driver's log file on a disk that takes nothing more."""
 
 import logging
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from command_line import ROOT
 
 from commands.repo_driver import _logging_to
 
@@ -19,8 +22,21 @@ def test_a_full_disk_costs_the_log_its_lines_and_is_said_once(
             logging.getLogger("any").error("line %d", number)
     assert capsys.readouterr().err == ""
     said = [record.getMessage() for record in caplog.records if record.name != "any"]
-    assert said == [f"{path}: can't be written (No space left on device): free some space, or mend it"]
+    assert said == [f"{path}: can't be written (No space left on device): free some space, or fix its permissions"]
     assert [one for one in caplog.messages if one not in said] == ["line 0", "line 1", "line 2"]
+
+
+def test_an_output_that_takes_nothing_costs_no_pass_and_no_exit_code() -> None:
+    """As of cron, whose log lies on a full disk."""
+    code = "import sys; from commands.repo_driver import _say; _say(['first bad']); _say(['more']); sys.exit(1)"
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 1, done.stderr
+    assert done.stderr == (
+        "standard output: can't be written (No space left on device): what was found is in the log and in reports\n"
+    )
 
 
 def test_what_is_logged_is_in_the_file(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def test_a_folder_of_a_user_who_is_not_there(drive: Drive, option: str) -> None:
         ("--ab_testing -b smoke --run_type verify", "--run_type: the driver chooses builds"),
         ("--ab_testing -b smoke --inject 5%", "--inject: the driver chooses builds"),
         ("--ab_testing -b smoke --verify", "--verify: the driver chooses builds"),
-        ("--ab_testing -b smoke --baseline x", "--baseline: is for one build alone"),
+        ("--ab_testing -b smoke --baseline x", "--baseline: only applies to one build alone"),
         ("--ab_testing -b smoke --exact_base", "--exact_base: add --base_commit"),
         ("--ab_testing -b smoke --improved", "--improved: says what else to trace to its commit; add --regression"),
         ("--ab_testing -b smoke --platforms host,cuda", "--platforms host,cuda: this host is one platform"),
@@ -62,7 +62,6 @@ def test_a_folder_of_a_user_who_is_not_there(drive: Drive, option: str) -> None:
         ("--bisect_releases a==1,b==2 -b smoke --commit x", "--bisect_releases: looks among releases"),
         ("--bisect_releases a==1,b==2 -b smoke --interval 5", "--bisect_releases: looks among releases"),
         ("--ab_testing -b smoke --repo_dir /no/such/folder", "/no/such/folder"),
-        ("--ab_testing -b smoke --remote_repository /no/such/folder", "/no/such/folder"),
         (
             '--ab_testing -b smoke --cmake_args=-DA="b',
             '--cmake_args -DA="b: No closing quotation: quote it as for a shell',
@@ -98,3 +97,11 @@ def test_help_is_shown(drive: Drive, capsys: pytest.CaptureFixture[str]) -> None
 def test_nothing_is_left_where_it_was_used_wrongly(drive: Drive, home: Path) -> None:
     assert drive("--ab_testing", "-b", "smoke", "--exact_base").code == 2
     assert list(home.iterdir()) == []
+
+
+def test_a_remote_folder_that_is_missing_ends_as_a_url_that_can_not_be_reached(drive: Drive) -> None:
+    outcome = drive("--ab_testing", "-b", "smoke", "--remote_repository", "/no/such/folder")
+    assert outcome.code == 3
+    assert outcome.err.splitlines() == [
+        "repo_driver.py: error: --remote_repository /no/such/folder: no such folder: give one that is there, or a URL"
+    ]

@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +15,7 @@ from command_line import Outcome, fresh_logging
 from made_reports import build, comparison
 
 from commands import repo_driver
+from commands.config import config_path
 from commands.driver_options import parse
 from driver import flow
 from driver.runs import TRIES, RunOrder
@@ -157,6 +160,29 @@ def test_releases_whose_verdicts_were_held_back_are_measured_anew_by_the_next_st
     assert len(harness.orders) == TRIES + 1
 
 
+@pytest.mark.parametrize(
+    "damaged", ['\'{"schema_version": 1, "run\'', "''", "'[]'", "'{}'", "x'ff00'", "17", "CAST(x'80ff' AS TEXT)"]
+)
+def test_a_journalled_report_that_cannot_be_read_is_put_aside_and_its_run_made_again(
+    drive: Drive, built: list[str], monkeypatch: pytest.MonkeyPatch, home: Path, damaged: str
+) -> None:
+    harness = MadeHarness("unchanged", "unchanged")
+    monkeypatch.setattr(repo_driver, "JournalledHarness", harness)
+    assert drive(*RELEASES).code == 0
+    with closing(sqlite3.connect(home / "work" / "journal.db")) as journal, journal:
+        (run,) = journal.execute("SELECT run FROM reports").fetchone()
+        journal.execute(f"UPDATE reports SET text = {damaged}")
+        journal.execute("DELETE FROM told")
+    outcome = drive(*RELEASES)
+    assert outcome.code == 0, outcome.err
+    assert outcome.err.count(f"damage: {run} can't be read (") == 1
+    assert len(harness.orders) == 2
+    assert "damage" not in drive(*RELEASES).err
+    with closing(sqlite3.connect(home / "work" / "journal.db")) as journal:
+        assert journal.execute(f"SELECT name, text = {damaged} FROM damaged").fetchall() == [(run, 1)]
+        assert [kind for (kind,) in journal.execute("SELECT kind FROM events")] == ["damage"]
+
+
 @pytest.mark.parametrize(("verdict", "code", "words"), [("regressed", 1, "first bad"), ("improved", 3, "improved by")])
 def test_a_search_among_releases_that_ended_early_is_said_and_goes_on(
     drive: Drive, monkeypatch: pytest.MonkeyPatch, verdict: Verdict, code: int, words: str
@@ -199,6 +225,16 @@ def test_a_release_that_is_none_is_wrong_usage(
     names.insert(place, wrong)
     line = drive("--bisect_releases", ",".join(names), *dry).error_line()
     assert (wrong.removeprefix("mxnet==") or "''") in line
+
+
+def test_a_broken_config_stops_no_driver_that_needs_none_of_its_answers(
+    drive: Drive, built: list[str], monkeypatch: pytest.MonkeyPatch, home: Path
+) -> None:
+    config_path().parent.mkdir(parents=True)
+    config_path().write_text("[]")
+    monkeypatch.setattr(repo_driver, "JournalledHarness", MadeHarness("unchanged"))
+    assert drive(*RELEASES, "--local_reporter", str(home / "reports")).code == 0
+    assert f"{config_path()}: must hold one JSON object" in drive(*RELEASES).error_line()
 
 
 def test_a_platform_that_is_none_is_wrong_usage(drive: Drive) -> None:

@@ -1,5 +1,6 @@
 """What every command shares: errors, signals, exit codes. Signals are real ones, sent to this very process."""
 
+import errno
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -42,6 +43,12 @@ def raising(error: Exception) -> Callable[[], int]:
         (UsageError("wrong: mend it"), 2, "do.py: error: wrong: mend it\n"),
         (RunError("no luck"), 3, "do.py: error: no luck\n"),
         (UsageError("a name\nin two lines"), 2, "do.py: error: a name in two lines\n"),
+        (
+            OSError(errno.ENOSPC, "No space left on device", "/tmp/x"),
+            3,
+            "do.py: error: /tmp/x: No space left on device: free some space, or name another folder for temporary "
+            "files in TMPDIR\n",
+        ),
     ],
 )
 def test_an_error_is_one_line_and_its_exit_code(

@@ -205,6 +205,20 @@ def test_one_that_nobody_takes_holds_up_no_other(start: Start) -> None:
     assert [one.causes[0].key for one in start.first.sent] == [COMMITS[6].short, COMMITS[4].short]
 
 
+def test_a_notice_that_cannot_be_read_is_put_aside_and_queued_again_when_it_is_found_again(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    start.first.fails = [RunError("the network is down")]
+    start.pass_by(traced(culprit(3, 4, SLOW)))
+    start.journal._connection.execute("UPDATE notices SET text = '{\"id\": ' WHERE NOT told")
+    for _ in range(2):
+        start.pass_by()
+    assert start.first.sent == []
+    assert [text for _, kind, text in start.journal.events() if kind == "damage" and "can't be read" in text]
+    start.pass_by(traced(culprit(3, 4, SLOW)))
+    assert (len(start.first.sent), len(start.second.sent)) == (1, 1)
+
+
 @pytest.mark.parametrize("moment", ["queue_notice", "waiting_notices", "send", "notice_tried"])
 def test_killed_at_any_moment_nothing_is_lost(start: Start, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
     """And nothing is told twice, but for a kill between the receiver's answer and writing it down."""

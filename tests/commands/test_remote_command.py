@@ -234,6 +234,9 @@ def test_the_token_s_file_may_be_kept_in_the_config(
         monkeypatch.setenv(VARIABLE, "tok-environment")  # comes before it
         run(*MINIMAL, "--remote_reporter", server.place)
         assert server.seen[-1].headers["Authorization"] == "Bearer tok-environment"
+        config_path().write_text("{broken")  # and then nothing is asked of the config
+        assert str(config_path()) not in bench("--flush").err
+        config_path().unlink()
     assert run(*MINIMAL).code == 0  # who sends nothing needs no token
 
 
@@ -268,7 +271,7 @@ def test_a_run_that_will_go_on_is_posted_when_it_is_complete(
         monkeypatch.setattr(harness, "run_ab", part)
         outcome = run(*words, "--remote_reporter", server.place)
         assert (outcome.code, server.seen) == (0, [])
-        assert "--remote_reporter: is told when the run is complete" in outcome.err
+        assert "--remote_reporter: not sent yet, as the run is not complete" in outcome.err
         monkeypatch.setattr(harness, "run_ab", run_ab_giving(comparison("unchanged")))
         assert run(*words, "--remote_reporter", server.place).code == 0
         assert len(server.stored) == 1

@@ -210,6 +210,24 @@ def test_when_nothing_can_be_written_it_says_so_and_still_prints(
     assert str(home / "state") in outcome.err.splitlines()[-1]
 
 
+@pytest.mark.parametrize("full", [True, False])
+def test_a_run_that_broke_says_that_its_report_has_what_was_measured_if_it_was_written(
+    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, small_disk: Any, full: bool
+) -> None:
+    def run_ab(request: RunRequest, on_progress: object = None) -> Report:
+        if full:
+            small_disk.fill()
+        return run_ab_giving(UNCHANGED, broken=True, stopped="the worker is gone", complete=False)(request)
+
+    monkeypatch.setattr(harness, "run_ab", run_ab)
+    monkeypatch.setenv("XDG_STATE_HOME", str(small_disk.path / "state"))
+    outcome = run(*MINIMAL, "--local_reporter", str(small_disk.path / "reports"))
+    assert outcome.code == 3
+    assert "not completed: the worker is gone\n" in outcome.err
+    assert ("what was measured is in the report" in outcome.err) != full
+    assert ("No space left on device" in outcome.err.splitlines()[-1]) == full
+
+
 @pytest.mark.parametrize(("verdict", "code"), [("unchanged", 0), ("regressed", 1), ("inconclusive", 3)])
 def test_a_reporter_that_fails_fails_no_run(
     run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, verdict: Verdict, code: int

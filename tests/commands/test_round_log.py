@@ -2,8 +2,8 @@
 
 import errno
 import os
-import resource
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -79,30 +79,24 @@ def test_a_full_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         FileRoundLog(tmp_path / "rounds", seven)
 
 
-def test_a_disk_that_fills_up_costs_a_round_and_no_other(tmp_path: Path) -> None:
-    path = tmp_path / "rounds"
-    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
-    with FileRoundLog(path, seven) as log:
-        log.keep("first")
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, most))
-        try:
-            with pytest.raises(OSError, match="File too large"):
-                log.keep("second" * 1000)
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
-        log.keep("third")
-    with FileRoundLog(path, seven) as log:
-        assert log.rounds() == ["first", "third"]
+def test_a_disk_that_is_full_at_the_start_is_one_line_on_it(small_disk: Any) -> None:
+    small_disk.fill()
+    words = rf"^--round_log {small_disk.path}/rounds: cannot be written \(No space left on device\): give another path$"
+    with pytest.raises(UsageError, match=words):
+        FileRoundLog(small_disk.path / "rounds", seven)
 
 
-def test_a_disk_that_is_full_from_the_beginning_is_one_line(tmp_path: Path) -> None:
-    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (5, most))
-    try:
-        with pytest.raises(UsageError, match=r"cannot be written \(File too large\)"):
-            FileRoundLog(tmp_path / "rounds", seven)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+def test_a_disk_that_fills_up_leaves_no_half_line(small_disk: Any) -> None:
+    path = small_disk.path / "rounds"
+    with FileRoundLog(path, seven) as log:
+        log.keep("round 0")
+        small_disk.fill()
+        with pytest.raises(OSError, match="No space left"):
+            log.keep("x" * 100_000)
+        small_disk.free()
+        log.keep("round 1")
+    with FileRoundLog(path, seven) as log:
+        assert log.rounds() == ["round 0", "round 1"]
 
 
 def test_a_pipe_is_refused_without_being_opened(tmp_path: Path) -> None:

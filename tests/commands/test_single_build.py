@@ -26,8 +26,12 @@ def harness(*arguments: str | Path) -> Outcome:
         ((*ALONE, "--threshold", "5%"), "--threshold: one build alone has nothing to differ from"),
         ((*ALONE, "--baseline", "/no/such/file"), "/no/such/file: cannot be read"),
         ((*ALONE, "--output-file", "/no/such/folder/x"), "its folder is not there"),
-        (("--rounds", "3"), "--rounds: is for one build alone (harness.py --treatment without --control)"),
-        (("--control", RELEASE, "--baseline", "x"), "--baseline: is for one build alone"),
+        (("--rounds", "3"), "--rounds: only applies to one build alone (--treatment without --control)"),
+        (("--control", RELEASE, "--baseline", "x"), "--baseline: only applies to one build alone"),
+        (("--warmup", "0"), "--warmup: an A/B warms up by itself, until calls have settled: leave it out"),
+        (("-r", "100"), "--runs: an A/B makes as many calls as it needs: bound it with --time_budget or --max_rounds"),
+        ((*ALONE, "--runs", "0"), "argument -r/--runs: '0' is below 1"),
+        ((*ALONE, "-p", "native"), "-p native: -p is --platform here: use --profiler native"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(home: Path, arguments: tuple[str, ...], error: str) -> None:
@@ -42,13 +46,15 @@ def test_a_build_is_measured_and_compared_with_later(home: Path) -> None:
     ]
     spec = write_spec(home, {"framework": "mxnet", "tests": tests})
     path = home / "result.json"
-    native = ("--rounds", "2", "--profiler", "native", "--seed", "4")
+    native = ("--rounds", "2", "--warmup", "1", "--runs", "7", "--profiler", "native", "--seed", "4")
     first = harness("-b", spec, *ALONE, *native, "--output-format", "json", "--output-file", path)
     assert first.code == 0, first.err
     assert "softmax/backward" in first.out
     assert "MissingOperator" in first.out
     document = read_single(path)
     forward, backward, gone = document.cases
+    assert (forward.rounds, forward.calls) == (2, 2 * 7), "in each process as many as --runs says"
+    assert (document.run["warmup"], document.run["runs"]) == (1, 7)
     assert set(forward.operators or ()) == {"softmax"}
     assert set(backward.operators or ()) == {"_backward_softmax"}
     assert forward.memory == {"cpu/0": 64 * 64 * 4}

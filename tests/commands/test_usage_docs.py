@@ -11,7 +11,18 @@ import pytest
 from command_line import ROOT
 
 from commands.calibrate import DEFAULT_BUDGET_S, DEFAULT_SPEC, OURS
-from commands.config import QUESTIONS, UNASKED, config_path, default_reports, read_config
+from commands.config import (
+    ARGUMENTS,
+    COMMANDS,
+    QUESTIONS,
+    UNASKED,
+    config_path,
+    default_reports,
+    read_config,
+    write_config,
+)
+from commands.defaults import is_for_driver, with_defaults
+from commands.driver_options import driver_parser, parse
 from commands.entry import DONE, INCOMPLETE, REGRESSED, USAGE
 from commands.listing import list_cases
 from commands.options import harness_parser
@@ -53,6 +64,7 @@ def test_every_option_in_help_is_documented() -> None:
 def test_every_documented_option_is_in_help() -> None:
     actions = [*options(harness_parser()), *options(run_bench_parser())]
     known = {name for action in actions for name in action.option_strings}
+    known |= set(driver_parser()._option_string_actions)  # what run_bench.py passes on to repo_driver.py
     assert set(re.findall(r"(?<![\w-])--[a-z][\w-]*", TEXT)) <= known
     assert {row for row in rows() if row.startswith("`-")} == {cell(action) for action in actions}
 
@@ -84,7 +96,10 @@ def test_examples_are_good_usage(command: str, line: str) -> None:
         if own.list is not None:
             assert list_cases(own.list, harness_parser().parse_args(arguments) if arguments else None) == DONE
             return
-        arguments = ["-b", DEFAULT_SPEC, *arguments] if own.calibrate else arguments
+        arguments = ["-b", DEFAULT_SPEC, *arguments] if own.calibrate or own.keep_options else arguments
+        if is_for_driver(arguments):
+            parse(arguments)
+            return
     assert choose(harness_parser().parse_args(arguments), 0).cases
 
 
@@ -114,7 +129,17 @@ def test_the_documented_config_is_a_good_one(tmp_path: Path) -> None:
     example = re.search(r"```json\n(.*?)```", TEXT, flags=re.DOTALL)
     assert example
     (tmp_path / "config.json").write_text(example[1])
-    assert set(read_config(tmp_path / "config.json")) == {*QUESTIONS, *UNASKED} == set(json.loads(example[1]))
+    assert (
+        set(read_config(tmp_path / "config.json")) == {*QUESTIONS, *UNASKED, ARGUMENTS} == set(json.loads(example[1]))
+    )
+
+
+def test_the_documented_default_arguments_are_good_ones(home: Path) -> None:
+    example = re.search(r"```json\n(.*?)```", TEXT, flags=re.DOTALL)
+    assert example
+    write_config(config_path(), json.loads(example[1]))
+    for command in COMMANDS:
+        assert len(with_defaults(command, [])) >= len(json.loads(example[1])[ARGUMENTS][command])
 
 
 def test_the_interval_of_plain_progress_is_documented() -> None:

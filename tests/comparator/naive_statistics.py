@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 
 
 def trimmed_mean(values: Sequence[float]) -> float:
@@ -93,3 +93,41 @@ def trigamma_inverse_by_bisection(value: float) -> float:
         else:
             high = middle
     return math.exp((low + high) / 2)
+
+
+def naive_screening_shares(looks: Sequence[int], share: float) -> dict[int, float]:
+    """What each screening look spends of a case's error: 40 % of the share at the first, the rest by sample counts."""
+    if len(looks) == 1:
+        return {looks[0]: share}
+    shares = {looks[0]: 0.4 * share}
+    later = 0
+    for n in looks[1:]:
+        later += n
+    for n in looks[1:]:
+        shares[n] = 0.6 * share * n / later
+    return shares
+
+
+def naive_two_sided_p(looks: Sequence[tuple[float, float, float]]) -> float:
+    """Over looks of (p above, p below, share): twice the smaller side's smallest p / share, at most 1."""
+    smallest = 1.0
+    for above, below, share in looks:
+        if share > 0:
+            for p in (above, below):
+                if 2 * p / share < smallest:
+                    smallest = 2 * p / share
+    return smallest
+
+
+def naive_shift_interval(lower: Sequence[float], upper: Sequence[float], tail: float) -> tuple[float, float]:
+    """The log ratios that Mann and Whitney's test, by enumeration, leaves standing: from one pair's to another's."""
+    ratios = sorted(math.log(high) - math.log(low) for high in upper for low in lower)
+    kept = []
+    edges = [ratios[0] - 1, *ratios, ratios[-1] + 1]
+    for left, right in pairwise(edges):
+        shift = math.exp((left + right) / 2)
+        raised = [low * shift for low in lower]
+        if mann_whitney_by_enumeration(raised, upper) > tail and mann_whitney_by_enumeration(upper, raised) > tail:
+            kept.append((left, right))
+    low, high = kept[0][0], kept[-1][1]
+    return (-math.inf if low == edges[0] else low), (math.inf if high == edges[-1] else high)

@@ -69,3 +69,6 @@ def test_another_machine_is_noticed() -> None:
     now, then = report(cpu_model="A", kernel="5"), report(cpu_model="B", kernel="5")
     assert machine_differences(now, then) == ["cpu_model: B then, A now"]
     assert machine_differences(now, now) == []
+    fewer = dataclasses.replace(now, run={**now.run, "runs": 7})
+    assert machine_differences(fewer, now) == [], "the earlier one was written before runs was kept"
+    assert machine_differences(now, fewer) == ["runs: 7 then, None now"]

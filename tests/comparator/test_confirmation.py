@@ -69,6 +69,25 @@ def test_what_is_not_confirmed_says_what_each_measurement_found(second: Comparis
     assert after.note.endswith(words)
 
 
+@pytest.mark.parametrize(
+    ("second", "suspected"),
+    [
+        (None, "regressed"),
+        (replace(made("a", "inconclusive"), p_value=None), "regressed"),  # no test yet
+        (replace(made("a", "inconclusive"), p_value=0.2, suspected="regressed"), "regressed"),
+        (replace(made("a", "inconclusive"), p_value=0.2, suspected=None), None),
+        (replace(made("a", "inconclusive"), p_value=0.2, suspected="improved"), None),
+        (replace(made("a", "unchanged"), p_value=1.0), None),
+        (replace(made("a", "failed", None), failure=Failure("both", "crash", "died"), p_value=None), None),
+    ],
+)
+def test_what_was_flagged_once_stays_suspected_until_a_second_test_denies_it(
+    second: Comparison | None, suspected: Verdict | None
+) -> None:
+    (after,) = confirm([made("a", "regressed")], {"a": second} if second else {}, "no time")
+    assert (after.verdict, after.suspected) == ("inconclusive", suspected)
+
+
 def test_figures_of_the_screen_are_not_passed_off_as_the_seconds() -> None:
     (after,) = confirm([made("a", "regressed")], {"a": made("a", "inconclusive", 1.08, "screen")})
     assert after.verification is not None
@@ -127,15 +146,17 @@ def test_a_true_change_holds_twice() -> None:
 
 
 def test_given_priors_stand_for_those_that_would_be_fitted() -> None:
+    """On the same fresh samples a verification comes to what a run of fresh samples alone comes to."""
     rng = np.random.default_rng(2)
+    looks = replace(LOOKS, screening_share=0.0)
     cases = [a_case(f"c{i}") for i in range(6)]
     samples: dict[str, list[PairSample]] = {
         case.id: [*pairs(case.id, "screen", rng.normal(0.2, 0.01, 5)), *pairs(case.id, "own", rng.normal(0.2, 0.01, 5))]
         for case in cases
     }
-    priors = fit_priors(cases, samples, LOOKS)
-    assert judge(cases, samples, {}, LOOKS, priors=priors) == judge(cases, samples, {}, LOOKS)
+    priors = fit_priors(cases, samples, looks)
+    assert judge(cases, samples, {}, LOOKS, priors=priors) == judge(cases, samples, {}, looks)
     alone = judge(cases[:1], {"c0": samples["c0"]}, {}, LOOKS, priors=priors)[0]
-    among = judge(cases, samples, {}, LOOKS)[0]
+    among = judge(cases, samples, {}, looks)[0]
     assert alone.ci == among.ci
     assert math.isclose(alone.p_value or 0, among.p_value or 1)

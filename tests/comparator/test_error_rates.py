@@ -5,17 +5,18 @@ million times.
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from made_samples import Machine, a_case, measured, noisy
 from scipy import stats
 
-from comparator import judge, plan_looks
+from comparator import Looks, judge, plan_looks
 from comparator.location import trimmed_location
 from comparator.moderation import fit_prior, moderate
 from comparator.significance import shifted_t_p
-from records import Verdict
+from records import Comparison, Verdict
 
 LOOKS = plan_looks(30)
 FLAGGED = ("regressed", "improved")
@@ -31,13 +32,17 @@ def fewest(trials: int, rate: float) -> int:
     return int(stats.binom.ppf(1e-6, trials, rate))
 
 
-def verdicts(seed: int, changes: list[float], alpha: float = 0.05, threshold: float = 0.02) -> list[Verdict]:
+def a_run(seed: int, changes: list[float], alpha: float = 0.05, looks: Looks = LOOKS) -> list[Comparison]:
     """One whole run: every case has its own noise, processes are off now and then."""
     rng = np.random.default_rng(seed)
     machine = Machine(rng, changes, (0.014 * np.exp(rng.normal(0, 0.6, len(changes)))).tolist())
-    cases = [a_case(name, threshold) for name in machine.shift]
-    samples = measured(cases, machine, LOOKS, alpha)
-    return [comparison.verdict for comparison in judge(cases, samples, {}, LOOKS, alpha)]
+    cases = [a_case(name, 0.02) for name in machine.shift]
+    samples = measured(cases, machine, looks, alpha)
+    return judge(cases, samples, {}, looks, alpha)
+
+
+def verdicts(seed: int, changes: list[float], alpha: float = 0.05) -> list[Verdict]:
+    return [comparison.verdict for comparison in a_run(seed, changes, alpha)]
 
 
 @pytest.mark.parametrize("change", [0.02, 1 / 1.02 - 1])
@@ -52,6 +57,40 @@ def test_one_case_beyond_the_threshold_is_called_unchanged_at_most_at_alpha(chan
     alpha, trials = 0.2, 150
     wrong = sum(verdicts(seed, [change], alpha)[0] == "unchanged" for seed in range(trials))
     assert wrong <= most(trials, alpha)
+
+
+@pytest.mark.parametrize("change", [0.02, 1 / 1.02 - 1])
+def test_the_screening_flags_a_case_at_the_boundary_at_most_at_its_share(change: float) -> None:
+    """The share is a large one here, so that there is something to count."""
+    alpha, share, trials = 0.5, 0.6, 200
+    looks = replace(LOOKS, screening_share=share)
+    runs = [a_run(seed, [change], alpha, looks)[0] for seed in range(trials)]
+    flags = [one for one in runs if one.verdict in FLAGGED]
+    assert len(flags) <= most(trials, alpha)
+    assert 0 < sum(one.decided_on == "screen" for one in flags) <= most(trials, share * alpha)
+
+
+def test_large_changes_among_forty_need_no_confirmation() -> None:
+    runs = [a_run(seed, [0.5] * 10 + [3.0] * 5 + [0.2 - 1] * 5 + [0.0] * 20) for seed in range(10)]
+    changed = [one for run in runs for one in run[:20]]
+    assert sum(one.verdict in FLAGGED for one in changed) >= fewest(200, 0.99)
+    assert sum(one.decided_on == "screen" and one.rounds == 5 for one in changed) >= fewest(200, 0.9)
+    assert not any(one.verdict in FLAGGED for run in runs for one in run[20:])
+    intervals = [
+        (one.ci, true) for run in runs for one, true in zip(run[:20], [1.5] * 10 + [4.0] * 5 + [0.2] * 5, strict=True)
+    ]
+    covered = sum(ci is not None and ci[0] <= true <= ci[1] for ci, true in intervals)
+    assert covered >= fewest(200, 0.95)
+
+
+@pytest.mark.parametrize("family", [1, 2, 3])
+def test_a_large_change_is_found_at_once_in_a_small_family(family: int) -> None:
+    """Also where there is no prior: a case that takes four times as long is told after five rounds."""
+    runs = [a_run(seed, [2.93] + [0.0] * (family - 1)) for seed in range(60)]
+    found = [run[0] for run in runs if run[0].verdict == "regressed"]
+    assert len(found) >= fewest(60, 0.99)
+    assert sum(one.rounds == 5 for one in found) >= fewest(60, 0.9)
+    assert not any(one.verdict in FLAGGED for run in runs for one in run[1:])
 
 
 def test_a_run_of_forty_at_the_boundary() -> None:

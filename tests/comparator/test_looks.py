@@ -1,8 +1,11 @@
 """The schedule of looks."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from naive_statistics import naive_screening_shares
 
 from comparator import Looks, plan_looks
 from comparator.looks import p_over_looks
@@ -31,6 +34,14 @@ def test_every_plan_ends_at_the_last_round_and_spends_all(max_rounds: int) -> No
     assert sum(looks.weight("own", n) for n in looks.own) == pytest.approx(1)
 
 
+@given(st.integers(2, 2000), st.floats(0, 0.9))
+def test_both_stages_together_spend_all(max_rounds: int, share: float) -> None:
+    looks = replace(plan_looks(max_rounds), screening_share=share)
+    screening = {n: looks.tested("screen", n) for n in looks.screen}
+    assert screening == pytest.approx(naive_screening_shares(looks.screen, share))
+    assert sum(screening.values()) + sum(looks.tested("own", n) for n in looks.own) == pytest.approx(1)
+
+
 @given(st.integers(2, 60), st.integers(0, 80))
 def test_closing_spends_no_more_than_all(max_rounds: int, n: int) -> None:
     looks = plan_looks(max_rounds)
@@ -50,12 +61,20 @@ def test_between_looks() -> None:
     assert looks.next_after("screen", 8) == 12
     assert looks.next_after("own", 10) is None
     assert looks.weight("screen", 9) == looks.weight("screen", 12) == 12 / 25
+    assert looks.tested("screen", 9) == looks.tested("screen", 99) == pytest.approx(0.2 * 0.6 * 12 / 20)
+    assert looks.tested("own", 4) == looks.tested("own", 5) == pytest.approx(0.8 * 5 / 15)
 
 
 @pytest.mark.parametrize("counts", [(), (1, 5), (5, 5), (8, 5)])
 def test_refuses_a_schedule(counts: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="increase"):
         Looks(counts, (5, 8))
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.0, float("nan")])
+def test_refuses_a_share_of_the_error(share: float) -> None:
+    with pytest.raises(ValueError, match="share of the error"):
+        Looks((5, 8), (5, 8), screening_share=share)
 
 
 def test_refuses_too_few_rounds() -> None:

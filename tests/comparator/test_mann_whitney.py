@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive_statistics import mann_whitney_by_enumeration
+from naive_statistics import mann_whitney_by_enumeration, naive_shift_interval
 from scipy import stats
 
-from comparator.mann_whitney import EXACT_UP_TO, mann_whitney_p
+from comparator.mann_whitney import EXACT_UP_TO, mann_whitney_interval, mann_whitney_p
 
 
 @settings(max_examples=60, deadline=None)
@@ -37,6 +37,22 @@ def test_ties_equal_scipys_approximation(lower: list[int], upper: list[int]) -> 
         return
     expected = stats.mannwhitneyu(upper, lower, alternative="greater", method="asymptotic").pvalue
     assert mann_whitney_p(lower, upper) == pytest.approx(expected, rel=1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10_000), st.integers(2, 5), st.sampled_from([0.01, 0.06, 0.2]))
+def test_the_interval_is_what_no_test_rejects(seed: int, n: int, tail: float) -> None:
+    rng = np.random.default_rng(seed)
+    control, treatment = rng.uniform(1, 2, n).tolist(), rng.uniform(1, 3, n).tolist()
+    found = mann_whitney_interval(control, treatment, tail)
+    assert found == pytest.approx(naive_shift_interval(control, treatment, tail), rel=1e-9)
+
+
+def test_the_interval_has_no_end_where_nothing_can_be_rejected() -> None:
+    assert mann_whitney_interval([1.0, 2.0], [3.0, 4.0], 0.01) == (-math.inf, math.inf)
+    assert mann_whitney_interval([0.0, 2.0], [3.0, 4.0], 0.5) == (-math.inf, math.inf)
+    low, high = mann_whitney_interval([1e-300] * 12, [1e300] * 12, 0.01)
+    assert low == high == pytest.approx(600 * math.log(10))
 
 
 def test_nine_against_nine_is_the_smallest_for_four_hundred_operators() -> None:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from made_samples import Machine, a_case, noisy, pairs
 
 from comparator import Looks, Standing, judge, standing
+from comparator.moderation import NO_PRIOR
 from records import Failure, PairSample
 
 LOOKS = Looks((5, 8), (5, 8))
@@ -20,6 +21,7 @@ def alone(screen: list[float], own: list[float]) -> Standing:
 
 STILL = [0.001, -0.001, 0.0005, -0.0005, 0.0, 0.001, -0.001, 0.0]
 FAST = [x + 0.2 for x in STILL]
+HINT = [0.03 + 3 * x for x in STILL]  # changed, but whether by more than the threshold is open
 LOUD = [0.2, -0.2, 0.1, -0.1, 0.0, 0.2, -0.15, 0.0]
 
 
@@ -32,13 +34,15 @@ LOUD = [0.2, -0.2, 0.1, -0.1, 0.0, 0.2, -0.15, 0.0]
         (STILL, [], Standing("unchanged", "screen", False, True, None, 0)),
         (LOUD[:5], [], Standing("inconclusive", "screen", False, False, 8, 3)),
         (LOUD, [], Standing("inconclusive", "screen", False, True, None, 0)),
-        (FAST[:5], [], Standing("inconclusive", "own", True, False, 5, 5)),
-        (FAST[:5], FAST[:2], Standing("inconclusive", "own", True, False, 5, 3)),
-        (FAST[:5], FAST[:5], Standing("regressed", "own", True, True, None, 0)),
-        (FAST[:5], STILL[:5], Standing("unchanged", "own", True, True, None, 0)),
-        (FAST[:5], [x + 0.1 for x in LOUD[:6]], Standing("inconclusive", "own", True, False, 8, 2)),
-        (FAST[:5], LOUD[:6], Standing("inconclusive", "own", True, True, None, 0)),  # given up at the first look
-        (FAST[:5], LOUD, Standing("inconclusive", "own", True, True, None, 0)),
+        (FAST[:5], [], Standing("regressed", "own", True, True, None, 0)),  # needs no confirmation
+        ([-x for x in FAST[:5]], [], Standing("improved", "own", True, True, None, 0)),
+        (HINT[:5], [], Standing("inconclusive", "own", True, False, 5, 5)),
+        (HINT[:5], FAST[:2], Standing("inconclusive", "own", True, False, 5, 3)),
+        (HINT[:5], FAST[:5], Standing("regressed", "own", True, True, None, 0)),
+        (HINT[:5], STILL[:5], Standing("unchanged", "own", True, True, None, 0)),
+        (HINT[:5], [x + 0.1 for x in LOUD[:6]], Standing("inconclusive", "own", True, False, 8, 2)),
+        (HINT[:5], LOUD[:6], Standing("inconclusive", "own", True, True, None, 0)),  # given up at the first look
+        (HINT[:5], LOUD, Standing("inconclusive", "own", True, True, None, 0)),
         (LOUD[:5], FAST[:5], Standing("regressed", "own", False, True, None, 0)),
     ],
 )
@@ -47,7 +51,28 @@ def test_table(screen: list[float], own: list[float], expected: Standing) -> Non
 
 
 def test_a_suspect_never_goes_back() -> None:
-    assert alone([*FAST[:5], *[-x for x in FAST[:3]]], []).stage == "own"
+    assert alone([*HINT[:5], *[-x for x in HINT[:3]]], []).stage == "own"
+
+
+def test_what_was_flagged_without_the_closing_looks_stays_so() -> None:
+    """Samples that a case got after another's flag had carried it over the bar take nothing back."""
+    case = a_case(threshold=0.03)
+    screen = pairs("a", "screen", [x + 0.08 for x in STILL[:5]])
+    own = pairs("a", "own", STILL[:6])
+    looks = Looks((5, 8), (7, 9))
+    assert standing([case], {"a": [*screen, *own]}, {}, looks)["a"].verdict == "regressed"
+    (judged,) = judge([case], {"a": [*screen, *own]}, {}, looks)
+    assert (judged.verdict, judged.decided_on) == ("regressed", "screen")
+
+
+def test_a_verification_goes_by_fresh_samples_alone() -> None:
+    """Whatever the screening flagged says nothing a second time; of a case that no look suspected there, too."""
+    for screen in (FAST, FAST[:5], STILL, FAST[:7]):
+        samples = {"a": pairs("a", "screen", screen)}
+        place = standing([a_case()], samples, {}, LOOKS, priors={"time": NO_PRIOR})["a"]
+        assert place == Standing("inconclusive", "own", True, False, 5, 5)
+        (judged,) = judge([a_case()], samples, {}, LOOKS, priors={"time": NO_PRIOR})
+        assert (judged.verdict, judged.p_value, judged.decided_on) == ("inconclusive", None, "screen")
 
 
 def test_nothing_is_settled_before_all_have_come_to_the_first_look() -> None:

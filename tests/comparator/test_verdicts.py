@@ -25,19 +25,25 @@ def quiet(n: int, change: float, seed: int = 1, sd: float = 0.003) -> list[float
     return made
 
 
+def hint(n: int) -> list[float]:
+    """Clearly changed, but whether by more than 2 % is open."""
+    return [0.03 + 0.003 * (-1) ** i * (1 + i % 2) for i in range(n)]
+
+
 @pytest.mark.parametrize(
     ("screen", "own", "threshold", "verdict", "decided_on"),
     [
         (quiet(8, 0.0), [], 0.02, "unchanged", "screen"),
         (quiet(8, 0.0), [], 0.0, "inconclusive", "screen"),
-        (quiet(8, 0.2), [], 0.02, "inconclusive", "screen"),  # never on the screen alone
-        (quiet(8, 0.2), quiet(8, 0.2, 2), 0.02, "regressed", "own"),
-        (quiet(8, -0.2), quiet(8, -0.2, 2), 0.02, "improved", "own"),
-        (quiet(8, 0.2), quiet(8, -0.2, 2), 0.02, "improved", "own"),  # the screen has no say
-        (quiet(8, 0.2), quiet(8, 0.0, 2), 0.02, "unchanged", "own"),
+        (quiet(8, 0.2), [], 0.02, "regressed", "screen"),  # a large change needs no confirmation
+        (quiet(8, -0.2), [], 0.02, "improved", "screen"),
+        (hint(5), [], 0.02, "inconclusive", "screen"),
+        (hint(5), quiet(8, 0.2, 2), 0.02, "regressed", "own"),
+        (hint(5), quiet(8, -0.2, 2), 0.02, "improved", "own"),
+        (hint(5), quiet(8, 0.0, 2), 0.02, "unchanged", "own"),
         (quiet(8, 0.2), quiet(8, 0.2, 2), 0.5, "unchanged", "screen"),
-        (quiet(8, 0.2), quiet(4, 0.2, 2), 0.02, "inconclusive", "own"),
-        (quiet(8, 0.2), quiet(1, 0.2, 2), 0.02, "inconclusive", "screen"),
+        (hint(5), quiet(4, 0.2, 2), 0.02, "inconclusive", "screen"),  # until there was a look at the fresh samples
+        (hint(5), quiet(1, 0.2, 2), 0.02, "inconclusive", "screen"),
         (quiet(8, 0.02), quiet(8, 0.02, 2), 0.02, "inconclusive", "own"),
         (quiet(4, 0.0), [], 0.02, "inconclusive", "screen"),
         ([0.0] * 5, [], 0.001, "unchanged", "screen"),  # instruction counts hardly vary
@@ -86,7 +92,10 @@ def test_without_samples_and_with_one() -> None:
     assert lone.ratio == pytest.approx(1.1)
     assert (lone.control, lone.treatment) == (100.0, 110.0)
     assert (lone.ci, lone.p_value, lone.q_value, lone.mde, lone.decided_on) == (None,) * 5
-    assert lone.note == "fewer than 2 rounds measured this case"
+    assert (lone.suspected, lone.forecast) == ("regressed", None)
+    assert lone.note == (
+        "looks regressed, but is not settled: its first test takes 5 rounds, and 1 was made before the run ended"
+    )
 
 
 def test_a_failed_case_keeps_failure_and_samples_and_says_nothing_else() -> None:
@@ -101,7 +110,7 @@ def test_a_failed_case_keeps_failure_and_samples_and_says_nothing_else() -> None
 
 
 def test_medians_and_figures_are_those_of_the_stage_shown() -> None:
-    samples = [*pairs("a", "screen", [0.3] * 8, base=5.0), *pairs("a", "own", quiet(7, 0.2, 2), base=1000.0)]
+    samples = [*pairs("a", "screen", hint(5), base=5.0), *pairs("a", "own", quiet(7, 0.2, 2), base=1000.0)]
     comparison = one(samples)
     assert comparison.control == pytest.approx(1000, rel=0.01)
     assert comparison.treatment == pytest.approx(1200, rel=0.02)
@@ -128,8 +137,8 @@ def test_the_interval_spends_half_of_the_looks_share_on_each_side() -> None:
 
 def test_samples_beyond_the_last_look_take_part_in_a_closing_one() -> None:
     looks = Looks((5, 8, 50), (5, 8, 50))
-    own = pairs("a", "own", quiet(12, 0.035, 2, sd=0.005))
-    samples = [*pairs("a", "screen", quiet(5, 0.2)), *own]
+    own = pairs("a", "own", quiet(12, 0.035, 2, sd=0.01))
+    samples = [*pairs("a", "screen", hint(5)), *own]
     closed = judge([a_case()], {"a": samples}, {}, looks)[0]
     before = judge([a_case()], {"a": samples[:-4]}, {}, looks)[0]
     assert closed.p_value is not None
@@ -138,7 +147,7 @@ def test_samples_beyond_the_last_look_take_part_in_a_closing_one() -> None:
 
 
 def test_the_family_is_all_cases_of_the_run() -> None:
-    own = [*pairs("a", "screen", [0.2] * 5), *pairs("a", "own", quiet(5, 0.08, 2, sd=0.008))]
+    own = [*pairs("a", "screen", hint(5)), *pairs("a", "own", quiet(5, 0.08, 2, sd=0.008))]
     alone = one(own)
     crowd = [a_case(), *[a_case(f"b{i}") for i in range(399)]]
     among = judge(crowd, {"a": own}, {}, LOOKS)[0]
@@ -149,20 +158,65 @@ def test_the_family_is_all_cases_of_the_run() -> None:
     assert alone.mde is not None
     assert among.mde is not None
     assert alone.mde < among.mde
-    assert "not far enough in a run of 400 cases" in among.note
+    assert among.suspected == "regressed"
+    assert among.note == (
+        f"looks regressed, but is not settled: the interval, {among.ci[0] - 1:+.1%} to {among.ci[1] - 1:+.1%}, "
+        f"lies beyond the threshold of +2.0%, but not clearly enough among 400 cases (q = {among.q_value:.2g}, "
+        "needed: 0.05); 5 confirmation rounds were made before the run ended"
+    )
 
 
 @pytest.mark.parametrize(
     ("screen", "own", "note"),
     [
-        (quiet(3, 0.0), [], "only 3 of at least 5 rounds"),
-        (quiet(8, 0.2), quiet(3, 0.2), "suspect on the screen, but only 3 of at least 5 rounds of its own"),
-        (quiet(8, 0.2), [], "suspect on the screen, but only 0 of at least 5 rounds of its own"),
-        (quiet(8, 0.0, sd=0.05), [], "straddles the threshold; 8 rounds"),
+        ([], [], "the run ended before this case was measured; its first test takes 5 rounds"),
+        (quiet(3, 0.0), [], "its first test takes 5 rounds, and 3 were made before the run ended"),
+        (
+            hint(5),
+            quiet(3, 0.2),
+            "looked changed at screening, but not clearly enough to be sure; confirming it takes 5 fresh rounds, "
+            "and 3 were made before the run ended",
+        ),
+        (
+            quiet(8, 0.0, sd=0.05),
+            [],
+            "too noisy: the interval, -2.2% to +5.7%, reaches beyond the threshold on both sides; "
+            "all 8 screening rounds were used",
+        ),
+        (
+            hint(5),
+            [0.0198 + 0.004 * x for x in (1, -1, 0.8, -0.8, 0.2, -0.2)],
+            "the interval, +1.3% to +2.7%, includes the threshold of +2.0%; given up after 6 confirmation rounds: more "
+            "would hardly settle it",
+        ),
     ],
 )
-def test_notes(screen: list[float], own: list[float], note: str) -> None:
-    assert note in one([*pairs("a", "screen", screen), *pairs("a", "own", own)]).note
+def test_an_open_case_says_why(screen: list[float], own: list[float], note: str) -> None:
+    assert one([*pairs("a", "screen", screen), *pairs("a", "own", own)]).note == note
+
+
+@pytest.mark.parametrize(
+    ("samples", "suspected"),
+    [
+        (pairs("a", "screen", [1.4]), "regressed"),  # no interval yet: its estimate
+        (pairs("a", "screen", [-1.4]), "improved"),
+        (pairs("a", "screen", [0.01]), None),
+        (pairs("a", "screen", [1.36, 1.37, 1.38]), "regressed"),
+        (pairs("a", "screen", [1.0, 1.4]), None),  # an interval that tells nothing
+        (pairs("a", "screen", quiet(5, 0.02)), None),
+        (pairs("a", "screen", quiet(5, 0.2)), None),  # it is regressed
+    ],
+)
+def test_what_stays_open_beyond_the_threshold_is_suspected(samples: list[PairSample], suspected: str | None) -> None:
+    comparison = one(samples)
+    assert comparison.suspected == suspected
+    assert comparison.note.startswith(f"looks {suspected}, but is not settled: ") == (suspected is not None)
+
+
+def test_the_confidence_of_a_flag_is_that_of_its_stage() -> None:
+    assert one(pairs("a", "screen", quiet(5, 0.2))).confidence == pytest.approx(1 - 0.2 * 0.05)
+    assert one([*pairs("a", "screen", hint(5)), *pairs("a", "own", quiet(8, 0.2))]).confidence == pytest.approx(0.95)
+    assert one(pairs("a", "screen", quiet(5, 0.02))).confidence == pytest.approx(0.95)
 
 
 @pytest.mark.parametrize(

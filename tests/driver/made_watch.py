@@ -25,13 +25,14 @@ class MadeRepository:
         self.line = [a_commit(number) for number in range(count)]
         self.gone = False
         self.moved: tuple[Moved, ...] = ()
+        self.default: tuple[str, str] | None = None
         self.on_fetch: Callable[[], None] = lambda: None
 
     def fetch(self) -> Fetched:
         if self.gone:
             raise RemoteGone("fetching: failed 3 times")
         self.on_fetch()
-        return Fetched(self.moved)
+        return Fetched(self.moved, self.default)
 
     def default_branch(self) -> str:
         return "main"

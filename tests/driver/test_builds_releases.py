@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from toy_framework import RELEASES, Toy, write_releases
 
-from driver.builds import load_releases
+from driver.builds import load_releases, recipe_of
 from frameworks import get_framework
 from records import UsageError
 
@@ -77,6 +77,21 @@ def test_a_bad_file_is_refused_in_one_line(tmp_path: Path, old: str, new: str, s
     assert "\n" not in str(caught.value)
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"releases\.yaml: No such file"):
-        load_releases(Toy(tmp_path))
+def test_without_a_file_there_are_no_releases_and_builds_are_paths(tmp_path: Path) -> None:
+    releases = load_releases(Toy(tmp_path))
+    assert (releases.default_control, releases.default_treatment, releases.recipes) == (None, None, {})
+    missing = rf"toy has no releases \({tmp_path}/releases\.yaml is missing\): give the path of a build"
+    with pytest.raises(UsageError, match=rf"^toy==1\.0: {missing}$"):
+        recipe_of("toy==1.0", Toy(tmp_path))
+    with pytest.raises(UsageError, match=rf"^'mine' is no path, and {missing}$"):
+        recipe_of("mine", Toy(tmp_path))
+    assert recipe_of(str(tmp_path), Toy(tmp_path)) is None
+
+
+def test_a_file_of_environments_alone_is_enough_for_commits(tmp_path: Path) -> None:
+    environments = "environments:\n  plain: {python: '3.11', pins: {}}\n"
+    releases = load_releases(write_releases(tmp_path, environments))
+    assert (releases.default_control, releases.recipes) == (None, {})
+    assert releases.environments["plain"].python == "3.11"
+    with pytest.raises(UsageError, match=r"releases\.yaml lists none\): give the path of a build"):
+        releases.recipe("toy", "1.0")

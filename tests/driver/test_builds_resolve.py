@@ -154,6 +154,23 @@ def test_a_path_to_an_interpreter(
     assert build.digest == resolve_build(str(environment), toy, cache).digest
 
 
+def test_a_build_at_a_path_is_asked_with_the_variables_that_it_needs(
+    toy: Toy, cache: BuildCache, environment: Path, tmp_path: Path
+) -> None:
+    program = tmp_path / "python"
+    program.write_text(
+        '#!/bin/sh\ntest "$LD_LIBRARY_PATH" = /libraries || { echo "libx.so: cannot open" >&2; exit 1; }\n'
+        f'exec {environment}/bin/python "$@"\n'
+    )
+    program.chmod(0o755)
+    with pytest.raises(UsageError, match=r"does not import toy: libx\.so: cannot open"):
+        resolve_build(str(program), toy, cache)
+    needed = {"LD_LIBRARY_PATH": "/libraries"}
+    build = resolve_build(str(program), toy, cache, needed)
+    assert (build.version, build.environment) == ("2.0", needed)
+    assert resolve_build("toy==2.0", toy, cache, needed).environment == {}  # a release has all that it needs
+
+
 def test_a_changed_library_changes_the_digest(toy: Toy, cache: BuildCache, environment: Path) -> None:
     before = resolve_build(str(environment), toy, cache).digest
     library = next(environment.glob("lib/*/site-packages/toy/libtoy.so"))
@@ -166,7 +183,7 @@ def test_a_changed_library_changes_the_digest(toy: Toy, cache: BuildCache, envir
     ("path", "says"),
     [
         ("gone", "no such file or directory"),
-        ("folder", "holds no bin/python"),
+        ("folder", "has no bin/python"),
         ("text", "is not executable"),
         ("broken", "does not import toy: .*Exec format error"),
         ("shim", "does not import toy: shim: python3: command not found"),

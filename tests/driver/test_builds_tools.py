@@ -10,6 +10,7 @@ from toy_framework import PYTHON, Toy
 
 from driver.builds import check, interpreters, uv
 from driver.builds.interpreters import find_interpreter
+from driver.builds.probe import ProbeError, probe
 from driver.builds.process import Outcome, clean_environment, run
 from driver.builds.uv import explain
 from records import NoSpaceError, RunError
@@ -113,7 +114,7 @@ def test_none_names_the_places_and_the_mend(nowhere: Path) -> None:
             "  cause: dns error\n  cause: failed to lookup address information: Name or service not known",
             "the package index can't be reached (failed to lookup address information: Name or service not known)",
         ),
-        ("error: something new\n  cause: the moon", "the moon: mend what uv names"),
+        ("error: something new\n  cause: the moon", "the moon: fix what uv names"),
         ("", "ended with exit code 2 and no words"),
     ],
 )
@@ -132,6 +133,19 @@ def test_a_full_disk_is_known_from_uvs_words(monkeypatch: pytest.MonkeyPatch) ->
     ):
         with pytest.raises(NoSpaceError, match="the disk is full: free some space"):
             make()
+
+
+def test_the_reason_that_a_build_does_not_import_is_its_exception(tmp_path: Path) -> None:
+    """Not what a native library prints after it."""
+    (tmp_path / "toy.py").write_text(
+        "import atexit, os\n"
+        "atexit.register(lambda: os.write(2, b'[10:57:33] ../src/engine.cc:54: start using engine: Naive\\n'))\n"
+        "import half_written\n"
+    )
+    (tmp_path / "half_written.py").write_text("def (\n")
+    interpreter = script(tmp_path / "python", f'PYTHONPATH={tmp_path} exec {sys.executable} "$@"')
+    with pytest.raises(ProbeError, match=r"^SyntaxError: invalid syntax \(.*half_written\.py, line 1\)$"):
+        probe(interpreter, Toy(tmp_path))
 
 
 def test_last_words_tell_how_it_ended() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from driver.builds.compiler import Compiler, Limits
 from driver.builds.repository_data import Platform
-from records import Commit, RunError
+from records import Commit, NoSpaceError, RunError
 
 COMMIT = Commit("1" * 40, 0, "Ada <ada@toy.example>", "A commit")
 NOTES = 'env > "$2/environment"; echo "$BUILD_DIR" > "$BUILD_DIR/kept"\n'
@@ -83,6 +83,21 @@ def test_what_another_script_or_tool_left_is_not_built_upon(bench: Workbench) ->
         assert after != before
         assert bench.build_folders == {other, after.name}
         before = after
+
+
+@pytest.mark.parametrize("log_elsewhere", [True, False])
+def test_a_disk_that_fills_up_while_compiling_is_no_fault_of_the_commit(
+    small_disk: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, log_elsewhere: bool
+) -> None:
+    """A commit whose build script fails by its own fault would never be tried again."""
+    bench = Workbench(small_disk.path)
+    monkeypatch.setenv("PATH", f"{bench.tool.parent}{os.pathsep}{os.environ['PATH']}")
+    bench.change(bench.script, 'head -c 50m /dev/zero > "$BUILD_DIR/large"\n')
+    log = tmp_path / "log" if log_elsewhere else bench.log
+    with pytest.raises(
+        NoSpaceError, match=rf"^{bench.folder}/host/build-\S+: the disk is full: free .* --work_dir; log"
+    ):
+        bench.compiler().compile(COMMIT, bench.folder / "made", log, Limits(60.0, 0, 1))
 
 
 def test_once_stopped_nothing_is_even_checked_out_until_it_goes_on(bench: Workbench) -> None:

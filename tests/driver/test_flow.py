@@ -214,6 +214,16 @@ def test_what_could_not_be_built_is_tried_again_when_all_is_made_again(path: Pat
     assert named(outcome) == [("p3", ("a",))]
 
 
+@pytest.mark.parametrize("damaged", ["1 x", "{", "-1"])
+def test_a_damaged_fact_about_the_builds_at_hand_is_found_out_again(path: Path, damaged: str) -> None:
+    line = Line(path, {"a": levels(1, 1, 1, 1.3)})
+    line.follow()
+    journal = Journal(path)
+    journal._connection.execute("UPDATE facts SET text = ? WHERE name LIKE '%/at-hand'", (damaged,))
+    journal.close()
+    assert named(line.follow()) == [("p3", ("a",))]
+
+
 def test_evidence_is_the_direct_comparison(path: Path) -> None:
     line = Line(path, {"a": levels(1, 1, 1, 1, 1.3, 1.3)})
     (culprit,) = guilty_document(line.follow(), "")["culprits"]

@@ -108,12 +108,28 @@ def test_the_default_branch_is_followed(made: Made, repository: Repository) -> N
     assert repository.default_branch() == "main"
     made.branch("trunk", made.tip("main"))
     made.default("trunk")
-    repository.fetch()
+    assert repository.fetch().default == ("main", "trunk")
     assert repository.default_branch() == "trunk"
+    assert repository.fetch().default is None
 
 
-def test_without_a_default_that_exists_there_are_sensible_ones(made: Made, repository: Repository) -> None:
+def test_where_the_default_branch_was_deleted_no_other_is_taken(made: Made, repository: Repository) -> None:
+    made.branch("develop", made.tip("main"))
+    repository.fetch()
+    made.drop("refs/heads/main")
+    for _ in range(2):
+        repository.fetch()
+        with pytest.raises(UsageError, match=r"^the remote's default branch 'main' was deleted: name a branch with --"):
+            repository.default_branch()
+    assert repository.resolve("develop").id
+    made.default("develop")
+    repository.fetch()
+    assert repository.default_branch() == "develop"
+
+
+def test_without_a_default_that_ever_existed_there_are_sensible_ones(made: Made, tmp_path: Path) -> None:
     made.default("gone")
+    repository = open_repository(tmp_path / "work", str(made.path), sleep=lambda _: None)
     repository.fetch()
     assert repository.default_branch() == "main"
     made.branch("develop", made.tip("main"))

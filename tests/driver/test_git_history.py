@@ -129,13 +129,13 @@ def test_no_process_and_no_descriptor_is_left_behind(made: Made) -> None:
     assert not [pid for pid in children if Path(f"/proc/{pid}/comm").read_text() == "git\n"]
 
 
-def test_since_goes_back_until_one_is_older(made: Made) -> None:
-    ids = [made.commit(at=NOON + offset) for offset in (0, 50, 10, 20, 30)]
+def test_since_goes_back_until_five_in_a_row_are_older(made: Made) -> None:
+    ids = [made.commit(at=NOON + offset) for offset in (90, 1, 2, 3, 4, 5, 20, 5, 6, 7, 8, 30)]
     repository = opened(made)
     found = repository.since(repository.commit(ids[-1]), NOON + 15)
-    assert [commit.id for commit in found] == ids[3:]
+    assert [commit.id for commit in found] == ids[6:]
     assert [commit.id for commit in repository.since(repository.commit(ids[-1]), 0)] == ids
-    assert repository.since(repository.commit(ids[-1]), NOON + 31) == []
+    assert repository.since(repository.commit(ids[-1]), NOON + 91) == []
 
 
 def test_the_first_parent(made: Made) -> None:

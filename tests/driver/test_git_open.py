@@ -254,9 +254,26 @@ def test_what_is_no_repository_is_refused_in_one_line(user: Path, work: Path, tm
     (user / "sub").mkdir()
     with pytest.raises(UsageError, match="a folder inside a repository"):
         open_repository(work, "origin", user / "sub")
-    for remote in (str(tmp_path / "absent"), str(tmp_path / "plain"), "-x", ""):
+    for remote in (str(tmp_path / "plain"), "-x", ""):
         with pytest.raises(UsageError, match=r"^--remote_repository "):
             open_repository(work, remote)
+
+
+def test_a_remote_that_is_a_folder_and_is_not_there_is_as_gone_as_a_url(made: Made, work: Path, tmp_path: Path) -> None:
+    """At first nothing can be had from it; later the commits at hand are there, and a fetch says that it is gone."""
+    away = tmp_path / "away"
+    for remote in (str(away), away.as_uri()):
+        with pytest.raises(RemoteGone, match=r"/away: (no such folder|failed 3 times)") as raised:
+            open_repository(work, remote, sleep=lambda _: None)
+        assert raised.value.exit_code == 3
+    for name, remote in (("folder", str(made.path)), ("url", made.path.as_uri())):
+        known = open_repository(work / name, remote).resolve("main")
+        made.path.rename(away)
+        repository = open_repository(work / name, remote, sleep=lambda _: None)
+        assert repository.resolve("main") == known
+        with pytest.raises(RemoteGone, match="failed 3 times"):
+            repository.fetch()
+        away.rename(made.path)
 
 
 def test_borrowed_objects_that_are_gone_are_told_with_the_mend(user: Path, work: Path, tmp_path: Path) -> None:

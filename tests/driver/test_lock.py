@@ -4,11 +4,12 @@ import os
 import signal
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from driver.lock import sole_driver
-from records import RunError
+from records import NoSpaceError, RunError
 
 
 def test_a_second_one_is_refused_and_told_who_is_there(tmp_path: Path) -> None:
@@ -51,3 +52,12 @@ def test_a_folder_that_cannot_be_made_is_one_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(RunError, match="give another folder with --work_dir"), sole_driver(tmp_path / "file" / "work"):
         pass
+
+
+def test_a_full_disk_is_one_line_with_the_path(small_disk: Any) -> None:
+    small_disk.fill()
+    words = ": No space left on device: free some space, or give another folder with --work_dir"
+    with pytest.raises(NoSpaceError) as full, sole_driver(small_disk.path / "work"):
+        pass
+    assert str(full.value).startswith(f"{small_disk.path}/work")
+    assert str(full.value).endswith(words)

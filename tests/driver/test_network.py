@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from driver.catalogue import Input, ask_network, load_rules, network_spec
+from driver.catalogue import Input, ask_network, load_rules, network_spec, operator_tests
 from driver.catalogue.graph import MAX_BYTES, check_graph_file
 from driver.catalogue.network import Call, Network
 from frameworks import get_framework
@@ -60,7 +60,7 @@ def test_a_saved_symbol_becomes_a_spec_that_runs_on_both_releases(
     inputs = {"words": Input((4, 6)), "label": Input((24,))}
     network = ask_network(mxnet_1_9, MXNET, str(path), inputs)
     assert network.left_out == {}
-    text = network_spec(network, path.name, inputs, load_rules(MXNET), "mxnet")
+    text = network_spec(network, path.name, inputs, operator_tests(network, path.name, load_rules(MXNET)), "mxnet")
     cases = cases_of(text, tmp_path)
     by_operator = {case.operator: case for case in cases}
     assert {"nd.Embedding", "nd.Concat", "nd.FullyConnected", "nd.relu", "nd.contrib.div_sqrt_dim"} <= set(by_operator)
@@ -82,7 +82,12 @@ def test_a_model_of_the_zoo_becomes_a_spec_that_runs_on_both_releases(
     convolutions = [call for call in network.calls if call.functions[0] == "nd.Convolution"]
     assert sum(call.times for call in convolutions) == 20
     assert convolutions[0].inputs["weight"]["shape"] == [64, 3, 7, 7]
-    cases = cases_of(network_spec(network, "resnet18_v1", inputs, load_rules(MXNET), "mxnet"), tmp_path)
+    cases = cases_of(
+        network_spec(
+            network, "resnet18_v1", inputs, operator_tests(network, "resnet18_v1", load_rules(MXNET)), "mxnet"
+        ),
+        tmp_path,
+    )
     assert {case.direction for case in cases if case.operator == "nd.Convolution"} == {"forward", "backward"}
     assert failures([mxnet_1_8, mxnet_1_9], cases) == {}
 
@@ -115,7 +120,8 @@ def test_names_are_unique_and_within_the_limits(tmp_path: Path) -> None:
     long = {"data": {"shape": [123456] * 1 + [1] * 31, "dtype": "float32"}}
     calls = [Call(["nd.relu"], {"data": {"shape": [2], "dtype": "float32"}}, 3)]
     calls += [Call(["nd.sum"], {**long, "axis": axis}, 1) for axis in range(12)]
-    text = network_spec(Network("1", calls, {"Custom": "why"}), "net", {}, Rules(), "mxnet")  # type: ignore[arg-type]
+    network = Network("1", calls, {"Custom": "why"})  # type: ignore[arg-type]
+    text = network_spec(network, "net", {}, operator_tests(network, "net", Rules()), "mxnet")
     cases = cases_of(text, tmp_path)
     assert len(cases) == len(calls)
     assert cases[0].id == "relu_2_times3/forward"

@@ -1,5 +1,6 @@
 """The loop over commits: what goes wrong with one holds up no other, and time is the journal's alone."""
 
+import errno
 import re
 import threading
 import time
@@ -127,15 +128,31 @@ def test_for_ever_takes_what_lands_and_survives_whatever_a_pass_ends_in(loop: Lo
     assert "the disk is full" in loop.events("failed")[0]
 
 
-def test_a_pass_that_fails_as_a_whole_is_recorded(loop: Loop) -> None:
+FULL = OSError(errno.ENOSPC, "No space left on device", "/work/git.lock")
+FREE_SOME = "/work/git.lock: No space left on device: free some space, or give another folder with --work_dir"
+
+
+@pytest.mark.parametrize(("error", "text"), [(RunError("git is broken"), "git is broken"), (FULL, FREE_SOME)])
+def test_a_pass_that_fails_as_a_whole_is_recorded(loop: Loop, error: Exception, text: str) -> None:
     def fail(number: int) -> None:
         loop.repository.on_fetch = fails if number == 1 else lambda: None
 
     def fails() -> None:
-        raise RunError("git is broken")
+        raise error
 
-    assert [tally.failures for tally in loop.passes(3, fail)] == [[], ["git is broken"], []]
-    assert loop.events("pass failed") == ["git is broken"]
+    assert [tally.failures for tally in loop.passes(3, fail)] == [[], [text], []]
+    assert loop.events("pass failed") == [text]
+
+
+def test_a_commit_that_a_full_disk_stops_is_tried_again_by_the_next_pass(loop: Loop) -> None:
+    def free(number: int) -> None:
+        loop.builder.failing.clear()
+
+    loop.builder.failing[3] = FULL
+    tallies = loop.passes(2, free)
+    assert [tally.failures for tally in tallies] == [[FREE_SOME], []]
+    assert loop.events("failed") == [f"{FREE_SOME}; to be tried again at the next pass"]
+    assert [commit.subject for commit, _ in tallies[1].outcomes] == ["Change 3"]
 
 
 def test_a_disk_without_space_ends_a_single_pass(loop: Loop) -> None:
@@ -198,6 +215,14 @@ def test_a_forced_branch_and_a_clock_that_jumped_are_written_down(loop: Loop, mo
     assert len(loop.events("clock jump")) == 1
 
 
+@pytest.mark.parametrize("branch", [None, "main"])
+def test_another_default_branch_is_written_down_unless_one_is_named(loop: Loop, branch: str | None) -> None:
+    loop.repository.default = ("master", "main")
+    loop.watch(branch=branch).once()
+    said = "the remote's default branch is main now, and was master"
+    assert loop.events("history") == ([] if branch else [said])
+
+
 def test_the_next_commit_is_built_on_other_processors_meanwhile(loop: Loop) -> None:
     loop.last.write_text(a_commit(1).id)
     loop.watch(ahead=frozenset({7})).once()
@@ -255,6 +280,35 @@ def test_a_commit_asked_for_alone_is_the_treatment(loop: Loop) -> None:
 def test_a_commit_to_start_with_is_the_first_of_many(loop: Loop) -> None:
     loop.passes(1, commit=a_commit(1).id)
     assert loop.ear.begun == ["Change 1", "Change 2", "Change 3"]
+
+
+@pytest.mark.parametrize("commit_file", [True, False])
+@pytest.mark.parametrize("one_process", [True, False])
+def test_commits_that_land_one_by_one_are_thinned_too(loop: Loop, commit_file: bool, one_process: bool) -> None:
+    settings = {"step": 3} if commit_file else {"step": 3, "commit_file": None}
+
+    def lands(_: int = 0) -> None:
+        loop.repository.line.append(a_commit(len(loop.repository.line)))
+
+    if one_process:
+        loop.passes(8, lands, **settings)
+    else:
+        for _ in range(8):
+            loop.watch(**settings).once()
+            lands()
+    assert loop.ear.begun == ["Change 3", "Change 6", "Change 9"]
+
+
+def test_a_commit_asked_for_is_measured_whatever_the_step(loop: Loop) -> None:
+    loop.last.write_text(a_commit(1).id)
+    loop.watch(step=5, commit=a_commit(3).id).once()
+    assert loop.ear.begun == ["Change 3"]
+
+
+def test_with_again_the_newest_is_measured_whatever_the_step(loop: Loop) -> None:
+    for again in (False, False, True):
+        loop.watch(step=3, commit_file=None, again=again).once()
+    assert loop.ear.begun == ["Change 3", "Change 3"]
 
 
 def test_with_again_all_is_measured_anew(loop: Loop) -> None:

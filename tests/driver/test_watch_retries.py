@@ -126,6 +126,33 @@ def test_an_older_commit_asked_for_is_measured_alone_and_the_commit_file_stays(l
     assert loop.events("history") == []
 
 
+@pytest.mark.parametrize("commit_file", [True, False])
+def test_a_branch_whose_last_commits_were_removed_is_recorded_once(loop: Loop, commit_file: bool) -> None:
+    loop.repository = Forked(2)
+    loop.repository.line.append(SIDE)  # as the newest commit of main
+
+    def between(number: int) -> None:
+        if number == 1:
+            loop.repository.line.pop()  # taken away by a force-push
+        if number == 3:
+            loop.repository.line.append(a_commit(2))
+
+    loop.passes(4, between, **({} if commit_file else {"commit_file": None}))
+    assert loop.events("history") == [
+        f"{SIDE.short}, measured last, is no longer in the branch: goes on from {a_commit(1).short}, which both hold"
+    ]
+    assert loop.ear.begun == [SIDE.subject, "Change 2"]
+    assert not commit_file or loop.dealt_with() == "Change 2"
+
+
+def test_a_dry_run_writes_nothing_down(loop: Loop) -> None:
+    loop.repository = Forked(2)
+    loop.last.write_text(SIDE.id)
+    assert loop.watch().due() == []
+    assert loop.last.read_text() == SIDE.id
+    assert loop.journal.events() == []
+
+
 def test_the_last_commit_asked_for_again_is_dealt_with(loop: Loop) -> None:
     loop.watch().once()
     assert loop.watch(commit=a_commit(3).id).once().outcomes == []

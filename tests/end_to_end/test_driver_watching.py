@@ -105,8 +105,9 @@ def test_every_second_commit_and_the_newest(own: ToyDriver, project: ToyProject)
     last.write_text(f"{project.id_of('main')}\n")
     for number in (2, 3, 4):
         newest = project.commit(f"Change {number}")
-    outcome = own.run("--step", "2", "--commit_file", str(last))
+    outcome = own.run("--step", "2", "--commit_file", str(last), "--screen_reporter")
     assert outcome.code == 0, outcome.err
+    assert outcome.out.count("\ntreatment ") == outcome.out.count("\nthreshold ") == 2  # a table of each
     assert treatments(own) == ["Change 3", "Change 4"]
     assert last.read_text() == f"{newest}\n"
 

@@ -1,6 +1,7 @@
 """repo_driver.py from a git remote to a guilty commit: a native project, through real git, CMake, Ninja and ccache."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,29 @@ def test_the_builds_described_by_the_driver_are_understood_by_the_harness(traced
     for side in ("control", "treatment"):
         assert report[side]["commit"]["id"] == described[side]["commit"]
         assert report[side]["interpreter"] == described[side]["program"]
+
+
+def test_builds_that_are_paths_need_no_data_of_the_framework(traced: tuple[Outcome, ToyDriver], tmp_path: Path) -> None:
+    """A plug-in that has just been begun has no releases.yaml, and an adaptor of two functions."""
+    _, driver = traced
+    bare = tmp_path / "specifications"
+    bare.mkdir()
+    spec = bare / "toy.json"
+    spec.write_bytes((driver.specifications / "toy.json").read_bytes())
+    alone = replace(driver, specifications=bare)
+    described = json.loads(next((driver.work / "info").glob("*.json")).read_text())
+    sides = [word for side in ("control", "treatment") for word in (f"--{side}", described[side]["program"])]
+    options = ["-b", str(spec), "--operators", "mul", "--max_rounds", "2", "--sentinels", "0", "--busy_host", "report"]
+    outcome = alone.run_other("harness", *options, *sides, "--simple_local_reporter", str(tmp_path))
+    assert outcome.code in (0, 1), outcome.err
+    for metric, function in (("error", "results(case, seed, folder, limit)"), ("memory", "profile(call, calls)")):
+        refused = alone.run_other("harness", *options, *sides, "--metric", metric)
+        assert (refused.code, refused.err.count("\n")) == (2, 1)
+        assert f"error: --metric {metric}: " in refused.err
+        assert f"the adaptor has no function {function}: add it, or leave the option out" in refused.err
+    refused = alone.run_other("harness", *options)
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert "--control: toy has no build that is measured by default: give one" in refused.err
 
 
 def test_where_nothing_is_slower_nobody_is_named(driver: ToyDriver) -> None:

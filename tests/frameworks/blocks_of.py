@@ -12,7 +12,7 @@ import adaptor
 
 
 def computed(case):
-    """A digest of the weights, outputs in inference, and gradients after two backward passes of one graph."""
+    """A digest of the weights, outputs in inference, and gradients after each of two backward passes of one graph."""
     inputs = adaptor.Inputs(case, 7)
     block = adaptor.BlockCall(case, inputs)
     weights = hashlib.sha256()
@@ -20,13 +20,14 @@ def computed(case):
         array = parameter.data().asnumpy()
         weights.update(f"{name} {array.dtype} {array.shape} ".encode() + array.tobytes())
     outputs = [one.asnumpy() for one in adaptor.outputs_of(block.call(*block.args))]
-    gradients = []
+    gradients, first = [], []
     if case["direction"] == "backward":
         gradients = [gradient for _, gradient in inputs.attach_gradients()]
         call = adaptor.backward_call(block.output, block.args, {}, gradients)
         call()
+        first = [one.asnumpy() for one in gradients]
         call()
-    return weights.hexdigest(), outputs, [one.asnumpy() for one in gradients]
+    return weights.hexdigest(), outputs, [one.asnumpy() for one in gradients], first
 
 
 def apart(ones, others):
@@ -40,13 +41,14 @@ def apart(ones, others):
 
 answers = []
 for case in json.load(sys.stdin):
-    weights, outputs, gradients = computed(dict(case, mode="imperative"))
-    again, graph_outputs, graph_gradients = computed(dict(case, mode="hybridized"))
+    weights, outputs, gradients, first = computed(dict(case, mode="imperative"))
+    again, graph_outputs, graph_gradients, graph_first = computed(dict(case, mode="hybridized"))
     answers.append(
         {
             "weights": [weights, again],
             "outputs": apart(outputs, graph_outputs),
             "gradients": apart(gradients, graph_gradients),
+            "repeated": max(apart(first, gradients), apart(graph_first, graph_gradients)),
             "largest": [float(numpy.abs(one).max()) for one in outputs + gradients],
             "dtypes": sorted({str(one.dtype) for one in outputs + gradients}),
         }

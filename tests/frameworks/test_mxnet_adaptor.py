@@ -5,7 +5,7 @@ import os
 import random
 import subprocess
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +78,17 @@ def test_each_direction_runs_what_it_says(release: str, request: pytest.FixtureR
     build: Build = request.getfixturevalue(release)
     calls = json.loads(in_build(build, "calls_of.py"))
     assert calls == {"forward": [1, 0], "backward": [0, 1], "both": [1, 1]}
+
+
+def test_what_has_no_tensors_is_made_where_the_case_says(worker: Worker) -> None:
+    one = replace(case("nd.zeros", shape=[64, 64]), context="cpu(1)")
+    process = complete(worker.beginning(fork=True))
+    try:
+        process.ask(CaseRequest(one, seed=1).message("treatment"), 60)
+        (call,) = process.ask({"op": "profile", "calls": 1}, 60)["calls"]
+    finally:
+        process.end()
+    assert call["memory"] == {"cpu/1": 64 * 64 * 4}
 
 
 @pytest.mark.parametrize("direction", ["forward", "backward", "both"])

@@ -98,6 +98,72 @@ def test_every_direction_runs_and_tells_of_its_operators(
     assert any(name.endswith("sgd_update") for name in counts) == (direction == "both")
 
 
+BLOCK = """
+import mxnet as mx
+from mxnet.gluon import nn
+
+class Net(nn.HybridBlock):
+    def __init__(self, hidden, classes=5, **kwargs):
+        super().__init__(**kwargs)
+        with self.name_scope():
+            self.scale = self.params.get_constant("scale", mx.nd.array([2.0]))
+            self.first = nn.Dense(hidden)
+            self.second = nn.Dense(classes)
+
+    def hybrid_forward(self, F, data, mask, scale):
+        inner = self.first(data) * mask
+        return self.second(inner), [F.broadcast_mul(inner, scale)]
+
+class Plain(nn.Block):
+    def forward(self, data):
+        return data * 2
+"""
+
+
+@pytest.fixture(scope="module")
+def module(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """A user's Python file, as the files of a case."""
+    path = tmp_path_factory.mktemp("module") / "net"
+    path.write_text(BLOCK, encoding="utf-8")
+    return {"module": str(path)}
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward", "both"])
+def test_a_block_of_a_python_file_runs_in_every_direction(ask: Ask, module: dict[str, str], direction: str) -> None:
+    answers = ask("block.Net", direction, module, data=[4, 6], mask=[4, 3], hidden=3, hybridize=False)
+    assert not isinstance(answers, Failure), answers
+    counts = {row.name: row.count for row in operator_times(answers[2]["calls"])}
+    assert counts.get("FullyConnected", 0) == (0 if direction == "backward" else 2)
+    assert not isinstance(ask("block.Plain", "forward", module, data=[4, 6]), Failure)
+    assert not (Path(module["module"]).parent / "__pycache__").exists()
+
+
+@pytest.mark.parametrize(
+    ("operator", "inputs", "words"),
+    [
+        ("block.Other", {"data": [4, 6]}, "net has no Gluon block Other: its blocks are Net, Plain"),
+        ("block.Net", {"hidden": 3}, "Net is given no tensor"),
+        ("block.Net", {"data": [4, 6], "mask": [4, 3]}, "missing 1 required positional argument: 'hidden'"),
+    ],
+)
+def test_a_block_that_can_not_be_made_says_why(
+    ask: Ask, module: dict[str, str], operator: str, inputs: Any, words: str
+) -> None:
+    failure = ask(operator, "forward", module, **inputs)
+    assert isinstance(failure, Failure)
+    assert words in failure.reason
+
+
+@pytest.mark.parametrize("with_params", [True, False])
+def test_wrong_inputs_of_a_saved_network_are_named(ask: Ask, computed: object, saved: Path, with_params: bool) -> None:
+    files = {"symbol": str(saved / "net-symbol.json")}
+    if with_params:
+        files["params"] = str(saved / "net-0000.params")
+    failure = ask("saved.net", "forward", files, image=[1, 3, 8, 8])
+    assert isinstance(failure, Failure)
+    assert failure.reason == "ValueError: the network has no input image: its inputs are data"
+
+
 @pytest.mark.parametrize("direction", ["forward", "backward", "both"])
 def test_hybridized_is_the_default(ask: Ask, direction: str) -> None:
     answers = ask("model_zoo.mobilenet0_25", direction, **SMALL)

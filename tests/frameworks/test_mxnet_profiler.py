@@ -1,6 +1,10 @@
 """MXNet's own profiler through the worker, on real builds."""
 
-from collections.abc import Mapping
+import json
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,23 +17,35 @@ from records import Build, Case, Failure
 
 pytestmark = pytest.mark.mxnet
 MXNET = get_framework("mxnet")
+ENVIRONMENT = {**worker_environment(), **MXNET.environment(1), **MXNET.profiling_environment()}
 KIB = 1024
+Profiled = Callable[..., list[Mapping[str, Any]]]
 
 
-def profiled(build: Build, operator: str, direction: Any, calls: int, **inputs: Any) -> list[Mapping[str, Any]]:
-    case = Case("a", operator, direction, inputs, "float32", "cpu", 0.02, 60.0)
-    environment = {**worker_environment(), **MXNET.environment(1), **MXNET.profiling_environment()}
-    with Solo("treatment", build, MXNET.adaptor, environment, plan_cpus(1).start) as solo:
-        requests = [CaseRequest(case, 1).message("treatment"), {"op": "profile", "calls": calls}]
-        answers = solo.ask(requests, 60.0)
-    assert not isinstance(answers, Failure), answers
-    found: list[Mapping[str, Any]] = answers[1]["calls"]
-    return found
+@pytest.fixture(scope="module")
+def profiled(request: pytest.FixtureRequest) -> Iterator[Profiled]:
+    """``profiled(release, operator, direction, calls, **inputs)``: the calls, in a child of that release's worker."""
+    with ExitStack() as stack:
+        workers: dict[str, Solo] = {}
+
+        def profile(release: str, operator: str, direction: Any, calls: int, **inputs: Any) -> list[Mapping[str, Any]]:
+            if release not in workers:
+                build: Build = request.getfixturevalue(release)
+                solo = Solo("treatment", build, MXNET.adaptor, ENVIRONMENT, plan_cpus(1).start)
+                workers[release] = stack.enter_context(solo)
+            case = Case("a", operator, direction, inputs, "float32", "cpu", 0.02, 60.0)
+            requests = [CaseRequest(case, 1).message("treatment"), {"op": "profile", "calls": calls}]
+            answers = workers[release].ask(requests, 60.0)
+            assert not isinstance(answers, Failure), answers
+            found: list[Mapping[str, Any]] = answers[1]["calls"]
+            return found
+
+        yield profile
 
 
 @pytest.mark.parametrize("release", ["mxnet_1_8", "mxnet_1_9"])
-def test_every_call_is_told_of(release: str, request: pytest.FixtureRequest) -> None:
-    calls = profiled(request.getfixturevalue(release), "nd.exp", "forward", 4, data=[256, 256])
+def test_every_call_is_told_of(release: str, profiled: Profiled) -> None:
+    calls = profiled(release, "nd.exp", "forward", 4, data=[256, 256])
     assert len(calls) == 4
     for call in calls:
         assert list(call["operators"]) == ["exp"]
@@ -37,13 +53,66 @@ def test_every_call_is_told_of(release: str, request: pytest.FixtureRequest) -> 
         assert call["memory"] == {"cpu/0": 256 * KIB}, "the output: four bytes for each of 256 x 256"
 
 
-def test_time_grows_with_the_work(mxnet_1_9: Build) -> None:
-    small, large = (profiled(mxnet_1_9, "nd.dot", "forward", 5, lhs=[n, n], rhs=[n, n]) for n in (64, 512))
+def test_time_grows_with_the_work(profiled: Profiled) -> None:
+    small, large = (profiled("mxnet_1_9", "nd.dot", "forward", 5, lhs=[n, n], rhs=[n, n]) for n in (64, 512))
     assert min(one["operators"]["dot"][0] for one in large) > 20 * min(one["operators"]["dot"][0] for one in small)
 
 
 @pytest.mark.parametrize("release", ["mxnet_1_5", "mxnet_1_9"])
-def test_backward_is_there_by_name(release: str, request: pytest.FixtureRequest) -> None:
-    build = request.getfixturevalue(release)
-    (call,) = profiled(build, "nd.softmax", "both", 1, data=[64, 64])
+def test_backward_is_there_by_name(release: str, profiled: Profiled) -> None:
+    (call,) = profiled(release, "nd.softmax", "both", 1, data=[64, 64])
     assert sorted(call["operators"]) == ["_backward_softmax", "softmax"]
+
+
+@pytest.mark.parametrize("release", ["mxnet_1_5", "mxnet_1_9"])
+def test_no_call_makes_the_head_gradients(release: str, profiled: Profiled) -> None:
+    """exp's backward writes into the gradient that is there: a head gradient made in the call would show as memory."""
+    held = {
+        direction: profiled(release, "nd.exp", direction, 2, data=[256, 256])[-1]["memory"].get("cpu/0", 0)
+        for direction in ("backward", "both")
+    }
+    assert held == {"backward": 0, "both": 256 * KIB}, "of both, the output"
+
+
+def test_a_custom_operator_is_its_python_code_and_what_that_calls(profiled: Profiled) -> None:
+    """The first call of a process seeds generators, and every call deletes variables: neither is an operator."""
+    for call in profiled("mxnet_1_9", "nd.Custom", "both", 3, op_type="opduel_add_one", args=[[500, 500]]):
+        names = {"opduel_add_one::_plus_scalar", "opduel_add_one::CopyCPU2CPU", "opduel_add_one::pure_python"}
+        backward = {"_backward_opduel_add_one::CopyCPU2CPU", "_backward_opduel_add_one::pure_python"}
+        assert set(call["operators"]) == names | backward
+        assert all(min(times) > 0 for times in call["operators"].values())
+
+
+def test_before_1_6_a_custom_operator_has_one_name(profiled: Profiled) -> None:
+    for call in profiled("mxnet_1_5", "nd.Custom", "forward", 3, op_type="opduel_add_one", args=[[500, 500]]):
+        assert set(call["operators"]) == {"Custom", "_plus_scalar", "CopyCPU2CPU"}
+
+
+@pytest.mark.parametrize("release", ["mxnet_1_5", "mxnet_1_9"])
+def test_the_time_of_a_call_holds_the_python_code_and_nothing_twice(
+    release: str, request: pytest.FixtureRequest
+) -> None:
+    build: Build = request.getfixturevalue(release)
+    script = Path(__file__).with_name("profiled_in.py")
+    command = [build.interpreter, str(script), str(MXNET.adaptor)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=ENVIRONMENT, check=True)
+    for call in json.loads(done.stdout):
+        assert any("dot" in name for name in call["operators"])
+        spent = sum(map(sum, call["operators"].values()))
+        assert 5e6 <= spent <= call["taken"], "5 ms asleep; no longer than the call, though code waits for operators"
+
+
+def test_copies_to_python_are_timed(profiled: Profiled) -> None:
+    small, large = (profiled("mxnet_1_9", "nd.NDArray.asnumpy", "forward", 5, self=[n, 1000]) for n in (1, 3000))
+    for call in small + large:
+        assert set(call["operators"]) == {"MXNDArraySyncCopyToCPU"}
+    fastest = [min(sum(map(sum, call["operators"].values())) for call in calls) for calls in (small, large)]
+    assert fastest[1] > 10 * max(fastest[0], 1000), "12 MB take longer than 4 kB, and than a tick"
+    for name in ("tolist", "item"):
+        calls = profiled("mxnet_1_9", f"np.ndarray.{name}", "forward", 2, self=[1])
+        assert all(set(call["operators"]) == {"MXNDArraySyncCopyToCPU"} for call in calls), name
+
+
+def test_what_runs_no_operator_has_none(profiled: Profiled) -> None:
+    for call in profiled("mxnet_1_9", "nd.NDArray.reshape", "forward", 2, self=[50, 50], shape={"value": [2500]}):
+        assert call["operators"] == {}

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 from test_run import request as toy_request
-from toy_bench import toy_case
+from toy_bench import toy_build, toy_case
 
 import harness.breakdown
 from harness.breakdown import operator_times
 from harness.run import run_ab
 from records import OperatorTime
+from records.measurement import SIDES
 
 
 def test_it_is_the_median_over_calls_the_longest_first() -> None:
@@ -30,6 +31,15 @@ def test_it_is_the_median_over_calls_the_longest_first() -> None:
 def test_nothing_was_seen() -> None:
     assert operator_times([{"operators": {}}]) == ()
     assert operator_times([{"operators": {"add": [0]}}]) == (OperatorTime("add", 1, 0, 0.0),)
+
+
+def test_a_side_of_which_the_profiler_saw_nothing_has_a_note() -> None:
+    asked = toy_request(replace(toy_case("a"), threshold=0.5))
+    sides = {side: toy_build(side, TOY_BYTES="0,0") for side in SIDES}
+    asked = replace(asked, breakdown=True, control=sides["control"], treatment=sides["treatment"])
+    (one,) = run_ab(asked).comparisons
+    assert one.breakdown is not None
+    assert one.breakdown.note == "; ".join(f"{side}: the framework's profiler saw no operator" for side in SIDES)
 
 
 def test_what_can_not_be_profiled_costs_no_verdict() -> None:

@@ -5,6 +5,8 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -16,10 +18,12 @@ from harness.channel import complete
 from harness.losses import CaseLostError, CaseRefusedError, WorkerLostError, refusal
 from harness.process import CaseProcess, Worker
 
+CPUS = frozenset(os.sched_getaffinity(0))
+
 
 def start(**environment: str) -> Worker:
     build = toy_build("treatment", **environment)
-    return Worker("treatment", build, ADAPTOR, worker_environment(), frozenset(os.sched_getaffinity(0)))
+    return Worker("treatment", build, ADAPTOR, worker_environment(), CPUS)
 
 
 @pytest.fixture
@@ -218,8 +222,45 @@ def test_garbage_on_stdout_breaks_nothing(worker: Worker) -> None:
 def test_failed_import_is_told_with_its_words() -> None:
     with start(TOY_IMPORT="dies") as worker, pytest.raises(WorkerLostError) as caught:
         worker.wait_ready()
-    assert caught.value.failure.reason == "exited with code 1"
+    assert caught.value.failure.reason == "exited with code 1: cannot import toy: no such library"
     assert caught.value.failure.last_words == "cannot import toy: no such library"
+
+
+WITHOUT_CALL = "def versions(): return {}\n"
+GOOD = WITHOUT_CALL + "def make_call(case, seed): return lambda: None\n"
+NOT_JSON = "def profile(call, calls): return {1, 2}\n"
+PROFILE: dict[str, Any] = {"op": "profile", "calls": 1}
+RESULTS: dict[str, Any] = {"op": "results", "case": {}, "seed": 1, "folder": "/tmp", "limit": 1}
+
+
+@pytest.mark.parametrize(
+    ("source", "asked", "words"),
+    [
+        (WITHOUT_CALL, PROFILE, "has no function make_call(case, seed)"),
+        (GOOD.replace("return {}", "return 1.0"), PROFILE, "the adaptor's versions returned float, not a dict"),
+        (GOOD.replace("lambda: None", "None"), PROFILE, "the adaptor's make_call returned NoneType, not a function"),
+        (GOOD, PROFILE, "has no function profile(call, calls)"),
+        (GOOD, RESULTS, "has no function results(case, seed, folder, limit)"),
+        (GOOD + NOT_JSON, PROFILE, "the answer to profile is no JSON: Object of type set is not JSON serializable"),
+    ],
+)
+def test_what_an_adaptor_does_wrong_is_one_line(tmp_path: Path, source: str, asked: dict[str, Any], words: str) -> None:
+    path = tmp_path / "adaptor.py"
+    path.write_text(source)
+
+    def ask() -> None:
+        with Worker("treatment", toy_build("treatment"), path, worker_environment(), CPUS) as worker:
+            worker.wait_ready()
+            case = begin(worker)
+            if asked is not RESULTS:
+                ask_to_prepare(case, "work")
+            case.ask(dict(asked), 20)
+
+    with pytest.raises((WorkerLostError, CaseRefusedError)) as caught:
+        ask()
+    reason = caught.value.failure.reason
+    assert words in reason
+    assert "\n" not in reason
 
 
 def test_asking_a_dead_worker_says_how_it_died(worker: Worker) -> None:

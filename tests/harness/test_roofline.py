@@ -1,18 +1,69 @@
 """The host's roofline, measured for real, and what is read off it."""
 
-import pytest
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
+import pytest
+from test_run import request as toy_request
+from test_trial import Toy
+from toy_bench import toy_build, toy_case
+
+import harness.roofline
+import harness.run
+import harness.single
+from frameworks import worker_environment
 from harness.cpus import plan_cpus
 from harness.roofline import measure_roofline
+from harness.run import run_ab
+from harness.single import SingleRequest, run_single
 from records import Work, achieved, roof
 
 
 def test_the_host_has_a_roofline() -> None:
-    found = measure_roofline(plan_cpus(1), 1)
+    found = measure_roofline(plan_cpus(1), 1, worker_environment())
     assert found["threads"] == 1
     assert found["copied_bytes"] >= 1 << 26
     assert found["gbytes"] > 0.01
     assert found["gflops"]["float32"] > found["gflops"]["float64"] > 0.01
+
+
+PROBE = """
+import json, os
+print(json.dumps({"environment": dict(os.environ), "cpus": sorted(os.sched_getaffinity(0))}))
+"""
+
+
+def test_it_is_measured_as_the_workers_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the user's variables nor the user's processors, but those of the workers."""
+    probe = tmp_path / "probe.py"
+    probe.write_text(PROBE)
+    monkeypatch.setattr(harness.roofline, "PROBE", probe)
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Prescott")
+    cpus, workers = plan_cpus(1), {**worker_environment(), "OMP_WAIT_POLICY": "PASSIVE", "OMP_NUM_THREADS": "1"}
+    found = measure_roofline(cpus, 1, workers)
+    assert found["cpus"] == sorted(cpus.measure)
+    own = {"PYTHONPATH", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"}
+    assert {name: value for name, value in found["environment"].items() if name not in own} == {
+        name: value for name, value in workers.items() if name not in own
+    }
+    assert found["environment"]["OMP_NUM_THREADS"] == "1"
+
+
+def test_a_run_measures_it_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[Any, ...]] = []
+
+    def noted(*given: Any) -> dict[str, Any]:
+        asked.append(given)
+        return {"gflops": {}, "gbytes": 1.0, "threads": 1}
+
+    monkeypatch.setattr(harness.run, "measure_roofline", noted)
+    monkeypatch.setattr(harness.single, "measure_roofline", noted)
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Prescott")
+    ab = run_ab(replace(toy_request(replace(toy_case("a"), threshold=0.5)), roofline=True))
+    alone = run_single(SingleRequest(Toy(), toy_build("control"), [toy_case("a")], seed=1, rounds=1, roofline=True))
+    for (cpus, threads, environment), report in zip(asked, (ab, alone), strict=True):
+        assert (cpus, threads, environment) == (plan_cpus(1), 1, report.run["environment"])
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,7 @@ def test_the_report_tells_what_was_asked_and_done() -> None:
     assert (run["seed"], run["spec"], run["framework"], run["inject"]) == (11, "toy", "toy", None)
     assert run["environment"]["TOY_THREADS"] == "1"
     assert run["environment"]["MALLOC_TRIM_THRESHOLD_"]
+    assert run["wipe_cache"] is None
     assert (run["complete"], run["broken"], run["stopped"]) == (True, False, None)
     assert run["rounds"] >= report.comparisons[0].rounds
     assert 0 < run["timed_s"] < run["wall_s"]

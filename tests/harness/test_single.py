@@ -1,6 +1,7 @@
 """One build alone, on toy operators: every call counted, every death told, nothing measured lost."""
 
 import dataclasses
+import json
 import statistics
 from typing import Any
 
@@ -11,7 +12,7 @@ from toy_bench import toy_build, toy_case
 
 from harness.single import SingleProgress, SingleRequest, distribution, run_single
 from records import Build, Case, RunError
-from records.single import SingleReport
+from records.single import SingleReport, SingleResult
 
 
 def measured(cases: list[Case], build: Build | None = None, **options: Any) -> SingleReport:
@@ -25,6 +26,32 @@ def test_all_calls_of_all_processes_are_counted() -> None:
     assert one.time is not None
     assert one.time.min <= min(one.process_p50) <= one.time.p50 <= one.time.p90 <= one.time.p99 <= one.time.max
     assert one.failure is None
+
+
+def profiled(operators: dict[str, list[float]]) -> SingleResult:
+    build = toy_build("control", TOY_BYTES="64,64", TOY_OPERATORS=json.dumps(operators))
+    (one,) = measured([toy_case("a")], build, profiler="native", calls=3).cases
+    return one
+
+
+def test_the_frameworks_profiler_times_calls_by_their_operators() -> None:
+    one = profiled({"add": [2000, 3000], "dot": [10_000]})
+    assert (one.calls, one.rounds, one.process_p50, one.note) == (6, 2, (15_000, 15_000), "")
+    assert one.time is not None
+    assert (one.time.p50, one.time.stdev) == (15_000, 0)
+    assert one.operators is not None
+    assert (one.operators["add"].count, one.operators["add"].total_ns) == (12, 30_000)
+
+
+@pytest.mark.parametrize(("operators", "note"), [({}, "saw no operator"), ({"add": [0, 0]}, "shorter than a tick")])
+def test_what_the_frameworks_profiler_can_not_time_has_a_note_and_no_time(
+    operators: dict[str, list[float]], note: str
+) -> None:
+    one = profiled(operators)
+    assert (one.time, one.calls, one.rounds, one.process_p50, one.failure) == (None, 0, 0, (), None)
+    assert note in one.note
+    assert "use --profiler python" in one.note
+    assert one.memory == {"cpu/0": 64}
 
 
 def test_a_call_that_takes_longer_is_made_less_often() -> None:

@@ -53,6 +53,7 @@ def test_locations_count_from_the_specs_own_folder(tmp_path: Path) -> None:
         ({"symbol": {"location": "", "md5": MD5}}, "tests[0].files.symbol.location is ''"),
         ({"symbol": {"location": "a", "md5": MD5, "filename": "../b"}}, "filename is '../b': use a name"),
         ({"symbol": {"location": "a", "md5": MD5, "sha1": "1"}}, "tests[0].files.symbol.sha1 is not a field"),
+        ({"module": {"location": "a.py", "md5": MD5}}, "files.module is no file of saved.my_net"),
         ({"symbol": {"location": "a", "md5": MD5}, "weights": {"location": "a", "md5": MD5}}, "use symbol, params"),
     ],
 )
@@ -79,3 +80,12 @@ def test_networks_of_the_zoo_have_two_spellings(tmp_path: Path, operator: str) -
 def test_what_is_no_network(tmp_path: Path, operator: str) -> None:
     with pytest.raises(UsageError, match=r"tests\[0\]\.operator is"):
         load_spec(written(tmp_path, None, operator))
+
+
+def test_code_is_never_fetched(tmp_path: Path) -> None:
+    here = written(tmp_path, {"module": {"location": "net.py", "sha256": SHA}}, "block.Net")
+    (case,) = expand_cases(load_spec(here))
+    assert case.files["module"].location == str(tmp_path / "net.py")
+    there = written(tmp_path, {"module": {"location": "https://example.org/net.py", "sha256": SHA}}, "block.Net")
+    with pytest.raises(UsageError, match=r"files\.module\.location is a URL, and the file is code: use a path"):
+        load_spec(there)

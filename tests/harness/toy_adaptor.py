@@ -5,6 +5,7 @@ It stands in for MXNet where the point is the worker, not the operator; real MXN
 
 import array
 import ctypes
+import json
 import os
 import signal
 import sys
@@ -33,9 +34,10 @@ def work(turns):
 
 
 def profile(call, calls):
-    """``TOY_BYTES`` says what a call holds, on either side: ``control,treatment``."""
+    """``TOY_BYTES`` says what a call holds, on either side: ``control,treatment``; ``TOY_OPERATORS`` what it runs."""
     held = os.environ["TOY_BYTES"].split(",")[os.environ["TOY_SIDE"] == "treatment"]
-    return [{"operators": {}, "memory": {"cpu/0": int(held)} if int(held) else {}} for _ in range(calls)]
+    operators = json.loads(os.environ.get("TOY_OPERATORS", "{}"))
+    return [{"operators": operators, "memory": {"cpu/0": int(held)} if int(held) else {}} for _ in range(calls)]
 
 
 def results(case, seed, folder, limit):
@@ -63,6 +65,11 @@ def results(case, seed, folder, limit):
     if treatment and inputs.get("more"):
         found.append(dict(told, shape=shape, name="gradient"))
     return found
+
+
+def digest(case, seed):
+    """What the inputs' values come to: another one where ``TOY_VALUES`` says so."""
+    return "{}|{}|{}".format(case["id"], seed, os.environ.get("TOY_VALUES", ""))
 
 
 def make_call(case, seed):

@@ -6,11 +6,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 
 from frameworks import get_framework
 from opduel import OperatorBenchmark, run_benchmark_operator, run_category_benchmarks, run_performance_test
 from opduel.__main__ import inside_environment
+from opduel.performance import read_input
 from records import Build, UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,6 +21,8 @@ ADD = {"lhs": (8, 8), "rhs": (8, 8)}
 
 INSIDE = """
 import json
+import os
+import tempfile
 import mxnet as mx
 from opduel import run_benchmark_operator, run_performance_test
 
@@ -33,8 +37,106 @@ except mx.base.MXNetError as error:
     raised = str(error)
 layer = run_performance_test(mx.gluon.nn.Dense, inputs=[{"data": (4, 8), "units": 3}], profiler="python", runs=2)
 found = run_benchmark_operator("exp", size=(32, 32), runs=2)
-print(json.dumps([add, dot, refused, raised, layer, sorted(found)], default=str))
+left = os.listdir(tempfile.gettempdir())
+print(json.dumps([add, dot, refused, raised, layer, sorted(found), left], default=str))
 """
+
+# Whatever a call of the API takes away from an operator, or doesn't take: in MXNet 1.9.1, all in one process.
+THROUGHOUT = """
+import json
+import mxnet as mx
+import numpy
+from mxnet.gluon import nn, rnn
+from opduel import OperatorBenchmark, run_benchmark_operator, run_category_benchmarks, run_performance_test
+
+
+def one(operator, given, **options):
+    (result,) = run_performance_test(operator, [given], warmup=0, runs=1, **options)[0].values()
+    return result
+
+
+def held(operator, given, **options):
+    return one(operator, given, run_backward=False, **options)[0]["max_storage_mem_alloc_cpu/0"]
+
+
+class Pair(nn.HybridBlock):
+    def __init__(self, units):
+        super().__init__()
+        self.first, self.second = nn.Dense(units), nn.Dense(units)
+
+    def hybrid_forward(self, F, x, y):
+        return self.first(x) + self.second(y)
+
+
+answers = {}
+answers["gluon"] = {
+    name: run_category_benchmarks("gluon_" + name, warmup=0, runs=1)
+    for name in ("activation", "basic", "convolution", "fused", "loss", "pooling", "recurrent")
+}
+answers["taken away before"] = [
+    run_category_benchmarks(category, operators, warmup=0, runs=1)
+    for category, operators in (
+        ("array_manipulation", ["nd.cast", "nd.amp_cast"]),
+        ("ndarray_conversion", ["nd.NDArray.astype"]),
+        ("ndarray_indexing", None),
+        ("numpy_array", ["np.ndarray.astype"]),
+        ("numpy_extension", ["npx.cast"]),
+        ("indexing", ["nd.contrib.SparseEmbedding"]),
+        ("nn_basic", ["nd.contrib.SyncBatchNorm"]),
+        ("sparse", ["nd.sparse.Embedding"]),
+    )
+]
+square = {"data": (256, 256)}
+answers["held"] = {
+    "cast": held(mx.nd.cast, dict(square, dtype="float64")),
+    "cast of a double": held("nd.cast", dict(square, dtype="float16", case={"dtype": "float64"})),
+    "astype": held(mx.nd.NDArray.astype, {"self": (256, 256), "dtype": numpy.float64}),
+    "zeros": held(mx.nd.zeros, {"shape": (256, 256), "dtype": "float64"}),
+    "normal": held(mx.nd.random.normal, {"shape": (256, 256), "dtype": "float64"}),
+    "softmax by a method": held("nd.NDArray.softmax", {"self": (256, 256), "dtype": "float64"}),
+    "square has no dtype": held(mx.nd.square, dict(square, dtype="float64")),
+    "numpy's arrays": held(mx.nd.square, {"data": numpy.ones((256, 256))}),
+    "Dense": held(nn.Dense, {"data": (8, 8), "units": 8, "dtype": "float64"}),
+    "np": held("np.square", {"x": (256, 256), "initializer": mx.nd.normal}),
+}
+answers["numpy is on"] = mx.util.is_np_array()
+made = nn.HybridSequential()
+made.add(nn.Dense(3), nn.Dense(2))
+made.initialize()
+made.hybridize()
+cell = rnn.GRUCell(4)
+cell.initialize()
+states = {"inputs": (4, 8), "states": [(4, 16), (4, 16)], "hidden_size": 16}
+answers["blocks"] = [
+    one(rnn.LSTMCell, {"data": (4, 8), "hidden_size": 16}),
+    one(rnn.LSTMCell, states),
+    one(rnn.LSTM, {"data": (5, 4, 8), "states": [(1, 4, 16), (1, 4, 16)], "hidden_size": 16}),
+    one(cell, {"data": (4, 8)}),
+    one(Pair, {"x": (4, 8), "y": (4, 2), "units": 3, "case": {"mode": ["imperative", "hybridized"]}}),
+    one(made, {"data": (4, 8)}),
+    one("gluon.nn.Dense", {"data": (4, 8), "units": 3, "case": {"directions": ["both"]}}),
+    one(mx.gluon.model_zoo.vision.squeezenet1_1, {"data": (1, 3, 224, 224)}, run_backward=False),
+]
+weight = mx.nd.ones((16, 4))
+weight.attach_grad(stype="row_sparse")
+index = mx.nd.array([1, 3])
+index.attach_grad("null")
+sizes = {"input_dim": 16, "output_dim": 4, "sparse_grad": True}
+answers["own gradient"] = one(mx.nd.Embedding, dict(sizes, data=index, weight=weight)), weight.grad.stype
+answers["elsewhere"] = one(mx.nd.zeros, {"shape": (256, 256)}, ctx=mx.cpu(1), run_backward=False)[0]
+answers["kernel"] = one(
+    mx.nd.contrib.DeformableConvolution,
+    dict(data=(1, 4, 8, 8), offset=(1, 18, 6, 6), weight=(4, 4, 3, 3), kernel=(3, 3), num_filter=4, no_bias=True),
+)
+quick = {"size": (8, 8), "warmup": 0, "runs": 1}
+names = ("matmul", "np.add", "linalg.gemm2", "linalg.norm", "concat", "add")
+answers["namespaces"] = {name: sorted(run_benchmark_operator(name, **quick)) for name in names}
+dense = OperatorBenchmark("gluon.nn.Dense", run_backward=False, warmup=0, runs=1)
+answers["object"] = dense.run_benchmark()[0]["Dense"]
+answers["double"] = run_category_benchmarks("gemm", ["nd.dot"], dtype="float64", run_backward=False, warmup=0, runs=1)
+print(json.dumps(answers, default=str))
+"""
+SIZE = 256 * 256 / 1000  # elements in kB
 
 
 def test_inside_needs_a_framework() -> None:
@@ -51,6 +153,35 @@ def test_inside_needs_a_framework() -> None:
 def test_arguments_that_make_no_sense(options: dict[str, Any], error: str) -> None:
     with pytest.raises(ValueError, match=error):
         run_performance_test("nd.add", [ADD], **options)
+
+
+def test_a_category_says_the_same_at_once() -> None:
+    with pytest.raises(ValueError, match="use 'native' or 'python'"):
+        run_category_benchmarks("gemm", profiler="perf", build=RELEASE)
+    with pytest.raises(ValueError, match="can import none of mxnet"):
+        run_category_benchmarks("gemm")
+    with pytest.raises(UsageError, match=r"^dtype is 'float31': use one of"):
+        run_category_benchmarks("gemm", dtype="float31", build=RELEASE)
+
+
+@pytest.mark.parametrize(
+    ("given", "takes_dtype", "is_block", "arguments", "settings"),
+    [
+        ({"data": (2,), "dtype": "int8"}, False, False, {"data": (2,)}, {"dtype": "int8"}),
+        ({"data": (2,), "dtype": "int8"}, True, False, {"data": (2,), "dtype": "int8"}, {}),
+        ({"data": (2,), "dtype": "int8"}, True, True, {"data": (2,), "dtype": "int8"}, {"dtype": "int8"}),
+        ({"dtype": "a", "case": {"dtype": "b"}}, True, False, {"dtype": "a"}, {"dtype": "b"}),
+        ({"dtype": "a", "case": {"dtype": "b"}}, False, False, {}, {"dtype": "b"}),
+        ({"run_backward": True, "case": {"directions": ["both"]}}, False, False, {}, {"directions": ["both"]}),
+        ({"data_initializer": len, "mode": "clip"}, False, False, {"mode": "clip"}, {"initializer": len}),
+        ({"args": (2, 3)}, False, False, {"args": [(2, 3)]}, {}),
+        ({"args": [(2, 3), (2, 3)]}, False, False, {"args": [(2, 3), (2, 3)]}, {}),
+    ],
+)
+def test_what_is_the_operators_and_what_is_ours(
+    given: dict[str, Any], takes_dtype: bool, is_block: bool, arguments: dict[str, Any], settings: dict[str, Any]
+) -> None:
+    assert read_input(given, takes_dtype, is_block) == (arguments, settings)
 
 
 def test_names_that_are_not_there() -> None:
@@ -80,6 +211,9 @@ def test_the_catalogues_inputs_and_ones_own() -> None:
     ours = OperatorBenchmark("nd.add", inputs={"dtype": "float64", "lhs": [2, 2]}).inputs
     assert (ours["dtype"], ours["lhs"], ours["run_backward"]) == ("float64", [2, 2], True)
     assert ours["rhs"] == OperatorBenchmark("nd.add").inputs["rhs"]
+    assert "run_backward" not in OperatorBenchmark("nd.add", run_backward=False).inputs, "what is asked for counts"
+    assert OperatorBenchmark("nd.cast").inputs["dtype"] != "float32", "cast's own"
+    assert OperatorBenchmark("gluon.nn.Dense").inputs["case"]["mode"] == ["imperative", "hybridized"]
 
 
 def test_the_users_variables_go_before_the_fixed_ones() -> None:
@@ -101,21 +235,118 @@ def test_what_fails_from_outside_is_told_beside_what_runs() -> None:
 
 @pytest.mark.mxnet
 def test_a_category_from_outside() -> None:
-    (name, results), *others = run_category_benchmarks("gemm", operators=["nd.dot"], build=RELEASE, runs=3).items()
-    assert (name, others) == ("dot", [])
-    assert len(results) > 1
-    assert all(one["avg_time_forward_dot"] >= 0 for one in results)
+    few: dict[str, Any] = {"build": RELEASE, "warmup": 0, "runs": 3}
+    (found,) = run_category_benchmarks("gluon_basic", operators=["gluon.nn.Dense"], **few).items()
+    assert found[0] == "Dense"
+    assert [one["mode"] for one in found[1]] == ["imperative", "hybridized"] * (len(found[1]) // 2)
+    assert all(one["avg_time_backward_Dense"] >= 0 for one in found[1])
 
 
 @pytest.mark.mxnet
-def test_an_older_build(mxnet_1_5: Build) -> None:
-    command = ["env", f"PYTHONPATH={ROOT}", sys.executable, "-m", "opduel", mxnet_1_5.requested, "-c", INSIDE]
+def test_an_operator_from_outside_gets_its_own_dtype(capsys: pytest.CaptureFixture[str]) -> None:
+    given = {"dtype": numpy.float64, "case": {"dtype": "float16"}}
+    few: dict[str, Any] = {"build": RELEASE, "warmup": 0, "runs": 2}
+    found = run_benchmark_operator("cast", size=(256, 256), additional_inputs=given, **few)
+    assert sorted(found) == ["nd", "npx"]
+    for (result,) in (found["nd"][0]["cast"], found["npx"][0]["cast"]):
+        assert (result["dtype"], result["inputs"]) == ("float16", {"data": [256, 256], "dtype": "float64"})
+        assert result["max_storage_mem_alloc_cpu/0"] == 8 * SIZE
+    assert f"{RELEASE} nd.cast" in capsys.readouterr().out
+    with pytest.raises(UsageError, match=r"^none: mxnet==1\.9\.1 has no such operator under nd, np, npx, image"):
+        run_benchmark_operator("none", build=RELEASE)
+
+
+@pytest.fixture(scope="module")
+def answers() -> dict[str, Any]:
+    """What ``THROUGHOUT`` has found."""
+    command = ["env", f"PYTHONPATH={ROOT}", sys.executable, "-m", "opduel", RELEASE, "-c", THROUGHOUT]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd="/")
     assert done.returncode == 0, done.stderr
-    add, dot, refused, raised, layer, namespaces = json.loads(done.stdout.splitlines()[-1])
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def failures(found: Any) -> list[dict[str, Any]]:
+    """Every result with a failure, wherever it is."""
+    if isinstance(found, dict) and any(str(key).startswith("failed_") for key in found):
+        return [found]
+    inner = found.values() if isinstance(found, dict) else found if isinstance(found, list) else ()
+    return [one for part in inner for one in failures(part)]
+
+
+@pytest.mark.mxnet
+def test_every_gluon_input_runs_inside_a_build(answers: dict[str, Any]) -> None:
+    assert failures(answers["gluon"]) == []
+    for category, found in answers["gluon"].items():
+        spec = json.loads((ROOT / f"specifications/operators/gluon_{category}.json").read_text())
+        results = [one for block in found.values() for one in block]
+        assert len(results) == sum(len(test.get("mode", "x")) * len(test["inputs"]) for test in spec["tests"])
+        assert {one["mode"] for one in results} == {"imperative", "hybridized"}
+
+
+@pytest.mark.mxnet
+def test_an_operator_gets_all_that_is_its_own(answers: dict[str, Any]) -> None:
+    assert failures(answers["taken away before"]) == []
+    held = answers["held"]
+    assert held.pop("Dense") == pytest.approx(8 * 64 / 1000)
+    assert held.pop("cast of a double") == pytest.approx(2 * SIZE)
+    assert held.pop("numpy's arrays") == held.pop("np") == pytest.approx(4 * SIZE)
+    assert held == dict.fromkeys(held, pytest.approx(8 * SIZE))
+    assert failures(answers["kernel"]) == []
+    assert answers["elsewhere"]["context"] == "cpu(1)"
+    assert answers["elsewhere"]["max_storage_mem_alloc_cpu/1"] == pytest.approx(4 * SIZE)
+    result, stype = answers["own gradient"]
+    assert (failures(result), stype) == ([], "row_sparse")
+
+
+@pytest.mark.mxnet
+def test_blocks_of_all_kinds_run_inside_a_build(answers: dict[str, Any]) -> None:
+    assert failures(answers["blocks"]) == []
+    assert not answers["numpy is on"], "np.square needed it, the user's process is as it was"
+    lstm, given, layer, cell, pair, made, training, network = answers["blocks"]
+    for results, name in ((lstm, "LSTMCell"), (given, "LSTMCell"), (layer, "LSTM"), (cell, "GRUCell")):
+        assert results[0][f"avg_time_backward_{name}"] >= 0
+    assert [one["mode"] for one in (*pair, *made, *network)] == ["imperative", "hybridized", "hybridized", None]
+    assert "avg_time_both_Dense" in training[0]
+    assert "avg_time_forward_squeezenet1_1" in network[0]
+
+
+@pytest.mark.mxnet
+def test_names_and_options_reach_what_they_mean(answers: dict[str, Any]) -> None:
+    assert answers["namespaces"] == {
+        "matmul": ["np"],
+        "np.add": ["np"],
+        "linalg.gemm2": ["nd"],
+        "linalg.norm": ["np"],
+        "concat": ["nd"],
+        "add": ["nd", "np"],
+    }
+    assert [one["mode"] for one in answers["object"]] == ["imperative", "hybridized"]
+    assert not any("avg_time_backward_Dense" in one for one in answers["object"]), "run_backward=False"
+    assert {one["dtype"] for one in answers["double"]["dot"]} == {"float64"}
+    assert not any("avg_time_backward_dot" in one for one in answers["double"]["dot"])
+
+
+@pytest.mark.mxnet
+def test_an_older_build(mxnet_1_5: Build, tmp_path: Path) -> None:
+    command = [
+        "env",
+        f"PYTHONPATH={ROOT}",
+        f"TMPDIR={tmp_path}",
+        sys.executable,
+        "-m",
+        "opduel",
+        mxnet_1_5.requested,
+        "-c",
+        INSIDE,
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd="/")
+    assert done.returncode == 0, done.stderr
+    add, dot, refused, raised, layer, namespaces, left = json.loads(done.stdout.splitlines()[-1])
     assert [one["max_storage_mem_alloc_cpu/0"] for one in add["add"]] == [16.384, 32.768]
     assert all(one["avg_time_backward_dot"] > 0 for one in dot["dot"])
     assert refused["sum"][0]["failed_backward"] == "no input is of floating point: there is no gradient"
     assert "Shape" in raised or "shape" in raised
     assert layer[0]["Dense"][0]["p90_time_backward_Dense"] > 0
     assert namespaces == ["nd"]
+    assert (left, list(tmp_path.iterdir())) == ([], []), "neither while it runs, whatever ends it, nor afterwards"

@@ -40,7 +40,7 @@ def run(arguments: Sequence[str | Path], folder: Path) -> subprocess.CompletedPr
 
 
 def test_nothing_is_left_out() -> None:
-    assert (len(INSIDE), len(OUTSIDE), len(COMMANDS)) == (15, 1, 8)
+    assert (len(INSIDE), len(OUTSIDE), len(COMMANDS)) == (16, 1, 9)
 
 
 def test_python_inside_a_build(tmp_path: Path) -> None:

@@ -65,6 +65,8 @@ def run(**changes: Any) -> dict[str, Any]:
         "looks": {"screen": [5, 8, 12, 19, 30], "own": [5, 8, 12, 19, 30], "suspect_level": 0.01},
         "environment": {"OMP_NUM_THREADS": "1"},
         "counting": None,
+        "wipe_cache": None,
+        "golden": None,
         "cpus": {"measure": [1], "start": [0, 1]},
         "complete": True,
         "resumable": False,

@@ -48,7 +48,7 @@ def test_the_theme_knows_the_class_of_plots() -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_colour_of_text_can_be_read(scheme: str) -> None:
-    light, dark = asset("theme.css").split("@media (prefers-color-scheme: dark)", 1)
+    light, dark = asset("theme.css").split("@media screen and (prefers-color-scheme: dark)", 1)
     block = light if scheme == "light" else dark.partition("\n}\n")[0]
     colours = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", block))
     grounds = [colours[name] for name in ("surface", "raised", "band")]

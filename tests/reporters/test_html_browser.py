@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import report_samples as samples
+from axe_playwright_python.sync_playwright import Axe
 from hostile import PAYLOAD, hostile
 from playwright.sync_api import Browser, Page, Request, expect
 
@@ -77,6 +78,27 @@ def test_the_marks_stand_where_the_changes_are(shown: Shown) -> None:
     assert len(places) == len(regressed) > 2
     assert [box["y"] for box in places] == sorted(box["y"] for box in places)
     assert [box["x"] for box in places] == sorted((box["x"] for box in places), reverse=True)
+
+
+def test_a_case_without_a_change_stands_apart_from_the_scale(shown: Shown) -> None:
+    """Not at a tick, where it would read as that change: here the least change is at the scale's left end."""
+    errors = [
+        samples.comparison(f"error {n}", "unchanged", None, metric="error", unit="tol", control=0.5) for n in (1, 2)
+    ]
+    page = shown.open(samples.report([samples.comparison("quicker", "improved", 0.2, ci=(0.19, 0.21)), *errors]))
+    ticks = {one.text_content(): box for one in page.locator("#effects-axis text").all() if (box := one.bounding_box())}
+    assert {"n/a", "\u221280 %", "0 %"} <= set(ticks)
+    apart = ticks.pop("n/a")
+    scale = min(box["x"] for box in ticks.values())
+    improved = page.locator("#effects-plot .effect-improved > *").bounding_box()
+    assert improved is not None
+    for mark in page.locator("#effects-plot .effect-unchanged > *").all():
+        box = mark.bounding_box()
+        assert box is not None
+        assert box["x"] + box["width"] < scale < improved["x"]
+        assert apart["x"] <= box["x"] + box["width"] / 2 <= apart["x"] + apart["width"]
+        mark.hover()
+        expect(page.locator("#effects-plot .effect-tip").last).to_contain_text("error")
 
 
 def test_a_header_sorts_by_its_numbers_both_ways(shown: Shown) -> None:
@@ -152,6 +174,8 @@ def test_an_address_opens_its_case(shown: Shown) -> None:
     expect(dialog).to_be_visible()
     expect(dialog.get_by_role("row", name="Convolution")).to_contain_text("+1.00 ms")
     expect(dialog).to_contain_text("python3 harness.py --control mxnet==1.8.0.post0")
+    expect(dialog.locator("p").first).to_contain_text(re.compile(r"^regressed \+50\.0 % .*a note$"))
+    expect(page.locator("#case-table td.why").filter(has_text="a note")).to_have_text("regressed a note")
     page.evaluate("location.hash = '#case=broken'")
     expect(page.get_by_role("dialog", name="broken")).to_contain_text("treatment: crash: the worker died of SIGSEGV")
     expect(page.get_by_label("last words").last).to_contain_text("Segmentation fault: 11")
@@ -166,7 +190,7 @@ def test_a_click_on_the_plot_opens_the_case_there(shown: Shown) -> None:
     assert box
     second = [one for one in worst_first(MADE.comparisons) if one.verdict == "regressed"][1]
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    expect(page.locator("#effects-plot [aria-label=tip]")).to_contain_text(second.case)
+    expect(page.locator("#effects-plot .effect-tip")).to_contain_text(second.case)
     page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     expect(page.get_by_role("dialog", name=second.case)).to_be_visible()
 
@@ -200,6 +224,34 @@ def test_a_phone_never_scrolls_sideways(shown: Shown, width: int) -> None:
     expect(page.locator("dialog")).to_be_visible()
     assert page.evaluate("document.querySelector('dialog').scrollWidth") <= width
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+A4 = 718  # pixels between a browser's usual margins, of 794
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_all_columns_are_on_paper(shown: Shown, scheme: str) -> None:
+    """In print on A4, upright, whatever the screen was like: nothing is left out, cut off, or white on white."""
+    page = shown.open(made_report(12, seed=7))
+    page.set_viewport_size({"width": A4, "height": 1000})
+    page.emulate_media(media="print", color_scheme=scheme)  # type: ignore[arg-type]
+    for heading in ("interval", "p", "control", "treatment"):
+        expect(page.locator("#case-table").get_by_role("columnheader", name=heading, exact=True)).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= A4
+    for cell in page.locator("#case-table tbody tr").first.locator("td, th").all():
+        box = cell.bounding_box()
+        assert box is not None
+        assert 0 <= box["x"] < box["x"] + box["width"] <= A4
+        assert cell.evaluate("at => at.scrollWidth <= at.clientWidth + 1")
+    assert page.locator("body").evaluate("at => getComputedStyle(at).color") == "rgb(27, 32, 38)"
+
+
+def test_no_fault_of_accessibility_is_found(shown: Shown) -> None:
+    page = shown.open()
+    assert Axe().run(page).response["violations"] == []
+    page.locator("#case-table a").first.click()
+    expect(page.locator("#case-plots svg").last).to_be_visible()
+    assert Axe().run(page).response["violations"] == []
 
 
 def test_a_screen_reader_is_told(shown: Shown) -> None:

@@ -86,6 +86,15 @@ def test_inputs_of_the_command_line_are_given_again() -> None:
         assert what[0] == what[1]
 
 
+def test_a_network_of_the_command_line_is_named_again() -> None:
+    own = ["--network", "resnet18_v1", "--inputs", '{"data": [1, 3, 32, 32]}']
+    words = again(report_of(chosen(*own), ["harness.py", *own, "--with_operators"], spec_path=None))
+    assert words[words.index("--network") + 1] == "resnet18_v1"
+    assert json.loads(words[words.index("--inputs") + 1]) == {"data": [1, 3, 32, 32]}
+    assert "--with_operators" in words
+    assert words[words.index("--operators") + 1] == "resnet18_v1/forward"
+
+
 def test_only_what_holds_for_a_case_is_kept() -> None:
     command = ["-b", "smoke", "--threshold", "1%", "--alpha=0.1", "--int64-tensor", "off", "--roofline", "--breakdown"]
     command += ["--time_budget", "5", "--round_log", "log", "--local_reporter", "somewhere", "--verify", "--seed", "3"]

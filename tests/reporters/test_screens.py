@@ -40,7 +40,7 @@ steady                 +0.1 %    [-0.9, +1.1]   123 us      12  1.2 %
 threshold 2.0 %, alpha 0.05, seed 7, 12 rounds, 3 min 50 s
 failures:
   broken: treatment: crash: the worker died of SIGSEGV
-    last words: Segmentation fault: 11
+    output tail: Segmentation fault: 11
 """
 
 

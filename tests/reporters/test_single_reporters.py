@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from comparator.baseline import compare_with_baseline
 from records import Build, Failure, UsageError, Work
+from records.case import Mode
 from records.single import BaselineComparison, Distribution, ProfiledOperator, SingleReport, SingleResult
 from reporters.opperf_form import opperf_results
 from reporters.single_document import read_single, single_text
@@ -17,6 +19,7 @@ from reporters.single_tables import baseline_text, csv_text, markdown_text, scre
 BUILD = Build("toy", "toy==1", "interpreter", "/bin/true", "1.0", "3.11", "digest")
 TIME = Distribution(mean=2e6, p50=1.5e6, p90=3e6, p99=4e6, min=1e6, max=5e6, stdev=5e5)
 FAILED = Failure("treatment", "crash", "killed by SIGABRT", "last\nwords")
+MODES_OF_DENSE: list[tuple[str, Mode]] = [("", "imperative"), ("/hybridized", "hybridized"), ("/float64", "imperative")]
 
 
 def result(case: str, operator: str, failure: Failure | None = None, memory: float = 4000.0) -> SingleResult:
@@ -63,6 +66,17 @@ def test_opperfs_keys_in_opperfs_units() -> None:
     assert results["nd.dot"][0]["failed_forward"] == "killed by SIGABRT"
 
 
+def test_no_memory_held_is_not_the_same_as_unknown() -> None:
+    nothing, unknown = (replace(REPORT.cases[0], memory=memory, context="gpu(1)") for memory in ({}, None))
+    texts = [replace(REPORT, cases=(one,)) for one in (nothing, unknown)]
+    assert opperf_results(texts[0])["add"][0]["max_storage_mem_alloc_gpu/1"] == 0.0
+    assert not any(key.startswith("max_storage") for key in opperf_results(texts[1])["add"][0])
+    rows = [next(csv.DictReader(io.StringIO(csv_text(one)))) for one in texts]
+    assert [row["max_storage_mem_alloc_kb"] for row in rows] == ["0.000", ""]
+    assert [" | 0.0000 | " in markdown_text(one) for one in texts] == [True, False]
+    assert [screen_text(one).splitlines()[1].split()[-2:] for one in texts] == [["B", "10"], ["-", "10"]]
+
+
 def test_the_document_is_read_back_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "result.json"
     path.write_text(single_text(REPORT))
@@ -102,6 +116,23 @@ def test_csv_is_a_line_a_case() -> None:
     assert (rows[3]["mean_ms"], rows[3]["failure"]) == ("", "killed by SIGABRT")
 
 
+def test_what_could_not_be_timed_is_null_with_a_note_everywhere(tmp_path: Path) -> None:
+    untimed = replace(result("view_0/forward", "nd.view"), time=None, calls=0, process_p50=(), note="saw no operator")
+    report = replace(REPORT, cases=(*REPORT.cases, untimed))
+    (entry,) = opperf_results(report)["view"]
+    assert (entry["avg_time_forward_view"], entry["p50_time_forward_view"]) == (None, None)
+    assert entry["note_forward"] == "saw no operator"
+    assert entry["max_storage_mem_alloc_cpu/0"] == 4.0
+    row = list(csv.DictReader(io.StringIO(csv_text(report))))[-1]
+    assert (row["p50_ms"], row["note"], row["failure"]) == ("", "saw no operator", "")
+    assert "- view_0/forward: saw no operator" in markdown_text(report).splitlines()
+    assert "\n  saw no operator\n" in screen_text(report)
+    (tmp_path / "result.json").write_text(single_text(report))
+    assert read_single(tmp_path / "result.json") == report
+    (compared,) = (one for one in compare_with_baseline(report, report) if one.case == untimed.case)
+    assert (compared.verdict, compared.note) == ("incomparable", "saw no operator")
+
+
 def test_rates_where_the_work_is_known() -> None:
     known = replace(REPORT.cases[0], work=Work(flop=3e6, bytes=6e6, dtype="float32"))
     roofline = {"gflops": {"float32": 8.0}, "gbytes": 40.0}
@@ -123,6 +154,26 @@ def test_markdown_is_a_line_an_input() -> None:
     assert "8.0000 | 2.0000 | 1.5000 | 3.0000 | 4.0000 | 2.0000" in lines[4]
     assert "- dot_0/forward: killed by SIGABRT" in lines
     assert any(line.startswith("| add_1/both | 2.0000") for line in lines)
+
+
+def test_modes_and_dtypes_of_one_input_are_told_apart() -> None:
+    modes = [replace(result(f"dense{mid}/forward", "gluon.nn.Dense"), mode=mode) for mid, mode in MODES_OF_DENSE]
+    report = replace(REPORT, cases=tuple(modes))
+    entries = opperf_results(report)["Dense"]
+    assert [(one["case"], one["mode"]) for one in entries] == [(f"dense{mid}", mode) for mid, mode in MODES_OF_DENSE]
+    rows = [line for line in markdown_text(report).splitlines() if "gluon.nn.Dense" in line]
+    assert [row.split(" | ")[1] for row in rows] == [f"dense{mid}" for mid, _ in MODES_OF_DENSE]
+    assert [row["mode"] for row in csv.DictReader(io.StringIO(csv_text(report)))] == [
+        mode for _, mode in MODES_OF_DENSE
+    ]
+
+
+def test_a_document_without_modes_is_read(tmp_path: Path) -> None:
+    document = json.loads(single_text(REPORT))
+    for case in document["cases"]:
+        del case["mode"]
+    (tmp_path / "result.json").write_text(json.dumps(document))
+    assert read_single(tmp_path / "result.json") == REPORT
 
 
 def test_the_screen_has_every_case_and_why_it_failed() -> None:

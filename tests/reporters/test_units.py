@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from reporters.text import escaped, fold, folded_names, last_line, printable, shorten
+from reporters.text import escaped, fold, folded_names, printable, shorten
 from reporters.units import human_change, human_duration, human_interval, human_share, human_size, human_value, scale_of
 
 texts = st.text(st.characters(codec="utf-8"), max_size=120)
@@ -123,7 +123,3 @@ def test_an_escaped_text_is_one_field_that_can_be_read_back(text: str) -> None:
     assert field.isprintable()
     back = "".join(char if ord(char) < 128 else f"\\U{ord(char):08x}" for char in field)
     assert back.encode("ascii").decode("unicode_escape") == text
-
-
-def test_last_lines() -> None:
-    assert [last_line(text) for text in ("", "\n \n", "a", "a\n b \n\n", "a\rb")] == ["", "", "a", "b", "b"]

@@ -15,6 +15,7 @@ from .inputs import Inputs
 from .networks import Network, is_network, make_network_call
 from .operators import resolve
 from .profiler import Profiler
+from .results import digest_of
 from .results import results as results_of
 
 
@@ -35,11 +36,7 @@ def telling_line(message):
 
 def profile(call, calls):
     """What the framework's own profiler says of so many calls: ``Profiler.profile``. Once a process."""
-    profiler = Profiler()
-    try:
-        return profiler.profile(call, calls)
-    finally:
-        profiler.close()
+    return Profiler().profile(call, calls)
 
 
 def outputs_of(result):
@@ -50,7 +47,12 @@ def outputs_of(result):
 
 
 def wait_for(results):
-    """Block until MXNet's asynchronous engine has finished these."""
+    """Block until MXNet's asynchronous engine has finished these; without any, until it has finished everything.
+
+    An operator that returns nothing, or an empty list (reset_arrays), works on its arguments.
+    """
+    if not results:
+        mx.nd.waitall()
     for result in results:
         if hasattr(result, "wait_to_read"):
             result.wait_to_read()
@@ -61,6 +63,7 @@ def wait_for(results):
 def made_ready(case, seed):
     """The case's operator, its ``Inputs``, and what they come to as ``args`` and ``kwargs``."""
     inputs = Inputs(case, seed)
+    inputs.context.__enter__()  # where operators that have no tensors make theirs; the process is the case's alone
     if hasattr(mx, "npx"):  # the case before this one may have been of the other kind
         (mx.npx.set_np if inputs.numpy else mx.npx.reset_np)()
     if is_network(case["operator"]):
@@ -69,10 +72,12 @@ def made_ready(case, seed):
         return network.outputs, network.inputs, [], {}
     if is_block(case["operator"]):
         block = BlockCall(case, inputs)
+        inputs.check_dtype()
         operator, args, kwargs = block.call if case["direction"] == "forward" else block.output, block.args, {}
     else:
         operator = resolve(case["operator"])
         args, kwargs = inputs.arguments()
+        kwargs = inputs.with_dtype(operator, kwargs)
     mx.nd.waitall()
     return operator, inputs, args, kwargs
 
@@ -81,6 +86,11 @@ def results(case, seed, folder, limit):
     """What the case computes, written to files: as results.py says. Raises as ``make_call``."""
     operator, inputs, args, kwargs = made_ready(case, seed)
     return results_of(case, seed, inputs, operator, args, kwargs, folder, limit)
+
+
+def digest(case, seed):
+    """The SHA-256 of the values of the case's inputs and parameters, in hexadecimal digits. Raises as ``make_call``."""
+    return digest_of(made_ready(case, seed)[1])
 
 
 def make_call(case, seed):
@@ -109,28 +119,45 @@ def forward_call(operator, args, kwargs):
     return call
 
 
+def head_gradients(heads):
+    """Ones for every output, made before anything is timed.
+
+    ``backward`` without them allocates and fills them in every call. In a network they come from the operator behind.
+    """
+    return [ones_like(head) if isinstance(head, mx.nd.NDArray) and 0 not in head.shape else None for head in heads]
+
+
+def ones_like(head):
+    is_numpy = hasattr(mx, "np") and isinstance(head, mx.np.ndarray)
+    return (mx.np if is_numpy else mx.nd).ones(head.shape, dtype=head.dtype, ctx=head.context)
+
+
 def backward_call(operator, args, kwargs, gradients):
     """Backward alone: the graph is recorded once and kept."""
     with mx.autograd.record():
         heads = outputs_of(operator(*args, **kwargs))
+    weights = head_gradients(heads)
     mx.nd.waitall()
 
     def call():
-        mx.autograd.backward(heads, retain_graph=True)
-        for gradient in gradients:
-            gradient.wait_to_read()
+        mx.autograd.backward(heads, head_grads=weights, retain_graph=True)
+        wait_for(gradients)
 
     return call
 
 
 def both_call(operator, args, kwargs, gradients):
     """Record forward, then backward, as in training."""
+    with mx.autograd.record():
+        heads = outputs_of(operator(*args, **kwargs))
+    weights = head_gradients(heads)
+    del heads
+    mx.nd.waitall()
 
     def call():
         with mx.autograd.record():
             heads = outputs_of(operator(*args, **kwargs))
-        mx.autograd.backward(heads)
-        for gradient in gradients:
-            gradient.wait_to_read()
+        mx.autograd.backward(heads, head_grads=weights)
+        wait_for(gradients)
 
     return call

@@ -1,7 +1,7 @@
 """Gluon blocks by name: made from plain data, with weights from the seed, imperative or hybridized.
 
-Of a case's inputs those that the constructor takes go there, ``layers`` and ``unroll`` are ours, and the others are
-the tensors of the call, in the order written.
+Of a case's inputs those that the constructor takes go there, ``layers``, ``unroll`` and a recurrent block's ``states``
+are ours, and the others are the tensors of the call, in the order written.
 """
 
 import inspect
@@ -17,6 +17,7 @@ ROOT = "gluon."
 MODULES = ("nn", "rnn", "loss", "contrib.nn", "contrib.rnn", "contrib.cnn")
 LAYERS = "layers"  # blocks for those that are made empty and added to
 UNROLL = "unroll"  # steps of a recurrent cell in one call
+STATES = "states"  # what a recurrent block begins with; made from the seed where they aren't given
 POSITIVE = ("gamma", "alpha", "running_var")  # parameters that scale
 
 
@@ -56,9 +57,12 @@ def constructor_parameters(kind):
 
 def make_block(name, arguments):
     """A block from its name and the plain data of its constructor's arguments and ``layers``."""
+    return made_of(block_class(name), name, arguments)
+
+
+def made_of(kind, name, arguments):
     arguments = dict(arguments)
     layers = arguments.pop(LAYERS, [])
-    kind = block_class(name)
     if layers and not hasattr(kind, "add"):
         raise ValueError("{} takes no {}".format(name, LAYERS))
     block = kind(**{key: argument(value) for key, value in arguments.items()})
@@ -83,24 +87,33 @@ def argument(value):
 class BlockCall:
     """A case's block, ready to be called."""
 
-    def __init__(self, case, inputs):
-        """``inputs``: an Inputs of the same case, which makes the tensors. Shapes are settled, weights are drawn."""
+    def __init__(self, case, inputs, block=None):
+        """``inputs``: an Inputs of the same case, which makes the tensors. Shapes are settled, weights are drawn.
+
+        ``block``: a block's class in place of the one that the case names, or a block, which keeps its weights.
+        """
         name, given = case["operator"], case["inputs"]
-        taken = [one.name for one in constructor_parameters(block_class(name))] + [LAYERS]
+        is_made = block is not None and not inspect.isclass(block)
+        kind = type(block) if is_made else block or block_class(name)
+        self.stateful = hasattr(kind, "begin_state")
+        ours = (UNROLL, STATES) if self.stateful else (UNROLL,)
+        taken = [] if is_made else [one.name for one in constructor_parameters(kind)] + [LAYERS]
         self.args = []
         for key, value in given.items():
-            if key not in taken and key != UNROLL:
-                self.args += self.tensors(inputs, key, value, taken)
+            if key not in taken and key not in ours:
+                made = self.tensors(inputs, key, value, taken)
+                self.args += made if key == "args" else [made]
         if not self.args:
             raise ValueError('{} is given no tensors: a call needs one, as in "data": [2, 3]'.format(name))
-        self.block = make_block(name, {key: value for key, value in given.items() if key in taken})
-        self.stateful = hasattr(self.block, "begin_state")
+        self.block = block if is_made else made_of(kind, name, {key: given[key] for key in given if key in taken})
+        self.given_states = None
+        if self.stateful and given.get(STATES) is not None:
+            made = self.tensors(inputs, STATES, given[STATES], taken)
+            self.given_states = made if isinstance(made, list) else [made]
         self.call = self.caller(given.get(UNROLL), inputs)
-        self.settle(case["dtype"], inputs)
+        self.settle(case["dtype"], inputs, is_made)
         if case.get("mode") == "hybridized":
-            if not hybridizable(self.block):
-                raise ValueError("{} can't be hybridized: its mode is imperative".format(name))
-            self.block.hybridize(static_alloc=True, static_shape=True)
+            self.hybridize(name, is_made)
 
     def tensors(self, inputs, key, value, taken):
         """The tensors of one argument of the call: several for ``args``, else one, or a list in one argument."""
@@ -110,7 +123,14 @@ class BlockCall:
             raise ValueError(
                 "{} is no argument of the constructor, and no tensor: it takes {}".format(key, known or "none")
             )
-        return made if key == "args" else [made]
+        return made
+
+    def hybridize(self, name, is_made):
+        if is_made:
+            raise ValueError("{} is made already, and runs as it is: hybridize it before".format(name))
+        if not hybridizable(self.block):
+            raise ValueError("{} can't be hybridized: its mode is imperative".format(name))
+        self.block.hybridize(static_alloc=True, static_shape=True)
 
     def caller(self, steps, inputs):
         """What is called with ``args``; recurrent cells and layers get states that were made beforehand."""
@@ -138,17 +158,27 @@ class BlockCall:
         return result[0] if self.stateful else result
 
     def states(self, batch, inputs):
-        """States that a recurrent block begins with, from the seed."""
+        """States that a recurrent block begins with: those given, or from the seed."""
+        if self.given_states is not None:
+            return self.given_states
         found = self.block.state_info(batch)
         return [
             inputs.tensor("begin_state{}".format(i), list(one["shape"]), grad_req="null") for i, one in enumerate(found)
         ]
 
-    def settle(self, dtype, inputs):
-        """Make the parameters: their shapes come with a first call, their values from the seed and their names.
+    def settle(self, dtype, inputs, is_made):
+        """Make the parameters: their shapes come with a first call, their values from the seed and their names."""
+        if is_made:
+            self.call(*self.args)
+        else:
+            self.draw(dtype, inputs)
+        for name, parameter in self.block._collect_params_with_prefix().items():
+            if parameter.grad_req != "null":
+                inputs.parameters[name] = parameter
 
-        Made again after that call, which may have put them into an order of its own, where they can't be written.
-        """
+    def draw(self, dtype, inputs):
+        """Made again after the first call, which may have put them into an order of its own, where they can't be
+        written."""
         if numpy.dtype(dtype).kind == "f" and dtype != "float32":
             self.block.cast(dtype)
         self.block.initialize(mx.init.Zero(), ctx=inputs.context)
@@ -156,10 +186,9 @@ class BlockCall:
         mx.nd.waitall()
         self.block.initialize(mx.init.Zero(), ctx=inputs.context, force_reinit=True)
         for name, parameter in self.block._collect_params_with_prefix().items():
-            array = drawn(inputs.random("parameter " + name), name, parameter.shape)
-            parameter.set_data(mx.nd.array(array, dtype=parameter.dtype, ctx=inputs.context))
-            if parameter.grad_req != "null":
-                inputs.parameters[name] = parameter
+            if not isinstance(parameter, gluon.Constant):
+                array = drawn(inputs.random("parameter " + name), name, parameter.shape)
+                parameter.set_data(mx.nd.array(array, dtype=parameter.dtype, ctx=inputs.context))
 
 
 def drawn(random, name, shape):
@@ -172,3 +201,9 @@ def drawn(random, name, shape):
 
 def hybridizable(block):
     return isinstance(block, gluon.HybridBlock) or any(hybridizable(one) for one in block._children.values())
+
+
+def mode_of(block):
+    """How a block that is made already runs: ``hybridized`` if it, or any within it, is a graph."""
+    active = getattr(block, "_active", False) or any(mode_of(one) == "hybridized" for one in block._children.values())
+    return "hybridized" if active else "imperative"

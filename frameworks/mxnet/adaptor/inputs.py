@@ -1,20 +1,23 @@
 """A case's plain data as the operator's arguments: tensors whose values come from the seed."""
 
 import re
-import struct
 import zlib
 
 import mxnet as mx
 import numpy
 
 from . import large
-from .operators import argument_types
+from .operators import argument_types, takes_dtype
+from .values import make_array
 
 # The namespaces that need numpy semantics switched on.
 NUMPY_ROOTS = ("np", "npx")
 DENSITY = 0.1  # of sparse tensors that say none
 # States that an operator updates in place: no gradient flows to them.
 AUXILIARY = re.compile(r"^moving_(mean|var|inv_var)$")
+USUAL_DTYPE = "float32"  # of a case that says none; its name doesn't say it
+# Operators that make numbers, so that their ``dtype`` says what they compute in even where tensors say how.
+MAKERS = re.compile(r"\.(random[._]|sample_|one_hot$)(?!multinomial)")
 
 
 def is_shape(value):
@@ -53,6 +56,36 @@ class Inputs:
         if "self" in kwargs:  # of a method
             args.insert(0, kwargs.pop("self"))
         return args, kwargs
+
+    def with_dtype(self, function, kwargs):
+        """``kwargs`` with the case's dtype, where that is not the usual one and an argument of ``function`` says it.
+
+        Creation and random operators take it there: they have no tensors, or none that decides.  Raises ValueError if
+        nothing in the case is of the dtype that its name says.
+        """
+        dtype = self.case["dtype"]
+        if dtype == USUAL_DTYPE:
+            return kwargs
+        decides = MAKERS.search(self.case["operator"]) or dtype not in self.dtypes()
+        if decides and "dtype" not in kwargs and takes_dtype(self.case["operator"], function):
+            return dict(kwargs, dtype=dtype)
+        if kwargs.get("dtype") != dtype:
+            self.check_dtype()
+        return kwargs
+
+    def check_dtype(self):
+        """Raise ValueError if no tensor is of the dtype that the case's name says."""
+        dtype, found = self.case["dtype"], sorted(self.dtypes())
+        if dtype not in found and dtype != USUAL_DTYPE:
+            what = "its tensors are {}".format(" and ".join(found)) if found else "it takes no other dtype than its own"
+            raise ValueError(
+                f"nothing in this case would be {dtype}, {what}: leave the dtype out, or give other inputs"
+            )
+
+    def dtypes(self):
+        """Names of the tensors' dtypes, and of a block's parameters'."""
+        every = list(self.tensors.values()) + list(self.parameters.values())
+        return {numpy.dtype(one.dtype).name for one in every}
 
     def tensors_to_make(self):
         """``[(name, shape, dtype, whether all zeros or ones)]`` of every tensor, before any is made."""
@@ -100,7 +133,10 @@ class Inputs:
         """
         dtype = "uint8" if init == "png" else dtype or self.case["dtype"]
         random = self.random(name)
-        array = make_array(random, tuple(shape), dtype, init, low, high)
+        try:
+            array = make_array(random, tuple(shape), dtype, init, low, high)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
         stype = stored.get("stype") or "default"
         if stype != "default":
             if self.numpy:
@@ -128,7 +164,8 @@ class Inputs:
         found = []
         for name in self.differentiable():
             request, stype = self.gradients.get(name, ASKED)
-            self.tensors[name].attach_grad(request, **({"stype": stype} if stype else {}))
+            if name in self.gradients or self.tensors[name].grad is None:  # a user's array may have a gradient
+                self.tensors[name].attach_grad(request, **({"stype": stype} if stype else {}))
             found.append((name, self.tensors[name].grad))
         return found + [(name, one.list_grad()[0]) for name, one in self.parameters.items()]
 
@@ -175,54 +212,6 @@ def sparse_tensor(random, array, stype, density, context):
     return mx.nd.sparse.csr_matrix((array.ravel()[places], places % max(1, array.shape[1]), starts), **options)
 
 
-def encoded_picture(pixels):
-    """The bytes of a PNG file of ``pixels`` (height, width, 3); not compressed, so that every Python makes the same."""
-
-    def chunk(kind, content):
-        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
-
-    height, width = pixels.shape[:2]
-    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    lines = b"".join(b"\0" + line.tobytes() for line in pixels)
-    parts = [chunk(b"IHDR", head), chunk(b"IDAT", stored(lines)), chunk(b"IEND", b"")]
-    return numpy.frombuffer(b"\x89PNG\r\n\x1a\n" + b"".join(parts), dtype="uint8")
-
-
-def stored(content):
-    """A zlib stream of ``content`` in stored blocks (RFC 1950, RFC 1951 3.2.4)."""
-    body = b""
-    for start in range(0, len(content), 0xFFFF):
-        block = content[start : start + 0xFFFF]
-        last = start + len(block) == len(content)
-        body += struct.pack("<BHH", last, len(block), len(block) ^ 0xFFFF) + block
-    return b"\x78\x01" + body + struct.pack(">I", zlib.adler32(content))
-
-
 def make_context(text):
     kind, _, index = text.rstrip(")").partition("(")
     return mx.Context(kind, int(index or 0))
-
-
-def make_array(random, shape, dtype, init, low, high):
-    """A numpy array of ``shape``; floats are standard normal, integers uniform in [low, high) unless told."""
-    floating = numpy.dtype(dtype).kind == "f"
-    init = init or ("normal" if floating else "randint")
-    if init == "normal":
-        array = random.normal(size=shape)
-    elif init == "uniform":
-        array = random.uniform(0.0 if low is None else low, 1.0 if high is None else high, size=shape)
-    elif init == "randint":
-        top = (2 if numpy.dtype(dtype).kind == "b" else 10) if high is None else high
-        array = random.randint(0 if low is None else low, top, size=shape)
-    elif init == "arange":
-        array = numpy.arange(int(numpy.prod(shape))).reshape(shape)
-    elif init == "positive_definite":
-        root = random.normal(size=shape)
-        array = numpy.eye(shape[-1]) + numpy.matmul(root, numpy.swapaxes(root, -1, -2)) / shape[-1]
-    elif init == "png":
-        array = encoded_picture(random.randint(0, 256, size=shape).astype("uint8"))
-    elif init in ("zeros", "ones"):
-        return getattr(numpy, init)(shape, dtype)
-    else:
-        raise ValueError(f"init {init!r} is not known")
-    return numpy.asarray(array).astype(dtype)

@@ -1,18 +1,25 @@
-"""Whole networks: of Gluon's model zoo with weights from the seed, or saved ones; inference, and a training step.
+"""Whole networks: of Gluon's model zoo, saved ones, or a user's own block; inference, and a training step.
 
 A network is hybridized with static memory and shapes unless its case says ``hybridize: false``. Weights depend on the
 seed, the case, and their names within the network alone: builds of other releases get the same ones.
 """
 
+import importlib.machinery
+import importlib.util
+import inspect
+import os
+import sys
 import types
 
 import mxnet as mx
 import numpy
 
+from .blocks import argument, constructor_parameters
 from .inputs import Inputs, as_attribute
 from .operators import MissingOperator
 
-ROOTS = ("model_zoo", "saved")
+ROOTS = ("model_zoo", "saved", "block")
+MODULE = "opduel_block"  # what a user's file is called as a module
 LOSSES = ("softmax_cross_entropy", "sum")
 # A step this small does all the work of any other, and leaves the thousandth call as good as the weights of the first.
 LEARNING_RATE = 1e-8
@@ -43,14 +50,17 @@ class Network:
         self.seed = seed
         self.inputs = inputs = Inputs(case, seed)
         self.context = inputs.context
-        self.saved = case["operator"].split(".")[0] == "saved"
+        root, _, self.name = case["operator"].partition(".")
+        self.saved = root == "saved"
         values = dict(case["inputs"])
         self.hybridize = values.pop("hybridize", True)
-        self.loss_name = values.pop("loss", "sum" if self.saved else "softmax_cross_entropy")
+        self.loss_name = values.pop("loss", "softmax_cross_entropy" if root == "model_zoo" else "sum")
         if self.loss_name not in LOSSES:
             raise ValueError("loss {!r} is not known: use {}".format(self.loss_name, " or ".join(LOSSES)))
+        self.kind = block_class(case["files"]["module"], self.name) if root == "block" else None
         self.tensors = [self.tensor(inputs, name, values) for name in self.tensor_names(values)]
-        self.block = self.load(values) if self.saved else self.build(values)
+        make = {"model_zoo": self.build, "saved": self.load, "block": self.construct}[root]
+        self.block = make(values)
         if case["dtype"] != "float32":
             self.block.cast(case["dtype"])
         if not (self.saved and "params" in case["files"]):
@@ -63,6 +73,8 @@ class Network:
     def tensor_names(self, values):
         if self.saved:
             return list(values)
+        if self.kind is not None:
+            return tensors_of_call(self.kind, values)
         if "data" not in values:
             raise ValueError("inputs need data, the shape of the network's input")
         return ["data"]
@@ -78,7 +90,7 @@ class Network:
     def build(self, attributes):
         """A network of the model zoo; ``attributes`` are its constructor's."""
         zoo = mx.gluon.model_zoo.vision
-        name = self.case["operator"].split(".")[-1]
+        name = self.name.split(".")[-1]
         make = getattr(zoo, name, None)
         if not isinstance(make, types.FunctionType) or name.startswith("get_"):
             raise MissingOperator("mxnet {} has no network {} in its model zoo".format(mx.__version__, name))
@@ -87,8 +99,14 @@ class Network:
                 raise ValueError("{} is not taken: weights come from the seed".format(attribute))
         return make(**{key: as_attribute(value) for key, value in attributes.items()})
 
+    def construct(self, arguments):
+        """A block of the user's own class."""
+        return self.kind(**{key: argument(value) for key, value in arguments.items()})
+
     def load(self, tensors):
+        """A saved network, whose inputs are ``tensors``."""
         files = self.case["files"]
+        check_inputs(files["symbol"], files.get("params"), tensors)
         return mx.gluon.SymbolBlock.imports(files["symbol"], list(tensors), files.get("params"), ctx=self.context)
 
     def own_name(self, name):
@@ -101,6 +119,8 @@ class Network:
         mx.nd.waitall()
         self.block(*self.tensors)
         for name, parameter in self.block.collect_params().items():
+            if isinstance(parameter, mx.gluon.Constant):
+                continue  # part of what is computed
             own = self.own_name(name)
             values = weights(self.inputs.random(own), own, parameter.shape)
             parameter.set_data(mx.nd.array(values, ctx=self.context, dtype=parameter.dtype))
@@ -113,8 +133,7 @@ class Network:
             self.block.hybridize(forward_bulk_size=0, backward_bulk_size=0)
 
     def outputs(self):
-        result = self.block(*self.tensors)
-        return list(result) if isinstance(result, (list, tuple)) else [result]
+        return in_a_row(self.block(*self.tensors))
 
     def loss(self):
         """One number for each example, or for all."""
@@ -129,6 +148,65 @@ class Network:
     def draw_labels(self, shape):
         self.cross_entropy = mx.gluon.loss.SoftmaxCrossEntropyLoss()
         return mx.nd.array(self.inputs.random("labels").randint(0, shape[1], size=shape[:1]), ctx=self.context)
+
+
+def in_a_row(result):
+    """The outputs, out of whatever lists they are returned in."""
+    if not isinstance(result, (list, tuple)):
+        return [result]
+    return [output for part in result for output in in_a_row(part)]
+
+
+def block_class(path, name):
+    """The Gluon block ``name`` of a Python file, which is executed.
+
+    Raises what the file raises, and MissingOperator.
+    """
+    loader = importlib.machinery.SourceFileLoader(MODULE, path)
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(MODULE, loader))
+    sys.modules[MODULE] = module
+    writes, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        loader.exec_module(module)
+    finally:
+        sys.dont_write_bytecode = writes
+    if not is_block_class(getattr(module, name, None)):
+        there = [key for key, value in vars(module).items() if is_block_class(value) and value.__module__ == MODULE]
+        known = "its blocks are " + ", ".join(there) if there else "it has no block"
+        raise MissingOperator("{} has no Gluon block {}: {}".format(os.path.basename(path), name, known))
+    return getattr(module, name)
+
+
+def is_block_class(value):
+    return inspect.isclass(value) and issubclass(value, mx.gluon.Block)
+
+
+def tensors_of_call(kind, values):
+    """Those of a block's inputs that its constructor doesn't take, which are the tensors of its call, in order."""
+    taken = [one.name for one in constructor_parameters(kind)]
+    names = [name for name in values if name not in taken]
+    if not names:
+        raise ValueError('{} is given no tensor: name one, as in "data": [1, 3, 224, 224]'.format(kind.__name__))
+    return names
+
+
+def check_inputs(symbol, params, given):
+    """Raise ValueError for an input that a saved network doesn't have, or that is missing and no saved weight."""
+    symbol = mx.sym.load(symbol)
+    names = symbol.list_inputs()
+    if params is None:
+        weights_too = set(symbol.list_auxiliary_states())
+        ends = ("weight", "bias", "gamma", "beta", "mean", "var", "alpha", "parameters", "state")
+        inputs = [name for name in names if name not in weights_too and not name.endswith(ends)]
+    else:
+        saved = {name.split(":", 1)[-1] for name in mx.nd.load(params)}
+        inputs = [name for name in names if name not in saved]
+    for name in given:
+        if name not in names:
+            raise ValueError("the network has no input {}: its inputs are {}".format(name, ", ".join(inputs) or "none"))
+    missing = [name for name in inputs if name not in given] if params is not None else []
+    if missing:
+        raise ValueError("the network needs {}, too: give its shape in inputs".format(", ".join(missing)))
 
 
 def weights(random, name, shape):

@@ -2,6 +2,7 @@
 
 import ctypes
 import inspect
+import types
 
 import mxnet as mx
 from mxnet import base
@@ -95,3 +96,39 @@ def argument_types(operator):
         if types is not None:
             return types
     return {}
+
+
+def parameters_of(function):
+    """A function's own parameters: documented signatures are not always those that it takes."""
+    try:
+        documented = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        documented = []
+    if not isinstance(function, types.FunctionType):
+        return documented
+    bare = types.FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+    bare.__kwdefaults__ = function.__kwdefaults__
+    own = list(inspect.signature(bare).parameters.values())
+    passes_on = all(one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD) for one in own)
+    return documented if passes_on else own
+
+
+def takes_dtype(operator, function):
+    """Whether an operator as the user names it, which is ``function``, has an argument ``dtype`` of its own.
+
+    One that hands on what it is given takes what the operator behind it takes: a method that of its own name.
+    """
+    array, _, last = operator.rpartition(".")
+    if array in ARRAYS:
+        root, _, kind = array.partition(".")
+        operator, function = root + "." + last, getattr(getattr(getattr(mx, root), kind), last)
+    parameters = [] if isinstance(function, property) else parameters_of(function)
+    if any(one.name == "dtype" for one in parameters):
+        return True
+    if not any(one.kind == one.VAR_KEYWORD for one in parameters):
+        return False
+    registered = argument_types(operator)
+    hands_on_all = all(one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD) for one in parameters)
+    return "dtype" in registered or (hands_on_all and not registered)

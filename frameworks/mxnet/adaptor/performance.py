@@ -3,223 +3,304 @@
 Standard library, numpy and MXNet only, Python 3.6 syntax.
 """
 
-import atexit
 import functools
-import inspect
 import time
+import types
 
 import mxnet as mx
 import numpy
 
 from . import backward_call, both_call, forward_call, telling_line
-from .inputs import NUMPY_ROOTS, Inputs, make_array, make_context
-from .operators import MissingOperator, argument_types, resolve
+from .blocks import MODULES, BlockCall, block_class, constructor_parameters, is_block, mode_of
+from .inputs import Inputs
+from .networks import is_network, make_network_call
+from .operators import (
+    ARRAYS,
+    REGISTERED_PREFIXES,
+    ROOTS,
+    MissingOperator,
+    argument_types,
+    parameters_of,
+    resolve,
+    takes_dtype,
+)
 from .profiler import Profiler
 
-OWN_KEYS = ("dtype", "run_backward", "initializer", "data_initializer", "case")
+STATISTICS = ("avg", "mean", "p50", "p90", "p99", "min", "max", "stdev")
 NS_A_MS = 1e6
 BYTES_A_KB = 1e3
-DIRECTIONS = {"forward": ("forward",), "backward": ("forward", "backward")}
-NAMESPACES = ("nd", "np", "npx")
-ROOTS = {"ndarray": "nd", "numpy": "np", "numpy_extension": "npx"}
+MODEL_ZOO = "mxnet.gluon.model_zoo."
+MODULE_ROOTS = {"ndarray": "nd", "numpy": "np", "numpy_extension": "npx", "image": "image"}
+MAKE = {"backward": backward_call, "both": both_call}
+UNSEEN = "MXNet's profiler saw no operator in it: it is Python code, or returns a view; use profiler='python'"
+TOO_SHORT = "most calls are shorter than a tick (1 us) of MXNet's profiler: use profiler='python'"
 
 
 @functools.lru_cache(maxsize=None)
 def process_profiler():
     """The process's one profiler: MXNet writes all of a process's traces into one file."""
-    profiler = Profiler()
-    atexit.register(profiler.close)
-    return profiler
+    return Profiler()
 
 
-def performance(operator, inputs, run_backward, dtype, ctx, profiler, warmup, runs, seed):
-    """``{name: [a result for each input]}``; ``opduel.run_performance_test`` has the keys."""
-    function, name = named(operator)
-    results = []
-    for index, given in enumerate(inputs):
-        wanted = {key: given[key] for key in OWN_KEYS if key in given}
-        arguments = {key: value for key, value in given.items() if key not in OWN_KEYS}
-        settings = Settings(dtype, ctx, wanted, seed + index)
-        directions = DIRECTIONS["backward" if wanted.get("run_backward", run_backward) else "forward"]
-        result = measure(function, name, arguments, settings, directions, profiler, warmup, runs)
-        result["inputs"] = {key: shown(value) for key, value in given.items()}
-        results.append(result)
-    return {name.rpartition(".")[2]: results}
+class Operator:
+    """An operator as the API takes it: a function, a method, a Gluon block or its class, or the name of one."""
+
+    def __init__(self, given):
+        """Raises MissingOperator, and ValueError for what is no operator."""
+        self.function = self.block = None  # neither: a network, by name
+        if isinstance(given, str):
+            self.name = given
+            if is_block(given):
+                self.block = block_class(given)
+            elif not is_network(given):
+                self.function = resolve(given)
+        elif is_a_block(given):
+            self.block, self.name = given, name_of_block(given if isinstance(given, type) else type(given))
+        elif not callable(given):
+            raise ValueError("{!r} is no operator: give a function such as mx.nd.add, or its name".format(given))
+        elif isinstance(given, types.FunctionType) and given.__module__.startswith(MODEL_ZOO):
+            self.name = "model_zoo." + given.__name__
+        else:
+            self.function, self.name = given, name_of_function(given)
+        self.short = self.name.rpartition(".")[2]
+
+    @property
+    def is_made(self):
+        """Whether it is a block that has been made already."""
+        return self.block is not None and not isinstance(self.block, type)
+
+    @property
+    def takes_dtype(self):
+        """Whether it has an argument ``dtype`` of its own."""
+        if self.block is not None:
+            return not self.is_made and "dtype" in [one.name for one in constructor_parameters(self.block)]
+        return self.function is not None and takes_dtype(self.name, self.function)
+
+    def mode(self, asked):
+        """How it ran: a block that is made runs as it is; None for a network, whose inputs say it."""
+        if self.is_made:
+            return mode_of(self.block)
+        return None if self.block is self.function is None else asked
 
 
-class Settings:
-    """How one input's tensors are made."""
-
-    def __init__(self, dtype, ctx, wanted, seed):
-        self.dtype = str(numpy.dtype(wanted.get("dtype", dtype)))
-        self.context = make_context(ctx) if isinstance(ctx, str) else (ctx or mx.cpu())
-        self.initializer = wanted.get("initializer", wanted.get("data_initializer"))
-        self.seed = seed
+def is_a_block(given):
+    kind = given if isinstance(given, type) else type(given)
+    return issubclass(kind, mx.gluon.Block)
 
 
-def named(operator):
-    """The function, and its name as a spec writes it, as far as that can be told."""
-    if isinstance(operator, str):
-        return resolve(operator), operator
-    if isinstance(operator, mx.gluon.Block):
-        return operator, "nd." + type(operator).__name__
-    if not callable(operator):
-        raise ValueError("{!r} is no operator: give a function such as mx.nd.add, or its name".format(operator))
-    parts = (getattr(operator, "__module__", None) or "").split(".")
-    root = ROOTS.get(parts[1] if len(parts) > 1 else "", "nd")
-    return operator, "{}.{}".format(root, operator.__name__)
+def name_of_block(kind):
+    """``gluon.nn.Dense`` for a block of Gluon's own; for any other ``gluon.`` and its name."""
+    for module in MODULES:
+        place = functools.reduce(lambda found, part: getattr(found, part, None), module.split("."), mx.gluon)
+        if getattr(place, kind.__name__, None) is kind:
+            return "gluon.{}.{}".format(module, kind.__name__)
+    return "gluon." + kind.__name__
 
 
-def measure(function, name, arguments, settings, directions, profiler, warmup, runs):
-    """One input, each direction; forward raises what it raises, a failing backward is told."""
+def name_of_function(function):
+    """A function's name as a spec writes it, as far as that can be told."""
+    last = getattr(function, "__name__", type(function).__name__)
+    for place in (*places(), *ARRAYS):
+        found = functools.reduce(lambda found, part: getattr(found, part, None), place.split("."), mx)
+        if getattr(found, last, None) is function:
+            return place + "." + last
+    parts = (getattr(function, "__module__", None) or "").split(".")
+    return "{}.{}".format(MODULE_ROOTS.get(parts[1] if len(parts) > 1 else "", "nd"), last)
+
+
+def places():
+    """The modules that hold operators: ``nd``, ``nd.linalg``, ..."""
+    inner = [name for name in REGISTERED_PREFIXES if name and name not in ROOTS]
+    return list(ROOTS) + [root + "." + name for root in ROOTS for name in inner]
+
+
+def measure(operator, arguments, settings, profiler, warmup, runs, seed):
+    """One input, in each direction; ``opduel.run_performance_test`` has the keys of the result.
+
+    ``settings``: "dtype", "context", "directions", "mode" and perhaps "initializer". Forward raises what it raises;
+    what fails backward is in the result.
+    """
+    context = str(settings["context"] or "cpu")
+    case = {
+        "id": operator.name,
+        "operator": operator.name,
+        "direction": settings["directions"][-1],
+        "inputs": {key: plain(value) for key, value in arguments.items()},
+        "dtype": str(numpy.dtype(settings["dtype"])),
+        "context": "cpu" if context == "cpu(0)" else context,
+        "mode": settings["mode"],
+        "files": {},
+    }
+    maker = Maker(case, seed, settings.get("initializer"))
+    if operator.is_made:
+        maker.numpy = numpy_semantics()[1]  # the block was made in it
+    before = numpy_semantics()
+    try:
+        set_numpy_semantics(maker.numpy, maker.numpy)
+        with maker.context:  # where operators that have no tensors make theirs
+            result = in_each_direction(operator, case, maker, settings["directions"], profiler, warmup, runs)
+    finally:
+        set_numpy_semantics(*before)  # the process is the user's
+    return dict(result, dtype=case["dtype"], context=case["context"], mode=operator.mode(case["mode"]))
+
+
+def numpy_semantics():
+    """Whether shapes, and arrays, are NumPy's at present."""
+    return (mx.util.is_np_shape(), mx.util.is_np_array()) if hasattr(mx, "npx") else (False, False)
+
+
+def set_numpy_semantics(shape, array):
     if hasattr(mx, "npx"):
-        (mx.npx.set_np if name.split(".")[0] in NUMPY_ROOTS else mx.npx.reset_np)()
-    operator, args, kwargs, tensors = bound(function, name, arguments, settings)
-    result, memory = {}, {}
-    short = name.rpartition(".")[2]
+        mx.npx.set_np(shape, array)
+
+
+def in_each_direction(operator, case, maker, directions, profiler, warmup, runs):
+    """The times and the memory; forward raises what it raises."""
+    make_call = prepared(operator, case, maker)
+    result, memory = {}, {device(maker.context): 0}
     for direction in directions:
         try:
-            call = call_of(direction, operator, args, kwargs, tensors)
-            times, held = timed(call, profiler, warmup, runs)
-        except mx.base.MXNetError as error:
+            times, held, note = timed(make_call(direction), profiler, warmup, runs)
+        except Exception as error:
             if direction == "forward":
                 raise
-            result["failed_" + direction] = telling_line(str(error))
+            plain_line = isinstance(error, mx.base.MXNetError)
+            result["failed_" + direction] = telling_line(str(error)) if plain_line else described(error)
             continue
-        result.update(statistics_of(times, direction, short))
-        for device, size in held.items():
-            memory[device] = max(size, memory.get(device, 0))
-    result.update({"max_storage_mem_alloc_" + device: size / BYTES_A_KB for device, size in memory.items()})
+        result.update(statistics_of(times, direction, operator.short))
+        if note:
+            result["note_" + direction] = note
+        for place, size in held.items():
+            memory[place] = max(size, memory.get(place, 0))
+    result.update({"max_storage_mem_alloc_" + place: size / BYTES_A_KB for place, size in memory.items()})
     return result
 
 
-def call_of(direction, operator, args, kwargs, tensors):
-    """One synchronous call; backward raises MXNetError if there is nothing to take a gradient of."""
-    if direction == "forward":
-        return forward_call(operator, args, kwargs)
-    floating = [tensor for tensor in tensors if numpy.dtype(tensor.dtype).kind == "f"]
-    if not floating:
-        raise mx.base.MXNetError("no input is of floating point: there is no gradient")
-    for tensor in floating:
-        tensor.attach_grad()
-    make = {"backward": backward_call, "both": both_call}[direction]
-    return make(operator, args, kwargs, [tensor.grad for tensor in floating])
+def device(context):
+    """A context as the profiler names it: ``cpu/0``."""
+    return "{}/{}".format(context.device_type, context.device_id)
+
+
+def described(error):
+    """An exception in one line, as the worker describes it."""
+    name = type(error).__name__
+    line = telling_line(str(error)) if str(error).strip() else name
+    return line if line.startswith(name) else "{}: {}".format(name, line)
+
+
+def prepared(operator, case, maker):
+    """A function that makes the synchronous call of a direction; the inputs are made here, once."""
+    if operator.block is not None:
+        block = BlockCall(case, maker, operator.block)
+        maker.check_dtype()
+        forward, backward, args, kwargs = block.call, block.output, block.args, {}
+    elif operator.function is None:
+        if not operator.name.startswith("model_zoo."):
+            raise ValueError("{} comes from files: give the block itself, or a spec".format(operator.name))
+        return lambda direction: make_network_call(dict(case, direction=direction), maker.seed)
+    else:
+        if case["mode"] == "hybridized":
+            raise ValueError("{} is no block: it can't be hybridized".format(operator.name))
+        forward = backward = operator.function
+        args, kwargs = maker.arguments()
+        kwargs = maker.with_dtype(forward, kwargs)
+        if forward is mx.nd.Custom:  # it hands on what it is given by name: to the operator's maker, arrays too
+            args += [kwargs.pop(key) for key in list(kwargs) if is_array(kwargs[key])]
+    mx.nd.waitall()
+
+    def make_call(direction):
+        if direction == "forward":
+            return forward_call(forward, args, kwargs)
+        gradients = [gradient for _, gradient in maker.attach_gradients()]
+        if not gradients:
+            raise mx.base.MXNetError("no input is of floating point: there is no gradient")
+        return MAKE[direction](backward, args, kwargs, gradients)
+
+    return make_call
 
 
 def timed(call, profiler, warmup, runs):
-    """``(ns of each call, device -> bytes held at most)``."""
+    """``(ns of each call, device -> bytes held at most, why there are no times)``."""
     for _ in range(warmup):
         call()
     mx.nd.waitall()
     if profiler == "native":
         calls = process_profiler().profile(call, runs)
-        return [sum(map(sum, one["operators"].values())) for one in calls], most_memory(calls)
+        times = [sum(map(sum, one["operators"].values())) for one in calls]
+        if numpy.median(times):
+            return times, most_memory(calls), None
+        return [], most_memory(calls), TOO_SHORT if any(one["operators"] for one in calls) else UNSEEN
     times = []
     for _ in range(runs):
         start = time.perf_counter()
         call()
         times.append(1e9 * (time.perf_counter() - start))
-    return times, most_memory(process_profiler().profile(call, 1))
+    return times, most_memory(process_profiler().profile(call, 1)), None
 
 
 def most_memory(calls):
     memory = {}
     for call in calls:
-        for device, size in call["memory"].items():
-            memory[device] = max(size, memory.get(device, 0))
+        for place, size in call["memory"].items():
+            memory[place] = max(size, memory.get(place, 0))
     return memory
 
 
 def statistics_of(times, direction, name):
-    """opperf's keys for one direction, in ms."""
-    values = numpy.array(times) / NS_A_MS
-    figures = {
-        "avg": values.mean(),
-        "mean": values.mean(),
-        "p50": numpy.percentile(values, 50),
-        "p90": numpy.percentile(values, 90),
-        "p99": numpy.percentile(values, 99),
-        "min": values.min(),
-        "max": values.max(),
-        "stdev": values.std(ddof=1) if len(values) > 1 else 0.0,
-    }
-    return {"{}_time_{}_{}".format(key, direction, name): round(float(value), 6) for key, value in figures.items()}
-
-
-def bound(function, name, arguments, settings):
-    """``(operator, args, kwargs, tensors)``: a call's arguments, and those of them that are arrays."""
-    if is_block(function):
-        return bound_block(function, arguments, settings)
-    case = {
-        "id": name,
-        "operator": name,
-        "direction": "forward",
-        "inputs": {key: plain(value) for key, value in arguments.items() if not is_array(value)},
-        "dtype": settings.dtype,
-        "context": str(settings.context),
-    }
-    maker = Maker(case, settings)
-    args, kwargs = maker.arguments()
-    kwargs.update({key: value for key, value in arguments.items() if is_array(value)})
-    if function is mx.nd.Custom:  # it hands on what it is given by name: to the operator's maker, arrays too
-        args += [kwargs.pop(key) for key in arguments if is_array(kwargs.get(key))]
-    given = [value for key, value in arguments.items() if is_array(value) and key != "out"]
-    return function, args, kwargs, [maker.tensors[key] for key in maker.differentiable()] + given
-
-
-def is_block(function):
-    """Whether it is a Gluon layer or network, or a class of them."""
-    kind = function if isinstance(function, type) else type(function)
-    return issubclass(kind, mx.gluon.Block)
-
-
-def bound_block(block, arguments, settings):
-    """A Gluon layer: it is called with what ``forward`` takes (``data`` first), a class is made with the rest."""
-    kind = block if isinstance(block, type) else type(block)
-    hybrid = issubclass(kind, mx.gluon.HybridBlock) and kind.forward is mx.gluon.HybridBlock.forward
-    forward = kind.hybrid_forward if hybrid else kind.forward
-    called_with = [name for name in inspect.signature(forward).parameters if name not in ("self", "F")]
-    aliases = {"data": called_with[0]} if called_with and "data" not in called_with else {}
-    kwargs = {key: value for key, value in arguments.items() if aliases.get(key, key) not in called_with}
-    layer = block
-    if isinstance(block, type):
-        layer = block(**kwargs)
-        layer.initialize(ctx=settings.context)
-        layer.cast(settings.dtype)
-    tensors = [
-        value if is_array(value) else initialized(key, value, settings)
-        for key, value in arguments.items()
-        if aliases.get(key, key) in called_with
-    ]
-    return layer, tensors, {}, tensors
+    """opperf's keys for one direction, in ms; None without times."""
+    figures = dict.fromkeys(STATISTICS)
+    if times:
+        values = numpy.array(times) / NS_A_MS
+        figures = {
+            "avg": values.mean(),
+            "mean": values.mean(),
+            "p50": numpy.percentile(values, 50),
+            "p90": numpy.percentile(values, 90),
+            "p99": numpy.percentile(values, 99),
+            "min": values.min(),
+            "max": values.max(),
+            "stdev": values.std(ddof=1) if len(values) > 1 else 0.0,
+        }
+    found = {key: None if value is None else round(float(value), 6) for key, value in figures.items()}
+    return {"{}_time_{}_{}".format(key, direction, name): value for key, value in found.items()}
 
 
 class Maker(Inputs):
-    """The worker's way from plain data to arrays, with the user's initializer."""
+    """The worker's way from plain data to arrays, with arrays as they are, and the user's initializer."""
 
-    def __init__(self, case, settings):
-        super(Maker, self).__init__(case, settings.seed)
-        self.settings = settings
+    def __init__(self, case, seed, initializer):
+        super(Maker, self).__init__(case, seed)
+        self.initializer = initializer
 
-    def tensor(self, name, shape, dtype=None, init=None, **bounds):
-        initializer = self.settings.initializer
-        if init is None and callable(initializer):
-            tensor = initialized(name, shape, self.settings)
-            self.tensors[name] = tensor
-            return tensor
-        return super(Maker, self).tensor(name, shape, dtype, init or initializer, **bounds)
+    def value(self, name, value, takes_tensor):
+        if isinstance(value, numpy.ndarray):
+            dtype = self.case["dtype"] if value.dtype.kind == "f" else value.dtype
+            value = (mx.np if self.numpy else mx.nd).array(value, dtype=dtype, ctx=self.context)
+        if not is_array(value):
+            return super(Maker, self).value(name, value, takes_tensor)
+        if name != "out":
+            self.tensors[name] = value
+        return value
+
+    def tensor(self, name, shape, dtype=None, init=None, low=None, **more):
+        says_its_values = init is not None or low is not None or more.get("stype") not in (None, "default")
+        floating = numpy.dtype(dtype or self.case["dtype"]).kind == "f"
+        if self.initializer is None or says_its_values or (dtype is not None and not floating):
+            return super(Maker, self).tensor(name, shape, dtype, init, low, **more)
+        if not callable(self.initializer):
+            return super(Maker, self).tensor(name, shape, dtype, self.initializer, low, **more)
+        tensor = initialized(self.initializer, tuple(shape), dtype or self.case["dtype"], self.context)
+        self.tensors[name] = tensor.as_np_ndarray() if self.numpy else tensor
+        self.gradients[name] = (more.get("grad_req") or "write", more.get("grad_stype"))
+        return self.tensors[name]
 
 
-def initialized(name, shape, settings):
-    """An array of this shape, by the initializer: a function that takes shape, dtype and ctx, or a spec's word."""
-    shape = tuple(shape)
-    if callable(settings.initializer):
-        try:
-            return settings.initializer(shape=shape, dtype=settings.dtype, ctx=settings.context)
-        except mx.base.MXNetError:  # nd.normal makes no float16 or integers on its own
-            return settings.initializer(shape=shape, ctx=settings.context).astype(settings.dtype)
-    array = make_array(numpy.random.RandomState(settings.seed), shape, settings.dtype, settings.initializer, None, None)
-    return mx.nd.array(array, dtype=settings.dtype, ctx=settings.context)
+def initialized(initializer, shape, dtype, context):
+    """An array of this shape, by a function that takes shape, dtype and ctx."""
+    try:
+        return initializer(shape=shape, dtype=dtype, ctx=context)
+    except mx.base.MXNetError:  # nd.normal makes no float16 or integers on its own
+        return initializer(shape=shape, ctx=context).astype(dtype)
 
 
 def is_array(value):
@@ -237,24 +318,33 @@ def shown(value):
 
 
 def counterparts(name):
-    """The namespaces that have an operator of this name: ``[(module, "nd.add"), ...]``.
+    """The operators of this name, in every namespace or in the one that it says: ``[(module, "nd.add"), ...]``.
 
-    Raises MissingOperator: none has.
+    Raises MissingOperator: there is none.
     """
-    found = [
-        (getattr(mx, root), "{}.{}".format(root, name))
-        for root in NAMESPACES
-        if hasattr(mx, root) and callable(getattr(getattr(mx, root), name, None))
-    ]
+    root = name.partition(".")[0]
+    names = [name] if root in ROOTS else ["{}.{}".format(root, name) for root in ROOTS]
+    found = [(getattr(mx, one.partition(".")[0]), one) for one in names if exists(one)]
     if not found:
         raise MissingOperator("mxnet {} has no operator {}".format(mx.__version__, name))
     return found
 
 
+def exists(name):
+    try:
+        resolve(name)
+    except MissingOperator:
+        return False
+    return True
+
+
 def arrays_of(name, size):
     """``{argument: size}`` for every array that the operator can't do without, as far as it says."""
-    registered = [key for key, kind in argument_types(name).items() if kind.startswith(("NDArray", "Symbol"))]
-    parameters = inspect.signature(resolve(name)).parameters.values()
+    kinds = argument_types(name)
+    parameters = parameters_of(resolve(name))
+    if any(one.kind == one.VAR_POSITIONAL for one in parameters) and any("[]" in kind for kind in kinds.values()):
+        return {"args": [size, size]}
+    registered = [key for key, kind in kinds.items() if kind.startswith(("NDArray", "Symbol"))]
     required = [one.name for one in parameters if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD]
     arrays = [key for key in required if key in registered] or required or registered
     return dict.fromkeys(arrays, size)

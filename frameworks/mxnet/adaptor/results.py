@@ -1,5 +1,6 @@
 """What a case computes: its outputs, its gradients, and the arguments that it changed, written to files."""
 
+import hashlib
 import os
 import random
 import zlib
@@ -26,6 +27,18 @@ def results(case, seed, inputs, operator, args, kwargs, folder, limit):
         if plain(tensor).tobytes() != before[name].tobytes():
             found.append((name + " after the call", tensor))
     return [write(number, name, value, folder, limit) for number, (name, value) in enumerate(found)]
+
+
+def digest_of(inputs):
+    """The SHA-256 of all tensors and parameters: names, dtypes, shapes and values."""
+    found = hashlib.sha256()
+    values = dict(inputs.tensors)
+    values.update(("parameter " + name, one.data()) for name, one in inputs.parameters.items())
+    for name in sorted(values):
+        array = numpy.ascontiguousarray(plain(values[name]))
+        found.update("{}|{}|{}|".format(name, array.dtype.str, array.shape).encode("utf-8"))
+        found.update(array.tobytes())
+    return found.hexdigest()
 
 
 def backward(case, seed, inputs, operator, args, kwargs):

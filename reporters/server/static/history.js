@@ -73,8 +73,7 @@
         Plot.tip(positions, Plot.pointerX({ x: "place", y: "at", title: "said", fontSize: 12 })),
       ],
     });
-    svg.setAttribute("role", "img");
-    svg.setAttribute("aria-label", `${positions.length} builds against the oldest, ${changes.length} changes marked; the tables have the figures`);
+    opduelDraw.name(svg, `${positions.length} builds against the oldest, ${changes.length} changes marked; the tables have the figures`);
     return svg;
   }
 

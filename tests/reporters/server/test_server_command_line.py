@@ -86,7 +86,7 @@ def test_a_day_in_its_life(tmp_path: Path, run: Callable[..., Done]) -> None:
         assert httpx.get(f"{url}/api/v1/runs", params={"token": token, "text": "x"}, headers=headers).status_code == 200
         assert httpx.get(f"{url}/api/v1/{token}/%1b%5b2J%0a", headers=headers).status_code == 404
         assert httpx.get(f"{url}/assets/a%0aFAKE%20ENTRY").status_code == 404
-        assert httpx.post(f"{url}/login", data={"token": token}).status_code == 303
+        assert httpx.post(f"{url}/login", data={"token": token}, headers={"Origin": url}).status_code == 303
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
         log = process.stderr.read() if process.stderr else ""

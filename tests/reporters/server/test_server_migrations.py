@@ -3,18 +3,21 @@
 import os
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import report_samples as samples
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, inspect, text
+from results_server import numbered, running_server
+from sqlalchemy import Connection, inspect, select, text
 
 from records import RunError, UsageError
 from reporters.server.database import Database, alembic_config, state_of
-from reporters.server.models import Base
+from reporters.server.models import Base, Case, Result, Run
 
 
 @pytest.fixture
@@ -43,6 +46,38 @@ def test_upgrading_makes_the_tables_of_the_models_and_downgrading_removes_them(d
         assert state_of(connection) == "empty"
     assert database.prepare(migrate=True) == "made its tables"
     database.close()
+
+
+def test_the_reasons_of_reports_that_are_there_are_found_again(tmp_path: Path, database_url: str) -> None:
+    note, reason = "only 3 of at least 5 rounds", "the host was\x1b busy"
+    comparisons = (
+        samples.comparison("open", "inconclusive", note=note),
+        samples.comparison("sure", "regressed", 1.2),
+        samples.failed("broken", note=samples.CRASH.reason),
+    )
+    with running_server(tmp_path, database_url) as server:
+        for number, changes in enumerate(({}, {"trust": samples.trust(reason, "and so on")})):
+            assert server.post(replace(numbered(number, **changes), comparisons=comparisons)).status_code == 201
+        before = reasons(server.database)
+        assert before == (
+            [("broken", None), ("open", note), ("sure", None)] * 2,
+            [None, "the host was\\x1b busy; and so on"],
+        )
+        with server.database.engine.begin() as connection:
+            command.downgrade(alembic_config(connection), "v0001")
+            assert "note" not in {column["name"] for column in inspect(connection).get_columns("results")}
+            assert state_of(connection) == "older"
+        server.database.prepare(migrate=True)
+        assert reasons(server.database) == before
+
+
+def reasons(database: Database) -> tuple[list[tuple[str, str | None]], list[str | None]]:
+    """The notes of all results, and why runs aren't trusted."""
+    with database.reading() as session:
+        results = session.execute(select(Case.case, Result.note).join(Case).order_by(Result.run_number, Case.case))
+        return [(case, note) for case, note in results], list(
+            session.scalars(select(Run.distrust).order_by(Run.number))
+        )
 
 
 def test_there_is_one_line_of_migrations(database: Database) -> None:

@@ -17,13 +17,14 @@ from reporters.server import serving
 def log_in(server: RunningServer, token: str, **headers: str) -> httpx.Response:
     """The answer to a login with these headers, ``_`` for ``-`` in their names."""
     with server.client(None) as client:
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        named = {"Referer": f"{server.url}/login"} | {name.replace("_", "-"): value for name, value in headers.items()}
         return client.post("/login", data={"token": token}, headers=named)
 
 
 def test_behind_tls_the_cookie_is_for_tls_alone(tmp_path: Path) -> None:
     with running_server(tmp_path, behind_proxy=True) as server:
-        answer = log_in(server, server.read_token, X_Forwarded_Proto="https")
+        page = server.url.replace("http:", "https:")
+        answer = log_in(server, server.read_token, X_Forwarded_Proto="https", Origin=page)
     assert "Secure" in answer.headers["Set-Cookie"]
 
 

@@ -217,6 +217,21 @@ def test_what_cannot_count_is_shown_with_the_reason_and_left_out(empty: RunningS
     assert "the host <b>was</b> busy" in got(empty, "/runs/run-3").text
 
 
+def test_the_reason_stands_beside_the_verdict(empty: RunningServer) -> None:
+    """On the page of the run and on that of the case, with the verdict that was held back."""
+    why = "interval -82.0%..-81.0% lies beyond the threshold, but was not confirmed in rounds of its own"
+    one = samples.comparison("steady", "inconclusive", 0.18, ci=(0.18, 0.19), note=why, held_back="improved")
+    empty.post(replace(compared("a", "b", 1), comparisons=(one,)))
+    with empty.client(None) as client:
+        for path in ("/runs/run-1", "/cases/1", "/compare?first=run-1&second=run-1"):
+            cells = re.findall(r'<td class="why">(.*?)</td>', client.get(path).text, re.DOTALL)
+            assert cells, path
+            for cell in cells:
+                assert " ".join(Page(cell).text.split()) == f"inconclusive held back: improved {why}", path
+        results = client.get("/api/v1/runs/run-1/results").json()["results"]
+    assert [one["figures"]["note"] for one in results] == [why]
+
+
 def test_platforms_and_threads_have_histories_of_their_own(empty: RunningServer) -> None:
     empty.post(compared("a", "b", 1, 1.05))
     empty.post(compared("a", "b", 2, 1.25, platform="gpu"))

@@ -97,7 +97,7 @@ def test_open_read_lets_anybody_read_and_nobody_write(tmp_path: Path) -> None:
 def logged_in(server: RunningServer, token: str, **form: str) -> httpx.Response:
     """The answer to a login."""
     with server.client(None) as client:
-        return client.post("/login", data={"token": token, **form})
+        return client.post("/login", data={"token": token, **form}, headers={"Origin": server.url})
 
 
 def test_a_browser_logs_in_reads_and_logs_out(server: RunningServer) -> None:
@@ -114,7 +114,7 @@ def test_a_browser_logs_in_reads_and_logs_out(server: RunningServer) -> None:
         assert client.post(REPORTS, json=body(numbered(2))).status_code == 401
         assert client.post("/logout", headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
         assert client.get("/api/v1/runs").status_code == 200
-        assert client.post("/logout").status_code == 303
+        assert client.post("/logout", headers={"Sec-Fetch-Site": "same-origin"}).status_code == 303
         client.cookies.update(answer.cookies)  # the browser forgets it, and so does the server
         assert client.get("/api/v1/runs").status_code == 401
 
@@ -157,18 +157,21 @@ def test_failed_logins_have_to_wait(tmp_path: Path) -> None:
     assert 0 < int(late.headers["Retry-After"]) <= 61
 
 
+OWN = {"Sec-Fetch-Site": "same-origin"}
+
+
 def test_a_login_from_another_site_is_refused(server: RunningServer) -> None:
     with server.client(None) as client:
         data = {"token": server.read_token}
         assert client.post("/login", data=data, headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
-        assert client.post("/login", content=b"token=" + b"x" * 5000).status_code == 413
+        assert client.post("/login", content=b"token=" + b"x" * 5000, headers=OWN).status_code == 413
 
 
 def test_a_form_of_many_fields_is_refused_without_a_trace(
     server: RunningServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     with server.client(None) as client:
-        answer = client.post("/login", content=b"&".join([b"a=b"] * 11))
+        answer = client.post("/login", content=b"&".join([b"a=b"] * 11), headers=OWN)
     assert answer.status_code == 400
     assert "it has too many fields" in answer.text
     assert "Traceback" not in caplog.text
@@ -311,7 +314,7 @@ def test_a_body_or_form_that_does_not_come_is_not_waited_for(
 ) -> None:
     monkeypatch.setattr("reporters.server.body._PATIENCE_S", 0.05)
     monkeypatch.setattr("reporters.server.login._PATIENCE_S", 0.05)
-    head = "HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 1000\r\n"
+    head = "HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 1000\r\nSec-Fetch-Site: same-origin\r\n"
     head += f"Authorization: Bearer {server.write_token}\r\nContent-Type: application/json\r\n\r\n"
     for path in (REPORTS, "/login"):
         assert raw(server, f"POST {path} {head}{{".encode()).startswith(b"HTTP/1.1 408"), path

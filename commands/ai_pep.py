@@ -1,0 +1,153 @@
+"""AI-PEP's options: those that make sense on a host, and a line for each of the others.
+
+https://github.com/facebookarchive/FAI-PEP: benchmarking/harness.py, repo_driver.py, run_bench.py, lab_driver.py.
+"""
+
+import argparse
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from records import Build, UsageError
+
+_PHONES = "is for phones: leave it out"
+_LAB = "is for AI-PEP's lab of devices, and this host is the only device: leave it out"
+_DEVICES = "is for several devices, and this host is the only one: leave it out (--ctx 'gpu(1)' chooses a GPU)"
+
+# What is not taken: the option as it is written, and what to do instead.
+NOT_TAKEN: Mapping[Sequence[str], str] = {
+    ("--android_dir", "--ios_dir", "--monsoon_map", "--hash_platform_mapping", "--device_name_mapping"): _PHONES,
+    ("--reboot",): "is for phones: leave it out (each round starts fresh processes)",
+    ("--set_freq",): "is for phones: set the frequency governor of this host (run_bench.py --calibrate says what makes "
+    "a host noisy)",
+    ("--devices", "-d", "--device", "--excluded_devices"): _DEVICES,
+    ("--platform_sig",): "use --platform NAME, a name for this kind of machine",
+    ("--backend",): "a build has the backend that it was compiled with: name such builds with --control and "
+    "--treatment, or use --ctx gpu",
+    ("--program",): "use --treatment PATH, an environment or a Python interpreter that imports the framework",
+    ("--command_args", "--string_map"): "a spec says how its operators are called: change the spec (docs/specs.md)",
+    ("--cooldown",): "both builds are measured in turn, without a pause between them: leave it out",
+    ("--debug",): "nothing needs to be kept to look at a run again: its report.json has every sample",
+    ("--user_string",): "use --user_identifier TEXT",
+    ("--config_dir",): "set the variable XDG_CONFIG_HOME",
+    ("--logger_level",): "everything is logged on standard error: leave it out",
+    ("--adhoc",): "use --operators NAME --inputs JSON",
+    ("--custom_binary", "-c", "--pre_built_binary"): "use --treatment PATH",
+    ("--buck_target",): "commits are built by build.sh of the platform: use --platforms NAME",
+    ("--lab", "--remote", "--server_addr", "--file_storage", "--rt_logging", "--use_enkaku", "--quota_use_case"): _LAB,
+}
+
+_YES, _NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+
+
+class _NotTaken(argparse.Action):
+    """An option that ends the command with the line that says what to do instead."""
+
+    def __init__(self, *arguments: Any, why: str, **settings: Any) -> None:
+        hidden = {"nargs": "?", "default": argparse.SUPPRESS, "help": argparse.SUPPRESS}
+        super().__init__(*arguments, **{**settings, **hidden})
+        self._why = why
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: object, values: object, option_string: str | None = None
+    ) -> None:
+        raise UsageError(f"{option_string}: {self._why}")
+
+
+def add_ai_pep_options(parser: argparse.ArgumentParser) -> None:
+    """Those of harness.py: the ones that work here in a group of their own, all others with their lines."""
+    group = parser.add_argument_group("as in AI-PEP")
+    group.add_argument(
+        "--wipe_cache",
+        type=_truth,
+        nargs="?",
+        const=True,
+        default=False,
+        metavar="BOOL",
+        help="evict the processor's caches before each timed call, on both sides alike",
+    )
+    group.add_argument(
+        "--root_model_dir",
+        type=_folder,
+        metavar="DIR",
+        help="the folder that a file's location in a spec is relative to when it begins with //",
+    )
+    group.add_argument(
+        "--shared_libs",
+        type=_libraries,
+        metavar="A,B,...",
+        help="shared libraries that a build needs: their folders go on its library path; for builds that are paths",
+    )
+    group.add_argument(
+        "--regressed_types",
+        type=_names,
+        metavar="JSON",
+        help='measure these cases alone, those that regressed: a list of their ids, ["add/forward"]; the run type is '
+        "regress",
+    )
+    for names, why in NOT_TAKEN.items():
+        for name in names:
+            parser.add_argument(name, action=_NotTaken, why=why)
+
+
+def library_path(libraries: Sequence[Path] | None) -> dict[str, str]:
+    """The variable by which the dynamic linker finds these libraries, before whatever the user has there."""
+    if not libraries:
+        return {}
+    folders = dict.fromkeys(str(one.parent) for one in libraries)
+    inherited = os.environ.get("LD_LIBRARY_PATH")
+    return {"LD_LIBRARY_PATH": os.pathsep.join([*folders, *([inherited] if inherited else [])])}
+
+
+def refuse_idle_libraries(libraries: Sequence[Path] | None, builds: Sequence[Build]) -> None:
+    """See that one of the builds takes the libraries.
+
+    Raises:
+        UsageError: none does.
+    """
+    if libraries and not any(build.environment for build in builds):
+        raise UsageError("--shared_libs: a release has its own libraries: leave it out, or measure a build at a path")
+
+
+def repository_kind(text: str) -> str:
+    """``--repo``: git."""
+    if text != "git":
+        raise argparse.ArgumentTypeError(f"{text!r}: git repositories alone are read: convert it to git")
+    return text
+
+
+def _truth(text: str) -> bool:
+    if text.lower() not in (*_YES, *_NO):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
+    return text.lower() in _YES
+
+
+def _folder(text: str) -> Path:
+    path = Path(os.path.abspath(os.path.expanduser(text))) if text else None
+    if path is None or not path.is_dir():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a folder")
+    return path
+
+
+def _libraries(text: str) -> list[Path]:
+    """``A,B`` -> absolute paths of files that are there."""
+    found = [Path(os.path.abspath(os.path.expanduser(name.strip()))) for name in text.split(",")]
+    for name, path in zip(text.split(","), found, strict=True):
+        if not path.is_file():
+            raise argparse.ArgumentTypeError(f"{name.strip()!r} is not a file: give paths of shared libraries")
+        if os.pathsep in str(path.parent):
+            raise argparse.ArgumentTypeError(f"{name.strip()!r}: a folder with {os.pathsep} in its name can't be used")
+    return found
+
+
+def _names(text: str) -> list[str]:
+    """A JSON list of names."""
+    try:
+        names = json.loads(text)
+    except (ValueError, RecursionError):
+        names = None
+    if not isinstance(names, list) or not names or not all(isinstance(name, str) and name for name in names):
+        raise argparse.ArgumentTypeError(f'{text[:80]!r} is not a JSON list of case ids: write ["add/forward"]')
+    return list(dict.fromkeys(names))

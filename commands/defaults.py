@@ -1,0 +1,149 @@
+"""Default arguments that the config keeps for each command. run_bench.py adds them to those of its command line.
+
+The command line overrides them, as in AI-PEP. The config has them under ``arguments``, by command and option:
+
+    {"arguments": {"harness.py": {"time_budget": 600}, "repo_driver.py": {"ab_testing": true, "repo_dir": "~/src"}}}
+"""
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from commands.config import ARGUMENTS, COMMANDS, config_path, read_config, write_config
+from commands.driver_options import driver_parser
+from commands.entry import log
+from commands.options import harness_parser
+from commands.single import AB_ONLY, SINGLE_ONLY, is_single
+from records import UsageError
+
+HARNESS, DRIVER, CALIBRATE = COMMANDS
+PARSERS: Mapping[str, Sequence[Callable[[], argparse.ArgumentParser]]] = {
+    HARNESS: (harness_parser,),
+    DRIVER: (driver_parser, harness_parser),
+    CALIBRATE: (harness_parser,),
+}
+# What says what is measured differs from run to run and is not kept; nor is a token.
+SAYS_WHAT = ("benchmark_file", "operators", "category", "inputs", "int64_tensor", "bisect_releases", "regressed_types")
+NOT_KEPT = (*SAYS_WHAT, "control", "treatment", "info", "commit", "base_commit", "remote_access_token")
+
+
+def with_defaults(command: str, arguments: Sequence[str]) -> list[str]:
+    """The arguments of a command with the config's defaults before them, but for those that they give themselves.
+
+    A default that is for an A/B alone, or for one build alone, is left out where the other is measured.
+
+    Raises:
+        UsageError: a default is no option of the command, or has a bad value; names the file and the field.
+    """
+    path = config_path()
+    kept = read_config(path).get(ARGUMENTS, {}).get(command, {})
+    if not kept:
+        return list(arguments)
+    actions = _actions(command)
+    given = {action.dest for action, _ in _parts(arguments, actions)}
+    passed_over = _passed_over(command, arguments)
+    found: list[str] = []
+    for name, value in kept.items():
+        where = f"{path}: {ARGUMENTS}.{command}.{name}"
+        option = f"--{name.lstrip('-')}"
+        if option not in actions:
+            raise UsageError(f"{where}: {command} has no such option: correct it, or take it out")
+        written = _written(where, option, actions[option], value)
+        _check(where, command, written)
+        if actions[option].dest not in given | passed_over:
+            found += written
+    if found:
+        log.info("from %s: %s", path, ", ".join(word.partition("=")[0] for word in found))  # a value may be a secret
+    return [*found, *arguments]
+
+
+def keep(command: str, arguments: Sequence[str]) -> None:
+    """Keep the options of a command line as its defaults, in place of those that were kept before.
+
+    Raises:
+        UsageError: the config is no good; RunError: it can't be written.
+    """
+    path = config_path()
+    kept: dict[str, Any] = {}
+    for action, value in _parts(arguments, _actions(command)):
+        if action.dest not in NOT_KEPT:
+            several = isinstance(action, argparse._AppendAction)
+            kept[action.dest] = [*kept.get(action.dest, []), value] if several else value
+    config = read_config(path)
+    write_config(path, {**config, ARGUMENTS: {**config.get(ARGUMENTS, {}), command: kept}})
+    log.info("kept for %s in %s: %s", command, path, ", ".join(kept) or "nothing")
+
+
+def says_what(command: str, arguments: Sequence[str]) -> bool:
+    """Whether a command line says what is measured."""
+    return any(action.dest in SAYS_WHAT for action, _ in _parts(arguments, _actions(command)))
+
+
+def is_for_driver(arguments: Sequence[str]) -> bool:
+    """Whether a command line has an option that repo_driver.py alone has."""
+    own = set(driver_parser()._option_string_actions) - set(harness_parser()._option_string_actions)
+    return any(word.partition("=")[0] in own for word in arguments)
+
+
+def _actions(command: str) -> dict[str, argparse.Action]:
+    """The command's options, by each of their names."""
+    return {name: one for make in reversed(PARSERS[command]) for name, one in make()._option_string_actions.items()}
+
+
+def _parts(arguments: Sequence[str], actions: Mapping[str, argparse.Action]) -> list[tuple[argparse.Action, Any]]:
+    """Each option of a command line with its value as text, or true where it takes none; what isn't known is left."""
+    found: list[tuple[argparse.Action, Any]] = []
+    for place, word in enumerate(arguments):
+        name, equals, value = word.partition("=")
+        if not name.startswith("--"):  # -b, -p: the value may follow at once
+            name, equals, value = word[:2], word[2:], word[2:]
+        if name not in actions:
+            continue
+        following = [one for one in arguments[place + 1 : place + 2] if not one.startswith("-")]
+        if actions[name].nargs == 0:
+            found.append((actions[name], True))
+        elif equals:
+            found.append((actions[name], value))
+        elif following or actions[name].nargs == "?":
+            found.append((actions[name], following[0] if following else True))
+    return found
+
+
+def _written(where: str, option: str, action: argparse.Action, value: Any) -> list[str]:
+    """A default as a command line has it; nothing for false and null."""
+    if value is None or value is False:
+        return []
+    if value is True:
+        if action.nargs not in (0, "?"):
+            raise UsageError(f"{where}: is true: {option} takes a value: give it")
+        return [option]
+    if action.nargs == 0:
+        raise UsageError(f"{where}: {option} takes no value: give true or false")
+    values = value if isinstance(value, list) else [value]
+    if len(values) > 1 and not isinstance(action, argparse._AppendAction):
+        raise UsageError(f"{where}: {option} takes one value: give one")
+    if not all(isinstance(one, str | int | float) and not isinstance(one, bool) for one in values):
+        raise UsageError(f"{where}: give a text, a number, true, false, or a list of texts")
+    return [f"{option}={one}" for one in values]
+
+
+def _check(where: str, command: str, written: Sequence[str]) -> None:
+    """See that the command takes it.
+
+    Raises:
+        UsageError: it does not.
+    """
+    left = list(written)
+    try:
+        for make in PARSERS[command]:
+            _, left = make().parse_known_args(left)
+    except UsageError as error:
+        raise UsageError(f"{where}: {str(error).partition('; see ')[0]}") from None
+
+
+def _passed_over(command: str, arguments: Sequence[str]) -> set[str]:
+    """Options whose defaults don't go with what this command line measures."""
+    if command != HARNESS:
+        return set(SINGLE_ONLY)
+    options, _ = harness_parser().parse_known_args(arguments)
+    return set(AB_ONLY if is_single(options) else SINGLE_ONLY)

@@ -1,0 +1,150 @@
+"""harness.py --fuzz: the run's cases are drawn, and what differed is written as a small spec."""
+
+import argparse
+import json
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from commands.entry import log
+from driver.catalogue.write import test_text
+from harness.run import RunRequest, run_ab
+from records import Build, Case, Comparison, OpduelError, Report, UsageError
+from reporters.atomic import write_atomically
+from reporters.units import human_change
+
+if TYPE_CHECKING:
+    from harness.fuzz import Finding
+
+MOST = 10  # findings that are made smaller, the largest first
+RUN_SHARE = 0.6  # of a time budget, for the run itself
+STEP_ROUNDS = 8  # process pairs for a case in one step of shrinking, and again to confirm
+STEP_SHARE = 0.25  # of the time that is left, for one step
+STEP_S = 20.0  # but no less, as far as there is time
+EXCLUDED = ("round_log", "inject", "verify", "network")
+
+
+class Fuzz:
+    """One run on drawn inputs.
+
+    Raises:
+        UsageError: options that don't go together, or a package that is missing.
+    """
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        for name in EXCLUDED:
+            if getattr(options, name):
+                raise UsageError(f"--{name}: does not go with --fuzz: leave one of the two out")
+        try:
+            import hypothesis  # noqa: F401 - harness.fuzz needs it
+        except ImportError:
+            raise UsageError("--fuzz: needs the package hypothesis: install it beside opduel") from None
+        self._count: int = options.fuzz
+        self._path: Path | None = options.fuzz_spec
+        self._budget: float | None = options.time_budget
+        self._began = time.monotonic()
+        self._draws: list[Any] = []
+
+    def drawn(self, request: RunRequest) -> RunRequest:
+        """The run on drawn inputs in place of the spec's, with its share of the time budget.
+
+        Raises:
+            RunError: nothing that was drawn runs on the control.
+        """
+        from harness.fuzz import draw_cases
+
+        self._draws = draw_cases(request.cases, self._count, request.seed, request.control, request.framework)
+        log.info("--fuzz: %d inputs drawn with seed %d", len(self._draws), request.seed)
+        budget = None if self._budget is None else RUN_SHARE * self._budget
+        return replace(request, cases=[case for _, cases in self._draws for case in cases], time_budget=budget)
+
+    def keep_findings(self, request: RunRequest, report: Report) -> None:
+        """Make the inputs on which the builds differ as small as can be, and write them as a spec.
+
+        What goes wrong here is logged: the run's own report is safe.
+        """
+        from harness.fuzz import findings, one_of_a_kind, shrink
+
+        found = findings(self._draws, {one.case: one for one in report.comparisons})
+        if not found:
+            log.info("--fuzz: no input was found on which the builds differ")
+            return
+        chosen = one_of_a_kind(found)[:MOST]
+        log.info("--fuzz: %d cases differ; the largest differences are made smaller", len(found))
+        small = chosen if report.run["interrupted"] else shrink(chosen, self._measure(request))
+        path = self._path or Path(f"fuzz-{request.seed}.json")
+        try:
+            write_atomically(path, spec_text(small, request).encode())
+        except OSError as error:
+            log.error("--fuzz_spec %s: cannot be written (%s): give another path", path, error.strerror)
+            return
+        for one in small:
+            log.info("--fuzz: %s: %s, %s", one.case.id, words(one.comparison), json.dumps(one.case.inputs))
+        log.info("--fuzz: %d cases written to %s; measure them with: harness.py -b %s", len(small), path, path)
+
+    def _measure(self, request: RunRequest) -> Callable[[Sequence[Case]], Mapping[str, Comparison]]:
+        """Measures cases in a run of their own, while there is time."""
+
+        def measure(cases: Sequence[Case]) -> Mapping[str, Comparison]:
+            left = math.inf if self._budget is None else self._budget - (time.monotonic() - self._began)
+            if left <= 0:
+                return {}
+            small = replace(
+                request,
+                cases=cases,
+                max_rounds=min(STEP_ROUNDS, request.max_rounds),
+                sentinels=0,
+                time_budget=None if math.isinf(left) else max(left * STEP_SHARE, min(left, STEP_S)),
+                roofline=False,
+            )
+            try:
+                return {one.case: one for one in run_ab(small).comparisons}
+            except OpduelError as error:
+                log.warning("--fuzz: the inputs can't be made smaller: %s", error)
+                return {}
+
+        return measure
+
+
+def words(one: Comparison) -> str:
+    """What was measured on one case, in a few words."""
+    if one.failure is not None:
+        return f"fails on the {one.failure.side}: {one.failure.reason}"
+    if one.metric == "error":
+        return f"differs: {one.note}"
+    return f"{one.verdict} by {human_change(one.ratio)}" if one.ratio is not None else one.verdict
+
+
+def spec_text(found: Sequence["Finding"], request: RunRequest) -> str:
+    """A spec of the findings' cases, which ``harness.py -b`` takes; its description says what was found."""
+    told = "; ".join(f"{one.case.id}: {words(one.comparison)}" for one in found)
+    head = {
+        "framework": request.framework.name,
+        "description": f"Found by harness.py --fuzz with seed {request.seed}, {_name(request.control)} against "
+        f"{_name(request.treatment)}, and made smaller: {told}.",
+    }
+    lines = [f"  {json.dumps(key)}: {json.dumps(value)}," for key, value in head.items()]
+    body = ",\n".join(test_text(_test(one.case)) for one in found)
+    return "{\n" + "\n".join(lines) + f'\n  "tests": [\n{body}\n  ]\n}}\n'
+
+
+def _name(build: Build) -> str:
+    return build.requested if build.strategy == "release" else f"{build.framework} {build.version}"
+
+
+def _test(case: Case) -> dict[str, Any]:
+    """A case as a test of a spec."""
+    identifier = case.id.partition("/")[0]
+    usual = {"dtype": "float32", "context": "cpu", "metric": "time", "mode": "imperative"}
+    said = {name: getattr(case, name) for name, value in usual.items() if getattr(case, name) != value}
+    inputs = {**case.inputs}
+    return {
+        "identifier": identifier,
+        "operator": case.operator,
+        "directions": [case.direction],
+        **said,
+        "inputs": [inputs],
+    }

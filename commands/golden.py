@@ -1,0 +1,147 @@
+"""harness.py --golden: a build's outputs kept in a folder, or compared with those that were kept."""
+
+import argparse
+import dataclasses
+import secrets
+import sys
+import time
+from collections.abc import Mapping, Sequence
+
+from commands.ai_pep import library_path, refuse_idle_libraries
+from commands.config import config_path, read_config
+from commands.entry import DONE, INCOMPLETE, log
+from commands.measuring import exit_code, plan_measuring, tell
+from commands.options import asked_metrics, harness_parser
+from commands.picking import choose, framework_of, with_files
+from commands.progress import ProgressDisplay
+from commands.single import AB_ONLY, SINGLE_ONLY, is_single
+from driver.builds import BuildCache, resolve_build
+from frameworks import FRAMEWORKS_DIR, Framework
+from harness.agreement import OTHER_INPUTS
+from harness.cpus import plan_cpus
+from harness.golden import GoldenCase, GoldenRequest, check_new, read_golden, write_golden
+from harness.run import run_ab
+from harness.single import SingleProgress
+from records import Build, UsageError
+from reporters import reporter_options
+
+METRIC = "error"
+# Of how times are measured, and how changes are decided; reports are those of an A/B.
+_OF_TIMES = ("threshold", "roofline", "wipe_cache", "alpha", "max_rounds", "inject", "sentinels", "busy_host")
+_OF_ROUNDS = ("verify", "verify_after", "round_log", "breakdown")
+_NOT_HERE = (*_OF_TIMES, *_OF_ROUNDS, *(name for name in SINGLE_ONLY if name != "golden"))
+
+
+def run_golden(options: argparse.Namespace, command: Sequence[str]) -> int:
+    """Keep outputs, or with ``--metric error`` compare with those that were kept; returns the exit code.
+
+    Raises:
+        UsageError: wrong options, a folder that can't be used, other inputs; RunError: nothing could be computed.
+    """
+    if not is_single(options):
+        raise UsageError("--golden: is for one build: give it with --treatment, and leave --control and --info out")
+    metrics = asked_metrics(options)
+    if metrics not in ([], [METRIC]):
+        raise UsageError(
+            f"--golden: numbers alone are compared with it: use --metric {METRIC}, or measure in another run"
+        )
+    _refuse(options, _NOT_HERE, "has no meaning with --golden: leave it out")
+    if metrics:
+        return _compare(options, command)
+    told = set(reporter_options())
+    _refuse(
+        options, [name for name in AB_ONLY if name in told], "reports a comparison: add --metric error, or leave it out"
+    )
+    return _write(options)
+
+
+def _refuse(options: argparse.Namespace, names: Sequence[str], why: str) -> None:
+    parser = harness_parser()
+    for name in names:
+        if getattr(options, name) != parser.get_default(name):
+            raise UsageError(f"--{name}: {why}")
+
+
+def _write(options: argparse.Namespace) -> int:
+    check_new(options.golden)
+    seed = secrets.randbits(32) if options.seed is None else options.seed
+    choice = choose(argparse.Namespace(**{**vars(options), "metric": [[METRIC]]}), seed)
+    framework = framework_of(options, choice.spec, FRAMEWORKS_DIR)
+    plan_cpus(options.threads)  # said before the build is made, not after
+    cases = with_files(choice, options)
+    build = _build(options, framework)
+    request = GoldenRequest(framework, build, cases, seed, options.threads, options.time_budget)
+    log.info("%d cases of %s, outputs of %s", len(cases), choice.file_name, build.requested)
+    began = time.monotonic()
+    with ProgressDisplay(len(cases), sys.stderr) as display:
+
+        def show(done: int) -> None:
+            display.show_single(SingleProgress(1, 1, done, len(cases), time.monotonic() - began))
+
+        found = write_golden(request, options.golden, show)
+    return _told(options, found, len(cases))
+
+
+def _told(options: argparse.Namespace, found: Mapping[str, GoldenCase], asked: int) -> int:
+    """Say what was kept and what was not; the exit code."""
+    failed = [f"{id} ({one.failure.reason})" for id, one in found.items() if one.failure is not None]
+    unlike = [id for id, one in found.items() if one.differs]
+    if failed:
+        log.warning("no outputs of %s: %s", _counted(failed), _some(failed))
+    if unlike:
+        log.warning(
+            "%s of which the build differs from itself, and that can't be compared: %s", _counted(unlike), _some(unlike)
+        )
+    log.info("golden outputs of %s: %s", _counted(range(len(found) - len(failed))), options.golden)
+    if len(found) < asked:
+        log.error("not completed: the time budget of %g s was spent", options.time_budget)
+    return DONE if len(found) == asked else INCOMPLETE
+
+
+def _compare(options: argparse.Namespace, command: Sequence[str]) -> int:
+    golden = read_golden(options.golden)
+    manifest = golden.manifest
+    if options.seed not in (None, manifest.seed):
+        raise UsageError(
+            f"--seed {options.seed}: {options.golden} was written with seed {manifest.seed}: leave the option out"
+        )
+    options.seed = manifest.seed
+    measuring = plan_measuring(options, read_config(config_path()), command)
+    if measuring.framework.name != manifest.framework:
+        raise UsageError(
+            f"--golden {options.golden}: holds outputs of {manifest.framework}, and the spec is for "
+            f"{measuring.framework.name}: name another folder"
+        )
+    golden.check(measuring.cases)
+    treatment = _build(options, measuring.framework)
+    request = dataclasses.replace(measuring.request(manifest.build, treatment), golden=golden)
+    names = measuring.choice.file_name, treatment.requested, manifest.build.requested, options.golden
+    log.info("%d cases of %s, %s compared with the golden outputs of %s in %s", len(request.cases), *names)
+    with ProgressDisplay(len(request.cases), sys.stderr) as display:
+        report = run_ab(request, display.show)
+    if report.run["broken"]:
+        log.warning("not completed: %s; what was compared is in the report", report.run["stopped"])
+    tell(measuring.reporters, report)
+    others = [one.case for one in report.comparisons if one.note == OTHER_INPUTS]
+    if others:
+        log.error(
+            "error: %s of which the inputs are not those of the golden outputs: %s", _counted(others), _some(others)
+        )
+    code = exit_code(report)
+    compared = any(one.rounds or one.failure for one in report.comparisons)
+    return INCOMPLETE if code == DONE and (others or not compared) else code
+
+
+def _build(options: argparse.Namespace, framework: Framework) -> Build:
+    libraries = library_path(options.shared_libs)
+    build = resolve_build(options.treatment, framework, BuildCache(options.exec_dir), libraries)
+    refuse_idle_libraries(options.shared_libs, [build])
+    return build
+
+
+def _counted(things: Sequence[object]) -> str:
+    return f"{len(things)} case{'' if len(things) == 1 else 's'}"
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")

@@ -1,0 +1,150 @@
+"""Inputs that nobody chose: drawn, tried on the control, measured; and those that differ made as small as can be."""
+
+import math
+import random
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from frameworks import Framework
+from harness.specs.strategies import Drawn, case_of, drawn, examples
+from harness.specs.template import Template, templates
+from harness.trial import try_cases
+from records import DEFAULT_METRIC, Build, Case, Comparison, RunError, case_id_for
+
+SPARE = 2  # draws for each input that is wanted: some are refused
+STEPS = 12  # of shrinking
+DIFFERENT = ("regressed", "improved", "failed")
+
+Measure = Callable[[Sequence[Case]], Mapping[str, Comparison]]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Sizes on which the two builds differ, as a case, and what was measured on it."""
+
+    drawn: Drawn
+    case: Case
+    comparison: Comparison
+
+    @property
+    def weight(self) -> float:
+        """How much the builds differ: infinite where one fails, else the size of the log ratio."""
+        ratio = self.comparison.ratio
+        if self.comparison.failure is not None or ratio is None:
+            return math.inf
+        return abs(math.log(ratio)) if ratio > 0 else math.inf
+
+
+def draw_cases(
+    cases: Sequence[Case], count: int, seed: int, control: Build, framework: Framework
+) -> list[tuple[Drawn, Sequence[Case]]]:
+    """``count`` inputs for the operators of ``cases``, drawn from ``seed``; each as a case for every metric.
+
+    They take turns over operators, directions and kinds of arguments, and those that the control refuses are left out:
+    there are fewer where an operator has no more.
+
+    Raises:
+        RunError: none of what was drawn runs on the control, or that can't be started.
+    """
+    metrics: dict[str, list[Case]] = {}
+    for case in cases:
+        metrics.setdefault(case.time_id, []).append(case)
+    found = templates([replace(group[0], metric=DEFAULT_METRIC, id=key) for key, group in metrics.items()])
+    random.Random(f"templates {seed}").shuffle(found)
+    draws: list[tuple[Drawn, Case]] = []
+    for template, wanted in zip(found, _shares(count, len(found)), strict=True):
+        if wanted:
+            draws += _accepted(template, wanted, seed, len(draws), control, framework)
+    if not draws:
+        raise RunError("--fuzz: the control refused all inputs that were drawn: choose other operators")
+    return [(one, [_of_metric(case, like) for like in metrics[one.template.like.id]]) for one, case in draws]
+
+
+def _shares(count: int, templates: int) -> list[int]:
+    """``count`` spread over so many templates as evenly as can be."""
+    return [count // templates + (number < count % templates) for number in range(templates)]
+
+
+def _accepted(
+    template: Template, wanted: int, seed: int, first: int, control: Build, framework: Framework
+) -> list[tuple[Drawn, Case]]:
+    """Up to ``wanted`` draws that the control does not refuse; one on which it crashes or hangs is none it refuses."""
+    number = zlib.crc32(f"{seed} {template.like.id}".encode())  # like operators must not all get the same sizes
+    draws = examples(drawn(template), SPARE * wanted, number)
+    cases = [case_of(one, first + number) for number, one in enumerate(draws)]
+    kept: list[tuple[Drawn, Case]] = []
+    for one, attempt in zip(draws, try_cases(control, framework, cases, seed=seed), strict=True):
+        if attempt.failure is None or attempt.failure.kind not in ("error", "missing"):
+            kept.append((one, attempt.case))
+        if len(kept) == wanted:
+            break
+    return kept
+
+
+def _of_metric(case: Case, like: Case) -> Case:
+    """The drawn case, measured by the metric of ``like``."""
+    return replace(like, id=case_id_for(like.metric, case.id), inputs=case.inputs)
+
+
+def findings(draws: Sequence[tuple[Drawn, Sequence[Case]]], comparisons: Mapping[str, Comparison]) -> list[Finding]:
+    """Where the builds differ, the largest difference first. What fails on both sides is none."""
+    found = [
+        Finding(one, case, comparisons[case.id]) for one, cases in draws for case in cases if case.id in comparisons
+    ]
+    return sorted((one for one in found if _differs(one.comparison)), key=lambda one: -one.weight)
+
+
+def one_of_a_kind(found: Sequence[Finding]) -> list[Finding]:
+    """The first finding of each template and metric."""
+    kinds: dict[tuple[str, str], Finding] = {}
+    for one in found:
+        kinds.setdefault((one.drawn.template.like.id, one.case.metric), one)
+    return list(kinds.values())
+
+
+def _differs(one: Comparison) -> bool:
+    return one.verdict in DIFFERENT and (one.failure is None or one.failure.side != "both")
+
+
+def shrink(found: Sequence[Finding], measure: Measure, steps: int = STEPS) -> list[Finding]:
+    """The findings on the smallest sizes that still show them, each confirmed by a measurement of its own.
+
+    In every step each finding tries its next smaller sizes, all findings in one measurement.  Hypothesis' own shrinker
+    takes a test to give the same answer each time, which a measurement doesn't.  ``measure`` gives the comparisons of
+    cases by id, and none of those that it did not come to.
+    """
+    current = list(found)
+    waiting = [smaller(one.drawn) for one in current]
+    for _ in range(steps):
+        tried = {place: queue.pop(0) for place, queue in enumerate(waiting) if queue}
+        if not tried:
+            break
+        cases = {place: replace(current[place].case, inputs=one.inputs) for place, one in tried.items()}
+        comparisons = measure(list(cases.values()))
+        if not comparisons:
+            break
+        for place, case in cases.items():
+            seen = comparisons.get(case.id)
+            if seen is not None and _same(seen, current[place].comparison):
+                current[place] = Finding(tried[place], case, seen)
+                waiting[place] = smaller(tried[place])
+    return current
+
+
+def smaller(one: Drawn) -> list[Drawn]:
+    """What to try in its place: all sizes 1, all halved, then one size alone 1 or halved; nothing stretched last."""
+    sizes = one.sizes
+    proposals = [tuple(1 for _ in sizes), tuple(max(1, size // 2) for size in sizes)]
+    for place, size in enumerate(sizes):
+        for less in (1, size // 2, size - 1):
+            if 1 <= less < size:
+                proposals.append((*sizes[:place], less, *sizes[place + 1 :]))
+    different = [proposal for proposal in dict.fromkeys(proposals) if proposal != sizes]
+    return [replace(one, sizes=proposal) for proposal in different]
+
+
+def _same(seen: Comparison, before: Comparison) -> bool:
+    """Whether a measurement says the same as the one before: the verdict, and where one side fails, the side."""
+    sides = [one.failure.side if one.failure else None for one in (seen, before)]
+    return seen.verdict == before.verdict and sides[0] == sides[1]

@@ -1,0 +1,365 @@
+"""Golden outputs: what a build computes on a set of cases, kept in a folder, for other builds to be compared with.
+
+The folder holds ``golden.json`` (which build, which seed, and for each case its inputs, the arrays and their file), and
+a numpy .npz file for each case. The manifest is written last: a folder without it was not completed.
+"""
+
+import hashlib
+import json
+import math
+import os
+import shutil
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import TypeAdapter, ValidationError
+
+from frameworks import Framework, worker_environment
+from harness.agreement import Array, Difference, Results, ask_results, difference, elements
+from harness.cpus import plan_cpus
+from harness.host import host_fingerprint
+from harness.solo import Solo
+from records import Build, Case, Failure, RunError, UsageError
+
+MANIFEST = "golden.json"
+KIND, SCHEMA_VERSION = "opduel golden outputs", 1
+MOST_MANIFEST_BYTES = 256 << 20
+MOST_FILE_BYTES = 16 << 30  # of one case, unpacked
+_MEND = "give a folder that harness.py --golden wrote"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """An array in a case's file, under its number: see ``harness.agreement.Array``."""
+
+    name: str
+    dtype: str
+    shape: Sequence[int]
+    storage: str
+    count: int
+
+
+@dataclass(frozen=True)
+class GoldenCase:
+    """What was computed for one case.
+
+    ``asked`` is all that decides what is computed; ``inputs`` the SHA-256 of the inputs' values, empty where the
+    framework's adaptor has none. ``file`` is relative to the folder, ``sha256`` its checksum. ``differs`` says how the
+    build differed from itself in a second process, empty if it didn't. ``failure``: why there are no outputs.
+    """
+
+    asked: Mapping[str, Any]
+    inputs: str = ""
+    arrays: Sequence[Kept] = ()
+    file: str = ""
+    sha256: str = ""
+    differs: str = ""
+    figure: float | None = 0.0  # of that difference; None: infinite
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """``golden.json``, and without ``kind``. ``cases`` are by the id of the case that measures the same by time."""
+
+    schema_version: int
+    framework: str
+    seed: int
+    threads: int
+    created: str
+    complete: bool
+    build: Build
+    cases: Mapping[str, GoldenCase] = field(default_factory=dict)
+    host: Mapping[str, Any] = field(default_factory=dict)
+
+
+_ADAPTER: TypeAdapter[Manifest] = TypeAdapter(Manifest)
+
+
+@dataclass(frozen=True)
+class GoldenRequest:
+    """What to compute, on which build. ``time_budget``: seconds, None for no bound."""
+
+    framework: Framework
+    build: Build
+    cases: Sequence[Case]
+    seed: int
+    threads: int = 1
+    time_budget: float | None = None
+
+
+def check_new(folder: Path) -> None:
+    """See that nothing would be lost if golden outputs were written there.
+
+    Raises:
+        UsageError: the folder holds something, or is a file.
+    """
+    try:
+        if any(folder.iterdir()):
+            what = "golden outputs" if (folder / MANIFEST).exists() else "other files"
+            raise UsageError(f"--golden {folder}: holds {what}: name a new folder, or add --metric error to compare")
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise UsageError(f"--golden {folder}: {error.strerror}: name a new folder") from None
+
+
+def write_golden(
+    request: GoldenRequest, folder: Path, on_case: Callable[[int], None] = lambda _: None
+) -> Mapping[str, GoldenCase]:
+    """Compute every case, twice, in fresh processes, and keep what came of it; ``on_case`` hears how many are done.
+
+    What ends it early (a signal, the time budget, workers that can't be started) leaves what was computed, with a
+    manifest that says ``complete``: false. Returns the cases that were computed, by id.
+
+    Raises:
+        UsageError: the folder holds something; fewer processors than threads.
+        RunError: nothing could be computed, or the folder can't be written.
+        KeyboardInterrupt: a signal; what was computed is kept.
+    """
+    check_new(folder)
+    found: dict[str, GoldenCase] = {}
+    writer = _Writer(request, folder)
+    try:
+        (folder / "outputs").mkdir(parents=True)
+        try:
+            for case in request.cases:
+                kept = writer.keep(case, len(found))
+                if kept is None:
+                    break
+                found[case.time_id] = kept
+                on_case(len(found))
+        finally:
+            writer.close()
+            if any(one.failure is None for one in found.values()):
+                _write_manifest(request, folder, found)
+            else:
+                shutil.rmtree(folder / "outputs")
+    except OSError as error:
+        raise RunError(f"--golden {folder}: can't be written: {error.strerror}") from None
+    if not any(one.failure is None for one in found.values()):
+        reasons = [_reason(one.failure) for one in found.values() if one.failure is not None]
+        raise RunError(f"no outputs could be computed: {[*reasons, 'the time budget was spent'][0]}")
+    return found
+
+
+def _reason(failure: Failure) -> str:
+    """Why, with the last line that the process printed."""
+    said = failure.last_words.strip().splitlines()
+    return f"{failure.reason}: {said[-1].strip()}" if said else failure.reason
+
+
+class _Writer:
+    """Two workers of the build, and the folder that they write to."""
+
+    def __init__(self, request: GoldenRequest, folder: Path) -> None:
+        cpus = plan_cpus(request.threads)
+        environment = {**worker_environment(), **request.framework.environment(request.threads)}
+        build, adaptor = request.build, request.framework.adaptor
+        self._solos = [Solo("treatment", build, adaptor, environment, cpus.start) for _ in range(2)]
+        self._request, self._folder = request, folder
+        self._deadline = math.inf if request.time_budget is None else time.monotonic() + request.time_budget
+
+    def close(self) -> None:
+        for solo in self._solos:
+            solo.close()
+
+    def keep(self, case: Case, number: int) -> GoldenCase | None:
+        """The case's outputs, written; None when the time was up before they were computed."""
+        request = self._request
+        fork = request.framework.can_fork(request.threads, case.context)
+        with tempfile.TemporaryDirectory(prefix="opduel-outputs-") as folder:
+            both = []
+            for name, solo in zip(("first", "second"), self._solos, strict=True):
+                if time.monotonic() >= self._deadline:
+                    return None
+                both.append(ask_results(solo, case, request.seed, Path(folder) / name, fork, self._deadline, True))
+            first, second = both
+            asked = asked_of(case)
+            if isinstance(first.results, Failure) or isinstance(second.results, Failure):
+                failure = next(one.results for one in both if isinstance(one.results, Failure))
+                return None if time.monotonic() >= self._deadline else GoldenCase(asked, failure=failure)
+            itself = difference(first.results, second.results, case.tolerance, ("first", "second"))
+            path = self._folder / "outputs" / f"{number:05d}.npz"
+            np.savez(path, *(elements(one).reshape(-1) for one in first.results))
+        return GoldenCase(
+            asked,
+            inputs=first.inputs,
+            arrays=[Kept(one.name, one.dtype, list(one.shape), one.storage, one.count) for one in first.results],
+            file=str(path.relative_to(self._folder)),
+            sha256=_sha256(path),
+            differs=itself.words,
+            figure=itself.figure if math.isfinite(itself.figure) else None,
+        )
+
+
+def _write_manifest(request: GoldenRequest, folder: Path, found: Mapping[str, GoldenCase]) -> None:
+    manifest = Manifest(
+        SCHEMA_VERSION,
+        request.framework.name,
+        request.seed,
+        request.threads,
+        datetime.now(UTC).isoformat(timespec="seconds"),
+        len(found) == len(request.cases),
+        request.build,
+        found,
+        {name: value for name, value in host_fingerprint().items() if name in ("cpu_model", "kernel", "machine")},
+    )
+    aside = folder / f".{MANIFEST}.{os.getpid()}"
+    text = json.dumps({"kind": KIND, **asdict(manifest)}, indent=1, allow_nan=False, default=str)
+    aside.write_text(text + "\n", encoding="utf-8")
+    aside.replace(folder / MANIFEST)
+
+
+def asked_of(case: Case) -> dict[str, Any]:
+    """All of a case that decides what is computed, as plain JSON data; files by their checksums."""
+    asked = {
+        "operator": case.operator,
+        "direction": case.direction,
+        "dtype": case.dtype,
+        "context": case.context,
+        "mode": case.mode,
+        "inputs": case.inputs,
+        "files": {name: file.sha256 or file.md5 for name, file in case.files.items()},
+    }
+    return dict(json.loads(json.dumps(asked)))
+
+
+@dataclass(frozen=True)
+class Golden:
+    """Golden outputs that were read, as the ``reference`` of ``harness.agreement.Agreement``."""
+
+    folder: Path
+    manifest: Manifest
+
+    def check(self, cases: Sequence[Case]) -> None:
+        """See that there are outputs of each of these cases, for these inputs, in files that are as they were written.
+
+        Raises:
+            UsageError: there are not; names the case and what differs.
+        """
+        if cases and (missing := [case.time_id for case in cases if case.time_id not in self.manifest.cases]):
+            more = f" and {len(missing) - 1} other cases" if len(missing) > 1 else ""
+            why = "" if self.manifest.complete else ", and was not completed"
+            raise UsageError(
+                f"--golden {self.folder}: has no outputs of {missing[0]}{more}{why}: choose cases that it has "
+                f"({', '.join(list(self.manifest.cases)[:3])}, ...), or write it again"
+            )
+        for case in cases:
+            kept, now = self.manifest.cases[case.time_id].asked, asked_of(case)
+            for name in now:
+                if kept.get(name) != now[name]:
+                    raise UsageError(
+                        f"--golden {self.folder}: {case.time_id}: {name} was {_short(kept.get(name))} there, and is "
+                        f"{_short(now[name])} here: measure the spec that it was written with, or write it again"
+                    )
+            self._check_file(self.manifest.cases[case.time_id])
+
+    def results(self, case: Case, folder: Path) -> Results:
+        """The case's outputs, their elements in files of ``folder``, which is made; or why there are none.
+
+        Raises:
+            UsageError: the file is not the one that was written.
+        """
+        kept = self.manifest.cases[case.time_id]
+        if kept.failure is not None:
+            return replace(kept.failure, side="control")
+        folder.mkdir()
+        try:
+            with np.load(self.folder / kept.file, allow_pickle=False) as arrays:
+                for place, one in enumerate(kept.arrays):
+                    values = arrays[f"arr_{place}"]
+                    if values.dtype != np.dtype(one.dtype) or values.size != one.count:
+                        raise ValueError(f"{one.name} is not what the manifest says")
+                    values.tofile(folder / f"{place}.bin")
+        except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+            raise UsageError(f"--golden {self.folder}: {kept.file}: {' '.join(str(error).split())}: {_MEND}") from None
+        return [
+            Array(one.name, one.dtype, tuple(one.shape), one.storage, str(folder / f"{place}.bin"), one.count)
+            for place, one in enumerate(kept.arrays)
+        ]
+
+    def _check_file(self, kept: GoldenCase) -> None:
+        """
+        Raises:
+            UsageError: the file can't be read, is not the one that was written, or holds more than any case's.
+        """
+        path, words = self.folder / kept.file, ""
+        if kept.failure is not None:
+            return
+        try:
+            if _sha256(path) != kept.sha256:
+                words = "is not the file that was written (its checksum differs)"
+            else:
+                with zipfile.ZipFile(path) as packed:
+                    size = sum(info.file_size for info in packed.infolist())
+                words = f"holds more than {MOST_FILE_BYTES} bytes" if size > MOST_FILE_BYTES else ""
+        except OSError as error:
+            words = f"cannot be read ({error.strerror})"
+        except zipfile.BadZipFile:
+            words = "is no .npz file"
+        if words:
+            raise UsageError(f"--golden {self.folder}: {kept.file}: {words}: {_MEND}")
+
+    def itself(self, case: Case) -> Difference:
+        """How the build that wrote it differed from itself in a second process."""
+        kept = self.manifest.cases[case.time_id]
+        return Difference(kept.differs, math.inf if kept.figure is None else kept.figure)
+
+    def inputs(self, case: Case) -> str:
+        """The digest of the inputs' values; empty where it isn't known."""
+        return self.manifest.cases[case.time_id].inputs
+
+
+def read_golden(folder: Path) -> Golden:
+    """The golden outputs in a folder; the arrays are read when they are compared.
+
+    Raises:
+        UsageError: there are none, or they were written by a newer version.
+    """
+    path = folder / MANIFEST
+    where = f"--golden {folder}: {MANIFEST}"
+    try:
+        if not path.is_file():
+            raise UsageError(f"{where}: is not there: {_MEND}")
+        with path.open("rb") as stream:
+            content = stream.read(MOST_MANIFEST_BYTES + 1)
+        if len(content) > MOST_MANIFEST_BYTES:
+            raise UsageError(f"{where}: has more than {MOST_MANIFEST_BYTES} bytes: {_MEND}")
+        document = json.loads(content)
+    except OSError as error:
+        raise UsageError(f"{where}: cannot be read ({error.strerror}): {_MEND}") from None
+    except (ValueError, RecursionError):
+        raise UsageError(f"{where}: is no JSON document: {_MEND}") from None
+    if not isinstance(document, dict) or document.pop("kind", None) != KIND:
+        raise UsageError(f"{where}: kind: is not {KIND!r}: {_MEND}")
+    version = document.get("schema_version")
+    if isinstance(version, int) and version > SCHEMA_VERSION:
+        raise UsageError(f"{where}: schema_version: is {version}, newer than {SCHEMA_VERSION}: use a newer opduel")
+    try:
+        manifest = _ADAPTER.validate_python(document)
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_input=False)[0]
+        raise UsageError(f"{where}: {'.'.join(map(str, problem['loc']))}: {problem['msg']}: {_MEND}") from None
+    for id, one in manifest.cases.items():
+        place = Path(one.file)
+        if one.failure is None and (not one.file or place.is_absolute() or ".." in place.parts):
+            raise UsageError(f"{where}: cases.{id}.file: is {one.file!r}, no path in the folder: {_MEND}")
+    return Golden(folder, manifest)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 120 else text[:117] + "..."

@@ -1,0 +1,70 @@
+"""Hypothesis strategies for the inputs of operators, learnt from the catalogue's cases."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
+from hypothesis import strategies as st
+
+from harness.specs.template import MOST_ELEMENTS, Template, largest_tensor
+from records import Case
+
+_EDGES = sorted({1, 2, 3, 7, *(2**power + step for power in range(2, 15) for step in (-1, 0, 1))})
+
+
+@dataclasses.dataclass(frozen=True)
+class Drawn:
+    """Sizes drawn for a template."""
+
+    template: Template
+    sizes: tuple[int, ...]
+    ones: tuple[bool, ...]
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """The inputs with these sizes."""
+        return self.template.inputs(self.sizes, self.ones)
+
+
+def sizes_up_to(limit: int) -> st.SearchStrategy[int]:
+    """A size from 1 to ``limit``: small ones, those around powers of two, and any; shrinks towards 1."""
+    edges = [edge for edge in _EDGES if edge <= limit]
+    return st.one_of(st.integers(1, min(16, limit)), st.sampled_from(edges), st.integers(1, limit))
+
+
+def drawn(template: Template, most_elements: int = MOST_ELEMENTS) -> st.SearchStrategy[Drawn]:
+    """Sizes for one template, with at most so many elements in a tensor."""
+    sizes = st.tuples(*map(sizes_up_to, template.limits))
+    ones = st.tuples(*(st.booleans() for _ in template.stretched))
+    made = st.builds(Drawn, st.just(template), sizes, ones)
+    return made.filter(lambda one: largest_tensor(one.inputs) <= most_elements)
+
+
+def examples(strategy: st.SearchStrategy[Drawn], count: int, number: int) -> Sequence[Drawn]:
+    """Up to ``count`` different draws, the same for the same ``number``; fewer where there are no more."""
+    found: dict[tuple[object, ...], Drawn] = {}
+
+    @seed(number)
+    @settings(
+        max_examples=count + 1,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        verbosity=Verbosity.quiet,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(strategy)
+    def collect(one: Drawn) -> None:
+        found.setdefault((one.template.like.id, one.sizes, one.ones), one)
+
+    collect()
+    smallest, *others = found.values()  # Hypothesis always begins with the simplest
+    return [*others, smallest][:count]
+
+
+def case_of(one: Drawn, number: int) -> Case:
+    """The draw as a case, whose id has the operator and ``number``."""
+    like = one.template.like
+    head, slash, rest = like.id.partition("/")
+    return dataclasses.replace(like, id=f"{head}_fuzz{number}{slash}{rest}", inputs=one.inputs)

@@ -1,0 +1,109 @@
+"""A program's output boiled down to the one line that says what went wrong."""
+
+import re
+from collections.abc import Sequence
+
+_COLOR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_TRACEBACK = "Traceback (most recent call last):"
+# Tracebacks of what goes wrong while Python exits: they come after the exception that ended the program.
+_ON_EXIT = ("Exception ignored in", "Error in atexit._run_exitfuncs")
+_PLACE = re.compile(r'\s+File "(.+)", line (\d+)')
+_EXCEPTION = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Interrupt|Exit|Failure)(?::.*)?$")
+_SYNTAX = re.compile(r"(?:SyntaxError|IndentationError|TabError)\b")
+# gcc, clang and nvcc; linkers; CMake and Ninja.
+_COMPILER = re.compile(
+    r".+?:\d+(?::\d+)?: (?:fatal )?error\b"
+    r"|\S+\(\d+\): (?:fatal )?error\b"
+    r"|\S*(?:gcc|g\+\+|cc|c\+\+|cc1|cc1plus|clang|clang\+\+|nvcc|ld|cmake|ninja)(?:-[\d.]+)?: (?:fatal )?error\b"
+    r"|.*: undefined reference to "
+    r"|.*\bcannot find -l\S+"
+    r"|CMake Error\b"
+)
+_FATAL = re.compile(
+    r"\s*what\(\):\s"
+    r"|(?:Fatal Error: |\*\*\* )?(?:Segmentation fault|Floating point exception|Illegal instruction|Bus error"
+    r"|Aborted)\b"
+    r"|.*\bCheck failed: "
+    r"|.*\bAssertion `.*' failed"
+    r"|Fatal Python error: ",
+    re.IGNORECASE,
+)
+_ERROR = re.compile(r"(?:[\w./+-]+: )?(?:fatal|error): ", re.IGNORECASE)
+_CAUSE = re.compile(r"\s+(?:cause|Caused by): ")  # as uv prints them, the innermost last
+# Lines that any run prints: logs of dmlc (``[12:05:32] src/a.cc:54: ...``), glog (``I0102 12:05:32.1 7 a.cc:9] ...``)
+# and Python without an error in them; warnings; frames of a C++ stack; what Ninja and make print after any failure.
+_ROUTINE = re.compile(
+    r"\[\d\d:\d\d:\d\d\] \S+:\d+: (?!.*(?:error|fail|fatal|abort))"
+    r"|[IW]\d{4} \d\d:\d\d:\d\d\S* "
+    r"|(?:INFO|DEBUG|WARNING)\b"
+    r"|\S+:\d+: \w*Warning: "
+    r"|\[bt\] "
+    r"|ninja: build stopped"
+    r"|make(?:\[\d+\])?: \*\*\* ",
+    re.IGNORECASE,
+)
+
+
+def telling_line(text: str) -> str:
+    """The line of a program's output that says what went wrong, without color and indentation; empty without output.
+
+    It is the first of these that is there: a compiler's, linker's or CMake's first error; the exception that ended a
+    Python program; the first line about a fatal signal, a failed check or a C++ exception; the last line
+    ``error: ...``, or the innermost of its causes; the last line that is not routine; the last line. Where the
+    exception's first line ends in a colon the next one is added, and to a syntax error its file and line.
+    """
+    lines = [line for line in (_COLOR.sub("", line).rstrip() for line in text.splitlines()) if line]
+    if not lines:
+        return ""
+    for find in (_compiler_error, _exception, _fatal_error, _plain_error):
+        if found := find(lines):
+            return found
+    return next((line for line in reversed(lines) if not _ROUTINE.match(line.strip())), lines[-1]).strip()
+
+
+def _compiler_error(lines: Sequence[str]) -> str:
+    number = next((number for number, line in enumerate(lines) if _COMPILER.match(line)), None)
+    return "" if number is None else _completed(lines, number)
+
+
+def _exception(lines: Sequence[str]) -> str:
+    """The exception of the last traceback; without one, the last line that looks like an exception."""
+    starts = [number for number, line in enumerate(lines) if line.endswith(_TRACEBACK)]
+    ended_it = [number for number in starts if not (number and lines[number - 1].startswith(_ON_EXIT))]
+    for start in reversed(ended_it or starts):
+        for number in range(start + 1, len(lines)):
+            if not lines[number].startswith((" ", "\t")):
+                return _with_place(lines, number)
+    last = next((number for number in reversed(range(len(lines))) if _EXCEPTION.match(lines[number])), None)
+    return "" if last is None else _with_place(lines, last)
+
+
+def _with_place(lines: Sequence[str], number: int) -> str:
+    """The exception's line; of a syntax error with its place."""
+    line = _completed(lines, number)
+    if not _SYNTAX.match(line):
+        return line
+    places = (_PLACE.match(lines[before]) for before in range(number - 1, -1, -1))
+    place = next((found for found in places if found), None)
+    return f"{line} ({place[1]}, line {place[2]})" if place else line
+
+
+def _completed(lines: Sequence[str], number: int) -> str:
+    """The line; and the next one where this one ends in a colon, and so says nothing by itself."""
+    line = lines[number].strip()
+    if line.endswith(":") and number + 1 < len(lines):
+        return f"{line} {lines[number + 1].strip()}"
+    return line
+
+
+def _fatal_error(lines: Sequence[str]) -> str:
+    line = next((line.strip() for line in lines if _FATAL.match(line)), "")
+    return line.removeprefix("what():").strip()
+
+
+def _plain_error(lines: Sequence[str]) -> str:
+    number = next((number for number in reversed(range(len(lines))) if _ERROR.match(lines[number])), None)
+    if number is None:
+        return ""
+    causes = [line.strip() for line in lines[number + 1 :] if _CAUSE.match(line)]
+    return causes[-1].partition(": ")[2] if causes else lines[number].strip()

@@ -1,0 +1,150 @@
+"""AI-PEP's options: what works on a host works, and each of the others is one line that says what to do instead."""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from command_line import ROOT, Outcome, write_spec
+
+from commands.ai_pep import NOT_TAKEN, library_path
+from commands.driver_options import driver_parser, parse
+from commands.options import harness_parser
+from commands.picking import Choice, choose, with_files
+from commands.run_bench import run_bench_parser
+from harness.specs import find_spec, load_spec
+from records import ModelFile, UsageError
+
+Run = Callable[..., Outcome]
+
+# All of AI-PEP's README: harness.py, run_bench.py, repo_driver.py.
+AI_PEP = """
+--android_dir --backend -b --benchmark_file -d --devices --excluded_devices --framework --info --local_reporter
+--simple_local_reporter --model_cache --device -p --platform --platform_sig --wipe_cache --program --reboot
+--regressed_types --remote_reporter --remote_access_token --root_model_dir --run_type --screen_reporter
+--simple_screen_reporter --set_freq --shared_libs --timeout --user_identifier
+--reset_options
+--ab_testing --base_commit --branch --commit --commit_file --exec_dir --frameworks_dir --interval --platforms
+--regression --remote_repository --repo --repo_dir --same_host --status_file --step
+"""
+REFUSED = [name for names in NOT_TAKEN for name in names]
+
+
+def test_every_option_of_ai_pep_is_known() -> None:
+    parsers = harness_parser(), driver_parser(), run_bench_parser()
+    known = {name for parser in parsers for action in parser._actions for name in action.option_strings}
+    assert set(AI_PEP.split()) <= known
+
+
+@pytest.mark.parametrize("option", REFUSED)
+def test_what_is_not_taken_is_one_line_that_says_what_to_do(run: Run, option: str) -> None:
+    for arguments in ((option,), (option, "x"), (f"{option}=x",) if option.startswith("--") else (option,)):
+        line = run("-b", "smoke", *arguments).error_line()
+        assert line.startswith(f"harness.py: error: {option}: ")
+        assert re.search(r"\b(use|leave it out|set|change|needs|chooses)\b", line)
+
+
+def test_the_driver_says_the_same() -> None:
+    with pytest.raises(UsageError, match=r"^--reboot: is for phones"):
+        parse(["--ab_testing", "-b", "smoke", "--reboot"])
+    assert parse(["--ab_testing", "-b", "smoke", "--repo", "git"]).own.repo == "git"
+    with pytest.raises(UsageError, match=r"--repo: 'hg': git repositories alone are read: convert it to git"):
+        parse(["--ab_testing", "-b", "smoke", "--repo", "hg"])
+
+
+def test_what_is_named_instead_is_there() -> None:
+    known = {
+        name
+        for parser in (harness_parser(), driver_parser(), run_bench_parser())
+        for action in parser._actions
+        for name in action.option_strings
+    }
+    for why in NOT_TAKEN.values():
+        assert set(re.findall(r"--\w+", why)) <= known - set(REFUSED)
+
+
+def test_those_not_taken_are_in_the_documentation_and_not_in_the_help() -> None:
+    text = (ROOT / "docs" / "driver.md").read_text(encoding="utf-8").partition("\n## Coming from AI-PEP\n")[2]
+    named = set(re.findall(r"`(--?\w+)`", "\n".join(line.split("|")[1] for line in text.splitlines() if "| " in line)))
+    assert named == set(REFUSED)
+    help = harness_parser().format_help()
+    assert not any(re.search(rf"^\s+{name}\b", help, flags=re.MULTILINE) for name in REFUSED)
+
+
+def chosen(*arguments: str) -> Choice:
+    return choose(harness_parser().parse_args(["-b", "smoke", *arguments]), 0)
+
+
+def test_regressed_types_are_the_cases_that_are_measured() -> None:
+    whole = [case.id for case in chosen().cases]
+    picked = [whole[3], whole[1]]
+    assert [case.id for case in chosen("--regressed_types", json.dumps(picked)).cases] == [whole[1], whole[3]]
+    with pytest.raises(UsageError, match=rf"there is no case '{picked[0]}x': did you mean {picked[0]}\?"):
+        chosen("--regressed_types", json.dumps([f"{picked[0]}x"]))
+    for text in ("", "[]", "[1]", '["a", ""]', '{"a": 1}', "a", "[" * 100_000):
+        with pytest.raises(UsageError, match=r"is not a JSON list of case ids"):
+            chosen("--regressed_types", text)
+
+
+def test_regressed_types_belong_to_a_regress_run(run: Run) -> None:
+    line = run("-b", "smoke", "--regressed_types", '["dot/forward"]', "--run_type", "verify").error_line()
+    assert "--regressed_types: belongs to --run_type regress, not verify" in line
+
+
+def test_wipe_cache_takes_ai_pep_s_words() -> None:
+    def wipes(*arguments: str) -> bool:
+        return bool(harness_parser().parse_args(["-b", "smoke", *arguments]).wipe_cache)
+
+    assert not wipes()
+    assert all(wipes("--wipe_cache", *words) for words in ([], ["true"], ["True"], ["1"], ["yes"]))
+    assert not any(wipes("--wipe_cache", word) for word in ("false", "0", "no", "off"))
+    with pytest.raises(UsageError, match=r"'maybe' is neither true nor false"):
+        wipes("--wipe_cache", "maybe")
+
+
+def test_a_location_with_two_slashes_is_below_the_root_of_models(tmp_path: Path) -> None:
+    symbol = tmp_path / "nets" / "net-symbol.json"
+    symbol.parent.mkdir()
+    symbol.write_text("{}")
+    options = harness_parser().parse_args(["-b", "smoke", "--model_cache", str(tmp_path / "cache")])
+    spec = load_spec(find_spec("smoke"))
+    file = ModelFile(
+        "//nets/net-symbol.json", sha256="44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
+    )
+    case = replace(chosen().cases[0], files={"symbol": file})
+    with pytest.raises(UsageError, match=r"//nets/net-symbol.json is relative to .*: name it with --root_model_dir"):
+        with_files(Choice(spec, None, [case]), options)
+    options = harness_parser().parse_args(
+        ["-b", "smoke", "--model_cache", str(tmp_path / "cache"), "--root_model_dir", str(tmp_path)]
+    )
+    (found,) = with_files(Choice(spec, None, [case]), options)
+    assert Path(str(found.files["symbol"].path)).read_text() == "{}"
+    assert found.files["symbol"].location == str(symbol)
+
+
+def test_a_root_that_is_no_folder(run: Run, tmp_path: Path) -> None:
+    line = run("-b", "smoke", "--root_model_dir", str(tmp_path / "gone")).error_line()
+    assert f"--root_model_dir: '{tmp_path / 'gone'}' is not a folder" in line
+
+
+def test_the_folders_of_shared_libraries_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/theirs")
+    one, two = tmp_path / "a" / "libone.so", tmp_path / "a" / "libtwo.so.1"
+    one.parent.mkdir()
+    one.touch()
+    two.touch()
+    given = harness_parser().parse_args(["-b", "smoke", "--shared_libs", f"{one}, {two}"]).shared_libs
+    assert library_path(given) == {"LD_LIBRARY_PATH": f"{tmp_path / 'a'}:/theirs"}
+    assert library_path([]) == {}
+    with pytest.raises(UsageError, match=r"'/no/lib.so' is not a file: give paths of shared libraries"):
+        harness_parser().parse_args(["--shared_libs", "/no/lib.so"])
+
+
+def test_releases_take_no_shared_libraries(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "libx.so").touch()
+    both = "--control", "mxnet==1.9.1", "--treatment", "mxnet==1.9.1"
+    for builds in (both, both[2:]):
+        line = run("-b", write_spec(tmp_path), *builds, "--shared_libs", str(tmp_path / "libx.so")).error_line()
+        assert "--shared_libs: a release has its own libraries" in line

@@ -1,0 +1,122 @@
+"""harness.py --fuzz: what it refuses, and the spec that it leaves. The measuring itself is made up."""
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import commands.fuzz
+import harness.fuzz
+from commands.calibrate import calibrate
+from commands.fuzz import Fuzz
+from commands.harness import run_harness
+from commands.options import harness_parser
+from frameworks import get_framework
+from harness.run import RunRequest
+from harness.specs import expand_cases, find_spec, load_spec, select_cases
+from harness.trial import Attempt
+from records import Build, Case, Comparison, UsageError
+
+BUILD = Build("mxnet", "mxnet==1.9.1", "release", "/python", "1.9.1", "3.11", "0")
+
+
+def compared(case: Case) -> Comparison:
+    """Slower where a matrix has 100 rows or more, and different in its numbers there."""
+    slow = case.inputs["lhs"][0] >= 100
+    one = Comparison.without_figures(case, "regressed" if slow else "unchanged", note="at (0, 0)" if slow else "")
+    return dataclasses.replace(one, ratio=3.0 if slow else 1.0)
+
+
+@pytest.fixture
+def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    def try_cases(build: object, framework: object, cases: Sequence[Case], *, seed: int) -> Any:
+        return [Attempt(case, 1.0) for case in cases]
+
+    def run_ab(request: RunRequest) -> Any:
+        return SimpleNamespace(comparisons=[compared(case) for case in request.cases])
+
+    monkeypatch.setattr(harness.fuzz, "try_cases", try_cases)
+    monkeypatch.setattr(commands.fuzz, "run_ab", run_ab)
+
+
+def request_for(*metrics: str, dtype: str = "float32") -> RunRequest:
+    spec = load_spec(find_spec("operators/gemm"))
+    cases = select_cases(expand_cases(spec, metrics=metrics), ["dot_transposed*"])
+    cases = [dataclasses.replace(case, dtype=dtype) for case in cases]
+    usual: dict[str, Any] = {"alpha": 0.05, "threads": 1, "max_rounds": 30, "time_budget": None, "inject": 0.0}
+    return RunRequest(get_framework("mxnet"), BUILD, BUILD, cases, 7, labels={}, **usual)
+
+
+def test_what_differed_is_written_small_and_can_be_measured_again(
+    made_up: None, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    path = tmp_path / "found.json"
+    fuzz = Fuzz(harness_parser().parse_args(["--fuzz", "30", "--fuzz_spec", str(path)]))
+    request = request_for("time", "error", dtype="float64")
+    drawn = fuzz.drawn(request)
+    assert len(drawn.cases) == 60
+    report: Any = SimpleNamespace(comparisons=[compared(case) for case in drawn.cases], run={"interrupted": False})
+    fuzz.keep_findings(drawn, report)
+    again = expand_cases(load_spec(path))
+    kinds = [(case.metric, case.direction) for case in again]
+    assert len(kinds) == len(set(kinds)) == 4, "each kind once"
+    for case in again:
+        assert case.dtype == "float64"
+        assert compared(case).verdict == "regressed"
+        assert case.inputs["lhs"][0] < 200, "as small as shows it, but for a step of halving"
+        assert case.inputs["lhs"][1] <= 8
+    assert {case.metric for case in again} == {"time", "error"}
+    assert "seed 7" in json.loads(path.read_text())["description"]
+    assert f"harness.py -b {path}" in caplog.text
+
+
+def test_without_a_difference_no_file_is_left(
+    made_up: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    monkeypatch.chdir(tmp_path)
+    fuzz = Fuzz(harness_parser().parse_args(["--fuzz", "2"]))
+    drawn = fuzz.drawn(request_for("time"))
+    unchanged = [Comparison.without_figures(case, "unchanged") for case in drawn.cases]
+    fuzz.keep_findings(drawn, SimpleNamespace(comparisons=unchanged, run={"interrupted": False}))  # type: ignore[arg-type]
+    assert "no input was found on which the builds differ" in caplog.text
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_can_t_be_written_is_logged(
+    made_up: None, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    fuzz = Fuzz(harness_parser().parse_args(["--fuzz", "30", "--fuzz_spec", str(tmp_path / "none" / "a.json")]))
+    drawn = fuzz.drawn(request_for("time"))
+    report: Any = SimpleNamespace(comparisons=[compared(case) for case in drawn.cases], run={"interrupted": False})
+    fuzz.keep_findings(drawn, report)
+    assert "cannot be written (No such file or directory): give another path" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--fuzz", "5", "--verify"], "--verify: does not go with --fuzz"),
+        (["--fuzz", "5", "--inject", "5%"], "--inject: does not go with --fuzz"),
+        (["--fuzz", "5", "--round_log", "x"], "--round_log: does not go with --fuzz"),
+        (["--fuzz_spec", "x.json"], "--fuzz_spec: add --fuzz, or leave it out"),
+        (["--fuzz", "0"], "--fuzz: '0' is below 1"),
+    ],
+)
+def test_bad_usage_is_one_line(home: Path, tmp_path: Path, arguments: list[str], words: str) -> None:
+    arguments = [str(tmp_path / "log") if word == "x" else word for word in arguments]
+    with pytest.raises(UsageError) as caught:
+        run_harness(["-b", "smoke", *arguments])
+    assert words in str(caught.value)
+
+
+def test_one_build_alone_and_a_calibration_have_none(home: Path) -> None:
+    with pytest.raises(UsageError, match="--fuzz: belongs to an A/B"):
+        run_harness(["-b", "smoke", "--treatment", "mxnet==1.9.1", "--fuzz", "3"])
+    with pytest.raises(UsageError, match="--fuzz: is for one run of harness"):
+        calibrate(["--fuzz", "3"])

@@ -1,0 +1,141 @@
+"""A case whose name says a dtype computes in it, or is refused; and its inputs are valid in it. On real MXNet."""
+
+import json
+import subprocess
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asked_build import ENVIRONMENT, MXNET
+
+from harness.specs import expand_cases, find_spec, load_spec
+from harness.specs.load import validate
+from harness.specs.model import Settings
+from records import Build, Case
+
+pytestmark = pytest.mark.mxnet
+
+# What these return is of a type of its own, whatever they compute in.
+TRUTH = ("np.ndarray.__bool__", "nd.NDArray.__bool__", "np.all", "np.any", "np.logical_not", "nd.contrib.allclose")
+TRUTH += ("np.equal", "np.not_equal", "np.greater", "np.greater_equal", "np.less", "np.less_equal", "np.ndarray.__eq__")
+TRUTH += ("np.ndarray.__gt__", "np.ndarray.__lt__", "np.isfinite", "np.isinf", "np.isnan", "np.isneginf", "np.isposinf")
+PLACES = (
+    "nd.argsort",
+    "nd.topk",
+    "npx.topk",
+    "np.argsort",
+    "np.argmax",
+    "np.argmin",
+    "np.nonzero",
+    "np.diag_indices_from",
+)
+PLACES += ("nd.random.multinomial", "nd.contrib.index_array", "nd.contrib.getnnz")
+SIZES = ("nd.shape_array", "nd.size_array", "npx.shape_array")
+TESTS = ("nd.all_finite", "nd.multi_all_finite", "nd.multi_sum_sq")  # float32, of whatever they look at
+CONVERSIONS = ("nd.NDArray.astype", "np.ndarray.astype", "nd.cast", "nd.amp_cast", "npx.cast")
+PLAIN = ("np.ndarray.item", "np.ndarray.tolist")
+NOTHING = ("nd.NDArray.__setitem__", "np.ndarray.__setitem__", "nd.reset_arrays", "np.random.shuffle")
+WIDER = ("np.percentile", "np.quantile", "nd.contrib.rand_zipfian")  # than float16
+OWN_TYPE = {*TRUTH, *PLACES, *SIZES, *TESTS, *CONVERSIONS, *PLAIN, *NOTHING, *WIDER}
+# These have no argument that could say a dtype, and no tensors.
+WITHOUT_DTYPE = {"nd._internal._sample_unique_zipfian", "np.random.choice", "np.random.multinomial"}
+WITHOUT_DTYPE |= {"np.random.exponential", "np.random.gumbel", "np.random.logistic", "np.random.pareto"}
+WITHOUT_DTYPE |= {"np.random.power", "np.random.rayleigh", "np.random.weibull"}
+REFUSED = "nothing in this case would be"
+# MXNet divides by the number of elements in int8 or uint8, where 256 is 0.
+DIVIDED_BY_COUNT = "mean", "moments", "np.std", "np.var", "np.average", "Loss"
+
+
+def dtypes(build: Build, cases: Sequence[Case]) -> list[dict[str, Any]]:
+    """What ``dtypes_of.py`` says of each case."""
+    command = [build.interpreter, str(Path(__file__).with_name("dtypes_of.py")), str(MXNET.adaptor)]
+    text = "".join(json.dumps(asdict(one)) + "\n" for one in cases)
+    finished = subprocess.run(
+        command, input=text, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=ENVIRONMENT, check=True
+    )
+    return [json.loads(line) for line in finished.stdout.splitlines()]
+
+
+def cases_of(spec: str, dtype: str) -> list[Case]:
+    cases = expand_cases(load_spec(find_spec(spec)), metrics=["time"], settings=Settings(dtype=dtype))
+    return [case for case in cases if not case.id.startswith("hostile.")]
+
+
+def wrong(cases: Sequence[Case], answers: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Cases that ran in spite of their names, or died, with what was said of them."""
+    return {
+        case.id: answer
+        for case, answer in zip(cases, answers, strict=True)
+        if "died" in answer
+        or ("held" in answer and case.dtype not in [*answer["held"], *answer["given"]])
+        or ("given" in answer and case.dtype not in answer["given"] and case.operator not in OWN_TYPE)
+    }
+
+
+def refused(cases: Sequence[Case], answers: Sequence[dict[str, Any]]) -> set[str]:
+    both = zip(cases, answers, strict=True)
+    return {case.operator for case, answer in both if REFUSED in answer.get("error", "")}
+
+
+def test_creation_and_random_operators_take_the_dtype_of_their_name(mxnet_1_9: Build) -> None:
+    specs = ["creation", "random_sampling", "numpy_creation"]
+    cases = [case for name in specs for case in cases_of(f"operators/{name}", "float64")]
+    answers = dtypes(mxnet_1_9, cases)
+    assert wrong(cases, answers) == {}
+    assert refused(cases, answers) == WITHOUT_DTYPE
+    ran = {case.operator for case, answer in zip(cases, answers, strict=True) if "given" in answer}
+    assert {"nd.zeros", "nd.random.normal", "nd.random.randn", "np.arange", "np.random.rand", "nd.sample_normal"} <= ran
+
+
+def test_what_is_of_other_dtypes_throughout_is_refused(mxnet_1_9: Build) -> None:
+    picture = {"shape": [9, 9, 3], "dtype": "uint8"}
+    words = {"shape": [4], "dtype": "int32"}
+    tests = [
+        {"operator": "nd.image.flip_left_right", "inputs": {"data": picture}},
+        {"operator": "gluon.nn.Embedding", "inputs": {"data": words, "input_dim": 10, "output_dim": 2}},
+        {"operator": "nd.zeros", "inputs": {"shape": [2, 3], "dtype": "int32"}},
+        {"operator": "nd.cast", "inputs": {"data": [2, 3], "dtype": "int32"}},
+        {"operator": "nd.one_hot", "inputs": {"indices": words, "depth": 10}},
+    ]
+    spec = {"framework": "mxnet", "defaults": {"dtype": "int8"}, "tests": tests}
+    *refusals, cast, one_hot = dtypes(mxnet_1_9, expand_cases(validate(spec)))
+    assert [answer["error"].partition(":")[0] for answer in refusals] == [
+        "nothing in this case would be int8, its tensors are uint8",
+        "nothing in this case would be int8, its tensors are float32 and int32",
+        "nothing in this case would be int8, it takes no other dtype than its own",
+    ]
+    assert cast == {"held": ["int8"], "given": ["int32"]}
+    assert one_hot == {"held": ["int32"], "given": ["int8"]}
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint8"])
+def test_inputs_of_whole_numbers_divide_nothing_by_zero(mxnet_1_9: Build, dtype: str) -> None:
+    specs = ["binary_elementwise", "binary_broadcast", "inplace", "ndarray_arithmetic", "numpy_binary", "binary_scalar"]
+    first: dict[str, Case] = {}
+    for case in (case for name in specs for case in cases_of(f"operators/{name}", dtype)):
+        first.setdefault(case.operator, case)
+    answers = dict(zip(first, dtypes(mxnet_1_9, [*first.values()]), strict=True))
+    assert [name for name, answer in answers.items() if "died" in answer] == []
+    ran = {name for name, answer in answers.items() if "given" in answer}
+    assert {"nd.divide", "nd.modulo", "nd.broadcast_div", "nd.NDArray.__truediv__", "np.mod"} <= ran
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("dtype", ["float64", "float16", "int32"])
+def test_the_whole_catalogue_in_one_dtype(mxnet_1_9: Build, dtype: str) -> None:
+    cases = cases_of("all", dtype)
+    answers = dtypes(mxnet_1_9, cases)
+    found = wrong(cases, answers)
+    if dtype == "int32":  # many floats come of whole numbers: what is told is that nothing dies
+        found = {name: answer for name, answer in found.items() if "died" in answer}
+    assert found == {}
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_the_whole_catalogue_in_eight_bits(mxnet_1_9: Build, dtype: str) -> None:
+    cases = cases_of("all", dtype)
+    died = {name for name, answer in wrong(cases, dtypes(mxnet_1_9, cases)).items() if "died" in answer}
+    assert not [name for name in died if not any(part in name for part in DIVIDED_BY_COUNT)]

@@ -1,0 +1,79 @@
+"""Run in a build: for each case on standard input, the operators that still run when its call has returned.
+
+The engine has one thread for operators on the CPU, and is given something else to do before each call: a call that
+waits for its own operators then takes longer than that, and one that doesn't has returned before they begin.  So the
+answer depends neither on how long operators take nor on what else the machine does.  The operator "unwaited" is an exp
+that nothing waits for, to see that such are found.
+"""
+
+import json
+import os
+import signal
+import sys
+import time
+
+import mxnet as mx
+
+sys.path.insert(0, os.path.dirname(sys.argv[1]))
+import adaptor
+from adaptor.profiler import COPY, note_interval
+
+OURS = "dot"  # the operator that delays the others
+SIZE = 600  # of its matrices: it takes some milliseconds
+CALLS = 3
+TIMEOUT_S = 60
+
+
+def unwaited(case):
+    """The names of operators that ended after any of the calls had returned."""
+    data = mx.nd.ones((100, 100))
+    call = adaptor.make_call(case, 1) if case["operator"] != "unwaited" else lambda: mx.nd.exp(data)
+    matrix, product = mx.nd.ones((SIZE, SIZE)), mx.nd.zeros((SIZE, SIZE))
+    call()
+    mx.nd.waitall()
+    returned = []
+
+    def delayed():
+        mx.nd.dot(matrix, matrix, out=product)
+        call()
+        returned.append(1e6 * time.time())
+
+    profiler = adaptor.Profiler()
+    profiler.configure(api=False)
+    events, starts = profiler.record(delayed, CALLS)
+    intervals, begun = [], {}
+    for event in events:
+        note_interval(event, intervals, begun)
+    found = set()
+    for number, end in enumerate(returned):
+        following = starts[number + 1] if number + 1 < CALLS else float("inf")
+        late = [name for kind, name, start, stop in intervals if kind != COPY and stop > end and start < following]
+        if OURS in late:  # a call that runs no operator leaves it behind
+            late.remove(OURS)
+        found |= set(late)
+    return sorted(found)
+
+
+def answered(case):
+    """In a child, which may crash or hang; what it says, or why it says nothing."""
+    read_end, write_end = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(read_end)
+        signal.alarm(TIMEOUT_S)
+        try:
+            answer = {"unwaited": unwaited(case)}
+        except Exception as error:
+            answer = {"failed": str(error).splitlines()[0]}
+        with os.fdopen(write_end, "w") as stream:
+            json.dump(answer, stream)
+        os._exit(0)
+    os.close(write_end)
+    with os.fdopen(read_end) as stream:
+        text = stream.read()
+    status = os.waitpid(pid, 0)[1]
+    return json.loads(text) if text else {"failed": f"status {status}"}
+
+
+for line in sys.stdin:
+    print(json.dumps(answered(json.loads(line))), flush=True)

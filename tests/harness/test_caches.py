@@ -1,0 +1,104 @@
+"""Evicting the processor's caches: before each timed call, outside of what is timed, on both sides alike."""
+
+import importlib.util
+import os
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from test_run import request
+from test_single import measured
+from toy_bench import toy_case
+
+from harness.blocks import plan_blocks
+from harness.caches import LEAST, MOST, USUAL, VARIABLE, largest_cache, plan_wiping
+from harness.process import WORKER
+from harness.run import run_ab
+from records.measurement import SIDES
+
+
+def load_worker() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("worker_with_wiping", WORKER)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def hosts(folder: Path, *sizes: str) -> Path:
+    for number, size in enumerate(sizes):
+        path = folder / "cpu0" / "cache" / f"index{number}" / "size"
+        path.parent.mkdir(parents=True)
+        path.write_text(f"{size}\n")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("sizes", "largest", "read"),
+    [
+        (("48K", "32K", "1024K", "32768K"), 32 << 20, 64 << 20),
+        (("64K",), 64 << 10, LEAST),
+        (("1G",), 1 << 30, MOST),
+        ((), 0, USUAL),
+        (("what", ""), 0, USUAL),
+    ],
+)
+def test_twice_the_largest_cache_is_read(tmp_path: Path, sizes: tuple[str, ...], largest: int, read: int) -> None:
+    cpus = hosts(tmp_path, *sizes)
+    assert largest_cache(cpus) == largest
+    plan = plan_wiping(cpus)
+    assert plan.size == read
+    assert plan.ns > 0
+
+
+def test_caches_are_evicted_before_each_sample_and_never_while_the_clock_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, str(1 << 20))
+    worker = load_worker()
+    assert len(worker.EVICTING) == 1 << 20
+    assert set(worker.EVICTING) == {1}  # of pages of its own: all zeros could be one page of memory
+    happened: list[str] = []
+
+    class Read:
+        def __getitem__(self, what: slice) -> None:
+            assert what == slice(None, None, worker.CACHE_LINE)
+            happened.append("wipe")
+
+    def clock() -> int:
+        happened.append("clock")
+        return len(happened)
+
+    worker.EVICTING, worker.clock = Read(), clock
+    worker.time_calls(lambda: happened.append("call"), calls=3, inner=1, spins=0)
+    assert happened == ["wipe", "clock", "call", "clock"] * 3
+
+
+def test_nothing_is_evicted_unless_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    assert len(load_worker().EVICTING) == 0
+    assert VARIABLE not in os.environ
+
+
+def test_a_sample_is_one_call_and_eviction_counts_as_time_spent() -> None:
+    call_ns = dict.fromkeys(SIDES, 2_000.0)
+    warm, cold = plan_blocks(call_ns), plan_blocks(call_ns, wipe_ns=10e6)
+    assert (cold.inner, cold.calls["control"], cold.discard["control"]) == (1, 1, 1)
+    assert warm.calls["control"] > 100 * cold.calls["control"]
+    assert 1 < cold.quads < warm.quads
+
+
+def test_a_run_tells_that_caches_were_evicted() -> None:
+    asked = request(toy_case("a"), max_rounds=2)
+    report = run_ab(type(asked)(**{**vars(asked), "wipe_cache": True}))
+    assert report.run["wipe_cache"] == plan_wiping().size
+    assert VARIABLE not in report.run["environment"]  # of timed pairs alone: memory is not measured with it
+    (one,) = report.comparisons
+    assert one.samples
+    assert all(sample.calls < 200 for sample in one.samples)
+
+
+def test_one_build_alone_evicts_them_too() -> None:
+    (one,) = measured([toy_case("a", turns=10)], rounds=1, wipe_cache=True).cases
+    (warm,) = measured([toy_case("a", turns=10)], rounds=1).cases
+    assert warm.calls == 1000
+    assert one.calls < 100

@@ -1,0 +1,213 @@
+"""Golden outputs: kept whole, read in bounds, and compared like a control's."""
+
+import json
+import math
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from test_agreement import numbers
+from test_run import Toy, request
+from toy_bench import toy_build
+
+from harness.agreement import OTHER_INPUTS
+from harness.golden import MANIFEST, Golden, GoldenRequest, read_golden, write_golden
+from harness.run import run_ab
+from records import Case, Comparison, RunError, UsageError
+
+SEED = 11
+CASES = (
+    numbers("same"),
+    numbers("worse", numbers=[1, 2, 3, 4], off=[0, 0, 1, 2]),
+    numbers("allowed", numbers=[100], off=[1e-9]),
+    numbers("random", random=True),
+    numbers("nan", numbers=["nan", "inf"], off=[0, 0]),
+    numbers("broken", "refuse", only_on="treatment"),
+    numbers("more", more=True),
+)
+
+
+def write(folder: Path, *cases: Case, on_case: Callable[[int], None] = lambda _: None, **options: Any) -> Any:
+    asked = GoldenRequest(Toy(), toy_build("control", **options), cases or CASES, SEED)
+    return write_golden(asked, folder, on_case)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The outputs of the toy's control, written by its workers."""
+    folder = tmp_path_factory.mktemp("golden") / "new"
+    write(folder)
+    return folder
+
+
+def compared(golden: Golden, *cases: Case, **environment: str) -> dict[str, Comparison]:
+    asked = replace(request(*(cases or CASES)), golden=golden, control=golden.manifest.build, seed=SEED)
+    asked = replace(asked, treatment=toy_build("treatment", **environment))
+    return {one.case.removesuffix("/error"): one for one in run_ab(asked).comparisons}
+
+
+def test_outputs_are_kept_with_all_that_they_are_of(written: Path) -> None:
+    document = json.loads((written / MANIFEST).read_text())
+    assert (document["kind"], document["schema_version"], document["seed"]) == ("opduel golden outputs", 1, SEED)
+    assert (document["framework"], document["complete"], document["build"]["requested"]) == ("toy", True, "toy")
+    assert list(document["cases"]) == [case.time_id for case in CASES]
+    worse = document["cases"]["worse"]
+    assert worse["asked"]["inputs"] == {"numbers": [1, 2, 3, 4], "off": [0, 0, 1, 2]}
+    assert (worse["asked"]["operator"], worse["asked"]["dtype"], worse["asked"]["direction"]) == (
+        "work",
+        "float32",
+        "forward",
+    )
+    assert worse["inputs"] == f"worse|{SEED}|"
+    (array,) = worse["arrays"]
+    assert (array["name"], array["dtype"], array["shape"]) == ("output", "<f8", [4])
+    with np.load(written / worse["file"]) as arrays:
+        assert list(arrays["arr_0"]) == [1, 2, 3, 4]
+    assert "differs" in document["cases"]["random"]
+    assert document["cases"]["random"]["differs"].startswith("output: at (0,)")
+    assert sorted(path.name for path in written.iterdir()) == [MANIFEST, "outputs"]
+
+
+def test_a_build_is_compared_with_them_as_with_a_control(written: Path) -> None:
+    golden = read_golden(written)
+    golden.check(CASES)
+    found = compared(golden)
+    assert {name: one.verdict for name, one in found.items()} == {
+        "same": "unchanged",
+        "worse": "regressed",
+        "allowed": "unchanged",
+        "random": "inconclusive",
+        "nan": "unchanged",
+        "broken": "failed",
+        "more": "regressed",
+    }
+    assert found["worse"].note.startswith("output: at (2,) 3.0 against 4.0; 2 of 4 differ by more than")
+    assert found["worse"].rounds == 2  # computed again, in a fresh process
+    assert found["random"].note.startswith("the control differs from itself in a second process")
+    assert found["broken"].is_broken_by_treatment
+    assert found["more"].treatment == math.inf
+
+
+def test_no_control_is_started_and_the_report_says_so(written: Path) -> None:
+    golden = read_golden(written)
+    gone = replace(golden, manifest=replace(golden.manifest, build=toy_build("control", TOY_IMPORT="dies")))
+    asked = replace(request(CASES[0]), golden=gone, control=gone.manifest.build, seed=SEED)
+    report = run_ab(asked)
+    assert report.comparisons[0].verdict == "unchanged"
+    assert report.run["golden"] == str(written)
+    assert report.control == gone.manifest.build
+
+
+def test_other_values_under_the_same_name_are_not_compared(written: Path) -> None:
+    found = compared(read_golden(written), CASES[0], CASES[1], TOY_VALUES="others")
+    assert [(one.verdict, one.note) for one in found.values()] == [("inconclusive", OTHER_INPUTS)] * 2
+
+
+def test_what_could_not_be_computed_then_is_not_a_fault_of_now(tmp_path: Path) -> None:
+    case = numbers("fragile", "refuse", only_on="control")
+    write(tmp_path / "new", CASES[0], case)
+    found = compared(read_golden(tmp_path / "new"), case)["fragile"]
+    assert (found.verdict, found.failure and found.failure.side) == ("failed", "control")
+    assert not found.is_broken_by_treatment
+
+
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
+        (numbers("new"), r"has no outputs of new: choose cases that it has \(same, worse, allowed, ...\), or write it"),
+        (numbers("same", numbers=[1]), r"same: inputs was {} there, and is {\"numbers\": \[1\]} here"),
+        (replace(numbers("same"), dtype="float64"), r'same: dtype was "float32" there, and is "float64" here'),
+        (numbers("same", "other"), r'same: operator was "work" there, and is "other" here'),
+    ],
+)
+def test_other_inputs_are_refused_before_anything_is_computed(written: Path, case: Case, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        read_golden(written).check([case])
+
+
+@pytest.fixture
+def copied(written: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(written, tmp_path / "copy"))
+
+
+def damage(folder: Path, **changes: Any) -> None:
+    document = json.loads((folder / MANIFEST).read_text())
+    document.update(changes)
+    (folder / MANIFEST).write_text(json.dumps(document))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"kind": "other"}, "kind: is not 'opduel golden outputs'"),
+        ({"schema_version": 2}, "schema_version: is 2, newer than 1: use a newer opduel"),
+        ({"seed": "x"}, "seed: Input should be a valid integer"),
+        ({"cases": {"same": {"asked": {}, "file": "../x"}}}, r"cases.same.file: is '../x', no path in the folder"),
+        ({"cases": {"same": {"asked": {}, "file": "/etc/passwd"}}}, "cases.same.file: is '/etc/passwd', no path"),
+        ({"cases": 1}, "cases: Input should be"),
+    ],
+)
+def test_a_manifest_that_is_none_is_one_line(copied: Path, changes: dict[str, Any], words: str) -> None:
+    damage(copied, **changes)
+    with pytest.raises(UsageError, match=words) as caught:
+        read_golden(copied)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [None, b"", b"{", b"[]", b"\xff", b"[" * 100_000])
+def test_a_folder_without_a_manifest(copied: Path, content: bytes | None) -> None:
+    (copied / MANIFEST).unlink()
+    if content is not None:
+        (copied / MANIFEST).write_bytes(content)
+    with pytest.raises(UsageError, match=r"golden.json: .*: give a folder that harness.py --golden wrote"):
+        read_golden(copied)
+
+
+def test_a_damaged_file_is_found_before_anything_is_computed(copied: Path) -> None:
+    golden = read_golden(copied)
+    file = copied / golden.manifest.cases["same"].file
+    for content in (b"", b"PK" + b"\0" * 100, file.read_bytes()[:-1]):
+        file.write_bytes(content)
+        with pytest.raises(UsageError, match=r"outputs/00000.npz: is not the file that was written"):
+            golden.check([CASES[0]])
+    golden.check([CASES[1]])
+    file.unlink()
+    with pytest.raises(UsageError, match=r"outputs/00000.npz: cannot be read \(No such file"):
+        golden.check([CASES[0]])
+
+
+def test_nothing_of_a_user_is_overwritten(written: Path, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    for folder, words in (
+        (tmp_path, "holds other files"),
+        (written, "holds golden outputs"),
+        (tmp_path / "notes.txt", "Not"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            write(folder, CASES[0])
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
+def test_a_signal_keeps_what_was_computed_and_says_that_it_is_not_all(tmp_path: Path) -> None:
+    def stop(done: int) -> None:
+        if done == 2:
+            raise KeyboardInterrupt("stopped by SIGTERM")
+
+    with pytest.raises(KeyboardInterrupt):
+        write(tmp_path / "new", *CASES[:4], on_case=stop)
+    golden = read_golden(tmp_path / "new")
+    assert (list(golden.manifest.cases), golden.manifest.complete) == (["same", "worse"], False)
+    with pytest.raises(UsageError, match=r"has no outputs of allowed and 1 other cases, and was not completed"):
+        golden.check(CASES[:4])
+
+
+def test_where_nothing_can_be_computed_nothing_is_kept(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"no outputs could be computed: ValueError: Shapes"):
+        write(tmp_path / "new", numbers("refused", "refuse"))
+    assert list((tmp_path / "new").iterdir()) == []  # so that the same command can be tried again
+    with pytest.raises(RunError, match=r"no such library"):
+        write(tmp_path / "dies", CASES[0], TOY_IMPORT="dies")

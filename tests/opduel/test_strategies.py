@@ -1,0 +1,50 @@
+"""opduel.strategies: inputs that operators take, for property-based tests."""
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from frameworks import get_framework, worker_environment
+from harness.blocks import CaseRequest
+from harness.cpus import plan_cpus
+from harness.solo import Solo
+from harness.specs import expand_cases, validate
+from opduel.strategies import inputs, operators
+from records import Build, Failure, UsageError
+
+USUAL = ["nd.dot", "nd.FullyConnected", "nd.broadcast_add", "nd.softmax", "gluon.nn.Dense"]
+
+
+def test_every_operator_of_the_catalogue_has_one() -> None:
+    assert set(USUAL) <= set(operators())
+    assert operators("conv") == ["nd.Convolution", "nd.Deconvolution"]
+
+
+@given(inputs("nd.FullyConnected", most_elements=500))
+def test_inputs_are_those_of_a_spec(one: dict[str, Any]) -> None:
+    assert expand_cases(validate({"framework": "mxnet", "tests": [{"operator": "nd.FullyConnected", "inputs": one}]}))
+    assert one["weight"][0] == one["num_hidden"]
+
+
+def test_an_operator_that_is_not_there_is_named() -> None:
+    with pytest.raises(UsageError, match=r"nd\.nothing: all has no case of it for forward"):
+        inputs("nd.nothing")
+
+
+@pytest.mark.mxnet
+def test_the_framework_takes_them(mxnet_1_9: Build) -> None:
+    """Of usual operators none is refused; of all of them a few are (docs/fuzzing.md)."""
+    framework = get_framework("mxnet")
+    environment = {**worker_environment(), **framework.environment(1)}
+    with Solo("treatment", mxnet_1_9, framework.adaptor, environment, plan_cpus(1).start) as solo:
+
+        def runs(operator: str, one: dict[str, Any]) -> None:
+            (case,) = expand_cases(validate({"framework": "mxnet", "tests": [{"operator": operator, "inputs": one}]}))
+            answer = solo.ask([CaseRequest(case, 1).message("treatment")], 30.0)
+            assert not isinstance(answer, Failure), answer
+
+        usual = settings(max_examples=8, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+        for operator in USUAL:
+            usual(given(st.just(operator), inputs(operator, most_elements=1 << 14))(runs))()
