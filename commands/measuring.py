@@ -13,6 +13,7 @@ from typing import Any, TextIO
 from commands.config import default_reports, with_kept_token
 from commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
 from commands.options import by_metric
+from commands.overwriting import files_read, refuse_overwriting
 from commands.picking import Choice, choose, framework_of, with_files
 from frameworks import FRAMEWORKS_DIR, Framework, require_functions
 from harness.cpus import plan_cpus
@@ -83,6 +84,8 @@ def plan_measuring(
     seeds = [one for one in (options.seed, usual_seed) if one is not None]
     seed = seeds[0] if seeds else secrets.randbits(32)
     choice = choose(options, seed)
+    for one in reporters:
+        refuse_overwriting(files_read(options, choice.path), f"--{one.option}", one.files())
     choice = dataclasses.replace(choice, cases=with_files(choice, options))
     framework = framework_of(options, choice.spec, frameworks_dir)
     plan_cpus(options.threads)  # these three are said before builds are made, not after

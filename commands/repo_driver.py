@@ -29,6 +29,7 @@ from driver.builds.commit_builder import BuildSettings, CommitBuilder
 from driver.builds.compiler import Limits
 from driver.builds.prune import prune
 from driver.builds.repository_data import load_platform, load_repository_data
+from driver.commit_file import kept_name
 from driver.flow import Investigation, Outcome, guilty_document, why_open
 from driver.git.repository import open_repository
 from driver.journal import Journal
@@ -99,6 +100,8 @@ class _Driver:
     def commits(self) -> int:
         """Measure commits, once or for ever; returns the exit code."""
         own, framework = self._own, self._measuring.framework
+        if own.commit_file is not None:
+            kept_name(own.commit_file)  # a file of somebody else's is refused before anything is fetched
         if own.build == "source":  # else it may not be needed
             load_platform(framework, own.platforms)
         repository = open_repository(self._work, self._remote(), own.repo_dir, insists=not own.dry_run)

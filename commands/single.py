@@ -9,6 +9,7 @@ from pathlib import Path
 from commands.ai_pep import library_path, refuse_idle_libraries
 from commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
 from commands.options import PROFILERS, by_metric, harness_parser
+from commands.overwriting import files_read, refuse_overwriting
 from commands.picking import choose, framework_of, with_files
 from commands.progress import ProgressDisplay
 from comparator.baseline import DEFAULT_BASELINE_THRESHOLD, compare_with_baseline, machine_differences
@@ -19,7 +20,7 @@ from harness.single import DEFAULT_ROUNDS, DEFAULT_WARMUP, SingleRequest, run_si
 from records import DEFAULT_METRIC, RunError, UsageError
 from records.single import BaselineComparison, SingleReport
 from reporters import reporter_options
-from reporters.atomic import write_atomically
+from reporters.atomic import check_file, write_atomically
 from reporters.single_document import read_single, single_text
 from reporters.single_tables import baseline_text, csv_text, markdown_text, screen_text
 from reporters.stream import write_text
@@ -136,6 +137,8 @@ def _baseline(options: argparse.Namespace) -> SingleReport | None:
 def _request(options: argparse.Namespace, command: Sequence[str]) -> SingleRequest:
     seed = secrets.randbits(32) if options.seed is None else options.seed
     choice = choose(argparse.Namespace(**{**vars(options), "metric": [[DEFAULT_METRIC]]}), seed)
+    if options.output_file is not None:
+        refuse_overwriting(files_read(options, choice.path), "--output_file", [options.output_file])
     framework = framework_of(options, choice.spec, FRAMEWORKS_DIR)
     plan_cpus(options.threads)  # these two are said before the build is made, not after
     native = options.profiler == "native"
@@ -182,8 +185,9 @@ def _check_output(options: argparse.Namespace) -> None:
     if options.output_file is None:
         return
     path: Path = options.output_file
-    if path.is_dir() or not path.absolute().parent.is_dir():
-        raise UsageError(f"--output_file {path}: {'is a folder' if path.is_dir() else 'its folder is not there'}")
+    check_file(path, "output_file")
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"--output_file {path}: its folder is not there")
 
 
 def _tell(options: argparse.Namespace, report: SingleReport, compared: Sequence[BaselineComparison]) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from driver.builds.commit_builder import CommitBuilder
+from driver.commit_file import kept_commit
 from driver.descriptor import info_document
 from driver.flow import Investigation, Outcome, guilty_document, why_open
 from driver.git.choice import Pending, control_of, pending
@@ -23,6 +24,7 @@ from driver.lock import ANOTHER_FOLDER
 from driver.points import CommitPoint, UnbuildableError
 from driver.runs import NotSettled, Runs
 from records import Commit, NoSpaceError, OpduelError, RunError, UsageError, Verdict, disk_error
+from records.files import UnreadableError, read_text
 
 CLOCK_JUMP_S = 60.0
 _POLL_S = 1.0
@@ -219,8 +221,8 @@ class Watch:
         """Whether the status file says 0."""
         path = self._settings.status_file
         try:
-            return path is not None and path.read_text(encoding="utf-8").strip() == "0"
-        except (OSError, UnicodeDecodeError):
+            return path is not None and read_text(path, pipes=False).strip() == "0"
+        except UnreadableError:
             return False
 
     def _attempt(self, commit: Commit, tally: Tally, alone: bool) -> bool:
@@ -334,17 +336,15 @@ class Watch:
             self._journal.remember(self._counted, commit.id)
 
     def _last(self) -> Commit | None:
-        """The last commit dealt with, by the commit file, or in this process; None without one."""
+        """The last commit dealt with, by the commit file, or in this process; None without one.
+
+        Raises:
+            UsageError: the commit file is a file of somebody else's.
+        """
         path = self._settings.commit_file
         if path is None:
             return self._dealt_with or self._last_counted()
-        if not path.exists():
-            return None
-        try:
-            return self._repository.resolve(path.read_text(encoding="utf-8").strip())
-        except (OSError, UnicodeDecodeError, UsageError) as error:
-            log.warning("--commit_file %s: holds no commit of this repository (%s): starting anew", path, error)
-            return None
+        return kept_commit(path, self._repository.resolve)
 
     @property
     def _counted(self) -> str:

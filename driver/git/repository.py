@@ -180,13 +180,14 @@ def open_repository(
 
     Raises:
         UsageError: a remote or folder that can't be meant, is shallow, or holds a secret; borrowed objects that are
-        gone.
+        gone; in ``work`` is a repository that was not made here.
         RemoteGone: it could not be cloned, or is a folder that is not there. Once cloned, it is missed by ``fetch``.
         RunError: the folder can't be written, or git is missing.
     """
     if shutil.which("git") is None:
         raise RunError("git is not installed, or not in PATH: install it")
     place = work.absolute() / "repository.git"
+    making.check_ours(place)
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         git = Git(place, place.with_name("repository.lock"), place.with_name("repository.askpass"), sleep=sleep)
