@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from commands.config import config_path, read_config
 from commands.entry import log, run_command
-from commands.measuring import exit_code, plan_measuring, tell, warn_of_python
+from commands.measuring import exit_code, log_profiles, plan_measuring, tell, warn_of_python
 from commands.options import harness_parser
 from commands.progress import ProgressDisplay
 from commands.round_log import FileRoundLog
@@ -76,6 +76,7 @@ def _run_ab(options: argparse.Namespace, command: Sequence[str], rounds: FileRou
         log.warning("not completed: %s; what was measured is in the report", report.run["stopped"])
     if line := distrust_line(report):
         log.warning("%s", line)
+    log_profiles(report.run)
     tell(_heard(measuring.reporters, report, rounds), report)
     if rounds is not None and not report.run["resumable"]:
         rounds.forget()

@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
-from commands.options import by_metric, harness_parser
+from commands.measuring import check_profile_output, log_profiles
+from commands.options import by_metric, harness_parser, variables
 from commands.picking import choose, framework_of, with_files
 from commands.progress import ProgressDisplay
 from comparator.baseline import DEFAULT_BASELINE_THRESHOLD, compare_with_baseline, machine_differences
 from driver.builds import BuildCache, resolve_build
-from frameworks import FRAMEWORKS_DIR
+from frameworks import FRAMEWORKS_DIR, run_environment
 from harness.cpus import plan_cpus
 from harness.single import DEFAULT_ROUNDS, SingleRequest, run_single
 from records import DEFAULT_METRIC, RunError, UsageError
@@ -61,12 +62,12 @@ def refuse_single_options(options: argparse.Namespace) -> None:
 
 
 def refuse_round_log(options: argparse.Namespace) -> None:
-    """See that no log of rounds is asked for.
+    """See that nothing is asked for that only one run can have: a log of its rounds, a folder of its profiles.
 
     Raises:
-        UsageError: one is.
+        UsageError: something is.
     """
-    _refuse(options, ("round_log",), "is for one run of harness.py: leave it out")
+    _refuse(options, ("round_log", "profile_output"), "is for one run of harness.py: leave it out")
 
 
 def run_one_build(options: argparse.Namespace, command: Sequence[str]) -> int:
@@ -80,12 +81,14 @@ def run_one_build(options: argparse.Namespace, command: Sequence[str]) -> int:
         raise UsageError("--threshold: one build alone has nothing to differ from: add --control or --baseline")
     then = _baseline(options)
     _check_output(options)
+    check_profile_output(options)
     request = _request(options, command)
     log.info("%d cases, %s alone", len(request.cases), options.treatment)
     with ProgressDisplay(len(request.cases), sys.stderr) as display:
         report = run_single(request, display.show_single)
     if not report.run["complete"]:
         log.warning("not completed: %s; what was measured is told", report.run["stopped"])
+    log_profiles(report.run)
     compared = []
     if then is not None:
         threshold = by_metric(options).get(DEFAULT_METRIC, DEFAULT_BASELINE_THRESHOLD)
@@ -117,7 +120,8 @@ def _request(options: argparse.Namespace, command: Sequence[str]) -> SingleReque
     seed = secrets.randbits(32) if options.seed is None else options.seed
     choice = choose(argparse.Namespace(**{**vars(options), "metric": [[DEFAULT_METRIC]]}), seed)
     framework = framework_of(options, choice.spec, FRAMEWORKS_DIR)
-    plan_cpus(options.threads)  # said before the build is made, not after
+    plan_cpus(options.threads)  # these are reported before the build is made, not after
+    run_environment(framework, options.threads, variables(options))
     cache = BuildCache(options.exec_dir)
     return SingleRequest(
         framework=framework,
@@ -129,6 +133,8 @@ def _request(options: argparse.Namespace, command: Sequence[str]) -> SingleReque
         time_budget=options.time_budget,
         profiler=options.profiler or "python",
         roofline=options.roofline,
+        env=variables(options),
+        profile_output=options.profile_output and options.profile_output.absolute(),
         labels={
             "platform": options.platform,
             "spec": choice.name,

@@ -1,7 +1,15 @@
 """What a framework is to opduel; the registry finds one by name."""
 
 from frameworks.base import FRAMEWORKS_DIR, Framework
-from frameworks.environment import worker_environment
+from frameworks.environment import recorded_environment, run_environment, worker_environment
 from frameworks.registry import framework_names, get_framework
 
-__all__ = ["FRAMEWORKS_DIR", "Framework", "framework_names", "get_framework", "worker_environment"]
+__all__ = [
+    "FRAMEWORKS_DIR",
+    "Framework",
+    "framework_names",
+    "get_framework",
+    "recorded_environment",
+    "run_environment",
+    "worker_environment",
+]

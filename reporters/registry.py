@@ -49,8 +49,8 @@ def reporter_options() -> frozenset[str]:
 
 
 def without_secrets(words: Sequence[str]) -> list[str]:
-    """A command line as it may be shown and kept: without the arguments of reporters' secret options."""
-    secret = {f"--{name}" for one in REPORTERS for name in one.secret_options}
+    """A command line as it may be shown and kept: without the arguments of reporters' secret options, and of --env."""
+    secret = {"--env", *(f"--{name}" for one in REPORTERS for name in one.secret_options)}
     shown = []
     for before, word in zip(("", *words), words, strict=False):
         option, equals, _ = word.partition("=")

@@ -50,7 +50,7 @@ def reproduction(report: Report) -> Reproduction:
     words = [str(word) for word in command] if isinstance(command, list | tuple) else []
     own_inputs = any(word.partition("=")[0] == "--inputs" for word in words)
     with_value = _WITH_VALUE - _OF_INPUTS if own_inputs else _WITH_VALUE
-    common = [*_spec(report), *_kept(words, with_value, _SWITCHES), *_seed(report)]
+    common = [*_spec(report), *_kept(words, with_value, _SWITCHES), *_variables(report), *_seed(report)]
     sides = ["--control", _name(report.control), "--treatment", _name(report.treatment)]
     return Reproduction(
         here=_joined(["python3", "harness.py", *sides, *common]),
@@ -72,6 +72,14 @@ def _spec(report: Report) -> list[str]:
         return []
     ours = _SPECIFICATIONS.fullmatch(str(path))
     return ["-b", ours[1] if ours else str(path)]
+
+
+def _variables(report: Report) -> list[str]:
+    """``--env`` for the variables that the user gave; the value of one that may be a secret is not in the report."""
+    given, values = report.run.get("env"), report.run.get("environment")
+    if not isinstance(given, list | tuple) or not isinstance(values, Mapping):
+        return []
+    return [word for name in given if name in values for word in ("--env", f"{name}={values[name]}")]
 
 
 def _seed(report: Report) -> list[str]:

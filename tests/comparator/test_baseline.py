@@ -69,3 +69,11 @@ def test_another_machine_is_noticed() -> None:
     now, then = report(cpu_model="A", kernel="5"), report(cpu_model="B", kernel="5")
     assert machine_differences(now, then) == ["cpu_model: B then, A now"]
     assert machine_differences(now, now) == []
+
+
+def test_other_variables_are_a_difference() -> None:
+    then = report(result("a", 1.0))
+    now = dataclasses.replace(then, run={**then.run, "env": ["DNNL_VERBOSE"], "environment": {"DNNL_VERBOSE": "1"}})
+    assert machine_differences(now, then) == ["DNNL_VERBOSE: not set then, 1 now"]
+    assert machine_differences(then, now) == ["DNNL_VERBOSE: 1 then, not set now"]
+    assert machine_differences(now, now) == []

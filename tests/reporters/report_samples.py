@@ -64,6 +64,7 @@ def run(**changes: Any) -> dict[str, Any]:
         "sentinels": 1,
         "looks": {"screen": [5, 8, 12, 19, 30], "own": [5, 8, 12, 19, 30], "suspect_level": 0.01},
         "environment": {"OMP_NUM_THREADS": "1"},
+        "env": [],
         "counting": None,
         "cpus": {"measure": [1], "start": [0, 1]},
         "complete": True,
@@ -77,6 +78,7 @@ def run(**changes: Any) -> dict[str, Any]:
         "spent_s": {"timed calls": 30.5, "waiting for a pair": 4.0},
         "incidents": [],
         "trust": trust(),
+        "profile_output": None,
         **changes,
     }
 
