@@ -12,7 +12,7 @@ from commands.config import KeptAnswers, config_path
 from commands.entry import log, run_command
 from commands.fuzz import Fuzz
 from commands.golden import run_golden
-from commands.measuring import exit_code, plan_measuring, tell, warn_of_python, warn_of_report
+from commands.measuring import exit_code, log_profiles, plan_measuring, tell, warn_of_python, warn_of_report
 from commands.options import harness_parser
 from commands.progress import ProgressDisplay
 from commands.recorded import recorded
@@ -81,6 +81,7 @@ def _run_ab(options: argparse.Namespace, command: Sequence[str], rounds: FileRou
     with ProgressDisplay(count, sys.stderr) as display:
         report = run_ab(request, display.show)
     warn_of_report(report)
+    log_profiles(report.run)
     tell(_heard(measuring.reporters, report, rounds), report)
     if report.run["broken"]:
         log.warning("what was measured is in the report")

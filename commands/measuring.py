@@ -12,15 +12,17 @@ from typing import Any, TextIO
 
 from commands.config import default_reports, with_kept_token
 from commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
-from commands.options import by_metric
+from commands.options import by_metric, variables
 from commands.overwriting import files_read, refuse_overwriting
 from commands.picking import Choice, choose, framework_of, with_files
-from frameworks import FRAMEWORKS_DIR, Framework, require_functions
+from frameworks import FRAMEWORKS_DIR, Framework, require_functions, run_environment
 from harness.cpus import plan_cpus
 from harness.instructions import require_counting
+from harness.profiles import is_profiles_folder
 from harness.run import RunRequest
 from records import DEFAULT_METRIC, Build, Case, Report, RunError, UsageError
 from reporters import Reporter, Told, chosen_reporters, report_all
+from reporters.atomic import check_folder
 from reporters.folder import FolderReporter
 from reporters.local import LocalReporter
 from reporters.screen import ScreenReporter
@@ -61,6 +63,8 @@ class Measuring:
             roofline=options.roofline,
             breakdown=options.breakdown,
             wipe_cache=options.wipe_cache,
+            env=variables(options),
+            profile_output=options.profile_output and options.profile_output.absolute(),
         )
 
 
@@ -80,6 +84,7 @@ def plan_measuring(
     """
     verify_after(options)
     run_type = _run_type(options)
+    check_profile_output(options)
     reporters = _reporters(options, config)
     seeds = [one for one in (options.seed, usual_seed) if one is not None]
     seed = seeds[0] if seeds else secrets.randbits(32)
@@ -88,7 +93,8 @@ def plan_measuring(
         refuse_overwriting(files_read(options, choice.path), f"--{one.option}", one.files())
     choice = dataclasses.replace(choice, cases=with_files(choice, options))
     framework = framework_of(options, choice.spec, frameworks_dir)
-    plan_cpus(options.threads)  # these three are said before builds are made, not after
+    plan_cpus(options.threads)  # these are reported before builds are made, not after
+    run_environment(framework, options.threads, variables(options))
     require_counting(framework, choice.cases)
     require_functions(framework.adaptor, _needed_functions(options, choice.cases))
     labels = {
@@ -148,6 +154,30 @@ def _reporters(options: argparse.Namespace, config: Mapping[str, str]) -> list[R
         one.check()
         one.meet(reporters)
     return reporters
+
+
+def check_profile_output(options: argparse.Namespace) -> None:
+    """See that profiles can be written, if any are asked for, and that they mix with nothing else.
+
+    Raises:
+        UsageError: they can't be, or would.
+    """
+    folder: Path | None = options.profile_output
+    if folder is None:
+        return
+    check_folder(folder, "profile_output")
+    if not is_profiles_folder(folder):
+        raise UsageError(f"--profile_output {folder}: holds something else than profiles: give a new or empty folder")
+
+
+def log_profiles(run: Mapping[str, Any]) -> None:
+    """Log where a run's profiles are, and which cases have none."""
+    written = run.get("profile_output")
+    if not written:
+        return
+    log.info("%d profiles in %s", written["written"], written["folder"])
+    for problem in written["problems"]:
+        log.warning("--profile_output: %s", problem)
 
 
 def warn_of_python(control: Build, treatment: Build) -> None:

@@ -8,13 +8,14 @@ from pathlib import Path
 
 from commands.ai_pep import library_path, refuse_idle_libraries
 from commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
-from commands.options import PROFILERS, by_metric, harness_parser
+from commands.measuring import check_profile_output, log_profiles
+from commands.options import PROFILERS, by_metric, harness_parser, variables
 from commands.overwriting import files_read, refuse_overwriting
 from commands.picking import choose, framework_of, with_files
 from commands.progress import ProgressDisplay
 from comparator.baseline import DEFAULT_BASELINE_THRESHOLD, compare_with_baseline, machine_differences
 from driver.builds import BuildCache, resolve_build
-from frameworks import FRAMEWORKS_DIR, require_functions
+from frameworks import FRAMEWORKS_DIR, require_functions, run_environment
 from harness.cpus import plan_cpus
 from harness.single import DEFAULT_ROUNDS, DEFAULT_WARMUP, SingleRequest, run_single
 from records import DEFAULT_METRIC, RunError, UsageError
@@ -76,12 +77,12 @@ def refuse_single_options(options: argparse.Namespace) -> None:
 
 
 def refuse_round_log(options: argparse.Namespace) -> None:
-    """See that nothing is asked for that only one run of harness.py has.
+    """See that nothing is asked for that only one run of harness.py can have.
 
     Raises:
-        UsageError: one is.
+        UsageError: something is.
     """
-    _refuse(options, ("round_log", "fuzz", "fuzz_spec"), "is for one run of harness.py: leave it out")
+    _refuse(options, ("round_log", "profile_output", "fuzz", "fuzz_spec"), "is for one run of harness.py: leave it out")
 
 
 def run_one_build(options: argparse.Namespace, command: Sequence[str]) -> int:
@@ -99,12 +100,14 @@ def run_one_build(options: argparse.Namespace, command: Sequence[str]) -> int:
         raise UsageError("--threshold: one build alone has nothing to differ from: add --control or --baseline")
     then = _baseline(options)
     _check_output(options)
+    check_profile_output(options)
     request = _request(options, command)
     log.info("%d cases, %s alone", len(request.cases), options.treatment)
     with ProgressDisplay(len(request.cases), sys.stderr) as display:
         report = run_single(request, display.show_single)
     if not report.run["complete"]:
         log.warning("not completed: %s; results so far are shown", report.run["stopped"])
+    log_profiles(report.run)
     compared = []
     if then is not None:
         threshold = by_metric(options).get(DEFAULT_METRIC, DEFAULT_BASELINE_THRESHOLD)
@@ -140,7 +143,8 @@ def _request(options: argparse.Namespace, command: Sequence[str]) -> SingleReque
     if options.output_file is not None:
         refuse_overwriting(files_read(options, choice.path), "--output_file", [options.output_file])
     framework = framework_of(options, choice.spec, FRAMEWORKS_DIR)
-    plan_cpus(options.threads)  # these two are said before the build is made, not after
+    plan_cpus(options.threads)  # these are reported before the build is made, not after
+    run_environment(framework, options.threads, variables(options))
     native = options.profiler == "native"
     require_functions(framework.adaptor, {"profile": "--profiler native"} if native else {})
     libraries = library_path(options.shared_libs)
@@ -159,6 +163,8 @@ def _request(options: argparse.Namespace, command: Sequence[str]) -> SingleReque
         warmup=DEFAULT_WARMUP if options.warmup is None else options.warmup,
         roofline=options.roofline,
         wipe_cache=options.wipe_cache,
+        env=variables(options),
+        profile_output=options.profile_output and options.profile_output.absolute(),
         labels={
             "platform": options.platform,
             "spec": choice.name,

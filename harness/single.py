@@ -11,18 +11,20 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
-from frameworks import Framework, worker_environment
+from frameworks import Framework, recorded_environment, run_environment
 from harness.blocks import CaseRequest, time_left
 from harness.caches import VARIABLE, plan_wiping
 from harness.cpus import plan_cpus, this_thread_on
 from harness.host import HostMonitor, host_fingerprint
 from harness.memory import storage_question
+from harness.profiles import CUT_SHORT, Profiles, Subject, write_profiles
 from harness.roofline import measure_roofline
 from harness.solo import Question, Solo
 from records import Build, Case, Failure, RunError
-from records.redaction import recorded_variables
+from records.measurement import Side
 from records.single import Distribution, ProfiledOperator, Profiler, SingleReport, SingleResult
 
 DEFAULT_ROUNDS = 5
@@ -43,7 +45,9 @@ class SingleRequest:
     ``rounds``: fresh processes for each case. ``time_budget``: seconds, None for no bound. ``calls``: timed calls in
     each process, after ``warmup`` others; None: as many as fit into 50 ms, 5 to 1000. ``labels``: further keys of
     the report's ``run``. ``roofline``: measure the host's before anything else. ``wipe_cache``: evict the processor's
-    caches before each timed call.
+    caches before each timed call. ``env``: variables that workers get besides their own. ``profile_output``: an
+    absolute path, where the framework's own profile of every case is put, after measuring, and on top of the time
+    budget; None for nowhere.
     """
 
     framework: Framework
@@ -59,6 +63,8 @@ class SingleRequest:
     labels: Mapping[str, Any] = field(default_factory=dict)
     roofline: bool = False
     wipe_cache: bool = False
+    env: Mapping[str, str] = field(default_factory=dict)
+    profile_output: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -108,7 +114,7 @@ def run_single(request: SingleRequest, on_progress: Callable[[SingleProgress], N
     ``run["complete"]`` is false then, and ``run["broken"]`` true unless it was the budget.
 
     Raises:
-        UsageError: the host has fewer processors than threads are asked for.
+        UsageError: the host has fewer processors than threads are asked for, or ``env`` has a variable that is ours.
         RunError: nothing at all could be measured.
     """
     return _Run(request, on_progress).run()
@@ -120,14 +126,11 @@ class _Run:
         self._on_progress = on_progress
         self._cpus = plan_cpus(request.threads)
         profiling = request.framework.profiling_environment() if request.profiler == "native" else {}
-        framework = request.framework.environment(request.threads)
+        ours = run_environment(request.framework, request.threads, request.env, [request.build])
         self._wiping = plan_wiping() if request.wipe_cache else None
         wiping = {VARIABLE: str(self._wiping.size)} if self._wiping else {}
-        self._environment = {**worker_environment(), **framework, **profiling, **wiping}
+        self._environment = {**ours, **profiling, **wiping}
         self._storage_environment = {**self._environment, **request.framework.memory_environment()}
-        # Ours to set, and without secrets; what else a worker gets may have some.
-        ours = {*worker_environment(), *framework, *profiling, *wiping}
-        self._known_variables = {*ours, f"{request.framework.name.upper()}_"}
         self._gathered = {case.id: _Gathered() for case in request.cases}
         self._monitor = HostMonitor(allowed=self._cpus.measure | self._cpus.control)
         self._started = time.monotonic()
@@ -149,6 +152,9 @@ class _Run:
             stopped, broken, interrupted = str(error) or "interrupted", True, isinstance(error, KeyboardInterrupt)
         if broken and not any(one.processes for one in self._gathered.values()):
             raise RunError(f"nothing was measured: {stopped}")
+        profiles = self._profiles(broken)
+        if profiles is not None and profiles.stopped is not None:
+            stopped, broken, interrupted = str(profiles.stopped) or "interrupted", True, True
         run = {
             "id": f"{started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}",
             "started": started.isoformat(timespec="seconds"),
@@ -162,13 +168,15 @@ class _Run:
             "warmup": self._request.warmup,
             "runs": self._request.calls,
             "time_budget": self._request.time_budget,
-            "environment": recorded_variables(self._environment, self._known_variables),
+            "environment": recorded_environment(self._environment, self._request.env, self._request.framework.name),
+            "env": sorted(self._request.env),
             "cpus": sorted(self._cpus.measure),
             "complete": stopped is None,
             "broken": broken,
             "interrupted": interrupted,
             "stopped": stopped,
             "wall_s": time.monotonic() - self._started,
+            "profile_output": profiles and profiles.record(),
         }
         framework = self._request.framework
         cases = tuple(_result(case, self._gathered[case.id], framework) for case in self._request.cases)
@@ -191,6 +199,19 @@ class _Run:
                     self._monitor.sample()
                     elapsed = time.monotonic() - self._started
                     self._on_progress(SingleProgress(number, request.rounds, done, len(order), elapsed))
+
+    def _profiles(self, broken: bool) -> Profiles | None:
+        """Write the profiles that were asked for, unless the run was cut short."""
+        request, folder = self._request, self._request.profile_output
+        if folder is None:
+            return None
+        if broken:
+            return Profiles(folder, skipped=CUT_SHORT)
+        failed = {name: one.failures[-1].reason for name, one in self._gathered.items() if one.failed}
+        builds: dict[Side, Build] = {"treatment": request.build}
+        subject = Subject(builds, request.framework, self._environment, self._cpus, request.threads, request.seed)
+        with this_thread_on(self._cpus.control):
+            return write_profiles(folder, request.cases, failed, subject)
 
     def _solo(self, environment: Mapping[str, str]) -> Solo:
         request = self._request

@@ -16,6 +16,8 @@ Over a slot:
     {"op": "prepare", "case": {...}, "seed": int, "inject": share, "slow": bool} -> {"call_ns": ns, "spins": int}
     {"op": "block", "discard": int, "calls": int, "inner": int}    -> {"ns": [ns a call, ...]}
     {"op": "profile", "calls": int}          -> {"calls": [{"operators": {name: [ns, ...]}, "memory": {device: bytes}}]}
+    {"op": "write_profile", "calls": int, "folder": path, "name": str}
+                        -> {"calls": int}; the framework's own files, and output.txt: what the case has printed
     {"op": "resident", "calls": int}                               -> {"bytes": most resident memory meanwhile}
     {"op": "results", "case": {...}, "seed": int, "folder": path, "limit": bytes} (unprepared)
                         -> {"arrays": [{"name", "dtype", "shape", "storage", "file", "count"}, ...]}
@@ -177,6 +179,20 @@ def resident_peak(call, calls):
         return next(1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
 
 
+def keep_output(path):
+    """Write to a file what this process has printed since its case began, C libraries included."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).fflush(None)
+    offset = 0
+    with open(path, "wb") as stream:
+        chunk = os.pread(1, 1 << 20, offset)
+        while chunk:
+            offset += stream.write(chunk)
+            chunk = os.pread(1, 1 << 20, offset)
+
+
 class Session:
     """The case in preparation, and how to time it."""
 
@@ -200,6 +216,13 @@ class Session:
 
     def profile(self, calls):
         return {"calls": function_of(self.adaptor, "profile(call, calls)")(self.call, calls)}
+
+    def write_profile(self, calls, folder, name):
+        try:
+            self.adaptor.write_profile(self.call, calls, folder, name)
+        finally:
+            keep_output(os.path.join(folder, "output.txt"))
+        return {"calls": calls}
 
     def results(self, case, seed, folder, limit):
         results = function_of(self.adaptor, "results(case, seed, folder, limit)")

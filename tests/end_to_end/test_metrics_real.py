@@ -1,6 +1,8 @@
 """Numbers, memory and the roofline on real MXNet: a build that computes other numbers is found out."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -36,7 +38,7 @@ SPEC = {
 }
 
 
-def test_other_numbers_are_a_regression_and_memory_is_the_same(mxnet_1_9: Build) -> None:
+def test_other_numbers_are_a_regression_and_memory_is_the_same(mxnet_1_9: Build, tmp_path: Path) -> None:
     safe = replace(mxnet_1_9, environment={**mxnet_1_9.environment, "MXNET_SAFE_ACCUMULATION": "1"})
     request = RunRequest(
         framework=get_framework("mxnet"),
@@ -51,6 +53,8 @@ def test_other_numbers_are_a_regression_and_memory_is_the_same(mxnet_1_9: Build)
         inject=0.0,
         labels={"spec": "numbers"},
         roofline=True,
+        env={"DNNL_VERBOSE": "1"},
+        profile_output=tmp_path,
     )
     report = run_ab(request)
     assert exit_code(report) == 1
@@ -68,3 +72,9 @@ def test_other_numbers_are_a_regression_and_memory_is_the_same(mxnet_1_9: Build)
     assert report.run["trust"]["trusted"], "nothing was timed"
     assert "output: at (0,) 45.25 against 64.0" in " ".join(render(report).split())
     assert report.host["roofline"]["gflops"]["float32"] > 0
+    assert report.run["environment"]["DNNL_VERBOSE"] == "1"
+    assert (report.run["profile_output"]["written"], report.run["profile_output"]["problems"]) == (6, [])
+    for side in ("control", "treatment"):
+        folder = tmp_path / "dot" / "forward" / side
+        assert any(one["name"] == "dot" for one in json.loads((folder / "trace.json").read_text())["traceEvents"])
+        assert "\ndot " in (folder / "table.txt").read_text()

@@ -212,6 +212,7 @@ def test_counting_has_one_thread_and_the_frameworks_own_environment() -> None:
         def counting_environment(self) -> Mapping[str, str]:
             return {"TOY_ENGINE": "plain"}
 
+    assert plan_counting(Countable(), {"GIVEN": "here"}).environment["GIVEN"] == "here"
     counting = plan_counting(Countable())
     assert counting.environment["TOY_THREADS"] == "1"
     assert counting.environment["TOY_ENGINE"] == "plain"

@@ -68,6 +68,14 @@ def test_times_and_storage_come_from_workers_of_their_own() -> None:
     assert report.run["complete"]
 
 
+def test_the_users_variables_reach_the_build() -> None:
+    report = measured([toy_case("a", "variable", asked="DNNL_VERBOSE")], env={"DNNL_VERBOSE": "1"})
+    (one,) = report.cases
+    assert one.failure is not None
+    assert one.failure.reason == "ValueError: DNNL_VERBOSE is 1"
+    assert (report.run["env"], report.run["environment"]["DNNL_VERBOSE"]) == (["DNNL_VERBOSE"], "1")
+
+
 def test_a_call_that_takes_longer_is_made_less_often() -> None:
     short, long = measured([toy_case("a", turns=1000), toy_case("b", turns=500_000)], rounds=1).cases
     assert short.calls > 2 * long.calls

@@ -64,6 +64,7 @@ def run(**changes: Any) -> dict[str, Any]:
         "sentinels": 1,
         "looks": {"screen": [5, 8, 12, 19, 30], "own": [5, 8, 12, 19, 30], "suspect_level": 0.01},
         "environment": {"OMP_NUM_THREADS": "1"},
+        "env": [],
         "counting": None,
         "wipe_cache": None,
         "golden": None,
@@ -81,6 +82,7 @@ def run(**changes: Any) -> dict[str, Any]:
         "spent_s": {"timed calls": 30.5, "waiting for a pair": 4.0},
         "incidents": [],
         "trust": trust(),
+        "profile_output": None,
         **changes,
     }
 

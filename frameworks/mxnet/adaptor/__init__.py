@@ -16,7 +16,7 @@ from .inputs import Inputs, make_context
 from .networks import Network, is_network, make_network_call
 from .objects import is_object, make_use
 from .operators import resolve
-from .profiler import Profiler, device_name
+from .profiler import Profiler, device_name, write_profile  # noqa: F401 - the worker calls it
 from .results import digest_of
 from .results import results as results_of
 from .storage import storage

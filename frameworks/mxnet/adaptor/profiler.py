@@ -11,6 +11,7 @@ same name.  Two kinds of work are there as tasks alone: the Python code of a cus
 
 import json
 import os
+import re
 import tempfile
 import time
 
@@ -195,3 +196,28 @@ def merged(intervals):
         else:
             found.append((start, stop))
     return found
+
+
+def write_profile(call, calls, folder, name):
+    """The profiler's own trace (``trace.json``) and table (``table.txt``) of so many calls. Once a process.
+
+    Each call is a task of this name in the trace.  A build with NVTX or VTune hands tasks and operators on to these, as
+    ranges, while its profiler runs.
+    """
+    trace = os.path.join(folder, "trace.json")
+    mx.profiler.set_config(profile_all=True, aggregate_stats=True, filename=trace)
+    task = mx.profiler.Domain("opduel").new_task(re.sub(r'["\\]', "_", name))  # which MXNet writes as they are
+    mx.nd.waitall()
+    mx.profiler.set_state("run")
+    for _ in range(calls):
+        task.start()
+        call()
+        mx.nd.waitall()
+        task.stop()
+    mx.profiler.set_state("stop")
+    table = mx.profiler.dumps()
+    mx.profiler.dump(finished=True)
+    with open(os.path.join(folder, "table.txt"), "w") as stream:
+        stream.write(table)
+    with open(trace) as stream:  # MXNet says nothing when it can't write
+        json.load(stream)
