@@ -181,11 +181,11 @@ def test_what_cannot_be_called_says_why(solo: Solo, one: Case, words: str) -> No
     assert words in answer.reason
 
 
-@pytest.mark.parametrize("operator", ["io.NDArrayIter", "gluon.data.DataLoader"])
-def test_data_are_shuffled_alike_in_every_process(solo: Solo, tmp_path: Path, operator: str) -> None:
-    request = CaseRequest(case(operator, data=[64, 3], batch_size=16, shuffle=True), 1)
+def test_data_are_shuffled_alike_in_every_process(solo: Solo, tmp_path: Path) -> None:
+    request = CaseRequest(case("io.NDArrayIter", data=[64, 3], batch_size=16, shuffle=True), 1)
     found = []
     for name in ("one", "other"):
+        solo.close()  # the forks of one worker begin with the same state of NumPy's generator
         (tmp_path / name).mkdir()
         question = {
             "op": "results",
