@@ -1,6 +1,7 @@
 """Arguments other than tensors and attributes, and what can be called other than operators; on real builds."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -178,3 +179,23 @@ def test_what_cannot_be_called_says_why(solo: Solo, one: Case, words: str) -> No
     answer = solo.ask([CaseRequest(one, 1).message("treatment")], 20.0)
     assert isinstance(answer, Failure)
     assert words in answer.reason
+
+
+def test_data_are_shuffled_alike_in_every_process(solo: Solo, tmp_path: Path) -> None:
+    request = CaseRequest(case("io.NDArrayIter", data=[64, 3], batch_size=16, shuffle=True), 1)
+    found = []
+    for name in ("one", "other"):
+        solo.close()  # the forks of one worker begin with the same state of NumPy's generator
+        (tmp_path / name).mkdir()
+        question = {
+            "op": "results",
+            "case": request.description(),
+            "seed": 1,
+            "folder": str(tmp_path / name),
+            "limit": 10**6,
+        }
+        answer = solo.ask([question], 20.0)
+        assert not isinstance(answer, Failure), answer
+        found.append([(tmp_path / name / one["file"]).read_bytes() for one in answer[0]["arrays"]])
+    assert found[0] == found[1]
+    assert len(found[0]) == 4

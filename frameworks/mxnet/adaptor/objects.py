@@ -6,6 +6,7 @@ Of a case's inputs those in ``USES`` are tensors that it is used with; the other
 import inspect
 
 import mxnet as mx
+import numpy
 
 from .blocks import argument, constructor_parameters
 from .operators import MissingOperator
@@ -93,6 +94,7 @@ def make_use(case, inputs):
     kind = object_class(name)
     used_with = [key for key in USES[namespace][0] if key in given]
     inputs.check_memory()
+    numpy.random.seed(inputs.random("object").randint(2**31 - 1))  # what is shuffled is so alike on both sides
     tensors = {key: inputs.value(key, given[key], True) for key in used_with}
     arguments = {key: argument(value) for key, value in given.items() if key not in used_with}
     if namespace == "metric":
