@@ -166,9 +166,9 @@ def open_words(report: Report) -> str:
     """What a run's time budget was too short for."""
     cases = [one.case for one in report.open_suspects]
     if not cases:
-        return "not settled: the time budget ended before any case was tested"
+        return "the time budget ended before any case was tested"
     more = f" and {len(cases) - MOST_NAMED} more" if len(cases) > MOST_NAMED else ""
-    return f"not settled: {', '.join(cases[:MOST_NAMED])}{more} looked changed when the time budget ended"
+    return f"{', '.join(cases[:MOST_NAMED])}{more} looked changed when the time budget ended, and is not settled"
 
 
 def _continued(report: Report, budgets: int) -> Report:

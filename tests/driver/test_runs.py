@@ -121,7 +121,9 @@ def test_a_run_that_broke_is_told_and_made_anew_by_the_next_start(start: Start) 
 
 def test_a_run_out_of_time_that_leaves_a_suspect_is_measured_on_by_the_next_start(start: Start) -> None:
     start.harness.ends = ["open"]
-    with pytest.raises(NotSettled, match="not settled: case looked changed when the time budget ended") as raised:
+    with pytest.raises(
+        NotSettled, match="case looked changed when the time budget ended, and is not settled; the next pass"
+    ) as raised:
         start.make()
     assert raised.value.report.run["continues"] is True
     assert start.harness.told == ["1-benchmark-old..new-open-1"]

@@ -62,7 +62,7 @@ def test_one_that_is_not_settled_keeps_the_commit_file_before_it_and_is_measured
     tally = loop.watch().once()
     assert loop.ear.begun == ["Change 2", "Change 3"], "it holds up no other"
     assert [commit.subject for commit, _ in tally.outcomes] == ["Change 2", "Change 3"]
-    assert tally.failures[0].startswith(f"{a_commit(2).short}: not settled: case looked changed")
+    assert tally.failures[0].startswith(f"{a_commit(2).short}: case looked changed when the time budget ended")
     assert loop.dealt_with() == "Change 1"
     assert len(loop.events("not settled")) == 1
 
