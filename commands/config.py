@@ -12,6 +12,8 @@ from typing import Any
 import platformdirs
 
 from records import RunError, UsageError
+from records.files import MissingError, UnreadableError, parse_json, read_text
+from reporters.atomic import is_special
 from reporters.remote.token import VARIABLE
 
 # What may be kept, and the question that asks for it. Each is also an option of harness.py.
@@ -46,18 +48,17 @@ def read_config(path: Path) -> dict[str, Any]:
     """The kept answers, texts by name, and under ``ARGUMENTS`` the default arguments of commands; empty without a file.
 
     Raises:
-        UsageError: the file is not what run_bench.py writes; the text names the field and the mend.
+        UsageError: the file is not what run_bench.py writes; the text names the field and the fix.
     """
+    fix = "correct it, or run: run_bench.py --reset_options"
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+        data = parse_json(read_text(path, pipes=False))
+    except MissingError:
         return {}
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise UsageError(f"{path}: not JSON ({error}); fix it, or run: run_bench.py --reset_options") from None
+    except UnreadableError as error:
+        raise UsageError(f"{path}: cannot be read: {error}: {fix}") from None
     if not isinstance(data, dict):
-        raise UsageError(f"{path}: must hold one JSON object; fix it, or run: run_bench.py --reset_options")
+        raise UsageError(f"{path}: must hold one JSON object: {fix}")
     for name, value in data.items():
         if name == ARGUMENTS:
             _check_arguments(path, value)
@@ -125,6 +126,8 @@ def write_config(path: Path, answers: Mapping[str, Any]) -> None:
         RunError: the folder can't be written.
     """
     place = path.resolve()
+    if is_special(place):
+        raise RunError(f"{path}: cannot be written: it is no regular file")
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         descriptor, aside = tempfile.mkstemp(dir=place.parent, prefix=".config-")

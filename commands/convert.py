@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 from commands.entry import DONE, leads_nowhere, log
+from commands.overwriting import refuse_overwriting
 from records import RunError, UsageError
 from records.measurement import Side
 from reporters import read_report
@@ -27,6 +28,7 @@ def convert(report: Path, to: str, side: Side | None = None, output: str | None 
             raise UsageError("--output: names no file: give a name, or leave it out")
         target = Export(to, output, side)
         target.check("--output")
+        refuse_overwriting({"--convert": [report]}, "--output", target.files("--output"))
         for line in target.write(document, "--output"):
             log.info("%s", line)
         return DONE

@@ -31,10 +31,11 @@ Exit codes: 0 done, no regression; 1 a regression, or a case that fails on the t
 
 @dataclass(frozen=True)
 class DriverOptions:
-    """The driver's own, and those for the harness."""
+    """The driver's own, and those for the harness. ``base_why``: why the base commit is that one, if that is known."""
 
     own: argparse.Namespace
     harness: argparse.Namespace
+    base_why: str = ""
 
 
 def parse(arguments: Sequence[str] | None) -> DriverOptions:
@@ -61,9 +62,11 @@ def parse(arguments: Sequence[str] | None) -> DriverOptions:
 
 
 def _check(own: argparse.Namespace) -> None:
+    if own.local is not None:
+        _check_local(own)
     if own.bisect_releases and (own.commit or own.base_commit or own.interval is not None):
         raise UsageError("--bisect_releases: looks among releases: leave out --commit, --base_commit and --interval")
-    if not own.ab_testing and not own.bisect_releases:
+    if not own.ab_testing and not own.bisect_releases and own.local is None:
         raise UsageError("add --ab_testing: a commit is measured against another one (harness.py measures two builds)")
     if own.exact_base and not own.base_commit:
         raise UsageError("--exact_base: add --base_commit, or leave it out")
@@ -79,11 +82,24 @@ def _check(own: argparse.Namespace) -> None:
         raise UsageError("--bisect_releases: give two releases or more, the oldest first, with commas between")
 
 
+def _check_local(own: argparse.Namespace) -> None:
+    """See that nothing is asked for that goes with commits of a remote.
+
+    Raises:
+        UsageError: something is.
+    """
+    for name in ("repo_dir", "commit", "commit_file", "interval", "bisect_releases", "status_file"):
+        if getattr(own, name) is not None:
+            raise UsageError(f"--{name}: --local measures the checkout as it is, once: leave one of the two out")
+    if own.step != 1:
+        raise UsageError("--step: --local measures the checkout as it is, once: leave one of the two out")
+
+
 def driver_parser() -> Parser:
     """The parser of the driver's own options; flag names are AI-PEP's where it has them."""
     parser = Parser(
         prog="repo_driver.py",
-        usage="%(prog)s --ab_testing -b SPEC [options of its own and of harness.py]",
+        usage="%(prog)s --ab_testing -b SPEC [options of its own and of harness.py]\n       %(prog)s --local [PATH]",
         description="Pull a framework's repository, build a control and a treatment commit, and measure them against "
         "each other, once or continuously.",
         epilog=EPILOG,
@@ -100,6 +116,15 @@ def driver_parser() -> Parser:
 def _add_commits(parser: Parser) -> None:
     which = parser.add_argument_group("which commits")
     which.add_argument("--ab_testing", action="store_true", help="measure each commit against a control")
+    which.add_argument(
+        "--local",
+        type=path,
+        nargs="?",
+        const=path("."),
+        metavar="PATH",
+        help="measure your own branch: the checkout at PATH (default: the current folder) as it is, with uncommitted "
+        "changes, against where it left the remote's branch; only the cases that the difference can touch",
+    )
     which.add_argument("--repo_dir", type=path, metavar="DIR", help="your own clone; it is only read, never changed")
     which.add_argument(
         "--remote_repository",

@@ -26,6 +26,20 @@ def plan_lines(control: Commit, why: str, treatment: Commit, line: Sequence[Comm
     ]
 
 
+def compile_lines(commits: Sequence[Commit], minutes: float | None) -> list[str]:
+    """What has to be compiled, and how long that takes; nothing when nothing has to be."""
+    if not commits:
+        return []
+    names = " and ".join(commit.short for commit in commits)
+    first = "" if minutes is None else f", about {minutes:.0f} min"
+    further = "; the second one compiles only what differs" if len(commits) > 1 else ""
+    return [
+        f"compiles   {names}: native code that no release and no build in the cache has{first} from nothing, less with "
+        f"ccache or after an earlier compile{further}",
+        "           where you have built both already, measure these: harness.py --control PATH --treatment PATH",
+    ]
+
+
 def guilty_lines(outcome: Outcome) -> list[str]:
     """Which commits caused the confirmed changes, with the evidence; nothing when nothing was sought."""
     if outcome.guilty is None and not outcome.known:

@@ -13,6 +13,7 @@ from typing import Any, TextIO
 from commands.config import default_reports, with_kept_token
 from commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
 from commands.options import by_metric
+from commands.overwriting import files_read, refuse_overwriting
 from commands.picking import Choice, choose, framework_of, with_files
 from frameworks import FRAMEWORKS_DIR, Framework, require_functions
 from harness.cpus import plan_cpus
@@ -24,7 +25,7 @@ from reporters.folder import FolderReporter
 from reporters.local import LocalReporter
 from reporters.screen import ScreenReporter
 from reporters.stream import write_text
-from reporters.summary import conclusion
+from reporters.summary import conclusion, distrust_line, open_lines
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,8 @@ def plan_measuring(
     seeds = [one for one in (options.seed, usual_seed) if one is not None]
     seed = seeds[0] if seeds else secrets.randbits(32)
     choice = choose(options, seed)
+    for one in reporters:
+        refuse_overwriting(files_read(options, choice.path), f"--{one.option}", one.files())
     choice = dataclasses.replace(choice, cases=with_files(choice, options))
     framework = framework_of(options, choice.spec, frameworks_dir)
     plan_cpus(options.threads)  # these three are said before builds are made, not after
@@ -105,7 +108,7 @@ def _needed_functions(options: argparse.Namespace, cases: Sequence[Case]) -> dic
     """The adaptor's functions that the options need beside those of every run -> the option."""
     metrics = {case.metric for case in cases}
     needed = {"profile": "--breakdown"} if options.breakdown else {}
-    needed |= {"profile": "--metric memory"} if "memory" in metrics else {}
+    needed |= {"memory": "--metric memory"} if "memory" in metrics else {}
     return needed | ({"results": "--metric error"} if "error" in metrics else {})
 
 
@@ -189,6 +192,15 @@ def tell(
 def _say(stream: TextIO, told: Told) -> None:
     with contextlib.suppress(OSError):  # the terminal may have been closed; the reports are written
         write_text(stream, "".join(f"{line}\n" for line in told.lines))
+
+
+def warn_of_report(report: Report) -> None:
+    """Log what a reader must know of a run before believing it: that it ended early, isn't to be trusted, left open."""
+    if report.run["broken"]:
+        log.warning("not completed: %s", report.run["stopped"])
+    for line in (distrust_line(report), *open_lines(report)):
+        if line:
+            log.warning("%s", line)
 
 
 def exit_code(report: Report) -> int:

@@ -22,7 +22,17 @@ KEPT_OPTIONS = frozenset(
         *("--local_reporter", "--simple_local_reporter", "--html_reporter", "--export_reporter"),
         *("--user_identifier", "--run_type", "--regressed_types"),
         # repo_driver.py's: which commits, how they are built, how it runs.
-        *("--repo_dir", "--remote_repository", "--branch", "--commit", "--base_commit", "--step", "--commit_file"),
+        *(
+            "--local",
+            "--repo",
+            "--repo_dir",
+            "--remote_repository",
+            "--branch",
+            "--commit",
+            "--base_commit",
+            "--step",
+            "--commit_file",
+        ),
         *("--bisect_releases", "--build", "--platforms", "--frameworks_dir", "--cmake_args", "--build_timeout"),
         *("--min_free", "--cache_size", "--interval", "--status_file", "--work_dir", "--retry_after"),
     }

@@ -17,9 +17,10 @@ import platformdirs
 
 from commands.config import KeptAnswers, config_path
 from commands.driver_options import GIB, DriverOptions, parse
-from commands.driver_text import guilty_lines, plan_lines
+from commands.driver_text import compile_lines, guilty_lines, plan_lines
 from commands.entry import DONE, INCOMPLETE, REGRESSED, log, redacts, run_command
 from commands.journalled import JournalledHarness
+from commands.local import begin_local, local_work_directory, plan_local
 from commands.measuring import Measuring, exit_code, plan_measuring
 from commands.notifying import Notifications, effective
 from commands.recorded import recorded
@@ -28,6 +29,7 @@ from driver.builds.commit_builder import BuildSettings, CommitBuilder
 from driver.builds.compiler import Limits
 from driver.builds.prune import prune
 from driver.builds.repository_data import load_platform, load_repository_data
+from driver.commit_file import kept_name
 from driver.flow import Investigation, Outcome, guilty_document, why_open
 from driver.git.repository import open_repository
 from driver.journal import Journal
@@ -58,11 +60,18 @@ def run_driver(arguments: Sequence[str] | None) -> int:
         OpduelError: with the exit code that it stands for.
     """
     options = parse(arguments)
+    if options.own.local is not None:
+        begin_local(options)
     command = recorded("repo_driver.py", sys.argv[1:] if arguments is None else arguments)
     frameworks_dir = options.own.frameworks_dir or FRAMEWORKS_DIR
     measuring = plan_measuring(options.harness, KeptAnswers(config_path()), command, frameworks_dir, usual_seed=0)
     work = _work_directory(options.own, measuring)
     with sole_driver(work), _logging_to(work / "logs" / "driver.log"), closing(Journal(work / "journal.db")) as journal:
+        if options.own.local is not None:
+            planned = plan_local(options, measuring, work)
+            if planned is None:
+                return DONE
+            options, measuring = planned.options, planned.measuring
         driver = _Driver(options, measuring, work, journal)
         return driver.releases() if options.own.bisect_releases else driver.commits()
 
@@ -73,6 +82,7 @@ class _Driver:
     def __init__(self, options: DriverOptions, measuring: Measuring, work: Path, journal: Journal) -> None:
         own = options.own
         self._own = own
+        self._base_why = options.base_why
         # The driver tells these of what it finds; all others are told of every run.
         ours = [one for one in measuring.reporters if isinstance(one, Notifier | GithubReporter)]
         others = [one for one in measuring.reporters if one not in ours]
@@ -83,24 +93,32 @@ class _Driver:
         self._work = work
         self._journal = journal
         self._cache = BuildCache(own.exec_dir)
-        self._runs = Runs(journal, JournalledHarness(measuring), own.retry_after)
+        self._harness = JournalledHarness(measuring)
+        self._runs = Runs(journal, self._harness, own.retry_after)
         self._identity = _identity(options, measuring)
 
     def commits(self) -> int:
         """Measure commits, once or for ever; returns the exit code."""
         own, framework = self._own, self._measuring.framework
+        if own.commit_file is not None:
+            kept_name(own.commit_file)  # a file of somebody else's is refused before anything is fetched
         if own.build == "source":  # else it may not be needed
             load_platform(framework, own.platforms)
-        remote = own.remote_repository or ("origin" if own.repo_dir else load_repository_data(framework).remote)
-        repository = open_repository(self._work, remote, own.repo_dir, insists=not own.dry_run)
+        repository = open_repository(self._work, self._remote(), own.repo_dir, insists=not own.dry_run)
         builder = CommitBuilder(framework, repository, self._cache, self._build_settings(), self._work / "builds")
         watch = Watch(repository, builder, self._runs, self._journal, self._watch_settings(), self._teller)
         if own.dry_run:
             return self._dry_run(watch, builder)
+        if own.local is not None:
+            _, _, line, strategy = watch.plan(repository.commit(own.commit))
+            for text in compile_lines(*builder.to_compile([line[0], line[-1]], strategy)):
+                log.info("%s", text)
         codes = [DONE]
 
         def after_pass(tally: Tally) -> None:
             self._prune(tally)
+            for _, outcome in tally.outcomes if own.local is not None else []:
+                self._harness.show_again(outcome.verification or outcome.benchmark)
             codes[-1] = _exit_code(tally, bool(self._sought()))
 
         try:
@@ -114,6 +132,14 @@ class _Driver:
             log.error("%s", " ".join(str(error).split()) or "interrupted")
         # A regression in any pass, and be it one that did not end; of all else only the last pass counts.
         return REGRESSED if self._teller.regressed else codes[-1]
+
+    def _remote(self) -> str | None:
+        """Where commits come from; None: from the checkout alone."""
+        own = self._own
+        if own.local is not None:
+            return None
+        usual = "origin" if own.repo_dir else load_repository_data(self._measuring.framework).remote
+        return str(own.remote_repository or usual)
 
     def releases(self) -> int:
         """Find the first bad one among releases; returns the exit code."""
@@ -149,6 +175,7 @@ class _Driver:
         for treatment in queue:
             control, why, line, strategy = watch.plan(treatment)
             _say(plan_lines(control, why, treatment, line, strategy))
+            _say(compile_lines(*builder.to_compile(line, strategy)))
             _say([f"  {one.short}: {builder.describe(one, strategy)}" for one in (control, treatment)])
         follow = ", then verify and bisect" if self._sought() else ""
         _say([f"{len(queue)} to measure on {len(self._measuring.cases)} cases{follow}; nothing was built or measured"])
@@ -169,6 +196,7 @@ class _Driver:
             branch=own.branch,
             commit=own.commit,
             base=own.base_commit,
+            base_why=self._base_why,
             exact_base=own.exact_base,
             step=own.step,
             interval_s=own.interval,
@@ -178,6 +206,7 @@ class _Driver:
             ahead=ahead,
             identity=self._identity,
             again=own.again,
+            retries=own.local is None,
         )
 
     def _sought(self) -> tuple[Verdict, ...]:
@@ -270,6 +299,8 @@ def _identity(options: DriverOptions, measuring: Measuring) -> str:
 
 def _work_directory(own: argparse.Namespace, measuring: Measuring) -> Path:
     given: Path | None = own.work_dir
+    if given is None and own.local is not None:
+        return local_work_directory(own, measuring.framework)
     return given.absolute() if given else platformdirs.user_state_path("opduel") / "driver" / measuring.framework.name
 
 

@@ -10,9 +10,12 @@ from io import FileIO
 from pathlib import Path
 
 from records import UsageError
+from records.files import UnreadableError, parse_json
+from reporters.atomic import is_special
 
 FORMAT = 1
 HEADER = "opduel_round_log"
+_LONGEST_HEADER = 200  # bytes
 
 
 class FileRoundLog:
@@ -30,6 +33,8 @@ class FileRoundLog:
         """
         self._path = path
         try:
+            if is_special(path):  # not even opened: a pipe would be waited for
+                raise UsageError(f"--round_log {path}: is no regular file: give the path of one, or of no file")
             # Unbuffered: what could not be written is not written later either.
             self._file: FileIO = path.open("a+b", buffering=0)
         except OSError as error:
@@ -58,7 +63,7 @@ class FileRoundLog:
         """Append a text; it is durable when this returns.
 
         Raises:
-            OSError: it could not be kept.
+            OSError: it could not be kept, and nothing of it is there.
         """
         size = os.fstat(self._file.fileno()).st_size
         try:
@@ -75,7 +80,7 @@ class FileRoundLog:
 
     def _lock(self) -> None:
         if not stat.S_ISREG(os.fstat(self._file.fileno()).st_mode):
-            raise UsageError(f"--round_log {self._path}: is no plain file: give the path of one, or of no file")
+            raise UsageError(f"--round_log {self._path}: is no regular file: give the path of one, or of no file")
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -89,24 +94,25 @@ class FileRoundLog:
         return lines if lines[-1] else lines[:-1]
 
     def _read_header(self, draw_seed: Callable[[], int]) -> int:
-        lines = self._lines()
-        if not lines:
+        self._file.seek(0)
+        line, newline, _ = self._file.read(_LONGEST_HEADER).partition(b"\n")
+        if not line and not newline:
             seed = draw_seed()
             self.keep(json.dumps({HEADER: FORMAT, "seed": seed}))
             return seed
         try:
-            header = json.loads(lines[0])
+            header = parse_json(line)
             if header[HEADER] == FORMAT and isinstance(header["seed"], int):
                 self._end_last_line()
                 return int(header["seed"])
-        except (ValueError, KeyError, TypeError):
+        except (UnreadableError, KeyError, TypeError):
             pass
         raise UsageError(f"--round_log {self._path}: is no log of rounds: give the path of one, or of no file")
 
     def _end_last_line(self) -> None:
         """A line that was cut off when its process died must not run into the next one."""
-        self._file.seek(0)
-        if not self._file.read().endswith(b"\n"):
+        self._file.seek(-1, os.SEEK_END)
+        if self._file.read(1) != b"\n":
             self._write(b"\n")
 
     def _write(self, content: bytes) -> None:

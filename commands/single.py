@@ -9,6 +9,7 @@ from pathlib import Path
 from commands.ai_pep import library_path, refuse_idle_libraries
 from commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
 from commands.options import PROFILERS, by_metric, harness_parser
+from commands.overwriting import files_read, refuse_overwriting
 from commands.picking import choose, framework_of, with_files
 from commands.progress import ProgressDisplay
 from comparator.baseline import DEFAULT_BASELINE_THRESHOLD, compare_with_baseline, machine_differences
@@ -19,7 +20,7 @@ from harness.single import DEFAULT_ROUNDS, DEFAULT_WARMUP, SingleRequest, run_si
 from records import DEFAULT_METRIC, RunError, UsageError
 from records.single import BaselineComparison, SingleReport
 from reporters import reporter_options
-from reporters.atomic import write_atomically
+from reporters.atomic import check_file, write_atomically
 from reporters.single_document import read_single, single_text
 from reporters.single_tables import baseline_text, csv_text, markdown_text, screen_text
 from reporters.stream import write_text
@@ -51,6 +52,7 @@ AB_ONLY = (
     "fuzz_spec",
     *sorted(reporter_options()),
 )
+MOST_NAMED = 5  # of the cases that were not measured
 WARNING = (
     "compared with an earlier run: whatever the machine did since is in every change, for all cases alike. "
     "Much weaker than an A/B (docs/single.md): give --control to be sure"
@@ -110,9 +112,11 @@ def run_one_build(options: argparse.Namespace, command: Sequence[str]) -> int:
         log.warning("%s", WARNING)
         for line in machine_differences(report, then):
             log.warning("differs from the baseline's run: %s", line)
+    for line in open_lines(report, compared):
+        log.warning("%s", line)
     with patience():
         _tell(options, report, compared)
-    return _exit_code(report, compared)
+    return outcome_of(report, compared)
 
 
 def _baseline(options: argparse.Namespace) -> SingleReport | None:
@@ -133,6 +137,8 @@ def _baseline(options: argparse.Namespace) -> SingleReport | None:
 def _request(options: argparse.Namespace, command: Sequence[str]) -> SingleRequest:
     seed = secrets.randbits(32) if options.seed is None else options.seed
     choice = choose(argparse.Namespace(**{**vars(options), "metric": [[DEFAULT_METRIC]]}), seed)
+    if options.output_file is not None:
+        refuse_overwriting(files_read(options, choice.path), "--output_file", [options.output_file])
     framework = framework_of(options, choice.spec, FRAMEWORKS_DIR)
     plan_cpus(options.threads)  # these two are said before the build is made, not after
     native = options.profiler == "native"
@@ -179,8 +185,9 @@ def _check_output(options: argparse.Namespace) -> None:
     if options.output_file is None:
         return
     path: Path = options.output_file
-    if path.is_dir() or not path.absolute().parent.is_dir():
-        raise UsageError(f"--output_file {path}: {'is a folder' if path.is_dir() else 'its folder is not there'}")
+    check_file(path, "output_file")
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"--output_file {path}: its folder is not there")
 
 
 def _tell(options: argparse.Namespace, report: SingleReport, compared: Sequence[BaselineComparison]) -> None:
@@ -205,9 +212,30 @@ def _tell(options: argparse.Namespace, report: SingleReport, compared: Sequence[
     write_text(sys.stdout, table)
 
 
-def _exit_code(report: SingleReport, compared: Sequence[BaselineComparison]) -> int:
+def outcome_of(report: SingleReport, compared: Sequence[BaselineComparison]) -> int:
+    """The exit code of a single-build run, and of its comparison with a baseline (empty without one)."""
     if report.run["broken"]:
         return INCOMPLETE
     if any(one.is_worse for one in compared):
         return REGRESSED
-    return DONE if any(one.time is not None for one in report.cases) else INCOMPLETE
+    return INCOMPLETE if open_lines(report, compared) else DONE
+
+
+def open_lines(report: SingleReport, compared: Sequence[BaselineComparison]) -> list[str]:
+    """What keeps a run from being done: cases that it did not get to, nothing measured, nothing compared."""
+    late = [one.case for one in report.cases if one.time is None and one.failure is None]
+    lines = []
+    if all(one.time is None for one in report.cases):
+        lines.append("nothing was measured")
+    elif late:
+        lines.append(
+            f"{len(late)} of {len(report.cases)} cases were not measured before the time ran out: {_some(late)}"
+        )
+    if compared and not any(one.ratio is not None or one.is_worse for one in compared):
+        lines.append("nothing was compared with the baseline")
+    return lines
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more

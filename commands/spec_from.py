@@ -9,6 +9,7 @@ from pathlib import Path
 from commands.config import config_path, read_config
 from commands.entry import DONE, log
 from commands.options import NETWORK_FORMS, Parser, path
+from commands.overwriting import refuse_overwriting
 from driver.builds import BuildCache, load_releases, resolve_build
 from driver.catalogue import Input, ask_network, load_rules, network_spec, network_test, operator_tests
 from frameworks import framework_names, get_framework
@@ -17,7 +18,7 @@ from harness.specs import expand_cases, load_spec
 from harness.specs.fields import DTYPES
 from harness.specs.schema import SCHEMA_FILE
 from records import UsageError
-from reporters.atomic import write_atomically
+from reporters.atomic import check_file, write_atomically
 from reporters.stream import write_text
 
 MAX_SIZE = 2**31 - 1
@@ -74,15 +75,18 @@ def write_spec_from(arguments: Sequence[str]) -> int:
     inputs = dict(options.shape)
     if len(inputs) < len(options.shape):
         raise UsageError("--shape: one input is given twice: keep one")
+    output: Path | None = options.output
+    if output and output.suffix != ".json":
+        raise UsageError(f"--output {output}: a spec is found by its suffix: let the name end in .json")
+    if output:
+        check_file(output, "output")
+        refuse_overwriting({"--spec_from": [Path(options.spec_from)]}, "--output", [output])
     asked = options.build
     if asked is None:
         asked = read_config(config_path()).get("treatment") or load_releases(framework).default_treatment
         if asked is None:
             raise UsageError(f"--build: {framework.name} has no build that is asked by default: give one")
         log.info("build: %s", asked)
-    output: Path | None = options.output
-    if output and output.suffix != ".json":
-        raise UsageError(f"--output {output}: a spec is found by its suffix: let the name end in .json")
     build = resolve_build(asked, framework, BuildCache(options.exec_dir))
     network = ask_network(build, framework, options.spec_from, inputs)
     schema = f"./{SCHEMA_FILE.name}" if output and output.absolute().parent == SPECIFICATIONS else None

@@ -50,7 +50,8 @@ def _compared(now: SingleResult, then: SingleResult | None, threshold: float) ->
             now.case, "failed", old, value, None, now.failure.reason, failed_then=then.failure is not None
         )
     if then.failure is not None or value is None or old is None:
-        why = now.note or then.note or "not measured on both sides"
+        when = "now" if value is None else "in the baseline"
+        why = now.note or then.note or f"not measured {when}"
         return BaselineComparison(now.case, "incomparable", old, value, None, why)
     if _what(now) != _what(then):
         return BaselineComparison(now.case, "incomparable", old, value, None, "measures something else than then")

@@ -4,7 +4,6 @@ https://github.com/facebookarchive/FAI-PEP: {"treatment": {"commit", "commit_tim
 {"program": {"location"}}}, "control": {the same}, "regression_commits": [{"commit", "commit_time"}]}.
 """
 
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from records import Build, Commit, UsageError
+from records.files import UnreadableError, parse_json, read_text
 
 
 class _Program(BaseModel):
@@ -76,18 +76,17 @@ def read_info(text: str) -> dict[str, Described]:
     if not text.lstrip().startswith("{"):
         where = f"--info {text}"
         try:
-            text = Path(os.path.expanduser(text)).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "is not UTF-8 text"
-            raise UsageError(f"{where}: {reason}: give JSON, or the path of a file that holds it") from None
+            text = read_text(Path(os.path.expanduser(text)))
+        except UnreadableError as error:
+            raise UsageError(f"{where}: {error}: give JSON, or the path of a file that holds it") from None
     try:
-        document = _Document.model_validate(json.loads(text))
+        document = _Document.model_validate(parse_json(text))
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"]) or "the whole"
         raise UsageError(f"{where}: {field}: {first['msg']}: correct it") from None
-    except ValueError as error:
-        raise UsageError(f"{where}: not JSON ({error}): correct it") from None
+    except UnreadableError as error:
+        raise UsageError(f"{where}: {error}: correct it") from None
     return {
         "control": _described(where, "control", document.control),
         "treatment": _described(where, "treatment", document.treatment),

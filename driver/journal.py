@@ -5,6 +5,7 @@ https://www.sqlite.org/pragma.html#pragma_synchronous).
 """
 
 import logging
+import re
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from records import NoSpaceError, RunError
+from records import NoSpaceError, RunError, UsageError
 from records.redaction import redact
 
 FIRST_RETRY_S = 3600.0  # after a commit could not be built
@@ -30,6 +31,8 @@ CREATE TABLE IF NOT EXISTS notices (name TEXT NOT NULL, whom TEXT NOT NULL, text
 CREATE TABLE IF NOT EXISTS events (at REAL NOT NULL, kind TEXT NOT NULL, text TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS damaged (at REAL NOT NULL, name TEXT NOT NULL, reason TEXT NOT NULL, text TEXT);
 """
+
+_OUR_TABLES = set(re.findall(r"EXISTS (\w+)", _TABLES))
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +54,11 @@ class Journal:
     """
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
-        """A damaged file is put aside whole, beside its place, and said so; what it held is then unknown."""
+        """A damaged file is put aside whole, beside its place, and said so; what it held is then unknown.
+
+        Raises:
+            UsageError: it is a database of something else's; nothing in it was changed.
+        """
         self._path = path
         self._clock = clock
         try:
@@ -284,6 +291,10 @@ def pause_after(attempts: int) -> float:
 def _open(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
     connection.text_factory = lambda content: content.decode("utf-8", "replace")
+    tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if tables and not tables & _OUR_TABLES:
+        connection.close()
+        raise UsageError(f"{path}: is a database of something else: give another folder with --work_dir")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.executescript(_TABLES)

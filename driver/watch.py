@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from driver.builds.commit_builder import CommitBuilder
+from driver.commit_file import kept_commit
 from driver.descriptor import info_document
 from driver.flow import Investigation, Outcome, guilty_document, why_open
 from driver.git.choice import Pending, control_of, pending
@@ -21,8 +22,9 @@ from driver.git.repository import Repository
 from driver.journal import Journal
 from driver.lock import ANOTHER_FOLDER
 from driver.points import CommitPoint, UnbuildableError
-from driver.runs import Runs
+from driver.runs import NotSettled, Runs
 from records import Commit, NoSpaceError, OpduelError, RunError, UsageError, Verdict, disk_error
+from records.files import UnreadableError, read_text
 
 CLOCK_JUMP_S = 60.0
 _POLL_S = 1.0
@@ -43,6 +45,7 @@ class WatchSettings:
     branch: str | None = None
     commit: str | None = None
     base: str | None = None
+    base_why: str = ""  # why it is that one, in words
     exact_base: bool = False
     step: int = 1
     interval_s: float | None = None
@@ -52,6 +55,7 @@ class WatchSettings:
     ahead: frozenset[int] = frozenset()
     identity: str = ""
     again: bool = False
+    retries: bool = True  # whether commits that failed in an earlier pass are tried again
 
     @property
     def digest(self) -> str:
@@ -124,14 +128,20 @@ class Watch:
         if not queue:
             waiting = len(self._troubled())
             log.info("nothing to measure%s", f"; {waiting} to be tried again later" if waiting else "")
+        held = False  # a commit is to be measured on, and the commit file stays before it
         for position, commit in enumerate(queue):
             if self.is_told_to_stop():
                 log.info("%s says 0: stopping before %s", self._settings.status_file, commit.short)
                 break
             with self._building_ahead(queue[position + 1 : position + 2]):
-                self._attempt(commit, tally, alone=len(queue) == 1)
-                if position < len(new):  # one that is tried again may be on no branch any more, or on another
+                settled = self._was_settled(commit) or self._attempt(commit, tally, alone=len(queue) == 1)
+                held |= not settled
+                if position >= len(new):  # one that is tried again may be on no branch any more, or on another
+                    continue
+                if not held:
                     self._finish(commit)
+                elif settled:
+                    self._journal.remember(self._beyond(commit), "")
         return tally
 
     def for_ever(self, after_pass: Callable[[Tally], None]) -> None:
@@ -194,7 +204,7 @@ class Watch:
         line = [choice.commit, treatment]
         if settings.sought:
             line = [choice.commit, *self._repository.chain(choice.commit, treatment)]
-        return choice.commit, choice.why, line, self._builder.strategy(line)
+        return choice.commit, settings.base_why or choice.why, line, self._builder.strategy(line)
 
     def _named(self, option: str, name: str) -> Commit:
         """The commit that an option names.
@@ -211,14 +221,21 @@ class Watch:
         """Whether the status file says 0."""
         path = self._settings.status_file
         try:
-            return path is not None and path.read_text(encoding="utf-8").strip() == "0"
-        except (OSError, UnicodeDecodeError):
+            return path is not None and read_text(path, pipes=False).strip() == "0"
+        except UnreadableError:
             return False
 
-    def _attempt(self, commit: Commit, tally: Tally, alone: bool) -> None:
-        """Investigate a commit; whatever is the matter with it stops no other."""
+    def _attempt(self, commit: Commit, tally: Tally, alone: bool) -> bool:
+        """Investigate a commit; whatever is the matter with it stops no other. False if it is to be measured on."""
         try:
             outcome = self._investigate(commit)
+        except NotSettled as error:
+            text = f"{commit.short}: {error}"
+            tally.failures.append(text)
+            if error.report.run.get("run_type") == "benchmark":
+                tally.outcomes.append((commit, Outcome(error.report)))
+            self._record("not settled", text)
+            return False
         except (UsageError, NoSpaceError) as error:
             if alone and self._settings.interval_s is None:
                 raise
@@ -232,6 +249,20 @@ class Watch:
             else:
                 self._journal.clear_trouble(self._item(commit))
                 self._journal.clear_trouble(commit.id)
+        return True
+
+    def _was_settled(self, commit: Commit) -> bool:
+        """Whether an earlier pass dealt with a commit that the commit file is not to pass yet."""
+        settings = self._settings
+        if settings.again or (settings.commit is not None and settings.interval_s is None):
+            return False
+        trouble = self._troubled().get(commit.id)
+        is_due = trouble is not None and self._journal.is_due(trouble)
+        return not is_due and self._journal.recall(self._beyond(commit)) is not None
+
+    def _beyond(self, commit: Commit) -> str:
+        """The fact that a commit was dealt with while the commit file stayed before an earlier one."""
+        return f"beyond the commit file/{self._item(commit)}"
 
     def _fail(self, commit: Commit, error: OpduelError, tally: Tally) -> None:
         tally.failures.append(str(error))
@@ -305,17 +336,15 @@ class Watch:
             self._journal.remember(self._counted, commit.id)
 
     def _last(self) -> Commit | None:
-        """The last commit dealt with, by the commit file, or in this process; None without one."""
+        """The last commit dealt with, by the commit file, or in this process; None without one.
+
+        Raises:
+            UsageError: the commit file is a file of somebody else's.
+        """
         path = self._settings.commit_file
         if path is None:
             return self._dealt_with or self._last_counted()
-        if not path.exists():
-            return None
-        try:
-            return self._repository.resolve(path.read_text(encoding="utf-8").strip())
-        except (OSError, UnicodeDecodeError, UsageError) as error:
-            log.warning("--commit_file %s: holds no commit of this repository (%s): starting anew", path, error)
-            return None
+        return kept_commit(path, self._repository.resolve)
 
     @property
     def _counted(self) -> str:
@@ -335,7 +364,9 @@ class Watch:
             return None
 
     def _to_retry(self, new: Sequence[Commit]) -> list[Commit]:
-        found = []
+        found: list[Commit] = []
+        if not self._settings.retries:
+            return found
         known = {one.id for one in new}
         for id, item in self._troubled().items():
             if id in known or not self._journal.is_due(item):

@@ -19,13 +19,14 @@ from harness.golden import Golden
 from harness.host import HostMonitor, host_fingerprint
 from harness.instructions import plan_counting, threads_of
 from harness.judging import judged
+from harness.outlook import budget_for, with_seconds
 from harness.recall import Recall, RoundLog, Start, fingerprint
 from harness.roofline import measure_roofline
 from harness.schedule import Findings, Order, Progress, Schedule
 from harness.sentinels import usual_count
 from harness.supply import Bench
 from harness.trust import Frequency, distrust, sentinel_reasons
-from harness.verification import Verifier, first_order
+from harness.verification import FIRST_SHARE, Verifier, first_order
 from records import DEFAULT_METRIC, SAMPLED, Build, Case, Comparison, Report, RunError
 from records.measurement import Side
 from records.redaction import recorded_variables
@@ -45,7 +46,8 @@ class RunRequest:
     time budget may differ. ``roofline``: measure the host's before anything else. ``breakdown``: profile every case,
     not networks alone, operator by operator; that comes after measuring, and on top of the time budget. ``wipe_cache``:
     evict the processor's caches before each timed call. ``golden``: outputs that stand in for the control, which is
-    the build that they are of; for cases of the metric "error" alone.
+    the build that they are of; for cases of the metric "error" alone. ``suspects_only``: measure no case on that is
+    being screened, beyond its first look.
     """
 
     framework: Framework
@@ -67,6 +69,7 @@ class RunRequest:
     breakdown: bool = False
     wipe_cache: bool = False
     golden: Golden | None = None
+    suspects_only: bool = False
 
 
 class InterruptedRunError(RunError):
@@ -94,7 +97,8 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     counts = any(case.metric == "instructions" for case in request.cases)
     counting = plan_counting(request.framework) if counts else None
     wiping = plan_wiping() if request.wipe_cache else None
-    bench = Bench(builds, request.framework.adaptor, environment, cpus, counting, wiping)
+    storage = request.framework.memory_environment()
+    bench = Bench(builds, request.framework.adaptor, environment, cpus, counting, wiping, storage)
     order = _order(request)
     monitor = HostMonitor(allowed=cpus.measure | cpus.control)
     monitor.begin()
@@ -124,6 +128,7 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
         if request.verify_after is not None:
             comparisons = verifier.verify(findings, comparisons)
         agreement.note_time(findings)
+        comparisons = with_seconds(comparisons, {case.id: case for case in order.cases}, findings.pace, order.looks)
         comparisons = add_breakdowns(
             comparisons,
             request.cases,
@@ -140,6 +145,8 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
         comparisons = hold_back(comparisons)
     comparisons = _with_work(request, agreement.among(read_together(comparisons)))
     run = _run_record(request, order, findings, start, recall.resumed, bench, trust)
+    if findings.stopped is not None:
+        run["forecast"] = budget_for(comparisons, findings.wall_s, 1.0 if request.verify_after is None else FIRST_SHARE)
     return Report(run, request.control, request.treatment, {**host, **noise}, comparisons, cases=tuple(request.cases))
 
 
@@ -317,6 +324,7 @@ def _order(request: RunRequest) -> Order:
         request.inject,
         can_fork=lambda case: request.framework.can_fork(threads_of(case, request.threads), case.context),
         sentinels=usual_count(sum(timed)) if request.sentinels is None else request.sentinels,
+        suspects_only=request.suspects_only,
     )
 
 
@@ -360,6 +368,8 @@ def _summary(findings: Findings, logged: bool) -> dict[str, Any]:
         "broken": findings.broken,
         "interrupted": findings.interrupted,
         "stopped": findings.stopped,
+        "forecast": None,
+        "continues": False,
         "rounds": findings.rounds,
         "wall_s": findings.wall_s,
         "timed_s": findings.timed_s,

@@ -18,6 +18,7 @@ from harness.blocks import CaseRequest, time_left
 from harness.caches import VARIABLE, plan_wiping
 from harness.cpus import plan_cpus, this_thread_on
 from harness.host import HostMonitor, host_fingerprint
+from harness.memory import storage_question
 from harness.roofline import measure_roofline
 from harness.solo import Question, Solo
 from records import Build, Case, Failure, RunError
@@ -80,11 +81,20 @@ class _Gathered:
     operators: dict[str, list[float]] = field(default_factory=dict)  # name -> ns, each time that it ran
     failures: list[Failure] = field(default_factory=list)
     note: str = ""
+    asked_for_memory: bool = False
 
     @property
     def failed(self) -> bool:
         """Whether it is given up."""
         return len(self.failures) > 1 or any(one.kind in FINAL for one in self.failures)
+
+
+@dataclass(frozen=True)
+class _Solos:
+    """Workers that time cases, and those that measure storage: each is started when it is first asked."""
+
+    timing: Solo
+    storage: Solo
 
 
 class _OutOfTime(Exception):
@@ -114,6 +124,7 @@ class _Run:
         self._wiping = plan_wiping() if request.wipe_cache else None
         wiping = {VARIABLE: str(self._wiping.size)} if self._wiping else {}
         self._environment = {**worker_environment(), **framework, **profiling, **wiping}
+        self._storage_environment = {**self._environment, **request.framework.memory_environment()}
         # Ours to set, and without secrets; what else a worker gets may have some.
         ours = {*worker_environment(), *framework, *profiling, *wiping}
         self._known_variables = {*ours, f"{request.framework.name.upper()}_"}
@@ -174,45 +185,56 @@ class _Run:
         for number in range(1, request.rounds + 1):
             order = [case for case in request.cases if not self._gathered[case.id].failed]
             coin.shuffle(order)
-            with self._solo() as solo:
+            with self._solo(self._environment) as timing, self._solo(self._storage_environment) as storage:
                 for done, case in enumerate(order, 1):
-                    self._one(solo, case)
+                    self._one(_Solos(timing, storage), case)
                     self._monitor.sample()
                     elapsed = time.monotonic() - self._started
                     self._on_progress(SingleProgress(number, request.rounds, done, len(order), elapsed))
 
-    def _solo(self) -> Solo:
+    def _solo(self, environment: Mapping[str, str]) -> Solo:
         request = self._request
-        return Solo("treatment", request.build, request.framework.adaptor, self._environment, self._cpus.measure)
+        return Solo("treatment", request.build, request.framework.adaptor, environment, self._cpus.measure)
 
-    def _one(self, solo: Solo, case: Case) -> None:
+    def _one(self, solos: _Solos, case: Case) -> None:
         """Time one case in a process of its own; with the first such, also what memory it takes, in another."""
         gathered = self._gathered[case.id]
         native = self._request.profiler == "native"
-        answer = self._ask(solo, case, self._native if native else self._block)
+        prepare = CaseRequest(case, self._request.seed).message("control")  # nothing is slowed
+        answer = self._ask(solos.timing, case, [prepare, self._native if native else self._block])
         if isinstance(answer, Failure):
             gathered.failures.append(answer)
             return
         if native:
             _take_profile(gathered, answer[-1]["calls"][self._request.warmup :])
-            return
-        gathered.processes.append([float(value) for value in answer[-1]["ns"]])
-        if gathered.memory is None and len(gathered.processes) == 1:
-            answer = self._ask(solo, case, lambda _: {"op": "profile", "calls": MEMORY_CALLS})
-            if not isinstance(answer, Failure):
-                gathered.memory = _most_memory(answer[-1]["calls"])
+        else:
+            gathered.processes.append([float(value) for value in answer[-1]["ns"]])
+        if not gathered.asked_for_memory:
+            gathered.asked_for_memory = True
+            gathered.memory = self._memory(solos.storage, case)
 
-    def _ask(self, solo: Solo, case: Case, measuring: Question) -> list[dict[str, Any]] | Failure:
-        """Prepare the case and ask.
+    def _memory(self, solo: Solo, case: Case) -> dict[str, float] | None:
+        """What a call needs, device -> bytes; None where that can't be measured, which costs nothing else.
+
+        Raises:
+            _OutOfTime: as ``_ask``.
+        """
+        try:
+            answer = self._ask(solo, case, [storage_question(CaseRequest(case, self._request.seed), MEMORY_CALLS)])
+        except RunError:
+            return None
+        return None if isinstance(answer, Failure) else {name: float(size) for name, size in answer[0]["bytes"].items()}
+
+    def _ask(self, solo: Solo, case: Case, requests: Sequence[Question]) -> list[dict[str, Any]] | Failure:
+        """Ask about the case, in a process of its own.
 
         Raises:
             _OutOfTime: there is no time left, or it ended in between.
         """
         if time.monotonic() >= self._deadline:
             raise _OutOfTime
-        prepare = CaseRequest(case, self._request.seed).message("control")  # nothing is slowed
         fork = self._request.framework.can_fork(self._request.threads, case.context)
-        answer = solo.ask([prepare, measuring], time_left(case, self._deadline), fork=fork)
+        answer = solo.ask(requests, time_left(case, self._deadline), fork=fork)
         if isinstance(answer, Failure) and answer.kind == "timeout" and time.monotonic() >= self._deadline:
             raise _OutOfTime
         return answer
@@ -240,18 +262,6 @@ def _take_profile(gathered: _Gathered, calls: Sequence[Mapping[str, Any]]) -> No
     for call in calls:
         for name, times in call["operators"].items():
             gathered.operators.setdefault(name, []).extend(times)
-    most = _most_memory(calls)
-    before = gathered.memory or {}
-    gathered.memory = {device: max(size, before.get(device, 0.0)) for device, size in most.items()}
-
-
-def _most_memory(calls: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """Device -> the most bytes that any of the calls held."""
-    most: dict[str, float] = {}
-    for call in calls:
-        for device, size in call["memory"].items():
-            most[device] = max(float(size), most.get(device, 0.0))
-    return most
 
 
 def _result(case: Case, gathered: _Gathered, framework: Framework) -> SingleResult:

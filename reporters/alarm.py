@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from records import Build, Comparison, Report
-from reporters.summary import distrust_line, is_worse, worst_first
+from reporters.summary import distrust_line, is_worse, open_lines, worst_first
 from reporters.text import printable
 
 
@@ -95,7 +95,7 @@ def make_alarm(report: Report, causes: Sequence[Cause], sure: str) -> Alarm:
     """An alarm about these causes, without places, with what ``report`` says of its run."""
     run = report.run
     stopped = run.get("stopped") or "stopped early"
-    doubts = [distrust_line(report), f"not completed: {stopped}" if run.get("broken") else ""]
+    doubts = [distrust_line(report), f"not completed: {stopped}" if run.get("broken") else "", *open_lines(report)]
     return Alarm(
         id=str(run.get("id") or "unknown"),
         framework=str(run.get("framework") or "unknown"),

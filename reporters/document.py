@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from pydantic import TypeAdapter, ValidationError
 
 from records import SCHEMA_VERSION, Comparison, Report, UsageError
+from records.files import LONGEST_REPORT, UnreadableError, parse_json, read_bytes
 from reporters.atomic import write_atomically
 
 REPORT_NAME = "report.json"
@@ -66,9 +67,9 @@ def read_report(path: Path) -> Report:
         UsageError: it can't be read, is no such document, or was written by a newer version.
     """
     try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read ({error.strerror}): give the path of a {REPORT_NAME}") from None
+        content = read_bytes(path, LONGEST_REPORT)
+    except UnreadableError as error:
+        raise UsageError(f"{path}: cannot be read ({error}): give the path of a {REPORT_NAME}") from None
     return _from_bytes(path, content)
 
 
@@ -102,8 +103,8 @@ def _in_tuples(one: Comparison) -> Comparison:
 
 def _parse(path: Path, content: bytes) -> dict[str, Any]:
     try:
-        document = json.loads(content.decode("utf-8"), parse_constant=_refuse_constant, parse_int=_whole)
-    except (ValueError, RecursionError) as error:
+        document = parse_json(content.decode("utf-8"), parse_constant=_refuse_constant, parse_int=_whole)
+    except (UnicodeDecodeError, UnreadableError) as error:
         raise UsageError(f"{path}: not a JSON document ({error}): give the path of a {REPORT_NAME}") from None
     if not isinstance(document, dict):
         raise UsageError(f"{path}: holds a {type(document).__name__}, no object: give the path of a {REPORT_NAME}")

@@ -1,12 +1,14 @@
 """The notifier that runs a command: the text on its standard input, the facts in its environment."""
 
 import argparse
+import fcntl
 import os
 import shlex
 import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import IO, ClassVar, Self
@@ -21,6 +23,8 @@ from reporters.text import printable, shorten
 
 LONGEST_S = 30.0  # for the command
 _MOST_SAID = 4096  # bytes at the end of what it said that are looked at
+_MOST_KEPT = 1 << 20  # bytes of it that lie on disk, but for what comes between two looks
+_LOOK_S = 0.02
 
 
 class NotifyCommand(Notifier):
@@ -80,6 +84,7 @@ class NotifyCommand(Notifier):
         environment = {**os.environ, **variables(alarm)}
         # Files and no pipes: whatever the command leaves running can't make anybody wait.
         with tempfile.TemporaryFile() as text, tempfile.TemporaryFile() as said:
+            fcntl.fcntl(said, fcntl.F_SETFL, os.O_APPEND)  # so that it can be emptied meanwhile
             text.write(plain_text(alarm).encode("utf-8", "backslashreplace"))
             text.seek(0)
             self._run(text, said, environment)
@@ -93,7 +98,7 @@ class NotifyCommand(Notifier):
         except (OSError, ValueError) as error:  # not there, not to be run; a null character in it
             reason = error.strerror if isinstance(error, OSError) else str(error)
             raise RunError(f"{name} could not be started: {reason}: correct the command") from None
-        code = _wait(process, self._longest_s)
+        code = _wait(process, said, self._longest_s)
         if code is None:
             raise RunError(f"{name} took longer than {self._longest_s:g} s and was ended: make it quicker")
         if code:
@@ -107,14 +112,21 @@ class NotifyCommand(Notifier):
         return {part for word in self._words[1:] for part in (word, *word.split()) if len(part) >= SHORTEST_SECRET}
 
 
-def _wait(process: subprocess.Popen[bytes], longest_s: float) -> int | None:
-    """Its exit code; None for one that took too long, and was ended with all that it had started."""
+def _wait(process: subprocess.Popen[bytes], said: IO[bytes], longest_s: float) -> int | None:
+    """Its exit code; None for one that took too long, and was ended with all that it had started.
+
+    What it prints into ``said`` fills no disk, however much that is: the file is emptied when it is long.
+    """
+    deadline = time.monotonic() + longest_s
     try:
-        return process.wait(longest_s)
-    except BaseException as error:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        if isinstance(error, subprocess.TimeoutExpired):
-            return None
-        raise
+        while (code := process.poll()) is None and time.monotonic() < deadline:
+            if os.fstat(said.fileno()).st_size > _MOST_KEPT:
+                os.ftruncate(said.fileno(), 0)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_LOOK_S)
+    finally:
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    return code

@@ -11,6 +11,7 @@ import requests
 import urllib3
 
 from records import RunError, UsageError
+from records.files import UnreadableError, read_text
 from reporters.alarm import Alarm
 from reporters.alarm_text import slack_message
 from reporters.atomic import user_path
@@ -21,6 +22,7 @@ from reporters.text import printable
 VARIABLE = "OPDUEL_NOTIFY_WEBHOOK"
 SILENCE_S = 10.0  # without a word from the server
 WHOLE_S = 20.0  # for one attempt
+LONGEST = 4096  # bytes of a file that holds the address
 ATTEMPTS = 3
 PAUSES_S = (1.0, 4.0)  # before the second attempt and the third
 _WRONG = (requests.RequestException, urllib3.exceptions.HTTPError, ValueError)  # their texts hold the address
@@ -152,10 +154,9 @@ def _host_of(url: str, source: str) -> str:
 
 def _read(path: Path, source: str) -> str:
     try:
-        lines = path.read_text(encoding="utf-8").split()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise UsageError(f"{source}: cannot be read ({reason}): give the file of the address") from None
+        lines = read_text(path, LONGEST).split()
+    except UnreadableError as error:
+        raise UsageError(f"{source}: cannot be read ({error}): give the file of the address") from None
     if len(lines) != 1:
         raise UsageError(f"{source}: holds {len(lines)} words: write the address there, alone")
     return lines[0]

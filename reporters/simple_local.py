@@ -65,18 +65,29 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _keep(path: Path) -> None:
-    """Give the report at ``path`` a second name, of its own run, that no other file has; its page goes along."""
+    """Give the report at ``path`` a second name, of its own run, that no other file has; its page goes along.
+
+    A page without a report is somebody else's, and is kept in the same way.
+    """
+    page = path.with_suffix(".html")
     if not path.exists():
+        if page.exists():
+            page.rename(next(one for one in _names(page, "report-unknown") if not one.exists()))
         return
     stem = f"report-{path_part(_run_id(path))}"
-    for suffix in chain([""], (f"-{number}" for number in count(1))):
+    for kept in _names(path, stem):
         try:
-            os.link(path, path.with_name(f"{stem}{suffix}.json"))
+            os.link(path, kept)
         except FileExistsError:
             continue
         with contextlib.suppress(OSError):  # a page costs no report
-            path.with_suffix(".html").replace(path.with_name(f"{stem}{suffix}.html"))
+            page.replace(kept.with_suffix(".html"))
         return
+
+
+def _names(path: Path, stem: str) -> Iterator[Path]:
+    """Names beside ``path`` that begin with ``stem``, without end."""
+    return (path.with_name(f"{stem}{suffix}{path.suffix}") for suffix in chain([""], (f"-{n}" for n in count(1))))
 
 
 def _run_id(path: Path) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from records import UsageError
+from records.files import LONGEST_REPORT, UnreadableError, parse_json, read_text
 from records.single import SINGLE_SCHEMA_VERSION, SingleReport
 from reporters.document import strict
 from reporters.opperf_form import opperf_results
@@ -36,11 +37,9 @@ def read_single(path: Path) -> SingleReport:
         UsageError: it can't be read, is no such document, or was written by a newer version.
     """
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read ({error.strerror}): {_MEND}") from None
-    except (ValueError, RecursionError):
-        raise UsageError(f"{path}: not a JSON document: {_MEND}") from None
+        document = parse_json(read_text(path, LONGEST_REPORT))
+    except UnreadableError as error:
+        raise UsageError(f"{path}: cannot be read ({error}): {_MEND}") from None
     _check(path, document)
     try:
         report = _ADAPTER.validate_python({key: document[key] for key in document if key not in ("kind", "results")})

@@ -7,6 +7,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from records import UsageError
+from records.files import UnreadableError, read_text
 
 _MENDS = {
     "string_type": "put it in quotes",
@@ -39,16 +40,18 @@ def read_data(path: Path, model: type[_Model], purpose: str) -> _Model:
 
 def _read(path: Path, purpose: str) -> Any:
     try:
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}: {purpose}; restore it") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"{path}: is not UTF-8 text: save it as UTF-8") from None
+        return yaml.safe_load(read_text(path))
+    except UnreadableError as error:
+        raise UsageError(f"{path}: {error}: {purpose}; restore it") from None
+    except RecursionError:
+        raise UsageError(f"{path}: is nested too deeply: correct it") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}: " if mark else ""
         problem = getattr(error, "problem", None) or "not readable"
         raise UsageError(f"{path}: {where}not YAML ({problem}): correct it") from None
+    except ValueError as error:  # a number of too many digits, a date that is none
+        raise UsageError(f"{path}: not YAML ({error}): correct it") from None
 
 
 def _describe(path: Path, error: ValidationError) -> str:

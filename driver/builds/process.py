@@ -1,8 +1,10 @@
 """Running a program of a build: in a clean environment, bounded in time, and why it failed in one line."""
 
 import os
+import selectors
 import signal
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,13 +25,19 @@ _UV_VARIABLES = (
 )
 
 
+MOST_OUTPUT = 64 * 2**20  # bytes, on both streams together: what is asked for is some MiB of JSON
+_CHUNK = 1 << 16
+
+
 @dataclass(frozen=True)
 class Outcome:
-    """How a program ended; ``code`` is negative for a signal and None for a time-out."""
+    """How a program ended; ``code`` is negative for a signal and None for a time-out, or, ``flooded``, for one that was
+    stopped because it printed too much."""
 
     code: int | None
     stdout: str
     stderr: str
+    flooded: bool = False
 
     @property
     def ok(self) -> bool:
@@ -40,6 +48,8 @@ class Outcome:
     def last_words(self) -> str:
         """The line of stderr that says what went wrong, or else how it ended."""
         line = telling_line(self.stderr)
+        if self.flooded:
+            return f"stopped: it printed more than {MOST_OUTPUT // 2**20} MiB"
         if self.code is None:
             return "no answer in time"
         if self.code < 0:
@@ -67,7 +77,7 @@ def run(
     directory: Path | None = None,
     inherit: Sequence[int] = (),
 ) -> Outcome:
-    """Run ``command`` to its end, for ``timeout`` seconds at most, without input.
+    """Run ``command`` to its end, for ``timeout`` seconds at most, without input; it may print ``MOST_OUTPUT`` bytes.
 
     ``environment`` is added to a cleaned copy of our own; ``whole_environment`` takes the place of both.  The program
     inherits the file descriptors ``inherit``: a lock that is held through one of them lasts until it has ended too,
@@ -76,21 +86,47 @@ def run(
     Raises:
         OSError: it can't be started.
     """
+    with subprocess.Popen(
+        [str(part) for part in command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=clean_environment(environment) if whole_environment is None else dict(whole_environment),
+        cwd=directory,
+        pass_fds=tuple(inherit),
+    ) as process:
+        try:
+            return _ended(process, time.monotonic() + timeout)
+        except BaseException:
+            process.kill()
+            raise
+
+
+def _ended(process: subprocess.Popen[bytes], deadline: float) -> Outcome:
+    """Read what a process prints until it closes both streams, and wait for its end; kill one that goes too far."""
+    printed: dict[object, list[bytes]] = {process.stdout: [], process.stderr: []}
+    room, in_time = MOST_OUTPUT, True
+    with selectors.DefaultSelector() as selector:
+        for stream in printed:
+            selector.register(stream, selectors.EVENT_READ)  # type: ignore[arg-type]
+        while selector.get_map() and room > 0 and in_time:
+            for key, _ in selector.select(max(0.0, deadline - time.monotonic())):
+                piece = os.read(key.fd, _CHUNK)
+                printed[key.fileobj].append(piece)
+                room -= len(piece)
+                if not piece:
+                    selector.unregister(key.fileobj)
+            in_time = time.monotonic() < deadline
+    code = _waited(process, deadline) if room > 0 and in_time else None
+    if code is None:
+        process.kill()
+        process.wait()
+    texts = [b"".join(pieces).decode(errors="replace") for pieces in printed.values()]
+    return Outcome(code, texts[0], texts[1], flooded=room <= 0)
+
+
+def _waited(process: subprocess.Popen[bytes], deadline: float) -> int | None:
     try:
-        done = subprocess.run(
-            [str(part) for part in command],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=timeout,
-            env=clean_environment(environment) if whole_environment is None else dict(whole_environment),
-            cwd=directory,
-            pass_fds=tuple(inherit),
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        return Outcome(None, _text(error.stdout), _text(error.stderr))
-    return Outcome(done.returncode, _text(done.stdout), _text(done.stderr))
-
-
-def _text(output: bytes | None) -> str:
-    return (output or b"").decode(errors="replace")
+        return process.wait(max(0.0, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        return None

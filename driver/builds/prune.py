@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from driver.builds.cache import BuildCache, last_used, remove_unlocked, sweep
+from driver.builds.manifest import FILE_NAME
 
 log = logging.getLogger(__name__)
 
@@ -16,13 +17,17 @@ def prune(cache: BuildCache, limit_bytes: float, keep: Collection[str] = ()) -> 
     """Remove builds until the cache takes no more than ``limit_bytes``; returns the places of those removed.
 
     What killed processes left goes first. Left alone: the builds in the folders ``keep``, those that somebody is
-    making, and what can't be removed. A file that several builds share is counted once, and takes space as long as one
-    of them is there.
+    making, what can't be removed, and what is no build. A file that several builds share is counted once, and takes
+    space as long as one of them is there.
     """
     for folder in cache.directory.glob(f"*/{sysconfig.get_platform()}"):
         with suppress(OSError):  # a cache of another user's
             sweep(folder)
-    places = [path for path in cache.directory.glob(f"*/{sysconfig.get_platform()}/[!.]*") if path.is_dir()]
+    places = [
+        path
+        for path in cache.directory.glob(f"*/{sysconfig.get_platform()}/[!.]*")
+        if (path / FILE_NAME).is_file()  # else no build: somebody else's folder
+    ]
     owners: dict[tuple[int, int], set[Path]] = {}
     sizes: dict[tuple[int, int], int] = {}
     for place in places:

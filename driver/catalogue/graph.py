@@ -1,10 +1,10 @@
 """A saved network's graph, looked at before a framework is made to read it: nothing in it may be a surprise."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 from records import UsageError
+from records.files import TooLargeError, UnreadableError, parse_json, read_text
 
 MAX_BYTES = 32 * 2**20
 MAX_NODES = 50_000
@@ -20,17 +20,11 @@ def check_graph_file(path: Path) -> None:
         UsageError: one line that names the file, the field and what is wrong.
     """
     try:
-        with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}: check the path and its permissions") from None
-    if len(content) > MAX_BYTES:
-        raise UsageError(f"{path}: larger than {MAX_BYTES // 2**20} MiB: is this the graph, or its parameters?")
-    try:
-        graph = json.loads(content.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        what = "nested too deep" if isinstance(error, RecursionError) else str(error)
-        raise UsageError(f"{path}: not JSON: {what}: give a saved symbol, or the name of a model") from None
+        graph = parse_json(read_text(path, MAX_BYTES, pipes=False))
+    except TooLargeError as error:
+        raise UsageError(f"{path}: {error}: is this the graph, or its parameters?") from None
+    except UnreadableError as error:
+        raise UsageError(f"{path}: cannot be read: {error}: give a saved symbol, or the name of a model") from None
     try:
         _check(graph, 0)
     except ValueError as error:

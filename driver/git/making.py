@@ -10,12 +10,29 @@ from driver.git.borrowing import Checkout
 from driver.git.command import FIRST_PAUSES, Git, borrowed, raise_if_lost
 from driver.git.refs import BRANCHES, LOCAL, LOCAL_HEAD, REMOTE_HEAD, TAGS, drop_dangling, mirror, read_refs, write_refs
 from records import UsageError
+from records.files import UnreadableError, read_text
 
 log = logging.getLogger(__name__)
 
 # In objects/info/attributes of ours: an archive holds every file as it is, whatever the commit's .gitattributes say.
 _ATTRIBUTES = "* -export-ignore -export-subst\n"
 SHALLOW = "a shallow repository, without history: run `git fetch --unshallow` there, or give a whole one"
+
+
+def check_ours(place: Path) -> None:
+    """See that what is at ``place``, if anything is, was made here: nothing else may be written to.
+
+    Raises:
+        UsageError: it is a repository, or a file, of somebody else's.
+    """
+    if not os.path.lexists(place):
+        return
+    try:
+        ours = read_text(place / "info" / "attributes", pipes=False) == _ATTRIBUTES
+    except UnreadableError:
+        ours = False
+    if not ours:
+        raise UsageError(f"{place}: is not the driver's own repository: give another folder with --work_dir")
 
 
 def aside(place: Path) -> Path:
@@ -51,17 +68,25 @@ def clone(git: Git, place: Path) -> None:
     made.rmdir()
 
 
-def create(git: Git, place: Path, checkout: Checkout, remote: str) -> None:
-    """An empty repository that borrows the checkout's objects, with what the checkout knows of the remote."""
+def create(git: Git, place: Path, checkout: Checkout, remote: str | None) -> None:
+    """An empty repository that borrows the checkout's objects, with what the checkout knows of the remote, if any."""
     made = aside(place)
     git.run("init", "--quiet", "--bare", "--template=", str(made), folder=place.parent)
     borrow(made, checkout.objects)
     ours = Git(made, git.lock, git.askpass)
-    mirror(ours, checkout.tracked(remote), BRANCHES)
-    if (head := checkout.head(f"refs/remotes/{remote}/HEAD")).startswith(f"refs/remotes/{remote}/"):
-        ours.run("symbolic-ref", REMOTE_HEAD, BRANCHES + head.removeprefix(f"refs/remotes/{remote}/"))
+    if remote is not None:
+        take_tracked(ours, checkout, remote)
     _make_bare(ours)
     made.rename(place)
+
+
+def take_tracked(git: Git, checkout: Checkout, remote: str) -> None:
+    """What the checkout knows of a remote of its: branches, and which of them is the default."""
+    mirror(git, checkout.tracked(remote), BRANCHES)
+    if (head := checkout.head(f"refs/remotes/{remote}/HEAD")).startswith(f"refs/remotes/{remote}/"):
+        git.run("symbolic-ref", REMOTE_HEAD, BRANCHES + head.removeprefix(f"refs/remotes/{remote}/"))
+    else:
+        git.run("symbolic-ref", "--delete", REMOTE_HEAD, fine=(0, 1, 128))
 
 
 def borrow(repository: Path, objects: Path) -> None:

@@ -63,12 +63,18 @@ class Repository:
 
     def resolve(self, name: str) -> Commit:
         """The commit of a branch of the remote, a tag, a branch of the user's, or (the beginning of) an id, in that
-        order.
+        order; or what the user's repository takes it for, such as HEAD or HEAD~2.
 
         Raises:
             UnknownCommit: there is none, or several ids begin so.
         """
-        return refs.resolve(self.git, name)
+        try:
+            return refs.resolve(self.git, name)
+        except refs.UnknownCommit:
+            known = self.checkout_of_user.commit_id(name) if self.checkout_of_user else None
+            if known is None:
+                raise
+            return history.read_commit(self.git, known)
 
     def default_branch(self) -> str:
         """The remote's default branch; if none is known main, master, the only one, or what the user has checked out.
@@ -156,7 +162,7 @@ class Repository:
 
 def open_repository(
     work: Path,
-    remote: str,
+    remote: str | None,
     repo_dir: Path | None = None,
     *,
     sleep: Callable[[float], None] = time.sleep,
@@ -167,19 +173,21 @@ def open_repository(
     ``repo_dir``.
 
     Without ``repo_dir``, ``remote`` is a URL or a folder. With it, ``remote`` is the name of one of its remotes, or a
-    URL; nothing is fetched before `Repository.fetch`, but what the checkout knows of the remote is there at once.
+    URL; nothing is fetched before `Repository.fetch`, but what the checkout knows of the remote is there at once. None:
+    there is no remote, and nothing is ever fetched.
     ``time_limit`` is for one git command that uses the network, in seconds; ``sleep`` waits between attempts;
     without ``insists`` there is only one.
 
     Raises:
         UsageError: a remote or folder that can't be meant, is shallow, or holds a secret; borrowed objects that are
-        gone.
+        gone; in ``work`` is a repository that was not made here.
         RemoteGone: it could not be cloned, or is a folder that is not there. Once cloned, it is missed by ``fetch``.
         RunError: the folder can't be written, or git is missing.
     """
     if shutil.which("git") is None:
         raise RunError("git is not installed, or not in PATH: install it")
     place = work.absolute() / "repository.git"
+    making.check_ours(place)
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         git = Git(place, place.with_name("repository.lock"), place.with_name("repository.askpass"), sleep=sleep)
@@ -202,7 +210,10 @@ def open_repository(
     return Repository(git, checkout)
 
 
-def _access(git: Git, remote: str, checkout: Checkout | None) -> Access:
+def _access(git: Git, remote: str | None, checkout: Checkout | None) -> Access:
+    if remote is None and checkout:
+        return Access(config=checkout.settings())
+    remote = remote or ""
     refuse_secrets(remote)
     if not remote or remote.startswith("-"):
         raise UsageError(f"--remote_repository {remote!r}: neither a URL nor a folder")

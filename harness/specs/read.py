@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from records import UsageError
+from records.files import TooLargeError, UnreadableError, read_bytes
 
 MAX_BYTES = 2 * 1024 * 1024
 MAX_VALUES = 500_000  # after YAML's aliases have been followed
@@ -51,12 +52,11 @@ def plain_of(text: str, *, yaml: bool = False) -> Any:
 
 def _read_text(path: Path) -> str:
     try:
-        with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise UsageError(f"cannot be read: {error.strerror}: check the path and its permissions") from None
-    if len(content) > MAX_BYTES:
-        raise UsageError(f"larger than {MAX_BYTES // 1024**2} MiB: split it into several specs")
+        content = read_bytes(path, MAX_BYTES)
+    except TooLargeError:
+        raise UsageError(f"larger than {MAX_BYTES // 1024**2} MiB: split it into several specs") from None
+    except UnreadableError as error:
+        raise UsageError(f"cannot be read: {error}: check the path and its permissions") from None
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

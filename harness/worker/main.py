@@ -20,6 +20,8 @@ Over a slot:
     {"op": "results", "case": {...}, "seed": int, "folder": path, "limit": bytes} (unprepared)
                         -> {"arrays": [{"name", "dtype", "shape", "storage", "file", "count"}, ...]}
     {"op": "digest", "case": {...}, "seed": int} (unprepared)      -> {"digest": of the inputs' values, or empty}
+    {"op": "memory", "case": {...}, "seed": int, "calls": int} (unprepared)
+                        -> {"bytes": {device: what a call needs beyond what it is given}}
     {"op": "end"}                                                  -> {"ended": exit code, -N for signal N}
 A child that dies answers whatever was asked with {"ended": ...}.  Any answer may instead be {"error": {"kind": str,
 "reason": str}}: the framework refused, the child lives on.
@@ -206,6 +208,9 @@ class Session:
     def digest(self, case, seed):
         """Of the values of the case's inputs; empty where the adaptor has none."""
         return {"digest": self.adaptor.digest(case, seed) if hasattr(self.adaptor, "digest") else ""}
+
+    def memory(self, case, seed, calls):
+        return {"bytes": function_of(self.adaptor, "memory(case, seed, calls)")(case, seed, calls)}
 
     def resident(self, calls):
         return {"bytes": resident_peak(self.call, calls)}

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from records import UsageError
+from records.files import TooLargeError, UnreadableError, read_bytes
 from records.redaction import SHORTEST_SECRET, redact
 from reporters.atomic import user_path
 
@@ -57,14 +58,14 @@ def _read(path: Path) -> str:
         UsageError: it can't be read, is no plain file, or others than its owner can read or change it.
     """
     option = f"--remote_access_token_file {path}"
+
+    def look(status: os.stat_result) -> None:
+        if stat.S_IMODE(status.st_mode) & 0o077:
+            raise UsageError(f"{option}: others can read or change it: chmod 600 {path}")
+
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe is not waited for
-        with open(descriptor, "rb") as file:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                raise UsageError(f"{option}: is no plain file: give the path of one that holds the token")
-            if stat.S_IMODE(status.st_mode) & 0o077:
-                raise UsageError(f"{option}: others can read or change it: chmod 600 {path}")
-            return file.read(_LONGEST + 100).decode("ascii", "replace")
-    except OSError as error:
-        raise UsageError(f"{option}: cannot be read ({error.strerror}): give the path of a file that can be") from None
+        return read_bytes(path, _LONGEST + 100, pipes=False, look=look).decode("ascii", "replace")
+    except TooLargeError:
+        return ""  # which is no token
+    except UnreadableError as error:
+        raise UsageError(f"{option}: cannot be read ({error}): give the path of a file that holds the token") from None

@@ -2,8 +2,10 @@
 
 import io
 import os
+import sqlite3
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -97,8 +99,13 @@ class Database:
         return "made its tables" if standing == "empty" else "brought its tables to this version"
 
     def _make_file(self) -> None:
-        """An SQLite file that only its owner can read, in a folder made for it where there is none."""
+        """An SQLite file that only its owner can read, in a folder made for it where there is none.
+
+        Raises:
+            UsageError: it can't be, or is there and something else's: then not a byte of it is changed.
+        """
         path = Path(self.url.database or "")
+        _refuse_foreign(path, self.name)
         try:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
@@ -106,6 +113,19 @@ class Database:
             raise UsageError(
                 f"--database {self.name}: cannot be written ({error.strerror}): give another file"
             ) from None
+
+
+def _refuse_foreign(path: Path, name: str) -> None:
+    """Raises UsageError for a database that is something else's. Opening it as ours would change its journal mode."""
+    try:
+        if not (path.is_dir() or stat.S_ISREG(path.stat().st_mode)):
+            raise UsageError(f"--database {name}: is no regular file: give another")
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    except (OSError, sqlite3.Error):  # not there, or no database: whoever opens it says so
+        return
+    if tables and "alembic_version" not in tables:
+        raise UsageError(f"the database {name} holds tables of something else: give an empty one")
 
 
 def state_of(connection: Connection) -> Standing:

@@ -88,8 +88,9 @@ def test_the_users_folders_are_honoured(home: Path, monkeypatch: pytest.MonkeyPa
     ("content", "words"),
     [
         (b"{", ["not JSON", "--reset_options"]),
-        (b"\xff\xfe", ["not JSON", "--reset_options"]),
+        (b"\xff\xfe", ["not UTF-8", "--reset_options"]),
         (b"", ["not JSON", "--reset_options"]),
+        (b"[" * 100_000, ["nested too deeply", "--reset_options"]),
         (b"[]", ["one JSON object", "--reset_options"]),
         (b'{"controll": "x"}', ["controll", "control, treatment"]),
         (b'{"control": ""}', ["control: must be a text"]),
@@ -109,6 +110,16 @@ def test_a_config_that_cant_be_read_is_the_users_to_mend(run: Run, home: Path) -
     assert f"{config_path()}: cannot be read" in run("-b", "smoke").error_line()
 
 
+def test_a_pipe_in_the_configs_place_is_neither_waited_for_nor_replaced(run: Run, home: Path) -> None:
+    config_path().parent.mkdir(parents=True)
+    os.mkfifo(home / "pipe")
+    config_path().symlink_to(home / "pipe")
+    assert f"{config_path()}: cannot be read: is no regular file" in run("-b", "smoke").error_line()
+    with pytest.raises(RunError, match="is no regular file"):
+        write_config(config_path(), {"control": "x"})
+    assert (home / "pipe").is_fifo()
+
+
 def test_a_broken_config_stops_nothing_that_needs_none_of_its_answers(
     run: Run, home: Path, asked: list[tuple[str, Path]]
 ) -> None:
@@ -118,7 +129,7 @@ def test_a_broken_config_stops_nothing_that_needs_none_of_its_answers(
     assert run("-b", "smoke", *both, "--local_reporter", str(home / "reports")).code == 0
     for options in ((), both[:2], both):
         made = len(asked)
-        assert f"{config_path()}: not JSON" in run("-b", "smoke", *options).error_line()
+        assert f"{config_path()}: cannot be read: is not JSON" in run("-b", "smoke", *options).error_line()
         assert len(asked) == made, "it is said before a build is made"
 
 

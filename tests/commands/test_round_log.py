@@ -1,6 +1,7 @@
 """--round_log: what is kept is found again, whatever the process died of."""
 
 import errno
+import os
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,7 @@ def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
 
 
 def test_a_device_is_refused() -> None:
-    with pytest.raises(UsageError, match="is no plain file"):
+    with pytest.raises(UsageError, match="is no regular file"):
         FileRoundLog(Path("/dev/full"), seven)
 
 
@@ -96,6 +97,29 @@ def test_a_disk_that_fills_up_leaves_no_half_line(small_disk: Any) -> None:
         log.keep("round 1")
     with FileRoundLog(path, seven) as log:
         assert log.rounds() == ["round 0", "round 1"]
+
+
+def test_a_pipe_is_refused_without_being_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="is no regular file"):
+        FileRoundLog(tmp_path / "pipe", seven)
+
+
+def test_a_large_file_of_something_else_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "large"
+    with path.open("wb") as file:
+        file.truncate(2**40)
+    with pytest.raises(UsageError, match="is no log of rounds"):
+        FileRoundLog(path, seven)
+    assert path.stat().st_size == 2**40
+
+
+@pytest.mark.parametrize("line", ["[" * 190, "{}", "null", '{"opduel_round_log": 2, "seed": 1}'])
+def test_a_header_of_something_else_is_refused(tmp_path: Path, line: str) -> None:
+    (tmp_path / "rounds").write_text(f"{line}\n")
+    with pytest.raises(UsageError, match="is no log of rounds"):
+        FileRoundLog(tmp_path / "rounds", seven)
+    assert (tmp_path / "rounds").read_text() == f"{line}\n"
 
 
 def test_it_goes_when_the_run_is_over(tmp_path: Path) -> None:

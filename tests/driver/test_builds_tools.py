@@ -11,7 +11,7 @@ from toy_framework import PYTHON, Toy
 from driver.builds import check, interpreters, uv
 from driver.builds.interpreters import find_interpreter
 from driver.builds.probe import ProbeError, probe
-from driver.builds.process import Outcome, clean_environment, run
+from driver.builds.process import MOST_OUTPUT, Outcome, clean_environment, run
 from driver.builds.uv import explain
 from records import NoSpaceError, RunError
 
@@ -146,6 +146,23 @@ def test_the_reason_that_a_build_does_not_import_is_its_exception(tmp_path: Path
     interpreter = script(tmp_path / "python", f'PYTHONPATH={tmp_path} exec {sys.executable} "$@"')
     with pytest.raises(ProbeError, match=r"^SyntaxError: invalid syntax \(.*half_written\.py, line 1\)$"):
         probe(interpreter, Toy(tmp_path))
+
+
+@pytest.mark.parametrize("stream", ["", ">&2"])
+def test_a_program_that_prints_for_ever_is_stopped(tmp_path: Path, stream: str) -> None:
+    """Within bounds: what it prints is not kept beyond them, and nobody waits for the time limit."""
+    interpreter = script(tmp_path / "python", f"exec yes {stream}")
+    with pytest.raises(ProbeError, match=r"^stopped: it printed more than 64 MiB$"):
+        probe(interpreter, Toy(tmp_path))
+    outcome = run([interpreter], timeout=60)
+    assert (outcome.code, outcome.flooded, outcome.ok) == (None, True, False)
+    assert MOST_OUTPUT <= len(outcome.stdout + outcome.stderr) < MOST_OUTPUT + 2**20
+
+
+def test_a_program_is_waited_for_when_it_has_closed_its_output(tmp_path: Path) -> None:
+    assert run(["sh", "-c", "exec >&- 2>&-; sleep 0.1; exit 7"], timeout=60) == Outcome(7, "", "")
+    assert run(["sh", "-c", "exec >&- 2>&-; exec sleep 60"], timeout=0.2) == Outcome(None, "", "")
+    assert run(["sh", "-c", "echo said; exec sleep 60"], timeout=0.2) == Outcome(None, "said\n", "")
 
 
 def test_last_words_tell_how_it_ended() -> None:

@@ -55,7 +55,7 @@ def without(*path: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("{", "--info: not JSON"),
+        ("{", "--info: is not JSON"),
         ("/no/such/file", "--info /no/such/file: No such file or directory: give JSON, or the path"),
         ("{}", "--info: treatment: "),
         (json.dumps(without("control")), "--info: control: Field required"),

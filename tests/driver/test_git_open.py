@@ -360,6 +360,24 @@ def test_an_environment_that_leads_elsewhere_changes_nothing(
     assert not (tmp_path / "trace").exists()
 
 
+def test_a_repository_of_the_users_is_not_taken_for_ours(made: Made, work: Path, tmp_path: Path) -> None:
+    """--work_dir may be a folder in which somebody keeps a repository.git."""
+    run("clone", "--quiet", "--bare", made.path, work / "repository.git")
+    (work / "repository.git" / "config.lock").touch()
+    before = contents(work)
+    with pytest.raises(UsageError, match=r"repository\.git: is not the driver's own repository: give another folder"):
+        open_repository(work, str(made.path))
+    assert contents(work) == before
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "repository.git").write_text("precious")
+    with pytest.raises(UsageError, match="is not the driver's own"):
+        open_repository(tmp_path / "other", str(made.path))
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 def test_hooks_of_the_users_are_not_run(
     made: Made, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,12 +7,13 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from driver.journal import FIRST_RETRY_S, LAST_RETRY_S, Journal, pause_after
-from records import RunError
+from records import RunError, UsageError
 
 WEEK_S = 7 * 86400.0
 
@@ -173,6 +174,18 @@ def test_a_damaged_file_is_put_aside_and_said_so(tmp_path: Path, damage: str, ca
     assert aside.name in text
     journal.rounds_of("run").keep("works again")
     journal.close()
+
+
+def test_a_database_of_something_else_is_refused_and_not_changed(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE diary (day TEXT)")
+        connection.commit()
+    before = path.read_bytes()
+    with pytest.raises(UsageError, match=f"{path}: is a database of something else: give another folder"):
+        Journal(path)
+    assert path.read_bytes() == before
+    assert [one.name for one in tmp_path.iterdir()] == [path.name]
 
 
 @pytest.mark.parametrize("damage", ["header", "cut"])

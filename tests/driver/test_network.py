@@ -139,9 +139,9 @@ def with_node(**changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("", "not JSON"),
-        ("{", "not JSON"),
-        ("[" * 200_000, "not JSON: nested too deep"),
+        ("", "is not JSON"),
+        ("{", "is not JSON"),
+        ("[" * 200_000, "is nested too deeply"),
         ("[]", "is no object"),
         ("{}", "nodes is missing"),
         (json.dumps({**GOOD, "nodes": {}}), "nodes is missing, or no list"),

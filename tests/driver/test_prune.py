@@ -21,6 +21,7 @@ def cache(tmp_path: Path) -> BuildCache:
         place = tmp_path / "toy" / sysconfig.get_platform() / name
         place.mkdir(parents=True)
         (place / "library").write_bytes(os.urandom(MIB))
+        (place / "manifest.json").touch()
         (place / ".used").touch()
         os.utime(place / ".used", (1_700_000_000 - age, 1_700_000_000 - age))
     return BuildCache(tmp_path)
@@ -45,6 +46,16 @@ def test_what_was_used_least_recently_goes_first(cache: BuildCache, limit: float
     assert left(cache) == names
     assert [path.name for path in removed] == sorted(set("abc") - set(names), reverse=True)
     assert not list(cache.directory.rglob(".pruned-*"))
+
+
+def test_what_is_no_build_stays(cache: BuildCache) -> None:
+    """Whoever gives a folder of theirs as the cache loses nothing in it."""
+    own = place(cache, "own work")
+    own.mkdir()
+    (own / "thesis").write_bytes(os.urandom(MIB))
+    prune(cache, 0)
+    assert left(cache) == ["own work"]
+    assert (own / "thesis").stat().st_size == MIB
 
 
 def test_builds_in_use_stay(cache: BuildCache) -> None:

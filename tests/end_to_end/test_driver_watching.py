@@ -118,7 +118,7 @@ def test_a_commit_file_of_another_repository_begins_anew(own: ToyDriver) -> None
     last.write_text("0" * 40)
     outcome = own.run("--commit_file", str(last))
     assert outcome.code == 0, outcome.err
-    assert f"--commit_file {last}: holds no commit of this repository" in outcome.err
+    assert f"--commit_file {last}: no commit of this repository" in outcome.err
     assert treatments(own) == ["Change 1"]
 
 

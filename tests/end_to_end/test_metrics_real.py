@@ -26,6 +26,12 @@ SPEC = {
             "inputs": {"data": {"shape": [4096], "init": "ones"}},
         },
         {"operator": "nd.dot", "identifier": "dot", "inputs": {"lhs": [64, 64], "rhs": [64, 64]}},
+        {
+            "operator": "nd.topk",
+            "identifier": "topk",
+            "metric": "memory",
+            "inputs": {"data": [256, 4000], "k": 3},
+        },
     ],
 }
 
@@ -49,15 +55,16 @@ def test_other_numbers_are_a_regression_and_memory_is_the_same(mxnet_1_9: Build)
     report = run_ab(request)
     assert exit_code(report) == 1
     found = {one.case: one for one in report.comparisons}
-    assert list(found) == [
-        f"{name}/forward/{metric}" for name in ("norm/float16", "dot") for metric in ("error", "memory")
-    ]
+    both = [f"{name}/forward/{metric}" for name in ("norm/float16", "dot") for metric in ("error", "memory")]
+    assert list(found) == [*both, "topk/forward/memory"]
     norm = found["norm/float16/forward/error"]
     assert (norm.verdict, norm.rounds) == ("regressed", 2)
     assert norm.note.startswith("output: at (0,) 45.25 against 64.0; 1 of 1 differ")
     assert (found["dot/forward/error"].verdict, found["dot/forward/error"].control) == ("unchanged", 0.0)
     memory = found["dot/forward/memory"]
     assert (memory.verdict, memory.control, memory.rounds) == ("unchanged", 64 * 64 * 4, 3)
+    topk = found["topk/forward/memory"]
+    assert (topk.verdict, topk.control) == ("unchanged", 12_291_072), "a workspace of 12 MB, and an output of 3 kB"
     assert report.run["trust"]["trusted"], "nothing was timed"
     assert "output: at (0,) 45.25 against 64.0" in " ".join(render(report).split())
     assert report.host["roofline"]["gflops"]["float32"] > 0

@@ -95,14 +95,14 @@ def test_too_large(tmp_path: Path) -> None:
 
 
 def test_endless_device() -> None:
-    with pytest.raises(UsageError, match="larger than 2 MiB"):
+    with pytest.raises(UsageError, match="is no regular file"):
         load_spec(Path("/dev/zero"))
 
 
 def test_unreadable(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"absent\.json: cannot be read: No such file"):
         load_spec(tmp_path / "absent.json")
-    with pytest.raises(UsageError, match="cannot be read: Is a directory"):
+    with pytest.raises(UsageError, match="cannot be read: is a folder"):
         load_spec(tmp_path)
 
 

@@ -34,10 +34,15 @@ def work(turns):
 
 
 def profile(call, calls):
-    """``TOY_BYTES`` says what a call holds, on either side: ``control,treatment``; ``TOY_OPERATORS`` what it runs."""
-    held = os.environ["TOY_BYTES"].split(",")[os.environ["TOY_SIDE"] == "treatment"]
-    operators = json.loads(os.environ.get("TOY_OPERATORS", "{}"))
-    return [{"operators": operators, "memory": {"cpu/0": int(held)} if int(held) else {}} for _ in range(calls)]
+    """``TOY_OPERATORS`` says what a call runs."""
+    return [{"operators": json.loads(os.environ.get("TOY_OPERATORS", '{"toy_work": [1000]}'))} for _ in range(calls)]
+
+
+def memory(case, seed, calls):
+    """``TOY_BYTES`` says what a call needs, on either side: ``control,treatment``; by device with colons between."""
+    make_call(case, seed)()
+    needed = os.environ["TOY_BYTES"].split(",")[os.environ["TOY_SIDE"] == "treatment"]
+    return {f"cpu/{number}": int(one) for number, one in enumerate(needed.split(":"))}
 
 
 def results(case, seed, folder, limit):

@@ -73,6 +73,8 @@ def run(**changes: Any) -> dict[str, Any]:
         "broken": False,
         "interrupted": False,
         "stopped": None,
+        "forecast": None,
+        "continues": False,
         "rounds": 12,
         "wall_s": 230.5,
         "timed_s": 101.25,

@@ -170,6 +170,15 @@ def test_what_is_no_report_is_kept_too(tmp_path: Path) -> None:
     assert (tmp_path / "report-unknown.json").read_text() == "precious"
 
 
+def test_a_page_of_somebody_else_is_kept_too(tmp_path: Path) -> None:
+    (tmp_path / "report.html").write_text("precious")
+    (tmp_path / "report-unknown.html").write_text("older")
+    SimpleLocalReporter(tmp_path).report(samples.report())
+    assert (tmp_path / "report-unknown.html").read_text() == "older"
+    assert (tmp_path / "report-unknown-1.html").read_text() == "precious"
+    assert "<html" in (tmp_path / "report.html").read_text()
+
+
 def test_a_page_that_cannot_be_kept_costs_no_report(tmp_path: Path) -> None:
     reporter = SimpleLocalReporter(tmp_path)
     reporter.report(samples.report(id="a"))

@@ -49,6 +49,22 @@ def test_one_that_fails_is_said_with_its_last_words() -> None:
     assert "died of signal 9: it said nothing" in why_not(python("import os; os.kill(os.getpid(), 9)"))
 
 
+def test_one_that_prints_for_ever_fills_no_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    largest = 0
+    truncate = os.ftruncate
+
+    def seen(descriptor: int, size: int) -> None:
+        nonlocal largest
+        largest = max(largest, os.fstat(descriptor).st_size)
+        truncate(descriptor, size)
+        assert os.fstat(descriptor).st_blocks * 512 < largest
+
+    monkeypatch.setattr("reporters.notify_command.os.ftruncate", seen)
+    said = why_not(NotifyCommand(["sh", "-c", "yes | head -c 200000000; echo the end; exit 1"], longest_s=60.0))
+    assert said == "sh ended in 1: the end"
+    assert 0 < largest < 200_000_000
+
+
 def test_one_that_takes_too_long_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
     started = tmp_path / "pid"
     notifier = NotifyCommand(["sh", "-c", f"sleep 60 & echo $! > {started}; wait"], longest_s=1.0)

@@ -64,10 +64,16 @@ class Profiler:
         self.configure(api=any(name in COPIES for name in first["operators"]))
         return self.by_call(*self.record(call, calls))
 
-    def configure(self, api):
+    def growth(self, call):
+        """``{device: bytes}``: the most that the counters rise above where they stand in one more call."""
+        self.configure(operators=False)
+        return self.by_call(*self.record(call, 1))[0]["memory"]
+
+    def configure(self, operators=True, api=False):
+        """What goes into the trace, besides storage."""
         mx.profiler.set_config(
-            profile_symbolic=True,
-            profile_imperative=True,
+            profile_symbolic=operators,
+            profile_imperative=operators,
             profile_memory=True,
             profile_api=api,
             aggregate_stats=False,
@@ -121,6 +127,11 @@ class Profiler:
         if call is not None:
             grown = self.held[device] - at_start.get(device, 0)
             call["memory"][device] = max(grown, call["memory"].get(device, 0))
+
+
+def device_name(context):
+    """As the counters call a device: ``cpu/0``."""
+    return "{}/{}".format(context.device_type, context.device_id)
 
 
 def nameless_file():

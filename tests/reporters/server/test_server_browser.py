@@ -105,7 +105,7 @@ def paths(server: RunningServer) -> list[str]:
     run = newest_run(server)
     return [
         "/",
-        "/creep",
+        "/drift",
         "/compare",
         f"/runs/{run}",
         "/cases/1",

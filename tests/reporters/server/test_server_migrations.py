@@ -1,5 +1,8 @@
 """From an empty database to this version's tables and back; what else may be found there is refused in words."""
 
+import os
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -108,6 +111,24 @@ def test_a_database_of_something_else_is_refused(database: Database) -> None:
     with pytest.raises(UsageError, match="holds tables of something else"):
         database.prepare(migrate=True)
     database.close()
+
+
+def test_a_database_of_something_else_is_not_changed(tmp_path: Path) -> None:
+    path = tmp_path / "places.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE places (url TEXT)")
+        connection.commit()
+    before = path.read_bytes()
+    with pytest.raises(UsageError, match="holds tables of something else"):
+        Database(f"sqlite:///{path}").prepare(migrate=True)
+    assert path.read_bytes() == before
+    assert [one.name for one in tmp_path.iterdir()] == [path.name]
+
+
+def test_a_pipe_is_no_database(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="is no regular file"):
+        Database(f"sqlite:///{tmp_path}/pipe").prepare()
 
 
 def test_a_migration_that_fails_leaves_the_tables_as_they_were(

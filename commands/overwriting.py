@@ -1,0 +1,40 @@
+"""No command replaces a file that it reads: an output's name is checked against all inputs."""
+
+import argparse
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from records import UsageError
+
+
+def files_read(options: argparse.Namespace, spec: Path | None) -> dict[str, list[Path]]:
+    """The files that harness.py's options have it read, by option. A baseline is not among them: who names it as the
+    output, too, wants it brought up to date."""
+    found: dict[str, list[Path]] = {
+        "-b": [] if spec is None else [spec],
+        "--info": _paths([options.info] if options.info and not options.info.lstrip().startswith("{") else []),
+        "--inputs": _paths(text[1:] for text in options.inputs or [] if text.startswith("@")),
+        "--notify_webhook": _paths(text[1:] for text in options.notify_webhook or [] if text.startswith("@")),
+    }
+    if options.remote_access_token_file:
+        found["--remote_access_token_file"] = _paths([options.remote_access_token_file])
+    if options.round_log is not None:
+        found["--round_log"] = [options.round_log]
+    return found
+
+
+def refuse_overwriting(read: Mapping[str, Iterable[Path]], option: str, written: Iterable[Path]) -> None:
+    """See that ``option``, which writes these files, replaces none that another option reads.
+
+    Raises:
+        UsageError: it would.
+    """
+    inputs = {os.path.realpath(path): source for source, paths in read.items() for path in paths}
+    for path in written:
+        if source := inputs.get(os.path.realpath(path)):
+            raise UsageError(f"{option} {path}: would replace the file of {source}: give another file")
+
+
+def _paths(texts: Iterable[str]) -> list[Path]:
+    return [Path(os.path.expanduser(text)) for text in texts]

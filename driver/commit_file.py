@@ -1,0 +1,57 @@
+"""--commit_file: the last commit dealt with, kept in a file that is ours alone."""
+
+import logging
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from records import Commit, UsageError
+from records.files import MissingError, UnreadableError, read_text
+
+log = logging.getLogger(__name__)
+
+_LONGEST = 1024  # bytes
+_ID = re.compile(r"[0-9a-f]{40}")
+
+
+def kept_name(path: Path) -> str | None:
+    """What the file names: an id as the driver writes it, or what a person put there, such as a tag. None without a
+    file, or when it is empty.
+
+    Raises:
+        UsageError: it can't be read, or holds something else: then it is none of ours, and must not be replaced.
+    """
+    try:
+        words = read_text(path, _LONGEST, pipes=False).split()
+    except MissingError:
+        return None
+    except UnreadableError as error:
+        raise _foreign(path, str(error)) from None
+    if len(words) > 1:
+        raise _foreign(path, f"holds {len(words)} words")
+    return words[0] if words else None
+
+
+def kept_commit(path: Path, resolve: Callable[[str], Commit]) -> Commit | None:
+    """The commit that the file names; None without one, or when it is one of another repository.
+
+    Raises:
+        UsageError: the file is none of ours.
+    """
+    name = kept_name(path)
+    if name is None:
+        return None
+    try:
+        return resolve(name)
+    except UsageError as error:
+        if not _ID.fullmatch(name):
+            raise _foreign(path, str(error)) from None
+        log.warning("--commit_file %s: no commit of this repository (%s): starting from the beginning", path, error)
+        return None
+
+
+def _foreign(path: Path, why: str) -> UsageError:
+    return UsageError(
+        f"--commit_file {path}: names no commit, so it is no file of the driver's ({why}): it stays as it is; give "
+        "another path"
+    )

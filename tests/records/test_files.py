@@ -1,0 +1,163 @@
+"""Whatever a user names as a file is read within bounds, or refused at once with the reason."""
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from commands.config import read_config
+from driver.builds.data_file import Strict, read_data
+from driver.catalogue.graph import check_graph_file
+from driver.descriptor import read_info
+from harness.specs.read import read_plain
+from records import UsageError, files
+from records.files import MissingError, TooLargeError, UnreadableError, parse_json, read_bytes, read_text
+from reporters import read_report
+from reporters.notify_webhook import NotifyWebhook
+from reporters.remote.token import find_token
+from reporters.single_document import read_single
+
+READERS = {  # every reader of a file that a user names
+    "the config": read_config,
+    "--info": lambda path: read_info(str(path)),
+    "a spec": read_plain,
+    "a report": read_report,
+    "--baseline": read_single,
+    "--notify_webhook": lambda path: NotifyWebhook.from_option(f"@{path}"),
+    "--remote_access_token_file": lambda path: find_token(None, str(path), {}),
+    "a framework's data": lambda path: read_data(path, Strict, "a test"),
+    "a saved network": check_graph_file,
+}
+
+
+@pytest.fixture
+def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Path]]:
+    """Files that a naive reader waits for, or fills its memory with, or stumbles over."""
+    monkeypatch.setattr(files, "OPENING_S", 0.05)
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "dangling").symlink_to(tmp_path / "nothing")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    with (tmp_path / "sparse").open("wb") as file:
+        file.truncate(2**40)
+    (tmp_path / "latin").write_bytes(b'{"a": "\xe9"}')
+    (tmp_path / "deep").write_text("[" * 100_000)
+    (tmp_path / "digits").write_text("9" * 10_000)
+    (tmp_path / "empty").touch()
+    for path in tmp_path.iterdir():
+        if path.name not in ("dangling", "loop"):
+            path.chmod(0o600 | path.stat().st_mode & 0o100)
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(str(tmp_path / "socket"))
+        found = {path.name: path for path in tmp_path.iterdir()}
+        yield {**found, "null character": Path("a\0b"), "zeros": Path("/dev/zero"), "random": Path("/dev/urandom")}
+
+
+@pytest.mark.parametrize("what", READERS)
+def test_every_reader_refuses_all_that_is_hostile(what: str, hostile: dict[str, Path]) -> None:
+    for name, path in hostile.items():
+        if what == "the config" and name == "dangling":
+            assert read_config(path) == {}
+            continue
+        with pytest.raises(UsageError) as raised:
+            READERS[what](path)
+        assert len(str(raised.value)) < 500
+
+
+def test_hostile_files_cost_no_memory(hostile: dict[str, Path]) -> None:
+    """All of them, by every reader, in a process that may take little more than its libraries do."""
+    paths = [str(path) for name, path in hostile.items() if name != "null character"]
+    code = (
+        "import resource, sys; sys.path[:0] = sys.argv[1:3]; from test_files import READERS\n"
+        "from pathlib import Path; from records import UsageError, files; files.OPENING_S = 0.05\n"
+        "taken = int(Path('/proc/self/statm').read_text().split()[0]) * resource.getpagesize()\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (taken + 50 * 2**20,) * 2)\n"
+        "for read in READERS.values():\n"
+        "    for path in sys.argv[3:]:\n"
+        "        try: read(Path(path))\n"
+        "        except UsageError: pass\n"
+        "print('unharmed')\n"
+    )
+    root = Path(__file__).resolve().parents[2]
+    command = [sys.executable, "-c", code, str(root), str(Path(__file__).parent), *paths]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert (done.returncode, done.stdout) == (0, "unharmed\n"), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("pipe", "is a pipe into which nobody writes"),
+        ("folder", "is a folder"),
+        ("dangling", "No such file or directory"),
+        ("loop", "Too many levels of symbolic links"),
+        ("sparse", "is larger than 2 MiB"),
+        ("latin", r"is not UTF-8 text \(byte 7\)"),
+        ("socket", "No such device or address"),
+        ("null character", "is no path"),
+        ("zeros", "is no regular file"),
+    ],
+)
+def test_the_reason_is_said(name: str, reason: str, hostile: dict[str, Path]) -> None:
+    with pytest.raises(UnreadableError, match=f"^{reason}$"):
+        read_text(hostile[name])
+
+
+def test_bounds_are_exact(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"x" * 100)
+    assert read_bytes(tmp_path / "file", 100) == b"x" * 100
+    with pytest.raises(TooLargeError, match="is larger than 99 bytes"):
+        read_bytes(tmp_path / "file", 99)
+    with pytest.raises(MissingError):
+        read_bytes(tmp_path / "other")
+
+
+def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
+    """As ``--info <(command)`` gives one; a writer that takes its time is waited for."""
+    os.mkfifo(tmp_path / "pipe")
+
+    def write() -> None:
+        with (tmp_path / "pipe").open("wb") as pipe:
+            for _ in range(3):
+                pipe.write(b"x" * 100_000)
+                pipe.flush()
+                time.sleep(0.05)
+
+    with os.fdopen(os.open(tmp_path / "pipe", os.O_RDWR)):  # so that there is a writer from the beginning
+        thread = threading.Thread(target=write)
+        thread.start()
+        reader = threading.Thread(target=lambda: contents.append(read_bytes(tmp_path / "pipe")))
+        contents: list[bytes] = []
+        reader.start()
+        thread.join()
+        time.sleep(0.1)
+    reader.join()
+    assert contents == [b"x" * 300_000]
+    with pytest.raises(UnreadableError, match="is no regular file"):
+        read_bytes(tmp_path / "pipe", pipes=False)
+
+
+def test_a_pipe_that_falls_silent_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "SILENCE_S", 0.1)
+    os.mkfifo(tmp_path / "pipe")
+    writer = os.open(tmp_path / "pipe", os.O_RDWR)
+    os.write(writer, b"a beginning")
+    with pytest.raises(UnreadableError, match=r"is a pipe that was silent for 0\.1 s"):
+        read_bytes(tmp_path / "pipe")
+    os.close(writer)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [("[" * 100_000, "is nested too deeply"), ("{", r"is not JSON \(Expecting"), ("9" * 5000, "is not JSON")],
+)
+def test_what_is_no_json_is_said(text: str, reason: str) -> None:
+    with pytest.raises(UnreadableError, match=reason):
+        parse_json(text)
+    assert parse_json('{"a": [1]}') == {"a": [1]}
