@@ -158,7 +158,7 @@ def _narrowed(options: DriverOptions, measuring: Measuring, paths: Sequence[str]
             "nothing to measure: no case can be touched by what was changed (--operators '*' measures all the same)"
         )
         return None
-    left = [case for case in cases if is_touched(case, touched, _operators_of(touched))]
+    left = [case for case in cases if is_touched(case, touched, operators_of(touched))]
     if not left:
         raise UsageError(
             f"none of the {len(cases)} cases of {measuring.choice.file_name} is touched by what was changed: leave -b "
@@ -174,7 +174,7 @@ def is_touched(case: Case, touched: Touched, of_categories: frozenset[str]) -> b
     return case.operator in of_categories or any(fnmatchcase(case.operator, one) for one in touched.operators)
 
 
-def _operators_of(touched: Touched) -> frozenset[str]:
+def operators_of(touched: Touched) -> frozenset[str]:
     """All operators of the categories that a change can touch."""
     if not touched.categories:
         return frozenset()

@@ -64,7 +64,7 @@ class Checkout:
 
     def commit_id(self, name: str) -> str | None:
         """The commit that git takes a name for in this repository (gitrevisions): HEAD, HEAD~2, branch@{yesterday}."""
-        if not name or name.startswith("-"):
+        if not name or name.startswith("-") or ".." in name:  # an option, or a range
             return None
         options = ("rev-parse", "--quiet", "--verify")
         return self.git.text(*options, f"{name}^{{commit}}", folder=self.folder, fine=(0, 1, 128)) or None

@@ -6,7 +6,8 @@ user's is written.
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,19 +86,14 @@ def snapshot(repository: Repository) -> Snapshot:
         raise UsageError(f"--local {checkout.folder}: has no commit yet: commit something")
     head = history.read_commit(ours, head_id)
     branch = checkout.head().removeprefix("refs/heads/")
-    index = ours.directory.with_name("local.index")
-    try:
-        scratch = _Scratch(checkout, ours, index)
+    with _Scratch.made(checkout, ours) as scratch:
         scratch.copy_index()
         left_out = scratch.add_all()
         within = scratch.changed_submodules()
-        tree = scratch.text("write-tree", "--missing-ok")
+        tree = scratch.write_tree()
         if tree == ours.text("rev-parse", f"{head.id}^{{tree}}"):
             return Snapshot(head, head, branch, left_out=left_out, within=within)
         commit = _commit(ours, tree, head, f"uncommitted changes on {branch or head.short}")
-    finally:
-        for path in (index, index.with_name(f"{index.name}.lock")):
-            path.unlink(missing_ok=True)
     return Snapshot(commit, head, branch, tuple(changed_files(ours, head, commit)), left_out, within)
 
 
@@ -154,25 +150,60 @@ def is_changed(repository: Repository) -> bool:
 
 
 class _Scratch:
-    """Git commands on the user's work tree with an index and an object store of our own."""
+    """Git commands on the user's work tree with an index and an object store of our own, in a folder of our own.
 
-    def __init__(self, checkout: Checkout, ours: Git, index: Path) -> None:
-        self._checkout, self._index = checkout, index
-        self._variables = {
-            "GIT_INDEX_FILE": str(index),
-            "GIT_OBJECT_DIRECTORY": str(ours.directory / "objects"),  # which borrows the user's
+    The store borrows nothing while objects are written: git gives an object that is there already a new time, be it in
+    a store that is borrowed.
+    """
+
+    def __init__(self, checkout: Checkout, ours: Git, folder: Path) -> None:
+        self._checkout, self._ours, self._index = checkout, ours, folder / "index"
+        self._store = folder / "objects"
+        self._store.mkdir(parents=True)
+        # The index of a sparse checkout may name folders as a whole, and is then only understood with their objects.
+        sparse = checkout.git.text(
+            "config", "--type=bool", "--get", "index.sparse", folder=checkout.folder, fine=(0, 1)
+        )
+        self._isolated = sparse != "true"
+
+    @classmethod
+    @contextmanager
+    def made(cls, checkout: Checkout, ours: Git) -> Iterator["_Scratch"]:
+        """In a folder that is there as long as the context is."""
+        folder = ours.directory.with_name("local.scratch")
+        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            yield cls(checkout, ours, folder)
+        except OSError as error:
+            raise RunError(f"{error.filename or folder}: {error.strerror}") from error
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def run(self, *arguments: str, stdin: bytes | None = None, writes: bool = False) -> bytes:
+        # A split index would be written beside the user's own.
+        settings = ("-c", "core.splitIndex=false", "-c", "core.untrackedCache=false")
+        store = self._store if writes and self._isolated else self._ours.directory / "objects"  # which borrows
+        variables = {
+            "GIT_INDEX_FILE": str(self._index),
+            "GIT_OBJECT_DIRECTORY": str(store),
             "GIT_OPTIONAL_LOCKS": "0",
         }
-
-    def run(self, *arguments: str, stdin: bytes | None = None) -> bytes:
-        # A split index would be written beside the user's own, and a hook is the user's.
-        settings = ("-c", "core.splitIndex=false", "-c", "core.untrackedCache=false")
         return self._checkout.git.run(
-            *settings, *arguments, folder=self._checkout.folder, stdin=stdin, variables=self._variables
+            *settings, *arguments, folder=self._checkout.folder, stdin=stdin, variables=variables
         )
 
-    def text(self, *arguments: str) -> str:
-        return os.fsdecode(self.run(*arguments)).strip()
+    def write_tree(self) -> str:
+        """The tree of what was added; its objects are in our repository then."""
+        tree = os.fsdecode(self.run("write-tree", "--missing-ok", writes=True)).strip()
+        found = {path.parent.name + path.name: path for path in self._store.glob("[0-9a-f][0-9a-f]/*")}
+        told = self._ours.run("cat-file", "--batch-check", stdin="\n".join(found).encode()).decode() if found else ""
+        missing = [line.split()[0] for line in told.splitlines() if line.endswith("missing")]
+        packs = list((self._store / "pack").glob("pack-*"))  # of large files
+        for path in (*(found[id] for id in missing), *sorted(packs, key=lambda one: one.suffix == ".idx")):
+            place = self._ours.directory / "objects" / path.relative_to(self._store)
+            place.parent.mkdir(exist_ok=True)
+            path.replace(place)
+        return tree
 
     def copy_index(self) -> None:
         """Begin with what the user's index says: it knows which files a sparse checkout leaves out.
@@ -182,13 +213,12 @@ class _Scratch:
         """
         path = self._checkout.git.text("rev-parse", "--git-path", "index", folder=self._checkout.folder)
         theirs = self._checkout.folder / path
-        try:
-            if theirs.exists():
-                shutil.copyfile(theirs, self._index)
-            else:
-                self.run("read-tree", "HEAD")
-        except OSError as error:
-            raise RunError(f"{self._index}: can't be written: {error.strerror}") from None
+        if theirs.exists():
+            # With its time: by that git knows which files may have changed within the second after it was written
+            # (gitformat-index, "racy git").
+            shutil.copy2(theirs, self._index)
+        else:
+            self.run("read-tree", "HEAD")
         if conflicts := _paths(self.run("diff", "--name-only", "-z", "--diff-filter=U")):
             raise UsageError(
                 f"--local {self._checkout.folder}: {conflicts[0]} has conflicts of a merge: resolve them, or commit"
@@ -196,13 +226,13 @@ class _Scratch:
 
     def add_all(self) -> tuple[str, ...]:
         """Add what is changed, and new files in folders that git tracks; returns the others that it doesn't ignore."""
-        self.run("add", "--update", "--", ".")
+        self.run("add", "--update", "--", ".", writes=True)
         untracked = _paths(self.run("ls-files", "--others", "--exclude-standard", "-z"))
         folders = set(_paths(self.run("ls-tree", "-d", "-z", "--name-only", "HEAD")))
         new = [path for path in untracked if path.partition("/")[0] in folders and not path.endswith("/")]
         if new:
             listing = b"".join(os.fsencode(path) + b"\0" for path in new)
-            self.run("update-index", "--add", "-z", "--stdin", stdin=listing)
+            self.run("update-index", "--add", "-z", "--stdin", stdin=listing, writes=True)
         return tuple(sorted(set(untracked) - set(new)))
 
     def changed_submodules(self) -> tuple[str, ...]:
