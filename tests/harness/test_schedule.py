@@ -66,6 +66,16 @@ def test_a_case_four_times_as_slow_needs_no_rounds_of_its_own() -> None:
     assert Counter(sample.stage for sample in found["slow"].samples)["own"] == 0
 
 
+def test_a_run_for_suspects_alone_ends_when_none_is_left() -> None:
+    """All cases come to their first look, and none that is not suspected then gets more rounds."""
+    open_one = replace(toy_case("same"), threshold=1e-7)
+    findings, found = run(toy_case("slow", slower=4), open_one, looks=Looks((3, 50), (4, 50)), suspects_only=True)
+    assert findings.stopped == "no suspect is left; 1 other cases stay open"
+    assert not findings.broken
+    assert found["same"].rounds == 3
+    assert found["slow"].verdict == "regressed"
+
+
 def test_suspects_need_not_wait_for_long_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.schedule.LONG_ROUND_S", 0.0)
     others = [replace(toy_case(name), threshold=0.0001) for name in "abc"]
