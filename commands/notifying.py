@@ -16,7 +16,7 @@ from driver.journal import Journal
 from records import Comparison, OpduelError, Report
 from reporters import Reporter
 from reporters.alarm import Alarm, Cause, Finding, alarm_of, alarming, cause_of, finding_of, make_alarm, side_words
-from reporters.notifier import Notifier, places_of
+from reporters.notifier import Notifier, pages_of, places_of
 from reporters.summary import is_worse, worst_first
 from reporters.text import printable
 
@@ -47,7 +47,8 @@ class Notifications:
         if alarm is not None:
             decisive = outcome.verification or outcome.benchmark
             places = [*places_of(self._reporters, decisive), *([str(document)] if document else [])]
-            text = _ADAPTER.dump_json(replace(alarm, places=tuple(places))).decode()
+            pages = pages_of(self._reporters, decisive)
+            text = _ADAPTER.dump_json(replace(alarm, places=tuple(places), pages=tuple(pages))).decode()
             keys = [key for cause in alarm.causes for key in _keys(cause)]
             self._journal.queue_notice(alarm.id, list(self._notifiers), text, keys)
         self.deliver()

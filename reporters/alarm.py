@@ -37,7 +37,8 @@ class Cause:
 @dataclass(frozen=True)
 class Alarm:
     """One notification. ``sure`` says how sure it is; ``doubts`` what speaks against it; ``places`` where more is told.
-    The cause with the most cases comes first."""
+    The cause with the most cases comes first. ``spec``, ``control`` and ``treatment`` are empty if it is of no run.
+    """
 
     id: str
     framework: str
@@ -49,6 +50,7 @@ class Alarm:
     doubts: tuple[str, ...] = ()
     places: tuple[str, ...] = ()
     moment: str = ""  # when the run ended, ISO 8601
+    pages: tuple[str, ...] = ()  # addresses of pages on which more is told
 
     @property
     def broken(self) -> int:

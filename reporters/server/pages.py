@@ -203,7 +203,8 @@ def _moment(moment: datetime | None) -> str:
     return "-" if moment is None else moment.strftime("%Y-%m-%d %H:%M")
 
 
-def _date(seconds: int | None) -> str:
+def day_of_commit(seconds: int | None) -> str:
+    """The day of a commit's time, UTC."""
     return "-" if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
 
 
@@ -217,7 +218,7 @@ ENVIRONMENT.filters.update(
     log_interval=lambda ci: human_interval((_exp(ci[0]), _exp(ci[1]))),
     p=_human_p,
     moment=_moment,
-    date=_date,
+    date=day_of_commit,
     threads=_threads,
     date_of=lambda moment: moment.strftime("%Y-%m-%d"),
     rfc3339=lambda moment: moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
