@@ -10,7 +10,7 @@ from harness.trial import Attempt
 PEER_SOURCE = "opperf.json beside the rules; its script says how it was made from opperf itself"
 PEER_NAMESPACE = "nd."  # the only one that opperf measures
 BACKWARD = "backward"  # in the name of what is registered for backward passes
-NOT_SEEN = "has a case, and was not seen running"
+NOT_SEEN = "the function of its name calls another operator"
 
 
 @dataclass(frozen=True)

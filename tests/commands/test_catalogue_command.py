@@ -141,7 +141,7 @@ def test_the_document() -> None:
     assert "| toy==1.0 | 4 | 3 | 0 | 2 | 5 | 2 |" in text
     assert "| forward | 5 | 2 |" in text, "a by an alias; e, whose profile names no registered operator"
     assert "| of backward passes | 1 | 1 |" in text
-    assert "| has a case, and was not seen running | 1 | `c` |" in text, "its function calls another operator"
+    assert "| the function of its name calls another operator | 1 | `c` |" in text
     assert "| its case fails: crash | 1 | `b` |" in text
     assert "| toy==1.0 | nd.a/backward | no \\| gradient |" in text
     assert "Not run forward here: b, c." in text
