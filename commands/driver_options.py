@@ -9,6 +9,7 @@ from commands.ai_pep import repository_kind
 from commands.options import Parser, harness_parser, path, pause, positive, seconds
 from commands.single import refuse_round_log, refuse_single_options
 from driver.builds.commit_builder import STRATEGIES
+from driver.commit_file import PLACEHOLDER
 from records import UsageError
 
 GIB = 2**30
@@ -68,6 +69,7 @@ def _check(own: argparse.Namespace) -> None:
         raise UsageError("--bisect_releases: looks among releases: leave out --commit, --base_commit and --interval")
     if not own.ab_testing and not own.bisect_releases and own.local is None:
         raise UsageError("add --ab_testing: a commit is measured against another one (harness.py measures two builds)")
+    _check_branches(own)
     if own.exact_base and not own.base_commit:
         raise UsageError("--exact_base: add --base_commit, or leave it out")
     if own.improved and not (own.regression or own.bisect_releases):
@@ -80,6 +82,30 @@ def _check(own: argparse.Namespace) -> None:
         raise UsageError(f"--cmake_args {own.cmake_args}: {error}: quote it as for a shell") from None
     if own.bisect_releases and len(own.bisect_releases.split(",")) < 2:
         raise UsageError("--bisect_releases: give two releases or more, the oldest first, with commas between")
+
+
+def branch_names(text: str | None) -> tuple[str, ...]:
+    """The branches of ``--branch``; none for the remote's default branch."""
+    return () if text is None else tuple(name.strip() for name in text.split(","))
+
+
+def _check_branches(own: argparse.Namespace) -> None:
+    """See that several branches don't get in each other's way.
+
+    Raises:
+        UsageError: they would.
+    """
+    names = branch_names(own.branch)
+    if "" in names or len(set(names)) < len(names):
+        raise UsageError(f"--branch {own.branch}: give names, each once, with commas between")
+    if len(names) < 2:
+        return
+    if own.commit is not None or own.local is not None:
+        option = "local" if own.commit is None else "commit"
+        raise UsageError(f"--{option}: is of one branch: give one with --branch, not {len(names)}")
+    if own.commit_file is not None and PLACEHOLDER not in str(own.commit_file):
+        path = own.commit_file.with_name(f"{own.commit_file.stem}-{PLACEHOLDER}{own.commit_file.suffix}")
+        raise UsageError(f"--commit_file {own.commit_file}: branches can't share it: name it by branch, such as {path}")
 
 
 def _check_local(own: argparse.Namespace) -> None:
@@ -132,7 +158,9 @@ def _add_commits(parser: Parser) -> None:
         help="a URL or path; with --repo_dir a remote of it (default: origin; without, the framework's own)",
     )
     which.add_argument("--repo", type=repository_kind, default="git", metavar="KIND", help="git, and nothing else")
-    which.add_argument("--branch", metavar="NAME", help="of the remote (default: its default branch)")
+    which.add_argument(
+        "--branch", metavar="NAMES", help="of the remote; several with commas between (default: its default branch)"
+    )
     which.add_argument(
         "--commit", metavar="COMMIT", help="the treatment: commit, tag or branch; with --interval, where to start"
     )

@@ -16,10 +16,13 @@ def commit_line(commit: Commit) -> str:
     return f"{commit.short} {commit.moment[:10]} {name}: {commit.subject}"
 
 
-def plan_lines(control: Commit, why: str, treatment: Commit, line: Sequence[Commit], strategy: str) -> list[str]:
-    """Both commits, why that control, how many lie between, and how they are built."""
+def plan_lines(
+    control: Commit, why: str, treatment: Commit, line: Sequence[Commit], strategy: str, branch: str | None = None
+) -> list[str]:
+    """Both commits, why that control, how many lie between, how they are built, and on which branch they are."""
     between = f", {len(line) - 2} between" if len(line) > 2 else ""
     return [
+        *([f"branch     {branch}"] if branch else []),
         f"control    {commit_line(control)} ({why})",
         f"treatment  {commit_line(treatment)}{between}",
         f"build      {strategy}",

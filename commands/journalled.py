@@ -77,6 +77,7 @@ class JournalledHarness:
             **measuring.labels,
             "run_type": order.run_type,
             "info": info_document(order.control, order.treatment),
+            "branch": order.branch,
         }
         seed = order.seed if measuring.options.seed is None else measuring.options.seed
         budget = request.time_budget

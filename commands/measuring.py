@@ -106,6 +106,7 @@ def plan_measuring(
         "run_type": run_type,
         "command": list(command),
         "info": None,
+        "branch": None,
     }
     return Measuring(options, framework, choice, choice.cases, seed, reporters, labels)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import platformdirs
 
 from commands.config import KeptAnswers, config_path
-from commands.driver_options import GIB, DriverOptions, parse
+from commands.driver_options import GIB, DriverOptions, branch_names, parse
 from commands.driver_text import compile_lines, guilty_lines, plan_lines
 from commands.entry import DONE, INCOMPLETE, REGRESSED, log, redacts, run_command
 from commands.journalled import JournalledHarness
@@ -30,13 +30,14 @@ from driver.builds.compiler import Limits
 from driver.builds.prune import prune
 from driver.builds.repository_data import load_platform, load_repository_data
 from driver.commit_file import kept_name
+from driver.documents import write_document
 from driver.flow import Investigation, Outcome, guilty_document, why_open
 from driver.git.repository import open_repository
 from driver.journal import Journal
 from driver.lock import ANOTHER_FOLDER, sole_driver
 from driver.points import BuildPoint
 from driver.runs import Runs
-from driver.watch import Tally, Watch, WatchSettings, write_document
+from driver.watch import Tally, Watch, WatchSettings
 from frameworks import FRAMEWORKS_DIR
 from harness.cpus import plan_cpus
 from records import Commit, OpduelError, Verdict, disk_error
@@ -100,8 +101,9 @@ class _Driver:
     def commits(self) -> int:
         """Measure commits, once or for ever; returns the exit code."""
         own, framework = self._own, self._measuring.framework
-        if own.commit_file is not None:
-            kept_name(own.commit_file)  # a file of somebody else's is refused before anything is fetched
+        for one in self._watch_settings().each():
+            if one.commit_file is not None:
+                kept_name(one.commit_file)  # a file of somebody else's is refused before anything is fetched
         if own.build == "source":  # else it may not be needed
             load_platform(framework, own.platforms)
         repository = open_repository(self._work, self._remote(), own.repo_dir, insists=not own.dry_run)
@@ -110,7 +112,7 @@ class _Driver:
         if own.dry_run:
             return self._dry_run(watch, builder)
         if own.local is not None:
-            _, _, line, strategy = watch.plan(repository.commit(own.commit))
+            _, _, line, strategy = watch.branches[0].plan(repository.commit(own.commit))
             for text in compile_lines(*builder.to_compile([line[0], line[-1]], strategy)):
                 log.info("%s", text)
         codes = [DONE]
@@ -171,10 +173,10 @@ class _Driver:
         """Say what would be done; of all that can be done only the fetching was."""
         tally = Tally()
         watch.fetch(tally)
-        queue = watch.due()
-        for treatment in queue:
-            control, why, line, strategy = watch.plan(treatment)
-            _say(plan_lines(control, why, treatment, line, strategy))
+        queue = [(branch, treatment) for branch in watch.branches for treatment in branch.due()]
+        for branch, treatment in queue:
+            control, why, line, strategy = branch.plan(treatment)
+            _say(plan_lines(control, why, treatment, line, strategy, branch.holder(treatment)))
             _say(compile_lines(*builder.to_compile(line, strategy)))
             _say([f"  {one.short}: {builder.describe(one, strategy)}" for one in (control, treatment)])
         follow = ", then verify and bisect" if self._sought() else ""
@@ -193,7 +195,7 @@ class _Driver:
         ahead = frozenset() if own.same_host else spare
         return WatchSettings(
             work=self._work,
-            branch=own.branch,
+            branches=branch_names(own.branch),
             commit=own.commit,
             base=own.base_commit,
             base_why=self._base_why,
@@ -244,8 +246,10 @@ class _Teller:
         for line in told.failures:
             log.error("%s; to be tried again at the next pass", line)
 
-    def begins(self, control: Commit, treatment: Commit, why: str, line: Sequence[Commit], strategy: str) -> None:
-        for text in plan_lines(control, why, treatment, line, strategy):
+    def begins(
+        self, control: Commit, treatment: Commit, why: str, line: Sequence[Commit], strategy: str, branch: str | None
+    ) -> None:
+        for text in plan_lines(control, why, treatment, line, strategy, branch):
             log.info("%s", text)
 
     def found(self, outcome: Outcome, document: Path | None) -> None:

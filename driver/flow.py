@@ -48,11 +48,16 @@ class Outcome:
 class Investigation:
     """One line of points, the control first: every step is answered from the journal if it was made before."""
 
-    def __init__(self, points: Sequence[Point], runs: Runs, journal: Journal, settings: str) -> None:
-        """``settings`` stands for all else that a run depends on: with other ones it is another run."""
+    def __init__(
+        self, points: Sequence[Point], runs: Runs, journal: Journal, settings: str, branch: str | None = None
+    ) -> None:
+        """``settings`` stands for all else that a run depends on: with other ones it is another run.
+
+        ``branch``: the one that the runs are made for."""
         self._points = points
         self._runs = runs
         self._journal = journal
+        self._branch = branch
         self._builds: dict[int, Build] = {}
         digest = hashlib.sha256(settings.encode()).hexdigest()[:8]
         self.name = f"{points[0].name}..{points[-1].name}/{digest}"
@@ -76,7 +81,7 @@ class Investigation:
             UnbuildableError: one of them can't be built.
         """
         last = len(self._points) - 1
-        return self._runs.make(f"{self.name}/benchmark", "benchmark", self._build(0), self._build(last))
+        return self._make(f"{self.name}/benchmark", "benchmark", (0, last))
 
     def follow_up(self, benchmark: Report, sought: Sequence[Verdict]) -> Outcome:
         """Verify what the benchmark flagged in one of the ways ``sought``, and bisect what holds.
@@ -168,9 +173,7 @@ class Investigation:
             return Outcome(benchmark)
         last = len(self._points) - 1
         log.info("flagged: %s; verifying on fresh processes", ", ".join(suspects))
-        verification = self._runs.make(
-            f"{self.name}/verify", "verify", self._build(0), self._build(last), sorted(suspects)
-        )
+        verification = self._make(f"{self.name}/verify", "verify", (0, last), sorted(suspects))
         before = {one.case: one for one in benchmark.comparisons}
         again = {one.case: one for one in verification.comparisons}
         confirmed = [case for case in suspects if case in again and _flag(again[case]) == _flag(before[case])]
@@ -212,11 +215,13 @@ class Investigation:
         return [int(word) for word in kept.split()]
 
     def _compare(self, left: int, right: int, cases: Sequence[str]) -> dict[str, Step]:
-        report = self._runs.make(
-            self._step_name(left, right, cases), "regress", self._build(left), self._build(right), sorted(cases)
-        )
+        report = self._make(self._step_name(left, right, cases), "regress", (left, right), sorted(cases))
         found = {one.case: _step(one) for one in report.comparisons}
         return {case: found.get(case, Step("inconclusive")) for case in cases}
+
+    def _make(self, name: str, run_type: str, between: Range, cases: Sequence[str] | None = None) -> Report:
+        control, treatment = (self._build(point) for point in between)
+        return self._runs.make(name, run_type, control, treatment, cases, self._branch)
 
     def _step_name(self, left: int, right: int, cases: Sequence[str]) -> str:
         digest = hashlib.sha256("\0".join(sorted(cases)).encode()).hexdigest()[:8]

@@ -22,7 +22,8 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True)
 class RunOrder:
     """One run to make. ``cases``: ids, None for all of the spec; ``log``: where its rounds are kept. ``budgets``: how
-    many time budgets it may take, all starts together; from the second one on suspects alone are measured."""
+    many time budgets it may take, all starts together; from the second one on suspects alone are measured. ``branch``:
+    the one that it is made for, if that is known."""
 
     control: Build
     treatment: Build
@@ -31,6 +32,7 @@ class RunOrder:
     seed: int
     log: Rounds
     budgets: int = 1
+    branch: str | None = None
 
 
 class NotSettled(RunError):
@@ -79,7 +81,13 @@ class Runs:
         self._sleep = sleep
 
     def make(
-        self, name: str, run_type: str, control: Build, treatment: Build, cases: Sequence[str] | None = None
+        self,
+        name: str,
+        run_type: str,
+        control: Build,
+        treatment: Build,
+        cases: Sequence[str] | None = None,
+        branch: str | None = None,
     ) -> Report:
         """The run's report. One whose verdicts were held back is made again, ``TRIES`` times in all. One that leaves a
         case open that looks changed gets another time budget at the next call, ``BUDGETS`` in all.
@@ -92,7 +100,8 @@ class Runs:
         for attempt in count(1):
             one = name if attempt == 1 else f"{name}/try-{attempt}"
             budgets = 1 + len(self._journal.runs(f"{one}/open-"))
-            order = RunOrder(control, treatment, cases, run_type, _seed(one), self._journal.rounds_of(one), budgets)
+            rounds = self._journal.rounds_of(one)
+            order = RunOrder(control, treatment, cases, run_type, _seed(one), rounds, budgets, branch)
             kept = self._finished(one)
             if kept is not None:
                 log.info("%s", _measured_before(order, kept))

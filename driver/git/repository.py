@@ -84,6 +84,12 @@ class Repository:
         """
         return refs.default_branch(self.git)
 
+    def branches_with(self, commit: Commit) -> list[str]:
+        """The remote's branches that hold a commit, sorted."""
+        found = self.git.text("for-each-ref", f"--contains={commit.id}", "--format=%(refname)", refs.BRANCHES)
+        names = (name.removeprefix(refs.BRANCHES) for name in found.splitlines() if name != refs.REMOTE_HEAD)
+        return sorted(names)
+
     def commit(self, id: str) -> Commit:
         """The commit of a whole id.
 

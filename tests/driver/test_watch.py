@@ -259,12 +259,12 @@ def test_a_forced_branch_and_a_clock_that_jumped_are_written_down(loop: Loop, mo
     assert len(loop.events("clock jump")) == 1
 
 
-@pytest.mark.parametrize("branch", [None, "main"])
-def test_another_default_branch_is_written_down_unless_one_is_named(loop: Loop, branch: str | None) -> None:
+@pytest.mark.parametrize("branches", [(), ("main",)])
+def test_another_default_branch_is_written_down_unless_one_is_named(loop: Loop, branches: tuple[str, ...]) -> None:
     loop.repository.default = ("master", "main")
-    loop.watch(branch=branch).once()
+    loop.watch(branches=branches).once()
     said = "the remote's default branch is main now, and was master"
-    assert loop.events("history") == ([] if branch else [said])
+    assert loop.events("history") == ([] if branches else [said])
 
 
 def test_the_next_commit_is_built_on_other_processors_meanwhile(loop: Loop) -> None:
