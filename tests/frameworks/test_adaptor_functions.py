@@ -20,6 +20,7 @@ MORE = {"profile": "--metric memory", "results": "--metric error"}
         ("class Adaptor:\n    def versions(self): pass\n    def make_call(self, case, seed): pass\n", {}, "versions()"),
         (WHOLE, MORE, "the adaptor has no function profile(call, calls): add it, or leave the option out"),
         (WHOLE + "from .inside import profile\n", MORE, "no function results(case, seed, folder, limit): add it, or"),
+        (WHOLE, {"write_profile": "--profile_output"}, "no function write_profile(call, calls, folder, name): add it, or"),
         ("def versions(:\n", {}, ", line 1: the adaptor is not Python (invalid syntax): correct it"),
     ],
 )
