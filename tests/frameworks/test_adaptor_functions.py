@@ -12,6 +12,15 @@ WHOLE = "def versions(): pass\ndef make_call(case, seed): pass\n"
 MORE = {"profile": "--metric memory", "results": "--metric error"}
 
 
+def test_a_profile_that_an_adaptor_can_not_write_is_reported(tmp_path: Path) -> None:
+    path = tmp_path / "adaptor.py"
+    path.write_text(WHOLE)
+    with pytest.raises(
+        UsageError, match=r"^--profile_output: .*no function write_profile\(call, calls, folder, name\)"
+    ):
+        require_functions(path, {"write_profile": "--profile_output"})
+
+
 @pytest.mark.parametrize(
     ("source", "needed", "words"),
     [
@@ -20,7 +29,6 @@ MORE = {"profile": "--metric memory", "results": "--metric error"}
         ("class Adaptor:\n    def versions(self): pass\n    def make_call(self, case, seed): pass\n", {}, "versions()"),
         (WHOLE, MORE, "the adaptor has no function profile(call, calls): add it, or leave the option out"),
         (WHOLE + "from .inside import profile\n", MORE, "no function results(case, seed, folder, limit): add it, or"),
-        (WHOLE, {"write_profile": "--profile_output"}, "no function write_profile(call, calls, folder, name): add it, or"),
         ("def versions(:\n", {}, ", line 1: the adaptor is not Python (invalid syntax): correct it"),
     ],
 )
