@@ -115,6 +115,7 @@ def _needed_functions(options: argparse.Namespace, cases: Sequence[Case]) -> dic
     """The adaptor's functions that the options need beside those of every run -> the option."""
     metrics = {case.metric for case in cases}
     needed = {"profile": "--breakdown"} if options.breakdown else {}
+    needed |= {"write_profile": "--profile_output"} if options.profile_output else {}
     needed |= {"memory": "--metric memory"} if "memory" in metrics else {}
     return needed | ({"results": "--metric error"} if "error" in metrics else {})
 
