@@ -205,7 +205,7 @@ def open_repository(
 
 def _access(git: Git, remote: str, checkout: Checkout | None) -> Access:
     refuse_secrets(remote)
-    if not remote or remote.startswith("-"):
+    if not remote.strip() or remote.startswith("-"):
         raise UsageError(f"--remote_repository {remote!r}: neither a URL nor a folder")
     settings = checkout.settings() if checkout else ()
     url = checkout.url(remote) if checkout else remote
