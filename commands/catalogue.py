@@ -70,7 +70,7 @@ def _coverage(options: argparse.Namespace, framework: Framework, cache: BuildCac
         build = resolve_build(request, framework, cache)
         registry = ask_registry(build, framework)
         attempts: list[Attempt] = []
-        for attempt in try_cases(build, framework, cases):
+        for attempt in try_cases(build, framework, cases, profile=True):
             attempts.append(attempt)
             if len(attempts) % EVERY == 0:
                 log.info("%s: %d of %d cases tried", request, len(attempts), len(cases))

@@ -9,6 +9,8 @@ from harness.trial import Attempt
 
 PEER_SOURCE = "opperf.json beside the rules; its script says how it was made from opperf itself"
 PEER_NAMESPACE = "nd."  # the only one that opperf measures
+BACKWARD = "backward"  # in the name of what is registered for backward passes
+NOT_SEEN = "the function of its name calls another operator"
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,40 @@ class BuildCoverage:
             if name in functions and name.startswith(namespace) and (own := functions[name].registered)
         }
 
+    def seen(self) -> set[str]:
+        """The registered operators that ran, as the framework's profiler tells, by their own names.
+
+        Where it names none that is registered, under which some old operators run, the one that the function calls.
+        """
+        own = {alias: name for name, aliases in self.registry.registered.items() for alias in aliases}
+        found: set[str] = set()
+        for one in self.attempts:
+            named = {own[name] for name in one.operators if name in own}
+            function = self.registry.functions.get(one.case.operator)
+            if (
+                one.reason is None
+                and not named
+                and one.case.direction == "forward"
+                and function
+                and function.registered
+            ):
+                named = {function.registered}
+            found |= named
+        return found
+
+    def unseen(self) -> dict[str, str]:
+        """The registered operators that did not run, with the reason."""
+        failed = {one.case.operator: f"its case fails: {one.reason}" for one in self.attempts if one.reason is not None}
+        reasons = {
+            self.registry.functions[name].registered: why
+            for name, why in failed.items()
+            if name in self.registry.functions
+        }
+        return {
+            name: self.left_out.get(name) or reasons.get(name) or NOT_SEEN
+            for name in sorted(set(self.registry.registered) - self.seen())
+        }
+
 
 def coverage_text(builds: Sequence[BuildCoverage], categories: Sequence[str], peer: Mapping[str, bool]) -> str:
     """The document. The first build is told of in full, the others in what differs."""
@@ -45,11 +81,30 @@ def coverage_text(builds: Sequence[BuildCoverage], categories: Sequence[str], pe
         _totals(builds),
         *(_against_peer(first, peer) if peer else ()),
         f"## Cases that failed\n\n{_failures(builds)}",
-        f"## Functions that the rules name and that have no case on {first.request}\n\n"
-        + _by_reason(first, functions=True),
-        f"## Operators that {first.request} registers and no case names\n\n" + _by_reason(first, functions=False),
+        f"## Functions without a case on {first.request}\n\n" + _by_reason(_functions(first)),
+        f"## Operators that {first.request} registers and that did not run\n\n" + _registered(first),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _functions(build: BuildCoverage) -> dict[str, str]:
+    return {name: why for name, why in build.left_out.items() if name not in build.registry.registered}
+
+
+def _registered(build: BuildCoverage) -> str:
+    every, unseen = build.registry.registered, build.unseen()
+    rows = [
+        (kind, len(names), len([name for name in names if name not in unseen]))
+        for kind, names in (
+            ("forward", [name for name in every if BACKWARD not in name]),
+            ("of backward passes", [name for name in every if BACKWARD in name]),
+        )
+    ]
+    return (
+        _table(("registered operators", "in all", "ran"), rows)
+        + "\n\nSeen by the framework's own profiler in one call of each case. Those that did not run:\n\n"
+        + _by_reason(unseen)
+    )
 
 
 def _totals(builds: Sequence[BuildCoverage]) -> str:
@@ -59,14 +114,14 @@ def _totals(builds: Sequence[BuildCoverage]) -> str:
             len({one.case.operator for one in build.attempts}),
             len(build.operators("forward")),
             len(build.operators("backward")),
-            len(build.registered("forward")),
+            len([name for name in build.seen() if BACKWARD not in name]),
             len(build.attempts),
             sum(one.reason is not None for one in build.attempts),
         )
         for build in builds
     ]
-    head = ("build", "functions", "ran forward", "ran backward", "registered operators behind them", "cases", "failed")
-    note = "\n\nRegistered operators are counted once, whatever their aliases; NumPy's front end calls some of `nd`'s."
+    head = ("build", "functions", "ran forward", "ran backward", "registered operators that ran", "cases", "failed")
+    note = "\n\nRegistered operators are counted once, whatever their aliases, and without those of backward passes."
     return _table(head, rows) + note
 
 
@@ -120,11 +175,10 @@ def _failures(builds: Sequence[BuildCoverage]) -> str:
     return _table(("build", "case", "reason"), rows) if rows else "None."
 
 
-def _by_reason(build: BuildCoverage, *, functions: bool) -> str:
+def _by_reason(reasons: Mapping[str, str]) -> str:
     names: dict[str, list[str]] = defaultdict(list)
-    for name, reason in build.left_out.items():
-        if ("." in name) == functions:
-            names[reason].append(f"`{name}`")
+    for name, reason in reasons.items():
+        names[reason].append(f"`{name}`")
     rows = [(reason, len(found), ", ".join(sorted(found))) for reason, found in sorted(names.items())]
     return _table(("reason", "count", "names"), rows) if rows else "None."
 

@@ -9,6 +9,7 @@ from commands.ai_pep import repository_kind
 from commands.options import Parser, cache_size, gibibytes, harness_parser, path, pause, positive, seconds
 from commands.single import refuse_round_log, refuse_single_options
 from driver.builds.commit_builder import STRATEGIES
+from driver.commit_file import PLACEHOLDER
 from records import UsageError
 
 GIB = 2**30
@@ -31,10 +32,11 @@ Exit codes: 0 done, no regression; 1 a regression, or a case that fails on the t
 
 @dataclass(frozen=True)
 class DriverOptions:
-    """The driver's own, and those for the harness."""
+    """The driver's own, and those for the harness. ``base_why``: why the base commit is that one, if that is known."""
 
     own: argparse.Namespace
     harness: argparse.Namespace
+    base_why: str = ""
 
 
 def parse(arguments: Sequence[str] | None) -> DriverOptions:
@@ -61,10 +63,13 @@ def parse(arguments: Sequence[str] | None) -> DriverOptions:
 
 
 def _check(own: argparse.Namespace) -> None:
+    if own.local is not None:
+        _check_local(own)
     if own.bisect_releases and (own.commit or own.base_commit or own.interval is not None):
         raise UsageError("--bisect_releases: looks among releases: leave out --commit, --base_commit and --interval")
-    if not own.ab_testing and not own.bisect_releases:
+    if not own.ab_testing and not own.bisect_releases and own.local is None:
         raise UsageError("add --ab_testing: a commit is measured against another one (harness.py measures two builds)")
+    _check_branches(own)
     if own.exact_base and not own.base_commit:
         raise UsageError("--exact_base: add --base_commit, or leave it out")
     if own.improved and not (own.regression or own.bisect_releases):
@@ -79,11 +84,48 @@ def _check(own: argparse.Namespace) -> None:
         raise UsageError("--bisect_releases: give two releases or more, the oldest first, with commas between")
 
 
+def branch_names(text: str | None) -> tuple[str, ...]:
+    """The branches of ``--branch``; none for the remote's default branch."""
+    return () if text is None else tuple(name.strip() for name in text.split(","))
+
+
+def _check_branches(own: argparse.Namespace) -> None:
+    """See that several branches don't get in each other's way.
+
+    Raises:
+        UsageError: they would.
+    """
+    names = branch_names(own.branch)
+    if "" in names or len(set(names)) < len(names):
+        raise UsageError(f"--branch {own.branch}: give names, each once, with commas between")
+    if len(names) < 2:
+        return
+    if own.commit is not None or own.local is not None:
+        option = "local" if own.commit is None else "commit"
+        raise UsageError(f"--{option}: is of one branch: give one with --branch, not {len(names)}")
+    if own.commit_file is not None and PLACEHOLDER not in str(own.commit_file):
+        path = own.commit_file.with_name(f"{own.commit_file.stem}-{PLACEHOLDER}{own.commit_file.suffix}")
+        raise UsageError(f"--commit_file {own.commit_file}: branches can't share it: name it by branch, such as {path}")
+
+
+def _check_local(own: argparse.Namespace) -> None:
+    """See that nothing is asked for that goes with commits of a remote.
+
+    Raises:
+        UsageError: something is.
+    """
+    for name in ("repo_dir", "commit", "commit_file", "interval", "bisect_releases", "status_file"):
+        if getattr(own, name) is not None:
+            raise UsageError(f"--{name}: --local measures the checkout as it is, once: leave one of the two out")
+    if own.step != 1:
+        raise UsageError("--step: --local measures the checkout as it is, once: leave one of the two out")
+
+
 def driver_parser() -> Parser:
     """The parser of the driver's own options; flag names are AI-PEP's where it has them."""
     parser = Parser(
         prog="repo_driver.py",
-        usage="%(prog)s --ab_testing -b SPEC [options of its own and of harness.py]",
+        usage="%(prog)s --ab_testing -b SPEC [options of its own and of harness.py]\n       %(prog)s --local [PATH]",
         description="Pull a framework's repository, build a control and a treatment commit, and measure them against "
         "each other, once or continuously.",
         epilog=EPILOG,
@@ -100,6 +142,15 @@ def driver_parser() -> Parser:
 def _add_commits(parser: Parser) -> None:
     which = parser.add_argument_group("which commits")
     which.add_argument("--ab_testing", action="store_true", help="measure each commit against a control")
+    which.add_argument(
+        "--local",
+        type=path,
+        nargs="?",
+        const=path("."),
+        metavar="PATH",
+        help="measure your own branch: the checkout at PATH (default: the current folder) as it is, with uncommitted "
+        "changes, against where it left the remote's branch; only the cases that the difference can touch",
+    )
     which.add_argument("--repo_dir", type=path, metavar="DIR", help="your own clone; it is only read, never changed")
     which.add_argument(
         "--remote_repository",
@@ -107,7 +158,9 @@ def _add_commits(parser: Parser) -> None:
         help="a URL or path; with --repo_dir a remote of it (default: origin; without, the framework's own)",
     )
     which.add_argument("--repo", type=repository_kind, default="git", metavar="KIND", help="git, and nothing else")
-    which.add_argument("--branch", metavar="NAME", help="of the remote (default: its default branch)")
+    which.add_argument(
+        "--branch", metavar="NAMES", help="of the remote; several with commas between (default: its default branch)"
+    )
     which.add_argument(
         "--commit", metavar="COMMIT", help="the treatment: commit, tag or branch; with --interval, where to start"
     )

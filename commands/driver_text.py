@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 
+from driver.attribution import Change
 from driver.flow import Guilty, Outcome
 from driver.points import Point
 from records import Commit
@@ -15,45 +16,78 @@ def commit_line(commit: Commit) -> str:
     return f"{commit.short} {commit.moment[:10]} {name}: {commit.subject}"
 
 
-def plan_lines(control: Commit, why: str, treatment: Commit, line: Sequence[Commit], strategy: str) -> list[str]:
-    """Both commits, why that control, how many lie between, and how they are built."""
+def plan_lines(
+    control: Commit, why: str, treatment: Commit, line: Sequence[Commit], strategy: str, branch: str | None = None
+) -> list[str]:
+    """Both commits, why that control, how many lie between, how they are built, and on which branch they are."""
     between = f", {len(line) - 2} between" if len(line) > 2 else ""
     return [
+        *([f"branch     {branch}"] if branch else []),
         f"control    {commit_line(control)} ({why})",
         f"treatment  {commit_line(treatment)}{between}",
         f"build      {strategy}",
     ]
 
 
-def guilty_lines(outcome: Outcome) -> list[str]:
-    """Whose doing the confirmed changes are, with the evidence; nothing when nobody was looked for."""
-    if outcome.guilty is None:
+def compile_lines(commits: Sequence[Commit], minutes: float | None) -> list[str]:
+    """What has to be compiled, and how long that takes; nothing when nothing has to be."""
+    if not commits:
         return []
-    found = [line for guilty in outcome.guilty for line in _guilty_lines(guilty)]
-    named = {case for guilty in outcome.guilty for case in guilty.culprit.cases}
+    names = " and ".join(commit.short for commit in commits)
+    first = "" if minutes is None else f", about {minutes:.0f} min"
+    further = "; the second one compiles only what differs" if len(commits) > 1 else ""
+    return [
+        f"compiles   {names}: native code that no release and no build in the cache has{first} from nothing, less with "
+        f"ccache or after an earlier compile{further}",
+        "           where you have built both already, measure these: harness.py --control PATH --treatment PATH",
+    ]
+
+
+def guilty_lines(outcome: Outcome) -> list[str]:
+    """Which commits caused the confirmed changes, with the evidence; nothing when nothing was sought."""
+    if outcome.guilty is None and not outcome.known:
+        return []
+    found = [line for guilty in outcome.known for line in _guilty_lines(guilty, outcome, known=True)]
+    found += [line for guilty in outcome.guilty or () for line in _guilty_lines(guilty, outcome)]
+    named = {case for guilty in (*outcome.known, *(outcome.guilty or ())) for case in guilty.culprit.cases}
     missing = [case for case in outcome.confirmed if case not in named]
     if missing:
         found.append(f"traced to no commit: {', '.join(missing)}")
     return found
 
 
-def _guilty_lines(guilty: Guilty) -> Iterable[str]:
+def _guilty_lines(guilty: Guilty, outcome: Outcome, known: bool = False) -> Iterable[str]:
     culprit, points = guilty.culprit, guilty.points
     verdicts = {step.verdict for step in culprit.cases.values()}
-    word = "improved by" if verdicts == {"improved"} else "first bad"
+    word = ("known, " if known else "") + ("improved by" if verdicts == {"improved"} else "first bad")
     if culprit.named:
         yield f"{word}: {point_line(points[-1])}"
     else:
-        yield f"{word}: one of {len(points) - 1}, after {points[0].name} up to {points[-1].name} ({culprit.note})"
+        note = f" ({culprit.note})" if culprit.note else ""
+        yield f"{word}: one of {len(points) - 1}, after {points[0].name} up to {points[-1].name}{note}"
         yield from (f"    {point_line(point)}" for point in points[1:])
     for case, step in culprit.cases.items():
-        if step.log_ratio is None or step.low is None or step.high is None:
-            yield f"  {case}: {step.verdict}"
-        else:
-            ends = (math.exp(step.low), math.exp(step.high))
-            yield f"  {case}: {step.verdict}, {human_change(math.exp(step.log_ratio))} {human_interval(ends)}"
+        yield f"  {case}: {step.verdict}{_figures(step.change)}{_account(outcome, case) if known else ''}"
     if culprit.named and culprit.note:
         yield f"  {culprit.note}"
+
+
+def _figures(change: Change | None) -> str:
+    if change is None:
+        return ""
+    ends = (math.exp(change.low), math.exp(change.high))
+    return f", {human_change(math.exp(change.estimate))} {human_interval(ends)}"
+
+
+def _account(outcome: Outcome, case: str) -> str:
+    """What the benchmark found beside the known culprits of a case."""
+    one = outcome.attributions[case]
+    if one.whole is None:
+        return "; nothing else was sought" if one.finding == "accounted" else "; more was sought"
+    whole = f"; {human_change(math.exp(one.whole.estimate))} in all"
+    if one.finding == "more" and one.rest is not None:
+        return f"{whole}, {human_change(math.exp(one.rest.estimate))} more than is known: sought"
+    return f"{whole}: nothing else was sought"
 
 
 def point_line(point: Point) -> str:

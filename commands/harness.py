@@ -12,7 +12,7 @@ from commands.config import KeptAnswers, config_path
 from commands.entry import log, run_command
 from commands.fuzz import Fuzz
 from commands.golden import run_golden
-from commands.measuring import exit_code, plan_measuring, tell, warn_of_python
+from commands.measuring import exit_code, log_profiles, plan_measuring, tell, warn_of_python, warn_of_report
 from commands.named_operators import refuse_unknown_operators
 from commands.options import harness_parser
 from commands.progress import ProgressDisplay
@@ -26,7 +26,6 @@ from harness.run import run_ab
 from records import Build, Report, UsageError
 from records.measurement import SIDES, Side
 from reporters import Reporter
-from reporters.summary import distrust_line
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -83,10 +82,8 @@ def _run_ab(options: argparse.Namespace, command: Sequence[str], rounds: FileRou
     log.info("%d cases of %s, %s against %s", count, name, control.requested, treatment.requested)
     with ProgressDisplay(count, sys.stderr) as display:
         report = run_ab(request, display.show)
-    if report.run["broken"]:
-        log.warning("not completed: %s", report.run["stopped"])
-    if line := distrust_line(report):
-        log.warning("%s", line)
+    warn_of_report(report)
+    log_profiles(report.run)
     tell(_heard(measuring.reporters, report, rounds), report)
     if report.run["broken"]:
         log.warning("what was measured is in the report")

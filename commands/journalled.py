@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from commands.entry import log
-from commands.measuring import Measuring, tell, warn_of_python
+from commands.measuring import Measuring, tell, warn_of_python, warn_of_report
 from commands.named_operators import refuse_unknown_operators
 from commands.progress import ProgressDisplay
 from driver.descriptor import info_document
@@ -14,7 +14,8 @@ from driver.runs import RunOrder
 from harness.run import InterruptedRunError, RunRequest, run_ab, without_measuring
 from records import Report
 from reporters.document import from_text, to_bytes
-from reporters.summary import distrust_line
+from reporters.screen import ScreenReporter
+from reporters.simple_screen import SimpleScreenReporter
 
 IDENTICAL = "not measured: the two builds are byte-identical, library and Python code"
 
@@ -24,6 +25,7 @@ class JournalledHarness:
 
     def __init__(self, measuring: Measuring) -> None:
         self._measuring = measuring
+        self.told: set[str] = set()  # ids of the reports that were told in this process
 
     def measure(self, order: RunOrder) -> Report:
         """Make the run, from its kept rounds on; two builds that are the same are not measured."""
@@ -44,10 +46,8 @@ class JournalledHarness:
                 report = run_ab(request, display.show)
             except InterruptedRunError as error:
                 raise KeyboardInterrupt(str(error)) from None
-        if report.run["broken"] and not report.run["interrupted"]:
-            log.warning("not completed: %s", report.run["stopped"])
-        if line := distrust_line(report):
-            log.warning("%s", line)
+        if not report.run["interrupted"]:  # the signal is logged by whom it ends
+            warn_of_report(report)
         return report
 
     def dump(self, report: Report) -> str:
@@ -59,8 +59,20 @@ class JournalledHarness:
         return from_text(text)
 
     def tell(self, report: Report) -> None:
-        """Tell every reporter; one on disk that has the report keeps the one that it has."""
-        tell(self._measuring.reporters, report, lambda reporter: reporter.kept(report))
+        """Tell every reporter; one on disk that has the report keeps the one that it has. A run that goes on is told to
+        others than those who want whole runs."""
+        self.told.add(str(report.run["id"]))
+        reporters = self._measuring.reporters
+        if report.run.get("continues"):
+            reporters = [one for one in reporters if not one.whole_runs_only]
+        tell(reporters, report, lambda reporter: reporter.kept(report))
+
+    def show_again(self, report: Report) -> None:
+        """Show a report on the screen that was told before this process began."""
+        if str(report.run["id"]) not in self.told:
+            for one in self._measuring.reporters:
+                if isinstance(one, ScreenReporter | SimpleScreenReporter):
+                    one.report(report)
 
     def _request(self, order: RunOrder) -> RunRequest:
         measuring = self._measuring
@@ -69,9 +81,19 @@ class JournalledHarness:
             **measuring.labels,
             "run_type": order.run_type,
             "info": info_document(order.control, order.treatment),
+            "branch": order.branch,
         }
         seed = order.seed if measuring.options.seed is None else measuring.options.seed
-        return replace(request, cases=self._cases(order.cases), seed=seed, labels=labels, log=order.log)
+        budget = request.time_budget
+        return replace(
+            request,
+            cases=self._cases(order.cases),
+            seed=seed,
+            labels=labels,
+            log=order.log,
+            time_budget=None if budget is None else budget * order.budgets,
+            suspects_only=order.budgets > 1,
+        )
 
     def _cases(self, wanted: Sequence[str] | None) -> Sequence[Any]:
         cases = self._measuring.cases

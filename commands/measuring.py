@@ -12,20 +12,22 @@ from typing import Any, TextIO
 
 from commands.config import default_reports, with_kept_token
 from commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
-from commands.options import by_metric
+from commands.options import by_metric, variables
 from commands.overwriting import files_read, refuse_overwriting
 from commands.picking import Choice, choose, framework_of, with_files
-from frameworks import FRAMEWORKS_DIR, Framework, require_functions
+from frameworks import FRAMEWORKS_DIR, Framework, require_functions, run_environment
 from harness.cpus import plan_cpus
 from harness.instructions import require_counting
+from harness.profiles import is_profiles_folder
 from harness.run import RunRequest
 from records import DEFAULT_METRIC, Build, Case, Report, RunError, UsageError
 from reporters import Reporter, Told, chosen_reporters, report_all
+from reporters.atomic import check_folder
 from reporters.folder import FolderReporter
 from reporters.local import LocalReporter
 from reporters.screen import ScreenReporter
 from reporters.stream import write_text
-from reporters.summary import conclusion
+from reporters.summary import conclusion, distrust_line, open_lines
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,8 @@ class Measuring:
             roofline=options.roofline,
             breakdown=options.breakdown,
             wipe_cache=options.wipe_cache,
+            env=variables(options),
+            profile_output=options.profile_output and options.profile_output.absolute(),
         )
 
 
@@ -80,6 +84,7 @@ def plan_measuring(
     """
     verify_after(options)
     run_type = _run_type(options)
+    check_profile_output(options)
     reporters = _reporters(options, config)
     seeds = [one for one in (options.seed, usual_seed) if one is not None]
     seed = seeds[0] if seeds else secrets.randbits(32)
@@ -88,7 +93,8 @@ def plan_measuring(
         refuse_overwriting(files_read(options, choice.path), f"--{one.option}", one.files())
     choice = dataclasses.replace(choice, cases=with_files(choice, options))
     framework = framework_of(options, choice.spec, frameworks_dir)
-    plan_cpus(options.threads)  # these three are said before builds are made, not after
+    plan_cpus(options.threads)  # these are reported before builds are made, not after
+    run_environment(framework, options.threads, variables(options))
     require_counting(framework, choice.cases)
     require_functions(framework.adaptor, _needed_functions(options, choice.cases))
     labels = {
@@ -100,6 +106,7 @@ def plan_measuring(
         "run_type": run_type,
         "command": list(command),
         "info": None,
+        "branch": None,
     }
     return Measuring(options, framework, choice, choice.cases, seed, reporters, labels)
 
@@ -108,7 +115,7 @@ def _needed_functions(options: argparse.Namespace, cases: Sequence[Case]) -> dic
     """The adaptor's functions that the options need beside those of every run -> the option."""
     metrics = {case.metric for case in cases}
     needed = {"profile": "--breakdown"} if options.breakdown else {}
-    needed |= {"profile": "--metric memory"} if "memory" in metrics else {}
+    needed |= {"memory": "--metric memory"} if "memory" in metrics else {}
     return needed | ({"results": "--metric error"} if "error" in metrics else {})
 
 
@@ -148,6 +155,30 @@ def _reporters(options: argparse.Namespace, config: Mapping[str, str]) -> list[R
         one.check()
         one.meet(reporters)
     return reporters
+
+
+def check_profile_output(options: argparse.Namespace) -> None:
+    """See that profiles can be written, if any are asked for, and that they mix with nothing else.
+
+    Raises:
+        UsageError: they can't be, or would.
+    """
+    folder: Path | None = options.profile_output
+    if folder is None:
+        return
+    check_folder(folder, "profile_output")
+    if not is_profiles_folder(folder):
+        raise UsageError(f"--profile_output {folder}: holds something else than profiles: give a new or empty folder")
+
+
+def log_profiles(run: Mapping[str, Any]) -> None:
+    """Log where a run's profiles are, and which cases have none."""
+    written = run.get("profile_output")
+    if not written:
+        return
+    log.info("%d profiles in %s", written["written"], written["folder"])
+    for problem in written["problems"]:
+        log.warning("--profile_output: %s", problem)
 
 
 def warn_of_python(control: Build, treatment: Build) -> None:
@@ -192,6 +223,15 @@ def tell(
 def _say(stream: TextIO, told: Told) -> None:
     with contextlib.suppress(OSError):  # the terminal may have been closed; the reports are written
         write_text(stream, "".join(f"{line}\n" for line in told.lines))
+
+
+def warn_of_report(report: Report) -> None:
+    """Log what a reader must know of a run before believing it: that it ended early, isn't to be trusted, left open."""
+    if report.run["broken"]:
+        log.warning("not completed: %s", report.run["stopped"])
+    for line in (distrust_line(report), *open_lines(report)):
+        if line:
+            log.warning("%s", line)
 
 
 def exit_code(report: Report) -> int:

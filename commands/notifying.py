@@ -16,7 +16,8 @@ from driver.journal import Journal
 from records import Comparison, OpduelError, Report
 from reporters import Reporter
 from reporters.alarm import Alarm, Cause, Finding, alarm_of, alarming, cause_of, finding_of, make_alarm, side_words
-from reporters.notifier import Notifier, places_of
+from reporters.notifier import Notifier, pages_of, places_of
+from reporters.summary import is_worse, worst_first
 from reporters.text import printable
 
 TRACED = "confirmed by a second measurement on fresh processes, and traced by bisection; a commit's figures are its own"
@@ -46,7 +47,8 @@ class Notifications:
         if alarm is not None:
             decisive = outcome.verification or outcome.benchmark
             places = [*places_of(self._reporters, decisive), *([str(document)] if document else [])]
-            text = _ADAPTER.dump_json(replace(alarm, places=tuple(places))).decode()
+            pages = pages_of(self._reporters, decisive)
+            text = _ADAPTER.dump_json(replace(alarm, places=tuple(places), pages=tuple(pages))).decode()
             keys = [key for cause in alarm.causes for key in _keys(cause)]
             self._journal.queue_notice(alarm.id, list(self._notifiers), text, keys)
         self.deliver()
@@ -90,10 +92,10 @@ class Notifications:
 def alarm_of_outcome(outcome: Outcome, unverified: bool = False) -> Alarm | None:
     """The alarm that one line gives: by culprit, where bisection was asked for and something confirmed."""
     report = effective(outcome)
-    if outcome.guilty is None:
+    if outcome.guilty is None and not outcome.known:
         return alarm_of(report, unverified)
     causes = list(_causes(outcome, report))
-    return make_alarm(report, causes, TRACED if outcome.guilty else UNTRACED) if causes else None
+    return make_alarm(report, causes, TRACED if outcome.guilty or outcome.known else UNTRACED) if causes else None
 
 
 def effective(outcome: Outcome) -> Report:
@@ -117,10 +119,12 @@ def _verified(one: Comparison, again: Comparison | None) -> Comparison:
 
 
 def _causes(outcome: Outcome, report: Report) -> Iterator[Cause]:
-    """Each culprit with the cases that it made worse, then what was traced to none."""
-    worse = {one.case: one for one in alarming(report)}
+    """Each culprit with the cases that it made worse, known ones first, then what was traced to none."""
+    sure = {*outcome.confirmed, *(case for one in outcome.known for case in one.culprit.cases)}
+    worse = {one.case: one for one in worst_first(report.comparisons) if is_worse(one) and one.case in sure}
+    worse |= {one.case: one for one in alarming(report)}
     traced: set[str] = set()
-    for guilty in outcome.guilty or ():
+    for guilty in (*outcome.known, *(outcome.guilty or ())):
         found = [_finding(guilty, case, worse) for case in guilty.culprit.cases if case in worse]
         traced |= {one.case for one in found}
         if found:

@@ -76,6 +76,19 @@ def harness_parser() -> argparse.ArgumentParser:
         action="store_true",
         help="show the time of each case by operator (default: for networks only, when they changed)",
     )
+    what.add_argument(
+        "--profile_output",
+        type=path,
+        metavar="DIR",
+        help="write the framework's own profile of every case there (trace, table, what was printed), after measuring",
+    )
+    what.add_argument(
+        "--env",
+        type=variable,
+        action="append",
+        metavar="NAME=VALUE",
+        help="a variable for the workers of both sides, such as DNNL_VERBOSE=1; repeatable",
+    )
     _add_single_options(parser.add_argument_group("one build alone"))
     how = parser.add_argument_group("how it is decided")
     how.add_argument(
@@ -264,6 +277,23 @@ def _add_single_options(single: "argparse._ArgumentGroup") -> None:
         help="keep the build's outputs in a new folder, and measure nothing; with --metric error, compare with those "
         "that are there",
     )
+
+
+def variable(text: str) -> tuple[str, str]:
+    """``NAME=VALUE``. The value isn't repeated in errors: it may be a secret."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"{name[:40]!r} has no =: write NAME=VALUE")
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise argparse.ArgumentTypeError(
+            f"{name[:40]!r} is no name of a variable: use letters, digits and _, as in DNNL_VERBOSE=1"
+        )
+    return name, value
+
+
+def variables(options: argparse.Namespace) -> dict[str, str]:
+    """What ``--env`` gives; of two values for one name, the later one."""
+    return dict(options.env or [])
 
 
 def path(text: str) -> Path:

@@ -16,10 +16,11 @@ from pathlib import Path
 import platformdirs
 
 from commands.config import KeptAnswers, config_path
-from commands.driver_options import GIB, DriverOptions, parse
-from commands.driver_text import guilty_lines, plan_lines
+from commands.driver_options import GIB, DriverOptions, branch_names, parse
+from commands.driver_text import compile_lines, guilty_lines, plan_lines
 from commands.entry import DONE, INCOMPLETE, REGRESSED, log, redacts, run_command
 from commands.journalled import JournalledHarness
+from commands.local import begin_local, local_work_directory, plan_local
 from commands.measuring import Measuring, exit_code, plan_measuring
 from commands.notifying import Notifications, effective
 from commands.recorded import recorded
@@ -29,13 +30,14 @@ from driver.builds.compiler import Limits
 from driver.builds.prune import prune
 from driver.builds.repository_data import load_platform, load_repository_data
 from driver.commit_file import kept_name
+from driver.documents import write_document
 from driver.flow import Investigation, Outcome, guilty_document, why_open
 from driver.git.repository import open_repository
 from driver.journal import Journal
 from driver.lock import ANOTHER_FOLDER, sole_driver
 from driver.points import BuildPoint
 from driver.runs import Runs
-from driver.watch import Tally, Watch, WatchSettings, write_document
+from driver.watch import Tally, Watch, WatchSettings
 from frameworks import FRAMEWORKS_DIR
 from harness.cpus import plan_cpus
 from records import Commit, OpduelError, Verdict, disk_error
@@ -59,11 +61,18 @@ def run_driver(arguments: Sequence[str] | None) -> int:
         OpduelError: with the exit code that it stands for.
     """
     options = parse(arguments)
+    if options.own.local is not None:
+        begin_local(options)
     command = recorded("repo_driver.py", sys.argv[1:] if arguments is None else arguments)
     frameworks_dir = options.own.frameworks_dir or FRAMEWORKS_DIR
     measuring = plan_measuring(options.harness, KeptAnswers(config_path()), command, frameworks_dir, usual_seed=0)
     work = _work_directory(options.own, measuring)
     with sole_driver(work), _logging_to(work / "logs" / "driver.log"), closing(Journal(work / "journal.db")) as journal:
+        if options.own.local is not None:
+            planned = plan_local(options, measuring, work)
+            if planned is None:
+                return DONE
+            options, measuring = planned.options, planned.measuring
         driver = _Driver(options, measuring, work, journal)
         return driver.releases() if options.own.bisect_releases else driver.commits()
 
@@ -74,6 +83,7 @@ class _Driver:
     def __init__(self, options: DriverOptions, measuring: Measuring, work: Path, journal: Journal) -> None:
         own = options.own
         self._own = own
+        self._base_why = options.base_why
         # The driver tells these of what it finds; all others are told of every run.
         ours = [one for one in measuring.reporters if isinstance(one, Notifier | GithubReporter)]
         others = [one for one in measuring.reporters if one not in ours]
@@ -84,26 +94,33 @@ class _Driver:
         self._work = work
         self._journal = journal
         self._cache = BuildCache(own.exec_dir)
-        self._runs = Runs(journal, JournalledHarness(measuring), own.retry_after)
+        self._harness = JournalledHarness(measuring)
+        self._runs = Runs(journal, self._harness, own.retry_after)
         self._identity = _identity(options, measuring)
 
     def commits(self) -> int:
         """Measure commits, once or for ever; returns the exit code."""
         own, framework = self._own, self._measuring.framework
-        if own.commit_file is not None:
-            kept_name(own.commit_file)  # a file of somebody else's is refused before anything is fetched
+        for one in self._watch_settings().each():
+            if one.commit_file is not None:
+                kept_name(one.commit_file)  # a file of somebody else's is refused before anything is fetched
         if own.build == "source":  # else it may not be needed
             load_platform(framework, own.platforms)
-        remote = own.remote_repository or ("origin" if own.repo_dir else load_repository_data(framework).remote)
-        repository = open_repository(self._work, remote, own.repo_dir, insists=not own.dry_run)
+        repository = open_repository(self._work, self._remote(), own.repo_dir, insists=not own.dry_run)
         builder = CommitBuilder(framework, repository, self._cache, self._build_settings(), self._work / "builds")
         watch = Watch(repository, builder, self._runs, self._journal, self._watch_settings(), self._teller)
         if own.dry_run:
             return self._dry_run(watch, builder)
+        if own.local is not None:
+            _, _, line, strategy = watch.branches[0].plan(repository.commit(own.commit))
+            for text in compile_lines(*builder.to_compile([line[0], line[-1]], strategy)):
+                log.info("%s", text)
         codes = [DONE]
 
         def after_pass(tally: Tally) -> None:
             self._prune(tally)
+            for _, outcome in tally.outcomes if own.local is not None else []:
+                self._harness.show_again(outcome.verification or outcome.benchmark)
             codes[-1] = _exit_code(tally, bool(self._sought()))
 
         try:
@@ -117,6 +134,14 @@ class _Driver:
             log.error("%s", " ".join(str(error).split()) or "interrupted")
         # A regression in any pass, and be it one that did not end; of all else only the last pass counts.
         return REGRESSED if self._teller.regressed else codes[-1]
+
+    def _remote(self) -> str | None:
+        """Where commits come from; None: from the checkout alone."""
+        own = self._own
+        if own.local is not None:
+            return None
+        usual = "origin" if own.repo_dir else load_repository_data(self._measuring.framework).remote
+        return str(own.remote_repository or usual)
 
     def releases(self) -> int:
         """Find the first bad one among releases; returns the exit code."""
@@ -136,7 +161,7 @@ class _Driver:
         self._teller.looks()
         outcome = investigation.investigate(self._sought())
         document = None
-        if outcome.guilty is not None:
+        if outcome.guilty is not None or outcome.known:
             document = self._work / "culprits" / f"{hashlib.sha256(investigation.name.encode()).hexdigest()[:12]}.json"
             write_document(document, guilty_document(outcome, investigation.name))
         self._teller.found(outcome, document)
@@ -148,10 +173,11 @@ class _Driver:
         """Say what would be done; of all that can be done only the fetching was."""
         tally = Tally()
         watch.fetch(tally)
-        queue = watch.due()
-        for treatment in queue:
-            control, why, line, strategy = watch.plan(treatment)
-            _say(plan_lines(control, why, treatment, line, strategy))
+        queue = [(branch, treatment) for branch in watch.branches for treatment in branch.due()]
+        for branch, treatment in queue:
+            control, why, line, strategy = branch.plan(treatment)
+            _say(plan_lines(control, why, treatment, line, strategy, branch.holder(treatment)))
+            _say(compile_lines(*builder.to_compile(line, strategy)))
             _say([f"  {one.short}: {builder.describe(one, strategy)}" for one in (control, treatment)])
         follow = ", then verify and bisect" if self._sought() else ""
         _say([f"{len(queue)} to measure on {len(self._measuring.cases)} cases{follow}; nothing was built or measured"])
@@ -169,9 +195,10 @@ class _Driver:
         ahead = frozenset() if own.same_host else spare
         return WatchSettings(
             work=self._work,
-            branch=own.branch,
+            branches=branch_names(own.branch),
             commit=own.commit,
             base=own.base_commit,
+            base_why=self._base_why,
             exact_base=own.exact_base,
             step=own.step,
             interval_s=own.interval,
@@ -181,6 +208,7 @@ class _Driver:
             ahead=ahead,
             identity=self._identity,
             again=own.again,
+            retries=own.local is None,
         )
 
     def _sought(self) -> tuple[Verdict, ...]:
@@ -218,8 +246,10 @@ class _Teller:
         for line in told.failures:
             log.error("%s; to be tried again at the next pass", line)
 
-    def begins(self, control: Commit, treatment: Commit, why: str, line: Sequence[Commit], strategy: str) -> None:
-        for text in plan_lines(control, why, treatment, line, strategy):
+    def begins(
+        self, control: Commit, treatment: Commit, why: str, line: Sequence[Commit], strategy: str, branch: str | None
+    ) -> None:
+        for text in plan_lines(control, why, treatment, line, strategy, branch):
             log.info("%s", text)
 
     def found(self, outcome: Outcome, document: Path | None) -> None:
@@ -249,11 +279,12 @@ def _exit_code(tally: Tally, traced: bool) -> int:
 
 
 def _code_of(outcome: Outcome, traced: bool) -> int:
-    """What one line came to; when regressions are traced, one that was not confirmed is none."""
+    """What one line came to; when regressions are traced, one that was not confirmed is none. A known culprit's
+    regression is one for as long as it lasts."""
     reports = [one for one in (outcome.benchmark, outcome.verification) if one is not None]
     if not traced:
         return exit_code(outcome.benchmark)
-    confirmed = set(outcome.confirmed)
+    confirmed = {*outcome.confirmed, *(case for one in outcome.known for case in one.culprit.cases)}
     if any(one.case in confirmed and one.verdict != "improved" for report in reports for one in report.comparisons):
         return REGRESSED
     return INCOMPLETE if outcome.unfinished or any(exit_code(one) == INCOMPLETE for one in reports) else DONE
@@ -272,6 +303,8 @@ def _identity(options: DriverOptions, measuring: Measuring) -> str:
 
 def _work_directory(own: argparse.Namespace, measuring: Measuring) -> Path:
     given: Path | None = own.work_dir
+    if given is None and own.local is not None:
+        return local_work_directory(own, measuring.framework)
     return given.absolute() if given else platformdirs.user_state_path("opduel") / "driver" / measuring.framework.name
 
 

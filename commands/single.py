@@ -8,14 +8,15 @@ from pathlib import Path
 
 from commands.ai_pep import library_path, refuse_idle_libraries
 from commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
+from commands.measuring import check_profile_output, log_profiles
 from commands.named_operators import refuse_unknown_operators
-from commands.options import PROFILERS, by_metric, harness_parser
+from commands.options import PROFILERS, by_metric, harness_parser, variables
 from commands.overwriting import files_read, refuse_overwriting
 from commands.picking import choose, framework_of, with_files
 from commands.progress import ProgressDisplay
 from comparator.baseline import DEFAULT_BASELINE_THRESHOLD, compare_with_baseline, machine_differences
 from driver.builds import BuildCache, resolve_build
-from frameworks import FRAMEWORKS_DIR, require_functions
+from frameworks import FRAMEWORKS_DIR, require_functions, run_environment
 from harness.cpus import plan_cpus
 from harness.single import DEFAULT_ROUNDS, DEFAULT_WARMUP, SingleRequest, run_single
 from records import DEFAULT_METRIC, RunError, UsageError
@@ -53,6 +54,7 @@ AB_ONLY = (
     "fuzz_spec",
     *sorted(reporter_options()),
 )
+MOST_NAMED = 5  # of the cases that were not measured
 WARNING = (
     "compared with an earlier run: whatever the machine did since is in every change, for all cases alike. "
     "Much weaker than an A/B (docs/single.md): give --control to be sure"
@@ -76,12 +78,12 @@ def refuse_single_options(options: argparse.Namespace) -> None:
 
 
 def refuse_round_log(options: argparse.Namespace) -> None:
-    """See that nothing is asked for that only one run of harness.py has.
+    """See that nothing is asked for that only one run of harness.py can have.
 
     Raises:
-        UsageError: one is.
+        UsageError: something is.
     """
-    _refuse(options, ("round_log", "fuzz", "fuzz_spec"), "is for one run of harness.py: leave it out")
+    _refuse(options, ("round_log", "profile_output", "fuzz", "fuzz_spec"), "is for one run of harness.py: leave it out")
 
 
 def run_one_build(options: argparse.Namespace, command: Sequence[str]) -> int:
@@ -99,12 +101,14 @@ def run_one_build(options: argparse.Namespace, command: Sequence[str]) -> int:
         raise UsageError("--threshold: one build alone has nothing to differ from: add --control or --baseline")
     then = _baseline(options)
     _check_output(options)
+    check_profile_output(options)
     request = _request(options, command)
     log.info("%d cases, %s alone", len(request.cases), options.treatment)
     with ProgressDisplay(len(request.cases), sys.stderr) as display:
         report = run_single(request, display.show_single)
     if not report.run["complete"]:
         log.warning("not completed: %s; results so far are shown", report.run["stopped"])
+    log_profiles(report.run)
     compared = []
     if then is not None:
         threshold = by_metric(options).get(DEFAULT_METRIC, DEFAULT_BASELINE_THRESHOLD)
@@ -112,9 +116,11 @@ def run_one_build(options: argparse.Namespace, command: Sequence[str]) -> int:
         log.warning("%s", WARNING)
         for line in machine_differences(report, then):
             log.warning("differs from the baseline's run: %s", line)
+    for line in open_lines(report, compared):
+        log.warning("%s", line)
     with patience():
         _tell(options, report, compared)
-    return _exit_code(report, compared)
+    return outcome_of(report, compared)
 
 
 def _baseline(options: argparse.Namespace) -> SingleReport | None:
@@ -138,7 +144,8 @@ def _request(options: argparse.Namespace, command: Sequence[str]) -> SingleReque
     if options.output_file is not None:
         refuse_overwriting(files_read(options, choice.path), "--output_file", [options.output_file])
     framework = framework_of(options, choice.spec, FRAMEWORKS_DIR)
-    plan_cpus(options.threads)  # these two are said before the build is made, not after
+    plan_cpus(options.threads)  # these are reported before the build is made, not after
+    run_environment(framework, options.threads, variables(options))
     native = options.profiler == "native"
     require_functions(framework.adaptor, {"profile": "--profiler native"} if native else {})
     libraries = library_path(options.shared_libs)
@@ -158,6 +165,8 @@ def _request(options: argparse.Namespace, command: Sequence[str]) -> SingleReque
         warmup=DEFAULT_WARMUP if options.warmup is None else options.warmup,
         roofline=options.roofline,
         wipe_cache=options.wipe_cache,
+        env=variables(options),
+        profile_output=options.profile_output and options.profile_output.absolute(),
         labels={
             "platform": options.platform,
             "spec": choice.name,
@@ -214,9 +223,30 @@ def _tell(options: argparse.Namespace, report: SingleReport, compared: Sequence[
         log.error("%s", error)
 
 
-def _exit_code(report: SingleReport, compared: Sequence[BaselineComparison]) -> int:
+def outcome_of(report: SingleReport, compared: Sequence[BaselineComparison]) -> int:
+    """The exit code of a single-build run, and of its comparison with a baseline (empty without one)."""
     if report.run["broken"]:
         return INCOMPLETE
     if any(one.is_worse for one in compared):
         return REGRESSED
-    return DONE if any(one.time is not None for one in report.cases) else INCOMPLETE
+    return INCOMPLETE if open_lines(report, compared) else DONE
+
+
+def open_lines(report: SingleReport, compared: Sequence[BaselineComparison]) -> list[str]:
+    """What keeps a run from being done: cases that it did not get to, nothing measured, nothing compared."""
+    late = [one.case for one in report.cases if one.time is None and one.failure is None]
+    lines = []
+    if all(one.time is None for one in report.cases):
+        lines.append("nothing was measured")
+    elif late:
+        lines.append(
+            f"{len(late)} of {len(report.cases)} cases were not measured before the time ran out: {_some(late)}"
+        )
+    if compared and not any(one.ratio is not None or one.is_worse for one in compared):
+        lines.append("nothing was compared with the baseline")
+    return lines
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more

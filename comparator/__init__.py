@@ -10,6 +10,7 @@ from comparator.confirmation import FLAGGED, confirm
 from comparator.holding import hold_back
 from comparator.looks import DEFAULT_MAX_ROUNDS, Looks, plan_looks
 from comparator.moderation import Prior
+from comparator.notes import in_words
 from comparator.readings import read_together
 from comparator.sentinels import SENTINEL_ALPHA, SentinelCheck, check_sentinels
 from comparator.standing import Standing, standing
@@ -27,6 +28,7 @@ __all__ = [
     "confirm",
     "fit_priors",
     "hold_back",
+    "in_words",
     "judge",
     "plan_looks",
     "read_together",

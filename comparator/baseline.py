@@ -38,7 +38,17 @@ def machine_differences(now: SingleReport, then: SingleReport) -> list[str]:
     for key in ("threads", "seed", "warmup", "runs"):
         if key in then.run and now.run.get(key) != then.run[key]:
             lines.append(f"{key}: {then.run.get(key)} then, {now.run.get(key)} now")
+    before, after = _given(then), _given(now)
+    for name in sorted(before.keys() | after.keys()):
+        if before.get(name) != after.get(name):
+            lines.append(f"{name}: {before.get(name, 'not set')} then, {after.get(name, 'not set')} now")
     return lines
+
+
+def _given(report: SingleReport) -> dict[str, str]:
+    """The variables that the user gave the run's workers; earlier versions took none."""
+    values = report.run.get("environment") or {}
+    return {name: str(values.get(name)) for name in report.run.get("env") or ()}
 
 
 def _compared(now: SingleResult, then: SingleResult | None, threshold: float) -> BaselineComparison:
@@ -50,7 +60,8 @@ def _compared(now: SingleResult, then: SingleResult | None, threshold: float) ->
             now.case, "failed", old, value, None, now.failure.reason, failed_then=then.failure is not None
         )
     if then.failure is not None or value is None or old is None:
-        why = now.note or then.note or "not measured on both sides"
+        when = "now" if value is None else "in the baseline"
+        why = now.note or then.note or f"not measured {when}"
         return BaselineComparison(now.case, "incomparable", old, value, None, why)
     if _what(now) != _what(then):
         return BaselineComparison(now.case, "incomparable", old, value, None, "measures something else than then")

@@ -25,7 +25,8 @@ class Course:
     that it speaks for.  ``figures`` is the evidence to show, and ``shown`` the stage it is of: at the look that
     cleared the case, or else all that its stage has (a suspect whose confirmation has not come to its first look shows
     the screening's); None with fewer than 2 samples.  ``decisive`` is the look that says most, None without looks: what
-    to show of a case that its run flags.
+    to show of a case that its run flags.  ``excess`` is a suspect's size: by how much its screening interval lies
+    beyond the threshold (a log ratio, negative if it doesn't).  No confirmation sample changes it.
     """
 
     stage: Stage
@@ -40,6 +41,7 @@ class Course:
     figures: Evidence | None
     shown: Stage | None
     decisive: "Decisive | None" = None
+    excess: float | None = None
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,7 @@ def _confirm(own: "_Stage", screen: "_Stage", tests: "_Tests", suspect: bool, cl
             break
     exhausted = own.schedule.next_after("own", len(own.values)) is None
     shown = own if looked or (retest and len(own.values) >= 2) else screen
-    return _open(own, suspect, exhausted, given_up, tests, shown)
+    return _open(own, suspect, exhausted, given_up, tests, shown, screen.excess())
 
 
 def _cleared(stage: Stage, suspect: bool, n: int, evidence: Evidence) -> Course:
@@ -146,7 +148,15 @@ def _cleared(stage: Stage, suspect: bool, n: int, evidence: Evidence) -> Course:
     return Course(stage, suspect, True, True, False, True, 1.0, False, n, evidence, stage)
 
 
-def _open(stage: "_Stage", suspect: bool, exhausted: bool, given_up: bool, tests: "_Tests", shown: "_Stage") -> Course:
+def _open(
+    stage: "_Stage",
+    suspect: bool,
+    exhausted: bool,
+    given_up: bool,
+    tests: "_Tests",
+    shown: "_Stage",
+    excess: float | None = None,
+) -> Course:
     """A case that was not: what its looks say together, and the figures of the stage ``shown``."""
     p_value, rises = tests.result()
     figures = shown.all()
@@ -163,6 +173,7 @@ def _open(stage: "_Stage", suspect: bool, exhausted: bool, given_up: bool, tests
         figures=figures,
         shown=shown.name if figures else None,
         decisive=tests.decisive(),
+        excess=excess,
     )
 
 
@@ -242,6 +253,11 @@ class _Stage:
     def all(self) -> Evidence | None:
         count = len(self.values)
         return self._weigh(count) if count >= 2 else None
+
+    def excess(self) -> float | None:
+        """By how much the interval of all its samples lies beyond the bound, on either side."""
+        evidence = self.all()
+        return None if evidence is None else max(evidence.interval[0], -evidence.interval[1]) - self._bound
 
     def decisive(self, count: int, share: float) -> Decisive:
         """The look at the first ``count`` samples, its interval spending ``share`` of alpha."""

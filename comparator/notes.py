@@ -8,15 +8,20 @@ from records import Forecast, Verdict
 LOOKS_LIKE: dict[Verdict, str] = {"regressed": "looks regressed", "improved": "looks improved"}
 
 
-def explain(assessment: Assessment, looks: Looks, family: int, alpha: float, suspected: Verdict | None) -> str:
-    """The note of a case in a run of ``family`` cases; empty where there is nothing to add."""
+def explain(
+    assessment: Assessment, looks: Looks, family: int, alpha: float, suspected: Verdict | None, retest: bool = False
+) -> str:
+    """The note of a case in a run of ``family`` cases; empty where there is nothing to add.
+
+    ``retest``: the run is a verification.
+    """
     if assessment.verdict != "inconclusive":
         return ""
     course = assessment.course
     if course.looked and (course.stage == "screen" or course.n >= looks.own[0]):
         why = _why_open(assessment, looks, family, alpha)
     elif course.stage == "own":
-        why = _unconfirmed(assessment, looks, family)
+        why = ("" if retest else _unclear(family)) + _unconfirmed(course.n, looks.own[0])
     else:
         why = _untested(course.n, looks.screen[0])
     return f"{LOOKS_LIKE[suspected]}, but is not settled: {why}" if suspected else why
@@ -52,14 +57,15 @@ def _were(made: int) -> str:
     return f"{made} was" if made == 1 else f"{made} were"
 
 
-def _unconfirmed(assessment: Assessment, looks: Looks, family: int) -> str:
-    """Of a suspect whose confirmation has not come to its first look."""
-    among = f" to be sure among {family} cases" if family > 1 else " to be sure"
-    needed, made = looks.own[0], assessment.course.n
-    return (
-        f"looked changed at screening, but not clearly enough{among}; "
-        f"confirming it takes {needed} fresh rounds, and {_were(made)} made before the run ended"
-    )
+def _unclear(family: int) -> str:
+    """Of a suspect: why the screening didn't settle it."""
+    among = f" among {family} cases" if family > 1 else ""
+    return f"looked changed at screening, but not clearly enough to be sure{among}; "
+
+
+def _unconfirmed(made: int, first: int) -> str:
+    """Of a case whose confirmation has not come to its first look."""
+    return f"confirming it takes {first} fresh rounds, and {_were(made)} made before the run ended"
 
 
 def _why_open(assessment: Assessment, looks: Looks, family: int, alpha: float) -> str:

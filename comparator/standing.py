@@ -1,7 +1,7 @@
 """Where every case stands in mid-run: what the scheduler reads after each round."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from comparator.assessment import Assessment, assess
 from comparator.looks import Looks
@@ -17,7 +17,8 @@ class Standing:
     spent is settled as ``inconclusive``, and another case's rejection may still carry it over the bar of the false
     discovery rate.  ``stage`` is where the next sample belongs: a suspect's on "own", and never back.
     ``next_look`` counts that stage's samples; ``missing`` says how many of them are still to come: 0 for a settled
-    case, and for one that has come to its first look while others have not.
+    case, and for one that has come to its first look while others have not.  ``excess`` is a suspect's size, as in
+    ``Course``: what to spend a time budget on first.
     """
 
     verdict: Verdict
@@ -26,6 +27,7 @@ class Standing:
     settled: bool
     next_look: int | None
     missing: int
+    excess: float | None = field(default=None, compare=False)
 
 
 def standing(
@@ -63,4 +65,4 @@ def _standing(assessment: Assessment, looks: Looks) -> Standing:
         return Standing(assessment.verdict, course.stage, course.suspect, True, None, 0)
     next_look = looks.next_after(course.stage, course.n)
     missing = next_look - course.n if next_look is not None else 0
-    return Standing("inconclusive", course.stage, course.suspect, False, next_look, missing)
+    return Standing("inconclusive", course.stage, course.suspect, False, next_look, missing, course.excess)

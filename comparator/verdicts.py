@@ -65,7 +65,7 @@ def _whole(bare: Comparison, assessment: Assessment, looks: Looks, run: _Run) ->
     """The comparison with all that could be computed, and why it is open if it is."""
     one = _with_figures(bare, assessment, looks, run)
     suspected = _suspected(one)
-    note = explain(assessment, looks, run.family, run.alpha, suspected)
+    note = explain(assessment, looks, run.family, run.alpha, suspected, run.retest)
     return replace(one, suspected=suspected, forecast=_forecast(assessment, looks, run), note=note)
 
 

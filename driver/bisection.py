@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Literal, Protocol
 
+from driver.attribution import UNKNOWN, Change, Range
 from records import Verdict
 
 SOUGHT = ("regressed", "improved", "failed")
 
 # What an A/B of a range says of a case: the change that is sought is there; it is not; can't be told; the case fails.
 Answer = Literal["found", "clear", "open", "fails"]
-Range = tuple[int, int]  # (left, right]: the changes after the point left, up to and with right
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,13 @@ class Step:
     low: float | None = None
     high: float | None = None
     side: Literal["control", "treatment", "both"] | None = None
+
+    @property
+    def change(self) -> Change | None:
+        """The ratio with its interval; None without one."""
+        if self.log_ratio is None or self.low is None or self.high is None:
+            return None
+        return Change(self.log_ratio, self.low, self.high)
 
 
 class Measure(Protocol):
@@ -98,28 +105,6 @@ def bisect(
 
 
 @dataclass(frozen=True)
-class _Change:
-    """A range's change in the direction that is sought: the logarithm of its ratio, with an interval."""
-
-    estimate: float
-    low: float
-    high: float
-
-    def minus(self, part: "_Change") -> "_Change":
-        """What remains of it without a part that was measured by itself.
-
-        The upper end is that of a difference of two independent estimates, from their intervals (MOVER: Zou and Donner
-        2008, Statistics in Medicine 27, 1693-1702). The lower one is left open: nothing asks for it.
-        """
-        rest = self.estimate - part.estimate
-        above = math.hypot(self.high - self.estimate, part.estimate - part.low)
-        return _Change(rest, -math.inf, rest + above)
-
-
-_UNKNOWN = _Change(0.0, -math.inf, math.inf)
-
-
-@dataclass(frozen=True)
 class _Suspicion:
     """One case, suspected to have changed in the last range of ``path``.
 
@@ -130,7 +115,7 @@ class _Suspicion:
 
     case: str
     path: tuple[Range, ...]
-    change: _Change
+    change: Change  # in the direction that is sought
     failing: frozenset[int] = frozenset()
 
     @property
@@ -244,7 +229,7 @@ class _Search:
             if answer == "found":
                 yield _Suspicion(one.case, (half,), change, failing)
             elif answer != "clear" and (change.estimate > bound or (others_answer == "clear" and rest.high > bound)):
-                yield _Suspicion(one.case, (*one.path, half), rest if change is _UNKNOWN else change, failing)
+                yield _Suspicion(one.case, (*one.path, half), rest if change is UNKNOWN else change, failing)
 
     def _middle(self, left: int, right: int, failing: Collection[int]) -> int | None:
         """The point to split at: buildable, and nearest to the middle; None if there is none.
@@ -293,14 +278,13 @@ class _Search:
             return "open"
         return "found" if step.verdict == sought else "clear"
 
-    def _change(self, between: Range, case: str) -> _Change:
+    def _change(self, between: Range, case: str) -> Change:
         """What a direct A/B measured, upwards if the whole went up; unknown without one, or if it has no interval."""
         step, whole = self.steps.get((between, case)), self.cases[case].log_ratio
-        if step is None or step.log_ratio is None or step.low is None or step.high is None or whole is None:
-            return _UNKNOWN
-        if whole < 0:
-            return _Change(-step.log_ratio, -step.high, -step.low)
-        return _Change(step.log_ratio, step.low, step.high)
+        change = step.change if step else None
+        if change is None or whole is None:
+            return UNKNOWN
+        return change.reversed() if whole < 0 else change
 
     def _bound(self, case: str) -> float:
         return math.log1p(self.thresholds[case])

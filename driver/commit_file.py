@@ -10,6 +10,7 @@ from records.files import MissingError, UnreadableError, read_text
 
 log = logging.getLogger(__name__)
 
+PLACEHOLDER = "{branch}"  # in the path: stands for the branch
 _LONGEST = 1024  # bytes
 _ID = re.compile(r"[0-9a-f]{40}")
 
@@ -48,6 +49,14 @@ def kept_commit(path: Path, resolve: Callable[[str], Commit]) -> Commit | None:
             raise _foreign(path, str(error)) from None
         log.warning("--commit_file %s: no commit of this repository (%s): starting from the beginning", path, error)
         return None
+
+
+def shared_with(path: Path, other: str, branch: str) -> UsageError:
+    """The error of a file that holds the last commit of another branch."""
+    return UsageError(
+        f"--commit_file {path}: holds the last commit of the branch {other}, not of {branch}: give each branch a file "
+        f"of its own ({PLACEHOLDER} in the path stands for the branch)"
+    )
 
 
 def _foreign(path: Path, why: str) -> UsageError:

@@ -8,7 +8,7 @@ import logging
 import re
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,6 +94,16 @@ class Journal:
     def recall(self, name: str) -> str | None:
         """The text kept under that name."""
         return self._one("SELECT text FROM facts WHERE name = ?", (name,))
+
+    def remember_all(self, facts: Mapping[str, str]) -> None:
+        """Keep texts under their names: all of them, or none."""
+        with self._transaction() as connection:
+            connection.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", facts.items())
+
+    def facts(self, prefix: str) -> dict[str, str]:
+        """All texts whose names begin so, by name."""
+        query = "SELECT name, text FROM facts WHERE substr(name, 1, length(?)) = ?"
+        return dict(self._connection.execute(query, (prefix, prefix)))
 
     def forget_facts(self, prefix: str) -> None:
         """Let all texts go whose names begin so."""

@@ -4,7 +4,7 @@ import hashlib
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Protocol
 
@@ -13,13 +13,17 @@ from records import Build, Report, RunError, UsageError
 
 WHOM = "reporters"
 TRIES = 3  # of a measurement that could not be trusted
+BUDGETS = 3  # time budgets of one run, as long as a case that looks changed is not settled
+MOST_NAMED = 5
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class RunOrder:
-    """One run to make. ``cases``: ids, None for all of the spec; ``log``: where its rounds are kept."""
+    """One run to make. ``cases``: ids, None for all of the spec; ``log``: where its rounds are kept. ``budgets``: how
+    many time budgets it may take, all starts together; from the second one on suspects alone are measured. ``branch``:
+    the one that it is made for, if that is known."""
 
     control: Build
     treatment: Build
@@ -27,6 +31,17 @@ class RunOrder:
     run_type: str
     seed: int
     log: Rounds
+    budgets: int = 1
+    branch: str | None = None
+
+
+class NotSettled(RunError):
+    """A run's time budget ended before a case that looks changed was settled. ``report`` is what there is of it; the
+    next pass measures on."""
+
+    def __init__(self, report: Report, text: str) -> None:
+        super().__init__(text)
+        self.report = report
 
 
 class Harness(Protocol):
@@ -66,19 +81,34 @@ class Runs:
         self._sleep = sleep
 
     def make(
-        self, name: str, run_type: str, control: Build, treatment: Build, cases: Sequence[str] | None = None
+        self,
+        name: str,
+        run_type: str,
+        control: Build,
+        treatment: Build,
+        cases: Sequence[str] | None = None,
+        branch: str | None = None,
     ) -> Report:
-        """The run's report. One whose verdicts were held back is made again, ``TRIES`` times in all.
+        """The run's report. One whose verdicts were held back is made again, ``TRIES`` times in all. One that leaves a
+        case open that looks changed gets another time budget at the next call, ``BUDGETS`` in all.
 
         Raises:
+            NotSettled: it is to have another time budget; what was measured is kept and told.
             KeyboardInterrupt: a signal ended it; what was measured is kept, and the same run goes on from there.
             RunError: nothing could be measured, or a report could not be written.
         """
         for attempt in count(1):
             one = name if attempt == 1 else f"{name}/try-{attempt}"
-            order = RunOrder(control, treatment, cases, run_type, _seed(one), self._journal.rounds_of(one))
-            report = self._finished(one) or self._measure(one, attempt, order)
+            budgets = 1 + len(self._journal.runs(f"{one}/open-"))
+            rounds = self._journal.rounds_of(one)
+            order = RunOrder(control, treatment, cases, run_type, _seed(one), rounds, budgets, branch)
+            kept = self._finished(one)
+            if kept is not None:
+                log.info("%s", _measured_before(order, kept))
+            report = kept or self._measure(one, attempt, order)
             self.tell_all()
+            if report.run.get("continues"):
+                raise NotSettled(report, f"{open_words(report)}; the next pass measures on")
             if attempt == TRIES or not any(comparison.held_back for comparison in report.comparisons):
                 return report
         raise AssertionError("count() has no end")
@@ -97,7 +127,14 @@ class Runs:
         if report.run.get("broken"):  # kept and told, but the next start makes the run anew
             self._journal.finish_run(f"{name}/broken-{report.run['id']}", self._harness.dump(report))
             self._journal.forget_run(name)
+        elif report.is_open and order.budgets < BUDGETS:
+            report = _continued(report, order.budgets)
+            self._journal.finish_run(f"{name}/open-{order.budgets}", self._harness.dump(report))
         else:
+            if report.is_open:
+                text = f"{name}: {open_words(report)}, after {BUDGETS} time budgets; going on"
+                log.warning("%s", text)
+                self._journal.note("not settled", text)
             self._journal.finish_run(name, self._harness.dump(report))
         return report
 
@@ -132,6 +169,29 @@ class Runs:
         except UsageError as error:
             self._journal.put_aside_report(name, str(error))
             return None
+
+
+def open_words(report: Report) -> str:
+    """What a run's time budget was too short for."""
+    cases = [one.case for one in report.open_suspects]
+    if not cases:
+        return "the time budget ended before any case was tested"
+    more = f" and {len(cases) - MOST_NAMED} more" if len(cases) > MOST_NAMED else ""
+    return f"{', '.join(cases[:MOST_NAMED])}{more} looked changed when the time budget ended, and is not settled"
+
+
+def _continued(report: Report, budgets: int) -> Report:
+    """The report of a run that goes on: told under an id of its own, for the run's own is that of its last report."""
+    return replace(report, run={**report.run, "id": f"{report.run['id']}-open-{budgets}", "continues": True})
+
+
+def _measured_before(order: RunOrder, report: Report) -> str:
+    """That a run is answered from the journal, whether it was complete then, and how to have it made again."""
+    whole = "complete" if report.run.get("complete", True) else f"not complete: {report.run.get('stopped')}"
+    return (
+        f"{order.run_type} of {order.control.requested} and {order.treatment.requested}: was measured at "
+        f"{report.run.get('started', 'an earlier time')} ({whole}), and is not measured again: --again does that"
+    )
 
 
 def _seed(name: str) -> int:

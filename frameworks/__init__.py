@@ -2,7 +2,16 @@
 
 from frameworks.adaptor_functions import require_functions
 from frameworks.base import FRAMEWORKS_DIR, Framework
-from frameworks.environment import worker_environment
+from frameworks.environment import recorded_environment, run_environment, worker_environment
 from frameworks.registry import framework_names, get_framework
 
-__all__ = ["FRAMEWORKS_DIR", "Framework", "framework_names", "get_framework", "require_functions", "worker_environment"]
+__all__ = [
+    "FRAMEWORKS_DIR",
+    "Framework",
+    "framework_names",
+    "get_framework",
+    "recorded_environment",
+    "require_functions",
+    "run_environment",
+    "worker_environment",
+]

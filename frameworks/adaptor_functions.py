@@ -12,6 +12,7 @@ FUNCTIONS: Mapping[str, str] = {
     "make_call": "make_call(case, seed)",
     "profile": "profile(call, calls)",
     "results": "results(case, seed, folder, limit)",
+    "memory": "memory(case, seed, calls)",
 }
 _ALWAYS = ("versions", "make_call")
 

@@ -19,6 +19,9 @@ class Framework(ABC):
     namespaces: Mapping[str, Sequence[str]]  # where operators live: modules, and those directly within them
     block_namespaces: Sequence[str] = ()  # those of them that hold blocks: made first, then called
     not_operators: Sequence[str]  # functions in those namespaces that read or write files instead of computing
+    # Those of them that can be measured all the same, on a temporary file: which of their arguments says the file.
+    file_arguments: Mapping[str, str] = MappingProxyType({})
+    graph_namespaces: Sequence[str] = ()  # those whose operators can be run as a graph of one operator: hybridized
     # Functions whose instructions are counted, those that they call included, as callgrind's --toggle-collect takes
     # them.  None of them may run within another, or within itself.  None: instructions can't be counted.
     counted_functions: Sequence[str] = ()
@@ -61,6 +64,10 @@ class Framework(ABC):
         """Whether a spec's operator is a block: made first, with weights of its own, and perhaps hybridized."""
         return operator.rpartition(".")[0] in self.block_namespaces
 
+    def can_be_hybridized(self, operator: str) -> bool:
+        """Whether a spec's operator may be of the mode ``hybridized``: a block, or one that can be run as a graph."""
+        return self.is_block(operator) or operator.rpartition(".")[0] in self.graph_namespaces
+
     def counting_environment(self) -> Mapping[str, str]:
         """What counting needs beyond ``environment(1)``: all work done by the thread that calls."""
         return {}
@@ -75,6 +82,11 @@ class Framework(ABC):
 
     def profiling_environment(self) -> Mapping[str, str]:
         """What the framework's own profiler needs so that it tells operators apart; read when the framework starts."""
+        return {}
+
+    def memory_environment(self) -> Mapping[str, str]:
+        """What workers that measure ``memory`` need, so that a call always needs the same; read when the framework
+        starts."""
         return {}
 
     def as_profiled(self, case: Case) -> Case:

@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from frameworks import Framework, worker_environment
+from frameworks import Framework, run_environment
 from harness.blocks import CaseRequest, Processes, time_left
 from harness.losses import CaseRefusedError, together
 from harness.pair import Round, RoundResult
@@ -84,10 +84,9 @@ def threads_of(case: Case, threads: int) -> int:
     return 1 if case.metric == "instructions" else threads
 
 
-def plan_counting(framework: Framework) -> Counting:
-    """How a run counts; ``require_counting`` has found valgrind."""
-    of_framework = {**framework.environment(1), **framework.counting_environment()}
-    environment = {**worker_environment(), **ALLOCATOR, **of_framework}
+def plan_counting(framework: Framework, env: Mapping[str, str] | None = None) -> Counting:
+    """How a run counts, with the user's variables ``env``; ``require_counting`` has found valgrind."""
+    environment = {**run_environment(framework, 1, env or {}), **ALLOCATOR, **framework.counting_environment()}
     return Counting(shutil.which("valgrind") or "valgrind", tuple(framework.counted_functions), environment)
 
 

@@ -1,12 +1,12 @@
-"""One round of the metrics of memory: what a call allocates, by the framework's profiler, and what its process holds.
+"""One round of the metrics of memory: the storage that a call needs, by the framework's counters, and what its process
+holds.
 
-Neither minds what else the machine does, so that both sides are asked at once.
+Neither depends on what else the machine does, so that both sides are asked at once.
 """
 
 import math
 import random
-import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -19,26 +19,31 @@ from records import PairSample
 from records.measurement import SIDES, Side
 
 CALLS = 5
+STORAGE = "memory"  # the metric of the framework's counters; the other is the operating system's
 NOTHING = 1.0  # byte: what a side that holds none at all counts as in a ratio
 
 
 def run_memory_round(supply: PairSupply, plan: Round, coin: random.Random, result: RoundResult) -> None:
     """Measure, by the metric of each case, in one fresh process pair; the rest is as in ``run_untimed_round``.
 
-    The pair is none of ``supply``'s.
+    The pair is none of ``supply``'s. All cases of a round have one metric.
     """
-    run_untimed_round(plan, coin, result, lambda stack: _start_pair(supply.bench, stack, coin), _measure)
+    storage = any(request.case.metric == STORAGE for request in plan.requests)
+    run_untimed_round(plan, coin, result, lambda stack: _start_pair(supply.bench, storage, stack, coin), _measure)
 
 
-def _start_pair(bench: Bench, stack: ExitStack, coin: random.Random) -> Pair:
+def _start_pair(bench: Bench, storage: bool, stack: ExitStack, coin: random.Random) -> Pair:
     """Start both sides, each with a random environment size, on all processors; wait until both are ready.
+
+    With ``storage``, they get what measuring it needs.
 
     Raises:
         WorkerLostError: a side didn't start.
     """
     pair: Pair = {}
     for side in coin.sample(SIDES, 2):
-        environment = {**bench.environment, "OPDUEL_PADDING": "x" * coin.randrange(PADDING_BYTES)}
+        environment = {**bench.environment, **(bench.memory_environment if storage else {})}
+        environment["OPDUEL_PADDING"] = "x" * coin.randrange(PADDING_BYTES)
         worker = Worker(side, bench.builds[side], bench.adaptor, environment, bench.cpus.start)
         pair[side] = stack.enter_context(worker)
     at_once({side: pair[side].readying() for side in SIDES})
@@ -46,23 +51,24 @@ def _start_pair(bench: Bench, stack: ExitStack, coin: random.Random) -> Pair:
 
 
 def _measure(processes: Processes, request: CaseRequest, plan: Round) -> PairSample:
-    """Both sides' values in bytes: medians over the calls, or the peak over them.
+    """Both sides' values in bytes: what a call needs, or the peak over several.
 
     Raises:
         CaseRefusedError, CaseLostError, WorkerLostError: as ``CaseProcess.ask``.
     """
     case = request.case
-    question = {"op": "profile" if case.metric == "memory" else "resident", "calls": CALLS}
 
     def ask(messages: Mapping[Side, Mapping[str, Any]]) -> dict[Side, dict[str, Any]]:
         timeout_s = time_left(case, plan.deadline)
         return at_once({side: processes[side].asking(messages[side], timeout_s) for side in SIDES})
 
-    ask({side: request.message(side) for side in SIDES})
-    answers = ask(dict.fromkeys(SIDES, question))
-    control, treatment = (
-        float(answers[side]["bytes"]) if "bytes" in answers[side] else held(answers[side]["calls"]) for side in SIDES
-    )
+    if case.metric == STORAGE:
+        answers = ask(dict.fromkeys(SIDES, storage_question(request, CALLS)))
+        control, treatment = (float(sum(answers[side]["bytes"].values())) for side in SIDES)
+    else:
+        ask({side: request.message(side) for side in SIDES})
+        answers = ask({side: {"op": "resident", "calls": CALLS} for side in SIDES})
+        control, treatment = (float(answers[side]["bytes"]) for side in SIDES)
     return PairSample(
         case_id=case.id,
         stage=request.stage,
@@ -75,7 +81,6 @@ def _measure(processes: Processes, request: CaseRequest, plan: Round) -> PairSam
     )
 
 
-def held(calls: Sequence[Mapping[str, Any]]) -> float:
-    """The most bytes that a call held of what it allocated itself, all devices together: the median over the calls,
-    each ``{"memory": {device: bytes}}``."""
-    return float(statistics.median(sum(call["memory"].values()) for call in calls))
+def storage_question(request: CaseRequest, calls: int) -> dict[str, Any]:
+    """The worker's "memory" request: what a call needs, by device."""
+    return {"op": "memory", "case": request.description(), "seed": request.seed, "calls": calls}

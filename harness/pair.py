@@ -79,7 +79,12 @@ class Round:
         """How often each case is measured by the pair: more often the fewer they are."""
         if not self.fork:
             return 1
-        return max(1, min(MOST_FORKS, round(math.sqrt(FORKS_OF_ONE_CASE / (len(self.requests) + len(self.sentinels))))))
+        return forks_for(len(self.requests) + len(self.sentinels))
+
+
+def forks_for(cases: int) -> int:
+    """How often a pair with so many cases measures each."""
+    return max(1, min(MOST_FORKS, round(math.sqrt(FORKS_OF_ONE_CASE / cases))))
 
 
 def run_round(supply: PairSupply, plan: Round, coin: random.Random, result: RoundResult) -> None:

@@ -226,6 +226,11 @@ class PhaseRecall:
         self._recall, self._phase, self._monitor = recall, phase, monitor
 
     @property
+    def keeps(self) -> bool:
+        """Whether rounds are kept, so that a later start goes on with them."""
+        return not self._recall.forgets
+
+    @property
     def over(self) -> Verifying | None:
         """Set when another measurement has begun since: this one has all its rounds."""
         return self._recall.verifying if self._phase == "first" else None

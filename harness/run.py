@@ -5,12 +5,13 @@ import math
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from comparator import SentinelCheck, check_sentinels, fit_priors, hold_back, plan_looks, read_together
-from frameworks import Framework, worker_environment
+from frameworks import Framework, recorded_environment, run_environment
 from harness.agreement import Agreement
 from harness.breakdown import add_breakdowns
 from harness.caches import plan_wiping
@@ -19,16 +20,17 @@ from harness.golden import Golden
 from harness.host import HostMonitor, host_fingerprint
 from harness.instructions import plan_counting, threads_of
 from harness.judging import judged
+from harness.outlook import budget_for, with_seconds
+from harness.profiles import CUT_SHORT, Profiles, Subject, write_profiles
 from harness.recall import Recall, RoundLog, Start, fingerprint
 from harness.roofline import measure_roofline
 from harness.schedule import Findings, Order, Progress, Schedule
 from harness.sentinels import usual_count
 from harness.supply import Bench
 from harness.trust import Frequency, distrust, sentinel_reasons
-from harness.verification import Verifier, first_order
+from harness.verification import FIRST_SHARE, Verifier, first_order
 from records import DEFAULT_METRIC, SAMPLED, Build, Case, Comparison, Report, RunError
 from records.measurement import Side
-from records.redaction import recorded_variables
 
 AGREEMENT_SHARE = 0.5  # of the time that is left, at most, for comparing numbers, if there is anything else to measure
 
@@ -45,7 +47,10 @@ class RunRequest:
     time budget may differ. ``roofline``: measure the host's before anything else. ``breakdown``: profile every case,
     not networks alone, operator by operator; that comes after measuring, and on top of the time budget. ``wipe_cache``:
     evict the processor's caches before each timed call. ``golden``: outputs that stand in for the control, which is
-    the build that they are of; for cases of the metric "error" alone.
+    the build that they are of; for cases of the metric "error" alone. ``suspects_only``: measure no case on that is
+    being screened, beyond its first look. ``env``: variables that the workers of both sides get besides their own.
+    ``profile_output``: an absolute path, where the framework's own profile of every case is put, after measuring, and
+    on top of the time budget; None for nowhere.
     """
 
     framework: Framework
@@ -67,6 +72,9 @@ class RunRequest:
     breakdown: bool = False
     wipe_cache: bool = False
     golden: Golden | None = None
+    suspects_only: bool = False
+    env: Mapping[str, str] = field(default_factory=dict)
+    profile_output: Path | None = None
 
 
 class InterruptedRunError(RunError):
@@ -84,17 +92,18 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     counted and timed as if it had been run now. ``run["resumable"]`` says whether a further start could measure more.
 
     Raises:
-        UsageError: the host has fewer processors than threads are asked for.
+        UsageError: the host has fewer processors than threads are asked for, or ``env`` has a variable that is ours.
         InterruptedRunError: a signal ended it before anything was measured.
         RunError: nothing at all could be measured.
     """
     cpus = plan_cpus(request.threads)
-    environment = {**worker_environment(), **request.framework.environment(request.threads)}
     builds: dict[Side, Build] = {"control": request.control, "treatment": request.treatment}
+    environment = run_environment(request.framework, request.threads, request.env, list(builds.values()))
     counts = any(case.metric == "instructions" for case in request.cases)
-    counting = plan_counting(request.framework) if counts else None
+    counting = plan_counting(request.framework, request.env) if counts else None
     wiping = plan_wiping() if request.wipe_cache else None
-    bench = Bench(builds, request.framework.adaptor, environment, cpus, counting, wiping)
+    storage = request.framework.memory_environment()
+    bench = Bench(builds, request.framework.adaptor, environment, cpus, counting, wiping, storage)
     order = _order(request)
     monitor = HostMonitor(allowed=cpus.measure | cpus.control)
     monitor.begin()
@@ -124,6 +133,7 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
         if request.verify_after is not None:
             comparisons = verifier.verify(findings, comparisons)
         agreement.note_time(findings)
+        comparisons = with_seconds(comparisons, {case.id: case for case in order.cases}, findings.pace, order.looks)
         comparisons = add_breakdowns(
             comparisons,
             request.cases,
@@ -134,18 +144,38 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
             threads=request.threads,
             every_case=request.breakdown,
         )
+        profiles = _profiles(request, comparisons, findings, bench)
     noise = {**monitor.summary(), "during": during, "verifying": verifier.host}
     trust = _trust(request, order, findings, noise, cpus)
     if request.hold and not trust["trusted"]:
         comparisons = hold_back(comparisons)
     comparisons = _with_work(request, agreement.among(read_together(comparisons)))
     run = _run_record(request, order, findings, start, recall.resumed, bench, trust)
+    if findings.stopped is not None:
+        run["forecast"] = budget_for(comparisons, findings.wall_s, 1.0 if request.verify_after is None else FIRST_SHARE)
+    run["profile_output"] = profiles
     return Report(run, request.control, request.treatment, {**host, **noise}, comparisons, cases=tuple(request.cases))
 
 
 def _roofline(request: RunRequest, bench: Bench) -> dict[str, Any] | None:
     """The host's, if it was asked for: measured as the workers run."""
     return measure_roofline(bench.cpus, request.threads, bench.environment) if request.roofline else None
+
+
+def _profiles(
+    request: RunRequest, comparisons: Sequence[Comparison], findings: Findings, bench: Bench
+) -> dict[str, Any] | None:
+    """Write the profiles that were asked for, unless the run was cut short; returns what the report keeps of them."""
+    if request.profile_output is None:
+        return None
+    profiles = Profiles(request.profile_output, skipped=CUT_SHORT)
+    if not findings.broken:
+        failed = {one.case: one.failure.reason for one in comparisons if one.failure is not None}
+        subject = Subject(bench.builds, request.framework, bench.environment, bench.cpus, request.threads, request.seed)
+        profiles = write_profiles(request.profile_output, request.cases, failed, subject)
+    if profiles.stopped is not None:
+        findings.stop(profiles.stopped)
+    return profiles.record()
 
 
 class _Agreed:
@@ -213,7 +243,7 @@ def without_measuring(request: RunRequest, why: str) -> Report:
         UsageError: the host has fewer processors than threads are asked for.
     """
     cpus = plan_cpus(request.threads)
-    environment = {**worker_environment(), **request.framework.environment(request.threads)}
+    environment = run_environment(request.framework, request.threads, request.env)
     bench = Bench({}, request.framework.adaptor, environment, cpus)
     order, findings = _order(request), Findings()
     monitor = HostMonitor(allowed=cpus.measure | cpus.control)
@@ -263,20 +293,28 @@ def _run_record(
         "breakdown": "all" if request.breakdown else "networks",
         "sentinels": len(order.sentinel_cases),
         "looks": dataclasses.asdict(order.looks),
-        "environment": recorded_variables(bench.environment, _known_variables(request)),
-        "counting": dataclasses.asdict(bench.counting) if bench.counting else None,
+        "environment": _recorded(request, bench.environment),
+        "env": sorted(request.env),
+        "counting": _counting(request, bench),
         "wipe_cache": bench.wiping.size if bench.wiping else None,
         "golden": str(request.golden.folder) if request.golden else None,
         "cpus": {"measure": sorted(bench.cpus.measure), "start": sorted(bench.cpus.start)},
         **_summary(findings, request.log is not None),
         "trust": trust,
+        "profile_output": None,
     }
 
 
-def _known_variables(request: RunRequest) -> set[str]:
-    """The variables that are ours to set, and hold no secret; what else a worker gets may."""
-    framework = request.framework
-    return {*worker_environment(), *framework.environment(request.threads), f"{framework.name.upper()}_"}
+def _recorded(request: RunRequest, environment: Mapping[str, str]) -> dict[str, str]:
+    """Variables as the report has them: without the user's secrets."""
+    return recorded_environment(environment, request.env, request.framework.name)
+
+
+def _counting(request: RunRequest, bench: Bench) -> dict[str, Any] | None:
+    """How instructions were counted, if any were."""
+    if bench.counting is None:
+        return None
+    return {**dataclasses.asdict(bench.counting), "environment": _recorded(request, bench.counting.environment)}
 
 
 def _identity(request: RunRequest, order: Order, bench: Bench, host: Mapping[str, Any]) -> str:
@@ -317,6 +355,7 @@ def _order(request: RunRequest) -> Order:
         request.inject,
         can_fork=lambda case: request.framework.can_fork(threads_of(case, request.threads), case.context),
         sentinels=usual_count(sum(timed)) if request.sentinels is None else request.sentinels,
+        suspects_only=request.suspects_only,
     )
 
 
@@ -360,6 +399,8 @@ def _summary(findings: Findings, logged: bool) -> dict[str, Any]:
         "broken": findings.broken,
         "interrupted": findings.interrupted,
         "stopped": findings.stopped,
+        "forecast": None,
+        "continues": False,
         "rounds": findings.rounds,
         "wall_s": findings.wall_s,
         "timed_s": findings.timed_s,

@@ -4,18 +4,23 @@ import random
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
-from comparator import Looks, Prior, Standing, standing
+from comparator import Standing, standing
 from harness.blocks import CaseRequest
+from harness.budget import Trip, affordable, spent_words
 from harness.instructions import run_counting_round
 from harness.losses import united
 from harness.memory import run_memory_round
+from harness.order import Batch, Earlier, Findings, Order, Progress
+from harness.pace import Pace
 from harness.pair import Round, RoundResult, run_round
 from harness.recall import PhaseRecall, Recall
-from harness.sentinels import Turns, draw_sentinels
+from harness.sentinels import Turns
 from harness.supply import Bench, PairSupply
-from records import DEFAULT_METRIC, METRICS, Case, Failure, Incident, PairSample, RunError, Stage
+from records import DEFAULT_METRIC, METRICS, Case, Failure, Incident, RunError, Stage
+
+__all__ = ["FAILED_STARTS", "Batch", "Earlier", "Findings", "Order", "Progress", "Schedule"]
 
 LOST_FOR_GOOD = 2  # rounds that a case may be lost in before it has failed: once may be someone else's doing
 FAILED_STARTS = 3  # in a row
@@ -28,123 +33,18 @@ ROUNDS = {  # metric -> what a process pair does for it
 }
 
 
-@dataclass(frozen=True)
-class Earlier:
-    """What a verification takes over from the run that it verifies.
-
-    ``samples`` (of the screen) made its cases suspects, and ``priors`` are the run's, by metric; ``injected`` and
-    ``sentinels`` are those of that run; ``rounds`` counts its process pairs.
-    """
-
-    samples: Mapping[str, Sequence[PairSample]]
-    priors: Mapping[str, Prior]
-    injected: frozenset[str]
-    sentinels: tuple[Case, ...]
-    rounds: int
-
-
-@dataclass(frozen=True)
-class Order:
-    """What a run is asked to do.
-
-    ``time_budget`` is in seconds of wall time (None: no bound); ``inject`` is the share by which the treatment side
-    of every second case is slowed (0: none); ``can_fork`` says of a case whether it can be measured in a fork;
-    ``sentinels`` counts them; ``earlier`` is set for a verification.
-    """
-
-    cases: Sequence[Case]
-    looks: Looks
-    alpha: float
-    seed: int
-    time_budget: float | None = None
-    inject: float = 0.0
-    can_fork: Callable[[Case], bool] = lambda case: True
-    sentinels: int = 0
-    earlier: Earlier | None = None
-    spent_s: float = 0.0  # of the time budget, before the first round
-
-    @property
-    def injected(self) -> frozenset[str]:
-        """The ids of the cases that are slowed on purpose: of the first two one, of the next two one, and so on.
-
-        Which one is drawn from the seed: forward and backward cases often take turns in a spec.  Each metric's cases
-        are drawn alike, so that cases which differ in the metric alone are slowed together.
-        """
-        if self.earlier is not None:
-            return self.earlier.injected
-        chosen: set[str] = set()
-        for metric in (name for name, metric in METRICS.items() if self.inject and metric.injectable):
-            coin = random.Random(f"inject {self.seed}")
-            cases = [case for case in self.cases if case.metric == metric]
-            chosen |= {coin.choice(pair).id for pair in zip(cases[::2], cases[1::2], strict=False)}
-        return frozenset(chosen)
-
-    @property
-    def sentinel_cases(self) -> tuple[Case, ...]:
-        """The cases that are measured on the control alone, too."""
-        if self.earlier is not None:
-            return self.earlier.sentinels
-        return draw_sentinels(self.cases, self.sentinels, self.seed)
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Cases of one metric that one process pair can measure, and the sentinels that go with them (or alone)."""
-
-    requests: Sequence[CaseRequest]
-    fork: bool
-    sentinels: Sequence[CaseRequest] = ()
-
-    @property
-    def metric(self) -> str:
-        """What is measured."""
-        return self.requests[0].case.metric if self.requests else DEFAULT_METRIC
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Told after every round: seconds, counts of cases and process pairs."""
-
-    rounds: int
-    open_cases: int
-    cases: int
-    elapsed_s: float
-    left_s: float  # to the next look of the open cases, or to the end of the budget if that comes first
-    verifying: bool = False
-
-
-@dataclass
-class Findings:
-    """All that a run has measured so far. ``stopped`` says why it ended early; None when every verdict is settled
-    or its looks are spent."""
-
-    samples: dict[str, list[PairSample]] = field(default_factory=dict)
-    sentinels: dict[str, list[PairSample]] = field(default_factory=dict)  # control against control
-    mhz: list[float] = field(default_factory=list)
-    failures: dict[str, Failure] = field(default_factory=dict)
-    incidents: list[Incident] = field(default_factory=list)
-    rounds: int = 0
-    timed_s: float = 0.0
-    wall_s: float = 0.0
-    spent_s: dict[str, float] = field(default_factory=dict)  # by what the measuring processor's time went into
-    stopped: str | None = None
-    broken: bool = False  # stopped by something other than the budget: the run could not be completed
-    interrupted: bool = False  # and that was a signal
-    closed: bool = False  # the verification has ended, and with it the run: the first measurement is not taken up again
-
-    @property
-    def resumable(self) -> bool:
-        """Whether a further start with the same log could measure more."""
-        return self.stopped is not None and (self.broken or not self.closed)
-
-    def stop(self, error: BaseException) -> None:
-        """Note that this ended the run early."""
-        self.stopped, self.broken = str(error) or "interrupted", True
-        self.interrupted = isinstance(error, KeyboardInterrupt)
-
-
 class _OutOfTime(Exception):
-    """The budget leaves no room for another process pair."""
+    """The budget leaves no room for another process pair: ``needed_s`` is what the shortest round would take."""
+
+    def __init__(self, needed_s: float | None = None) -> None:
+        self.needed_s = needed_s
+
+
+class _NoSuspectsError(Exception):
+    """Only suspects were to be measured, and none is left."""
+
+    def __init__(self, open_cases: int) -> None:
+        super().__init__(f"no suspect is left; {open_cases} other cases stay open")
 
 
 class Schedule:
@@ -172,8 +72,8 @@ class Schedule:
         self._began = time.monotonic() - order.spent_s
         self._befell: defaultdict[str, list[Failure]] = defaultdict(list)  # each case, in rounds without its sample
         self._failed_starts = 0
-        self._start_s = dict.fromkeys(METRICS, 0.0)  # what starting a pair took lately
-        self._case_s = dict.fromkeys(METRICS, 0.0)  # what a case took lately, its share of the pair's start included
+        self._pace = self.findings.pace = Pace(order.can_fork)
+        self._in_turn = random.Random(f"turn {order.seed}").sample(list(order.cases), len(order.cases))
         self._for_suspects_s = 0.0  # how long suspects may still have the machine to themselves
 
     def run(self) -> Findings:
@@ -183,11 +83,14 @@ class Schedule:
             self._take_in_kept()
             with self._supply:
                 while not self._recall.over and (batches := self._next_wave()):
-                    fits = [self._run_in_time(batch) for batch in batches]
-                    if not any(fits):
-                        raise _OutOfTime
-        except _OutOfTime:
-            self.findings.stopped = f"the time budget of {self._order.time_budget:g} s was spent"
+                    needed = [self._run_in_time(batch) for batch in batches]
+                    if None not in needed:
+                        raise _OutOfTime(min(one for one in needed if one is not None))
+        except _OutOfTime as error:
+            left_s = self._deadline() - time.monotonic()
+            self.findings.stopped = spent_words(self._order.budget, left_s, error.needed_s)
+        except _NoSuspectsError as error:
+            self.findings.stopped = str(error)
         except (KeyboardInterrupt, RunError) as error:
             self.findings.stop(error)
         except Exception as error:  # a fault of ours, or of the machine, must not cost what was measured
@@ -225,11 +128,12 @@ class Schedule:
         return standing(order.cases, findings.samples, findings.failures, order.looks, order.alpha, priors)
 
     def _next_wave(self) -> list[Batch]:
-        """One round for every open case, or for the suspects alone, in as few process pairs as can be."""
-        standings = self.standings()
-        wanting = self._before_long_rounds(
-            [self._request(case, standings[case.id].stage) for case in self._order.cases if standings[case.id].missing]
-        )
+        """One round for every open case, or for those that there is time for, in as few process pairs as can be.
+
+        Raises:
+            _OutOfTime: there are open cases, and no time for any.
+        """
+        wanting = self._before_long_rounds(self._in_budget(self.standings()))
         batches: list[Batch] = []
         for metric in METRICS:
             of_metric = [request for request in wanting if request.case.metric == metric]
@@ -244,6 +148,40 @@ class Schedule:
         self._coin.shuffle(batches)
         return batches
 
+    def _in_budget(self, standings: Mapping[str, Standing]) -> list[CaseRequest]:
+        """The open cases, or those of them that the time budget is spent on.
+
+        Raises:
+            _OutOfTime: there are some, and no time for any.
+        """
+        order = self._order
+        open_cases = [case for case in self._in_turn if standings[case.id].missing]
+        requests = [self._request(case, standings[case.id].stage) for case in open_cases]
+        if order.suspects_only and requests:
+            requests = [one for one in requests if one.stage == "own" or not self._was_looked_at(one, standings)]
+            if not requests:
+                raise _NoSuspectsError(len(open_cases))
+        if order.time_budget is None or not self.findings.rounds or not requests:
+            return requests
+        trips = [self._trip(request, standings[request.case.id]) for request in requests]
+        if any(trip.request.stage == "screen" and not trip.closes for trip in trips):
+            return requests  # nothing is known of any case until all have come to the first look
+        left_s = self._deadline() - time.monotonic()
+        chosen = affordable(trips, left_s, self._pace, resumable=self._recall.keeps)
+        if not chosen:
+            raise _OutOfTime(min(self._pace.least_s(request.case) for request in requests))
+        return [trip.request for trip in chosen]
+
+    def _trip(self, request: CaseRequest, place: Standing) -> Trip:
+        excess = place.excess if request.stage == "own" else None
+        return Trip(request, place.missing, excess, self._was_looked_at(request, {request.case.id: place}))
+
+    def _was_looked_at(self, request: CaseRequest, standings: Mapping[str, Standing]) -> bool:
+        """Whether its present stage has had a look."""
+        place = standings[request.case.id]
+        first = self._order.looks.of_metric(request.case.metric).of(request.stage)[0]
+        return (place.next_look or 0) - place.missing >= first
+
     def _before_long_rounds(self, wanting: list[CaseRequest]) -> list[CaseRequest]:
         """All of ``wanting``; where a round of them is long, the suspects alone as long as it is their turn.
 
@@ -251,23 +189,24 @@ class Schedule:
         round before them took.  A run whose budget ends before the last look then says what changed, not only where.
         """
         suspects = [request for request in wanting if request.stage == "own"]
-        needed_s = sum(self._case_s[request.case.metric] for request in wanting)
+        needed_s = self._pace.seconds((request.case, 1) for request in wanting)
         return suspects if suspects and self._for_suspects_s > 0 and needed_s > LONG_ROUND_S else wanting
 
-    def _run_in_time(self, batch: Batch) -> bool:
-        """Run a batch and say so, unless there is no time for it: there may still be some for another metric's."""
+    def _run_in_time(self, batch: Batch) -> float | None:
+        """Run a batch; returns what its shortest round takes if there is no time for that: there may still be some for
+        another metric's."""
         try:
             self._run_batch(batch)
-        except _OutOfTime:
-            return False
+        except _OutOfTime as error:
+            return error.needed_s or 0.0
         self._tell()
-        return True
+        return None
 
     def _run_batch(self, batch: Batch) -> None:
         """Run a batch, in as many process pairs as lost workers make necessary."""
         requests, sentinels = batch.requests, batch.sentinels
         while requests or sentinels:
-            self._check_time(batch.metric)
+            self._check_time([request.case for request in (*requests, *sentinels)])
             result = RoundResult()
             plan = Round(requests, self.findings.rounds, batch.fork, self._deadline(), sentinels)
             try:
@@ -310,9 +249,7 @@ class Schedule:
             self._for_suspects_s = max(self._for_suspects_s, result.wall_s)
         else:
             self._for_suspects_s -= result.wall_s
-        if result.samples:
-            self._start_s[metric] = result.start_s
-            self._case_s[metric] = result.wall_s / len(result.samples)
+        self._pace.note(plan, result, metric)
         if result.lost_worker and result.lost_worker not in told:
             findings.incidents.append(Incident(plan.number, None, result.lost_worker, "a fresh pair was started"))
         started = result.lost_worker is None or len(result.unmeasured) < len(plan.requests)
@@ -356,15 +293,19 @@ class Schedule:
         budget = self._order.time_budget
         return float("inf") if budget is None else self._began + budget
 
-    def _check_time(self, metric: str) -> None:
-        """No pair is started that would come too late to measure anything; the first one is started in any case."""
-        needed_s = self._start_s[metric] + self._case_s[metric]
+    def _check_time(self, cases: Sequence[Case]) -> None:
+        """No pair is started that would come too late to measure anything; the first one is started in any case.
+
+        Raises:
+            _OutOfTime: this one would.
+        """
+        needed_s = min(self._pace.least_s(case) for case in cases)
         if self.findings.rounds and time.monotonic() + needed_s >= self._deadline():
-            raise _OutOfTime
+            raise _OutOfTime(needed_s)
 
     def _tell(self) -> None:
         standings = self.standings()
-        left_s = sum(standings[case.id].missing * self._case_s[case.metric] for case in self._order.cases)
+        left_s = self._pace.seconds((case, standings[case.id].missing) for case in self._order.cases)
         if self._order.time_budget is not None:
             left_s = min(left_s, max(0.0, self._order.time_budget - self._elapsed()))
         open_cases = sum(not one.settled for one in standings.values())

@@ -11,17 +11,20 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
-from frameworks import Framework, worker_environment
+from frameworks import Framework, recorded_environment, run_environment
 from harness.blocks import CaseRequest, time_left
 from harness.caches import VARIABLE, plan_wiping
 from harness.cpus import plan_cpus, this_thread_on
 from harness.host import HostMonitor, host_fingerprint
+from harness.memory import storage_question
+from harness.profiles import CUT_SHORT, Profiles, Subject, write_profiles
 from harness.roofline import measure_roofline
 from harness.solo import Question, Solo
 from records import Build, Case, Failure, RunError
-from records.redaction import recorded_variables
+from records.measurement import Side
 from records.single import Distribution, ProfiledOperator, Profiler, SingleReport, SingleResult
 
 DEFAULT_ROUNDS = 5
@@ -42,7 +45,9 @@ class SingleRequest:
     ``rounds``: fresh processes for each case. ``time_budget``: seconds, None for no bound. ``calls``: timed calls in
     each process, after ``warmup`` others; None: as many as fit into 50 ms, 5 to 1000. ``labels``: further keys of
     the report's ``run``. ``roofline``: measure the host's before anything else. ``wipe_cache``: evict the processor's
-    caches before each timed call.
+    caches before each timed call. ``env``: variables that workers get besides their own. ``profile_output``: an
+    absolute path, where the framework's own profile of every case is put, after measuring, and on top of the time
+    budget; None for nowhere.
     """
 
     framework: Framework
@@ -58,6 +63,8 @@ class SingleRequest:
     labels: Mapping[str, Any] = field(default_factory=dict)
     roofline: bool = False
     wipe_cache: bool = False
+    env: Mapping[str, str] = field(default_factory=dict)
+    profile_output: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -80,11 +87,20 @@ class _Gathered:
     operators: dict[str, list[float]] = field(default_factory=dict)  # name -> ns, each time that it ran
     failures: list[Failure] = field(default_factory=list)
     note: str = ""
+    asked_for_memory: bool = False
 
     @property
     def failed(self) -> bool:
         """Whether it is given up."""
         return len(self.failures) > 1 or any(one.kind in FINAL for one in self.failures)
+
+
+@dataclass(frozen=True)
+class _Solos:
+    """Workers that time cases, and those that measure storage: each is started when it is first asked."""
+
+    timing: Solo
+    storage: Solo
 
 
 class _OutOfTime(Exception):
@@ -98,7 +114,7 @@ def run_single(request: SingleRequest, on_progress: Callable[[SingleProgress], N
     ``run["complete"]`` is false then, and ``run["broken"]`` true unless it was the budget.
 
     Raises:
-        UsageError: the host has fewer processors than threads are asked for.
+        UsageError: the host has fewer processors than threads are asked for, or ``env`` has a variable that is ours.
         RunError: nothing at all could be measured.
     """
     return _Run(request, on_progress).run()
@@ -110,13 +126,11 @@ class _Run:
         self._on_progress = on_progress
         self._cpus = plan_cpus(request.threads)
         profiling = request.framework.profiling_environment() if request.profiler == "native" else {}
-        framework = request.framework.environment(request.threads)
+        ours = run_environment(request.framework, request.threads, request.env, [request.build])
         self._wiping = plan_wiping() if request.wipe_cache else None
         wiping = {VARIABLE: str(self._wiping.size)} if self._wiping else {}
-        self._environment = {**worker_environment(), **framework, **profiling, **wiping}
-        # Ours to set, and without secrets; what else a worker gets may have some.
-        ours = {*worker_environment(), *framework, *profiling, *wiping}
-        self._known_variables = {*ours, f"{request.framework.name.upper()}_"}
+        self._environment = {**ours, **profiling, **wiping}
+        self._storage_environment = {**self._environment, **request.framework.memory_environment()}
         self._gathered = {case.id: _Gathered() for case in request.cases}
         self._monitor = HostMonitor(allowed=self._cpus.measure | self._cpus.control)
         self._started = time.monotonic()
@@ -138,6 +152,9 @@ class _Run:
             stopped, broken, interrupted = str(error) or "interrupted", True, isinstance(error, KeyboardInterrupt)
         if broken and not any(one.processes for one in self._gathered.values()):
             raise RunError(f"nothing was measured: {stopped}")
+        profiles = self._profiles(broken)
+        if profiles is not None and profiles.stopped is not None:
+            stopped, broken, interrupted = str(profiles.stopped) or "interrupted", True, True
         run = {
             "id": f"{started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}",
             "started": started.isoformat(timespec="seconds"),
@@ -151,13 +168,15 @@ class _Run:
             "warmup": self._request.warmup,
             "runs": self._request.calls,
             "time_budget": self._request.time_budget,
-            "environment": recorded_variables(self._environment, self._known_variables),
+            "environment": recorded_environment(self._environment, self._request.env, self._request.framework.name),
+            "env": sorted(self._request.env),
             "cpus": sorted(self._cpus.measure),
             "complete": stopped is None,
             "broken": broken,
             "interrupted": interrupted,
             "stopped": stopped,
             "wall_s": time.monotonic() - self._started,
+            "profile_output": profiles and profiles.record(),
         }
         framework = self._request.framework
         cases = tuple(_result(case, self._gathered[case.id], framework) for case in self._request.cases)
@@ -174,45 +193,69 @@ class _Run:
         for number in range(1, request.rounds + 1):
             order = [case for case in request.cases if not self._gathered[case.id].failed]
             coin.shuffle(order)
-            with self._solo() as solo:
+            with self._solo(self._environment) as timing, self._solo(self._storage_environment) as storage:
                 for done, case in enumerate(order, 1):
-                    self._one(solo, case)
+                    self._one(_Solos(timing, storage), case)
                     self._monitor.sample()
                     elapsed = time.monotonic() - self._started
                     self._on_progress(SingleProgress(number, request.rounds, done, len(order), elapsed))
 
-    def _solo(self) -> Solo:
-        request = self._request
-        return Solo("treatment", request.build, request.framework.adaptor, self._environment, self._cpus.measure)
+    def _profiles(self, broken: bool) -> Profiles | None:
+        """Write the profiles that were asked for, unless the run was cut short."""
+        request, folder = self._request, self._request.profile_output
+        if folder is None:
+            return None
+        if broken:
+            return Profiles(folder, skipped=CUT_SHORT)
+        failed = {name: one.failures[-1].reason for name, one in self._gathered.items() if one.failed}
+        builds: dict[Side, Build] = {"treatment": request.build}
+        subject = Subject(builds, request.framework, self._environment, self._cpus, request.threads, request.seed)
+        with this_thread_on(self._cpus.control):
+            return write_profiles(folder, request.cases, failed, subject)
 
-    def _one(self, solo: Solo, case: Case) -> None:
+    def _solo(self, environment: Mapping[str, str]) -> Solo:
+        request = self._request
+        return Solo("treatment", request.build, request.framework.adaptor, environment, self._cpus.measure)
+
+    def _one(self, solos: _Solos, case: Case) -> None:
         """Time one case in a process of its own; with the first such, also what memory it takes, in another."""
         gathered = self._gathered[case.id]
         native = self._request.profiler == "native"
-        answer = self._ask(solo, case, self._native if native else self._block)
+        prepare = CaseRequest(case, self._request.seed).message("control")  # nothing is slowed
+        answer = self._ask(solos.timing, case, [prepare, self._native if native else self._block])
         if isinstance(answer, Failure):
             gathered.failures.append(answer)
             return
         if native:
             _take_profile(gathered, answer[-1]["calls"][self._request.warmup :])
-            return
-        gathered.processes.append([float(value) for value in answer[-1]["ns"]])
-        if gathered.memory is None and len(gathered.processes) == 1:
-            answer = self._ask(solo, case, lambda _: {"op": "profile", "calls": MEMORY_CALLS})
-            if not isinstance(answer, Failure):
-                gathered.memory = _most_memory(answer[-1]["calls"])
+        else:
+            gathered.processes.append([float(value) for value in answer[-1]["ns"]])
+        if not gathered.asked_for_memory:
+            gathered.asked_for_memory = True
+            gathered.memory = self._memory(solos.storage, case)
 
-    def _ask(self, solo: Solo, case: Case, measuring: Question) -> list[dict[str, Any]] | Failure:
-        """Prepare the case and ask.
+    def _memory(self, solo: Solo, case: Case) -> dict[str, float] | None:
+        """What a call needs, device -> bytes; None where that can't be measured, which costs nothing else.
+
+        Raises:
+            _OutOfTime: as ``_ask``.
+        """
+        try:
+            answer = self._ask(solo, case, [storage_question(CaseRequest(case, self._request.seed), MEMORY_CALLS)])
+        except RunError:
+            return None
+        return None if isinstance(answer, Failure) else {name: float(size) for name, size in answer[0]["bytes"].items()}
+
+    def _ask(self, solo: Solo, case: Case, requests: Sequence[Question]) -> list[dict[str, Any]] | Failure:
+        """Ask about the case, in a process of its own.
 
         Raises:
             _OutOfTime: there is no time left, or it ended in between.
         """
         if time.monotonic() >= self._deadline:
             raise _OutOfTime
-        prepare = CaseRequest(case, self._request.seed).message("control")  # nothing is slowed
         fork = self._request.framework.can_fork(self._request.threads, case.context)
-        answer = solo.ask([prepare, measuring], time_left(case, self._deadline), fork=fork)
+        answer = solo.ask(requests, time_left(case, self._deadline), fork=fork)
         if isinstance(answer, Failure) and answer.kind == "timeout" and time.monotonic() >= self._deadline:
             raise _OutOfTime
         return answer
@@ -240,18 +283,6 @@ def _take_profile(gathered: _Gathered, calls: Sequence[Mapping[str, Any]]) -> No
     for call in calls:
         for name, times in call["operators"].items():
             gathered.operators.setdefault(name, []).extend(times)
-    most = _most_memory(calls)
-    before = gathered.memory or {}
-    gathered.memory = {device: max(size, before.get(device, 0.0)) for device, size in most.items()}
-
-
-def _most_memory(calls: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """Device -> the most bytes that any of the calls held."""
-    most: dict[str, float] = {}
-    for call in calls:
-        for device, size in call["memory"].items():
-            most[device] = max(float(size), most.get(device, 0.0))
-    return most
 
 
 def _result(case: Case, gathered: _Gathered, framework: Framework) -> SingleResult:

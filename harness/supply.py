@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.caches import VARIABLE, Wiping
@@ -37,6 +37,7 @@ class Bench:
     cpus: CpuPlan
     counting: Counting | None = None  # None: no instructions are counted in this run
     wiping: Wiping | None = None  # None: the caches are left alone
+    memory_environment: Mapping[str, str] = field(default_factory=dict)  # beyond ``environment``, to measure storage
 
 
 class PairStart:

@@ -1,4 +1,4 @@
-"""Every case once, on one build: does it run at all, and how long does a call take, about?"""
+"""Every case once, on one build: does it run, how long does a call take, about, and which operators run in it?"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ from harness.solo import Solo
 from records import Build, Case, Failure
 
 LIMIT_S = 10.0  # for one case, inputs and several calls
+PROFILE = {"op": "profile", "calls": 1}
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,7 @@ class Attempt:
     case: Case
     call_ns: float | None  # the lower quartile of some calls; None if it failed
     failure: Failure | None = None
+    operators: frozenset[str] = frozenset()  # that the framework's profiler saw, by its names, where it was asked
 
     @property
     def reason(self) -> str | None:
@@ -27,19 +29,35 @@ class Attempt:
 
 
 def try_cases(
-    build: Build, framework: Framework, cases: Sequence[Case], *, seed: int = 0, limit_s: float = LIMIT_S
+    build: Build,
+    framework: Framework,
+    cases: Sequence[Case],
+    *,
+    seed: int = 0,
+    limit_s: float = LIMIT_S,
+    profile: bool = False,
 ) -> Iterator[Attempt]:
     """Try each case in a process of its own, which may crash, or hang for ``limit_s`` at most; in order, as they come.
+
+    ``profile``: ask the framework's profiler about one more call, too.
 
     Raises:
         RunError: the build can't be started.
     """
     environment = {**worker_environment(), **framework.environment(1)}
+    if profile:
+        environment.update(framework.profiling_environment())
     with Solo("treatment", build, framework.adaptor, environment, plan_cpus(1).start) as solo:
         for case in cases:
-            request = CaseRequest(case, seed).message("treatment")
-            answer = solo.ask([request], limit_s, fork=framework.can_fork(1, case.context))
-            if isinstance(answer, Failure):
-                yield Attempt(case, None, answer)
-            else:
-                yield Attempt(case, answer[0]["call_ns"])
+            yield _attempt(solo, case, framework.can_fork(1, case.context), seed, limit_s, profile)
+
+
+def _attempt(solo: Solo, case: Case, fork: bool, seed: int, limit_s: float, profile: bool) -> Attempt:
+    prepare = CaseRequest(case, seed).message("treatment")
+    answer = solo.ask([prepare, PROFILE] if profile else [prepare], limit_s, fork=fork)
+    if profile and isinstance(answer, Failure):  # perhaps of the profiler alone
+        answer = solo.ask([prepare], limit_s, fork=fork)
+    if isinstance(answer, Failure):
+        return Attempt(case, None, answer)
+    operators = frozenset(name for call in answer[-1].get("calls", ()) for name in call["operators"])
+    return Attempt(case, answer[0]["call_ns"], None, operators)

@@ -20,7 +20,8 @@ ENDED = "the run ended before"
 def first_order(order: Order) -> Order:
     """The order of a first measurement that leaves time for a second."""
     budget = order.time_budget
-    return order if budget is None else replace(order, time_budget=FIRST_SHARE * budget)
+    words = f"the first measurement's share, {FIRST_SHARE:.0%} of {order.budget}," if budget is not None else ""
+    return order if budget is None else replace(order, time_budget=FIRST_SHARE * budget, budget_words=words)
 
 
 @dataclass
@@ -47,9 +48,6 @@ class Verifier:
         The screen's samples and the run's priors are taken over: they made the cases suspects. The samples that
         decide are fresh.
         """
-        if findings.stopped and not findings.broken and not self.recall.verifying:
-            whole = f"the time budget of {self.order.time_budget:g} s"
-            findings.stopped = f"the first measurement's share, {FIRST_SHARE:.0%} of {whole}, was spent"
         flagged = {one.case for one in comparisons if one.verdict in FLAGGED}
         if not flagged or findings.broken:
             return confirm(comparisons, {}, ENDED)
@@ -93,7 +91,8 @@ class Verifier:
         budget = order.time_budget
         left = None if budget is None else budget - (time.monotonic() - self.began)
         cases = [case for case in order.cases if case.id in flagged]
-        return replace(order, cases=cases, time_budget=left, earlier=earlier, spent_s=0.0)
+        words = "" if budget is None else order.budget
+        return replace(order, cases=cases, time_budget=left, earlier=earlier, spent_s=0.0, budget_words=words)
 
     def _measure(self, order: Order) -> Findings:
         monitor = HostMonitor(allowed=self.bench.cpus.measure | self.bench.cpus.control)
@@ -124,6 +123,6 @@ class Verifier:
         if second.broken:
             findings.stopped, findings.broken, findings.interrupted = second.stopped, True, second.interrupted
         elif second.stopped:
-            findings.stopped = f"the time budget of {self.order.time_budget:g} s was spent while verifying"
+            findings.stopped = f"{second.stopped} while verifying"
         else:
             findings.closed = True

@@ -178,6 +178,23 @@ class Report:
         """Take the secrets out."""
         object.__setattr__(self, "run", redacted(self.run))
 
+    @property
+    def open_suspects(self) -> list[Comparison]:
+        """The cases that look changed, and that the run ended too early to settle; none of a complete run."""
+        return [one for one in self.comparisons if one.suspected] if self.run.get("complete") is False else []
+
+    @property
+    def nothing_compared(self) -> bool:
+        """Whether no case came to a verdict, or to a test that could have given one."""
+        return all(one.failure or (one.verdict == "inconclusive" and _is_untested(one)) for one in self.comparisons)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its time was too short: a case that looks changed is not settled, or no case was tested at all."""
+        cut_short = self.run.get("complete") is False and not self.run.get("broken")
+        held = any(one.held_back for one in self.comparisons)
+        return cut_short and not held and (bool(self.open_suspects) or self.nothing_compared)
+
     def to_json(self) -> dict[str, Any]:
         """The document as plain JSON data, ``schema_version`` first."""
         document = dataclasses.asdict(self)
@@ -186,3 +203,7 @@ class Report:
     def count(self, verdict: Verdict) -> int:
         """How many comparisons got this verdict."""
         return sum(comparison.verdict == verdict for comparison in self.comparisons)
+
+
+def _is_untested(one: Comparison) -> bool:
+    return one.p_value is None and one.held_back is None and one.verification is None

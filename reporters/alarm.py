@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from records import Build, Comparison, Report
-from reporters.summary import distrust_line, is_worse, worst_first
+from reporters.summary import distrust_line, is_worse, open_lines, worst_first
 from reporters.text import printable
 
 
@@ -37,7 +37,8 @@ class Cause:
 @dataclass(frozen=True)
 class Alarm:
     """One notification. ``sure`` says how sure it is; ``doubts`` what speaks against it; ``places`` where more is told.
-    The cause with the most cases comes first."""
+    The cause with the most cases comes first. ``spec``, ``control`` and ``treatment`` are empty if it is of no run.
+    """
 
     id: str
     framework: str
@@ -49,6 +50,7 @@ class Alarm:
     doubts: tuple[str, ...] = ()
     places: tuple[str, ...] = ()
     moment: str = ""  # when the run ended, ISO 8601
+    pages: tuple[str, ...] = ()  # addresses of pages on which more is told
 
     @property
     def broken(self) -> int:
@@ -95,7 +97,7 @@ def make_alarm(report: Report, causes: Sequence[Cause], sure: str) -> Alarm:
     """An alarm about these causes, without places, with what ``report`` says of its run."""
     run = report.run
     stopped = run.get("stopped") or "stopped early"
-    doubts = [distrust_line(report), f"not completed: {stopped}" if run.get("broken") else ""]
+    doubts = [distrust_line(report), f"not completed: {stopped}" if run.get("broken") else "", *open_lines(report)]
     return Alarm(
         id=str(run.get("id") or "unknown"),
         framework=str(run.get("framework") or "unknown"),

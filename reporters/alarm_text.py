@@ -59,6 +59,7 @@ def variables(alarm: Alarm) -> dict[str, str]:
         "BROKEN": str(alarm.broken),
         "SINCE": "; ".join(cause.since.removeprefix("since ") for cause in alarm.causes[:MOST_TOLD]),
         "REPORT": alarm.places[0] if alarm.places else "",
+        "PAGE": alarm.pages[0] if alarm.pages else "",
     }
     return {f"OPDUEL_{name}": _bounded(printable(value)) for name, value in facts.items()}
 
@@ -98,11 +99,16 @@ def _about(alarm: Alarm) -> Iterator[str]:
         yield alarm.sure
     for doubt in alarm.doubts:
         yield _short(doubt, 2)
-    yield f"control    {_short(alarm.control)}"
-    yield f"treatment  {_short(alarm.treatment)}"
-    yield f"spec       {_short(f'{alarm.spec} ({alarm.framework})')}, measured {_short(alarm.moment or 'lately')}"
+    if alarm.control:
+        yield f"control    {_short(alarm.control)}"
+    if alarm.treatment:
+        yield f"treatment  {_short(alarm.treatment)}"
+    if alarm.spec:
+        yield f"spec       {_short(f'{alarm.spec} ({alarm.framework})')}, measured {_short(alarm.moment or 'lately')}"
     for place in alarm.places:
         yield f"report     {_short(place, 3)}"
+    for page in alarm.pages:
+        yield f"page       {_short(page, 3)}"
 
 
 def _short(text: str, times: int = 1) -> str:

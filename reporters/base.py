@@ -71,6 +71,10 @@ class Reporter(ABC):
         """Where others can look up ``report``, which was told: a path or an address; None if nowhere."""
         return None
 
+    def page(self, report: Report) -> str | None:
+        """The address of a page on which others can look at ``report``, which was told; None if there is none."""
+        return None
+
     @abstractmethod
     def report(self, report: Report) -> str | None:
         """Tell of ``report``; return a line for the user (such as a path), or None.

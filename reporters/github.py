@@ -17,7 +17,7 @@ from reporters.github_commands import Kind, add_summary, annotations, set_output
 from reporters.markdown import cell, to_markdown
 from reporters.notifier import places_of
 from reporters.stream import write_text
-from reporters.summary import Conclusion, conclusion, distrust_line, is_worse, worst_first
+from reporters.summary import Conclusion, conclusion, distrust_line, is_worse, open_lines, worst_first
 from reporters.text import printable, shorten
 from reporters.units import human_change, human_interval, human_value
 
@@ -150,6 +150,7 @@ def _wanted(report: Report) -> dict[Kind, list[tuple[str, str]]]:
     doubts = [distrust_line(report)]
     if report.run.get("complete") is False:
         doubts.append(f"not complete: {report.run.get('stopped') or 'stopped early'}")
+    doubts += open_lines(report)
     failed = [one for one in ordered if one.failure is not None and not is_worse(one)]
     return {
         "error": [_words(one) for one in ordered if is_worse(one)],

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from records import Build, Comparison, Report, Verdict
-from reporters.summary import WORST_FIRST, distrust_line, injection, injection_line, worst_first
+from reporters.summary import WORST_FIRST, distrust_line, injection, injection_line, open_lines, worst_first
 from reporters.text import printable
 from reporters.units import human_change, human_duration, human_interval, human_share, human_value
 
@@ -58,6 +58,9 @@ def _heading(report: Report) -> Iterator[str]:
         yield ""
     if run.get("complete") is False:
         yield f"**not complete: {cell(str(run.get('stopped') or 'stopped early'))}**"
+        yield ""
+    for line in open_lines(report):
+        yield f"**{cell(line)}**"
         yield ""
     sides = (("control", report.control), ("treatment", report.treatment))
     yield from table(["side", "build", "version", "Python"], [[name, *_build(build)] for name, build in sides])

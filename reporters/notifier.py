@@ -45,7 +45,8 @@ class Notifier(Reporter):
         """
         alarm = alarm_of(report, self.unverified)
         if alarm is not None:
-            self.send(replace(alarm, places=tuple(places_of(self._others, report))))
+            places, pages = places_of(self._others, report), pages_of(self._others, report)
+            self.send(replace(alarm, places=tuple(places), pages=tuple(pages)))
             return f"notified (--{self.option}): {headline(alarm)}"
         once = len(alarming(report, unverified=True))
         if once:
@@ -61,8 +62,14 @@ class Notifier(Reporter):
         """
 
 
+def pages_of(reporters: Sequence[Reporter], report: Report) -> list[str]:
+    """The addresses of pages that show the report, by all who have told of it."""
+    pages = [one.page(report) for one in reporters]
+    return list(dict.fromkeys(page for page in pages if page))
+
+
 def places_of(reporters: Sequence[Reporter], report: Report) -> list[str]:
-    """Where the report can be looked up, by all who have told of it: paths and addresses."""
+    """Where the report can be looked up, by all who have told of it: paths."""
     places = []
     for one in reporters:
         with suppress(OSError):  # a folder that has gone costs nobody a notification

@@ -54,7 +54,7 @@ def reproduction(report: Report) -> Reproduction:
     with_value = _WITH_VALUE - _OF_INPUTS if own_inputs else _WITH_VALUE
     if "--network" in given:
         with_value |= _OF_A_NETWORK
-    common = [*_spec(report), *_kept(words, with_value, _SWITCHES), *_seed(report)]
+    common = [*_spec(report), *_kept(words, with_value, _SWITCHES), *_variables(report), *_seed(report)]
     golden = report.run.get("golden")  # outputs that were kept stood in for the control
     control = ["--golden", str(golden)] if golden else ["--control", _name(report.control)]
     sides = [*control, "--treatment", _name(report.treatment)]
@@ -78,6 +78,14 @@ def _spec(report: Report) -> list[str]:
         return []
     ours = _SPECIFICATIONS.fullmatch(str(path))
     return ["-b", ours[1] if ours else str(path)]
+
+
+def _variables(report: Report) -> list[str]:
+    """``--env`` for the variables that the user gave; the value of one that may be a secret is not in the report."""
+    given, values = report.run.get("env"), report.run.get("environment")
+    if not isinstance(given, list | tuple) or not isinstance(values, Mapping):
+        return []
+    return [word for name in given if name in values for word in ("--env", f"{name}={values[name]}")]
 
 
 def _seed(report: Report) -> list[str]:

@@ -22,7 +22,7 @@ STYLES: dict[Verdict, str] = {
 _GAP = 2  # columns between two columns
 _NARROWEST_CASE = 20
 _CASE_LINES = 3
-_REMARK_LINES = 2
+_REMARK_LINES = 5  # why a case is open, and what would settle it, must be there whole
 
 
 def cases_lines(comparisons: Sequence[Comparison], alpha: Any, width: int, roofline: Any = None) -> list[Text]:

@@ -8,7 +8,7 @@ from records import Failure, Report
 from records.output import telling_line
 from reporters.rates import roofline_words
 from reporters.screen_table import STYLES
-from reporters.summary import WORST_FIRST, distrust_line, injection, injection_line, worst_first
+from reporters.summary import WORST_FIRST, distrust_line, injection, injection_line, open_lines, worst_first
 from reporters.text import fold, printable, shorten
 from reporters.words import build_words, disturbance_words, effort_words, host_words, incidents
 
@@ -47,6 +47,8 @@ def footer_lines(report: Report, hidden: int, width: int) -> list[Text]:
         lines += _folded(
             f"NOT COMPLETE: {printable(str(report.run.get('stopped') or 'stopped early'))}", width, style="bold yellow"
         )
+    for line in open_lines(report):
+        lines += _folded(printable(line[:1].upper() + line[1:]), width, style="bold yellow")
     outcome = injection(report)
     if outcome is not None:
         lines.append(Text(injection_line(outcome)))

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self, TextIO
 from records import Comparison, Report
 from reporters.base import Reporter
 from reporters.stream import write_text
-from reporters.summary import distrust_line, injection, injection_line
+from reporters.summary import distrust_line, injection, injection_line, open_lines
 from reporters.text import escaped
 
 COLUMNS: dict[str, Callable[[Comparison], Any]] = {
@@ -37,6 +37,10 @@ COLUMNS: dict[str, Callable[[Comparison], Any]] = {
     "held_back": lambda one: one.held_back,
     "verified": lambda one: one.verification and one.verification.verdict,
     "verified_ratio": lambda one: one.verification and one.verification.ratio,
+    "confidence": lambda one: one.confidence,
+    "suspected": lambda one: one.suspected,
+    "rounds_needed": lambda one: one.forecast and one.forecast.rounds,
+    "seconds_needed": lambda one: one.forecast and one.forecast.seconds,
 }
 
 
@@ -69,6 +73,7 @@ def tab_separated(report: Report) -> Iterator[str]:
         yield f"# {escaped(line)}"
     if report.run.get("complete") is False:
         yield f"# not complete: {escaped(str(report.run.get('stopped') or 'stopped early'))}"
+    yield from (f"# {escaped(line)}" for line in open_lines(report))
     outcome = injection(report)
     if outcome is not None:
         yield f"# {injection_line(outcome)}"

@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from records import Comparison, Report, Verdict
+from reporters.units import human_change
 
 WORST_FIRST: tuple[Verdict, ...] = ("regressed", "failed", "inconclusive", "improved", "unchanged")
+_SUSPICIONS = ("regressed", "improved")
+_MOST_NAMED = 5  # suspected cases that are named
 Conclusion = Literal["regressed", "incomplete", "done"]
 
 
@@ -20,8 +23,13 @@ def effect_size(comparison: Comparison) -> float:
 
 
 def worst_first(comparisons: Iterable[Comparison]) -> list[Comparison]:
-    """Sorted by verdict (``WORST_FIRST``), then the largest change first, then by case."""
-    return sorted(comparisons, key=lambda one: (WORST_FIRST.index(one.verdict), -effect_size(one), one.case))
+    """Sorted by verdict (``WORST_FIRST``), suspected cases before others, the largest change first, then by case."""
+
+    def order(one: Comparison) -> tuple[int, int, float, str]:
+        suspicion = ("regressed", "improved", None).index(one.suspected) if one.suspected in _SUSPICIONS else 2
+        return WORST_FIRST.index(one.verdict), suspicion, -effect_size(one), one.case
+
+    return sorted(comparisons, key=order)
 
 
 def is_worse(one: Comparison) -> bool:
@@ -31,13 +39,50 @@ def is_worse(one: Comparison) -> bool:
 
 def conclusion(report: Report) -> Conclusion:
     """What the run came to. A case that the treatment breaks is a regression, whatever was held back; a run that broke,
-    whose verdicts were held back or in which nothing could be compared, is incomplete."""
+    whose verdicts were held back, that ended before a case that looks changed was settled, or in which nothing was
+    compared, is incomplete."""
     if report.run.get("broken"):
         return "incomplete"
     if any(map(is_worse, report.comparisons)):
         return "regressed"
     held = any(one.held_back for one in report.comparisons)
-    return "incomplete" if held or all(one.failure for one in report.comparisons) else "done"
+    return "incomplete" if held or report.open_suspects or report.nothing_compared else "done"
+
+
+def open_lines(report: Report) -> list[str]:
+    """What a run left open that its reader must know: that nothing was compared, which cases look changed but are not
+    settled, and how long it would take to settle the open ones. Empty for most runs."""
+    return [line for line in (_nothing_line(report), _suspects_line(report), _forecast_line(report)) if line]
+
+
+def _nothing_line(report: Report) -> str:
+    if not report.nothing_compared:
+        return ""
+    failed = report.count("failed")
+    if failed == len(report.comparisons):
+        return "nothing was compared: every case failed" if failed else "nothing was compared: there were no cases"
+    return f"nothing was compared: the run ended before any case could be tested ({report.run.get('rounds')} rounds)"
+
+
+def _suspects_line(report: Report) -> str:
+    found = [one for one in worst_first(report.comparisons) if one.suspected]
+    if not found:
+        return ""
+    named = [f"{one.case} {human_change(one.ratio)}" for one in found[:_MOST_NAMED]]
+    more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
+    cases = "1 case looks" if len(found) == 1 else f"{len(found)} cases look"
+    return f"{cases} changed beyond the threshold, but not settled: {', '.join(named)}{more}"
+
+
+def _forecast_line(report: Report) -> str:
+    """What would settle most of the open cases."""
+    told = report.run.get("forecast")
+    if not isinstance(told, Mapping) or not told.get("time_budget"):
+        return ""
+    return (
+        f"--time_budget {told['time_budget']:g} would likely settle {told.get('settles')} of the {told.get('open')} "
+        "cases that are open"
+    )
 
 
 def distrust_line(report: Report) -> str:

@@ -168,6 +168,22 @@ class CommitBuilder:
             return f"its Python code over the library of {donor.recipe.request}" if donor else "no release's library"
         return "its Python code over a cached library" if self.is_cached(commit, strategy) else "compiled from source"
 
+    def to_compile(self, commits: Sequence[Commit], strategy: str) -> tuple[list[Commit], float | None]:
+        """Those whose library would have to be compiled, one for each library; and about how many minutes the first
+        of them takes here from nothing, None where that isn't known.
+
+        Raises:
+            UsageError: there is no such platform; RunError: a tool is missing.
+        """
+        if strategy != "source":
+            return [], None
+        found: dict[str, Commit] = {}
+        for commit in commits:
+            if not self.is_cached(commit, strategy):
+                found.setdefault(self._source_library_id(commit), commit)
+        minutes = self._compiler.platform.processor_minutes
+        return list(found.values()), None if minutes is None else minutes / self._settings.limits.jobs
+
     def _plan(
         self, commit: Commit, strategy: str, processors: frozenset[int] | None, leftovers: ExitStack
     ) -> tuple[CommitRecipe, Callable[[], Library]]:

@@ -33,16 +33,21 @@ class RepositoryData(Strict):
 class _PlatformFile(Strict):
     submodules: list[str] = Field(default_factory=list)
     tools: list[str] = Field(min_length=1)
+    processor_minutes: int | None = Field(default=None, gt=0)
 
 
 @dataclass(frozen=True)
 class Platform:
-    """How native libraries are compiled for one kind of machine: the script, and what it needs."""
+    """How native libraries are compiled for one kind of machine: the script, and what it needs.
+
+    ``processor_minutes``: what compiling all of it takes, in minutes of one processor; None where nobody has measured.
+    """
 
     name: str
     script: Path
     submodules: Sequence[str]
     tools: Sequence[str]
+    processor_minutes: int | None = None
 
 
 def load_repository_data(framework: Framework) -> RepositoryData:
@@ -78,7 +83,7 @@ def load_platform(framework: Framework, name: str) -> Platform:
         known = ", ".join(platform_names(framework)) or "none"
         raise UsageError(f"--platform {name}: no {BUILD_SCRIPT} in {folder}: write it, or use one of: {known}")
     data = read_data(folder / PLATFORM_FILE, _PlatformFile, "what the build script needs is said there")
-    return Platform(name, script, data.submodules, data.tools)
+    return Platform(name, script, data.submodules, data.tools, data.processor_minutes)
 
 
 def platform_names(framework: Framework) -> list[str]:

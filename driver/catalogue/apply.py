@@ -11,7 +11,7 @@ from driver.catalogue.rules import Category, Operator, Rules
 from records import MODES, UsageError
 
 SIZES = ("small", "large", "skewed")
-ALWAYS_TAKEN = ("args", "out")  # beside a function's own arguments
+ALWAYS_TAKEN = ("args", "out", "backend")  # beside a function's own arguments
 
 Test = dict[str, Any]
 
@@ -49,7 +49,11 @@ def apply_rules(rules: Rules, registry: Registry) -> Catalogue:
 
 def reason(name: str, rules: Rules) -> str | None:
     """Why ``name`` is no case, if the rules say so."""
-    return next((why for pattern, why in rules.cannot.items() if fnmatch.fnmatchcase(name, pattern)), None)
+    return _why(name, rules.cannot)
+
+
+def _why(name: str, reasons: Mapping[str, str]) -> str | None:
+    return next((why for pattern, why in reasons.items() if fnmatch.fnmatchcase(name, pattern)), None)
 
 
 def _functions_of(category: Category, rules: Rules, registry: Registry, left_out: dict[str, str]) -> Iterator[Function]:
@@ -101,7 +105,7 @@ def _test(function: Function, category: Category, rules: Rules) -> Test:
                 known = ", ".join(function.arguments)
                 raise UsageError(f"operators.{function.name}: {argument} is no argument: use one of {known}")
         resolved = _inputs(function, [values, own.inputs, category.inputs], rules.arguments)
-        for size in _wanted(_sizes(resolved), category.sizes):
+        for size in _wanted(_sizes(resolved), own.sizes or category.sizes):
             identifier = "_".join(part for part in (stem, case, size) if part)
             inputs.append({**_pick(resolved, size), "case": {"identifier": identifier, **whole.get("case", {})}})
     backward = category.backward if own.backward is None else own.backward
@@ -119,6 +123,7 @@ def _readable(name: str) -> str:
 def _inputs(function: Function, levels: Sequence[Mapping[str, Any]], general: Mapping[str, Any]) -> dict[str, Any]:
     """Argument -> value from the nearest level that has it; the general ones are for tensors and required arguments."""
     found: dict[str, Any] = {}
+    by_place = any("args" in level for level in levels)  # so that what is required may be among them
     variadic = next((name for name, kind in function.arguments.items() if kind == "tensors"), None)
     for name, kind in function.arguments.items():
         if kind == "tensors":
@@ -126,6 +131,8 @@ def _inputs(function: Function, levels: Sequence[Mapping[str, Any]], general: Ma
         level = next((level for level in levels if name in level), None)
         if level is not None:
             found[name] = level[name]
+        elif kind == "required" and by_place:
+            continue
         elif kind in ("tensor", "required") and name in general:
             found[name] = general[name]
         elif kind == "tensor" or (kind == "required" and not (variadic and name.startswith("num_"))):
@@ -167,12 +174,16 @@ def _pick(value: Any, size: str) -> Any:
 
 
 def _not_in(used: set[str], rules: Rules, registry: Registry, told: Mapping[str, str]) -> dict[str, str]:
-    """Registered operators that no used function stands for, and blocks that aren't used, each with the reason."""
-    covered = {registry.functions[name].registered for name in used}
+    """Registered operators that no used function stands for, and public functions for none of those, with reasons."""
+    covered = {registry.functions[name].registered for name in used} - {None}
     told_of = {registry.functions[name].registered: why for name, why in told.items() if name in registry.functions}
-    blocks = [name for name, function in registry.functions.items() if function.hybrid is not None]
+    functions = [
+        name
+        for name, one in registry.functions.items()
+        if one.registered not in covered and not name.rpartition(".")[2].startswith("_")
+    ]
     return {
-        own: reason(own, rules) or told_of.get(own) or told.get(own) or "no rule yet"
-        for own in [*registry.registered, *blocks]
+        own: reason(own, rules) or told_of.get(own) or told.get(own) or _why(own, rules.unlisted) or "no rule yet"
+        for own in [*registry.registered, *functions]
         if own not in covered and own not in used
     }

@@ -32,6 +32,7 @@ class Operator(Strict):
     inputs: dict[str, Any] = Field(default_factory=dict)
     cases: dict[str, dict[str, Any]] = Field(default_factory=dict)
     backward: bool | None = None
+    sizes: list[Size] | None = None
     hybrid: bool | None = None  # false: a block that says it can be hybridized, and can't
 
 
@@ -44,6 +45,7 @@ class Rules(Strict):
     operators: dict[str, Operator] = Field(default_factory=dict)
     # A function's or registered operator's name, or a glob -> why it is no case.
     cannot: dict[str, str] = Field(default_factory=dict)
+    unlisted: dict[str, str] = Field(default_factory=dict)  # the same of functions that no category names
     beside: list[str] = Field(default_factory=list)  # specs written by hand that the bundle lists, too
     more: list[str] = Field(default_factory=list)  # other files of rules beside this one
 
@@ -64,7 +66,7 @@ def load_rules(framework: Framework) -> Rules:
 def _joined(rules: Rules, more: Rules, path: Path) -> Rules:
     """Both as one; each says what the other doesn't."""
     both: dict[str, Any] = {}
-    for field in ("arguments", "categories", "operators", "cannot"):
+    for field in ("arguments", "categories", "operators", "cannot", "unlisted"):
         ours, theirs = getattr(rules, field), getattr(more, field)
         for name in theirs:
             if name in ours:

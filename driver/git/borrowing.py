@@ -62,6 +62,13 @@ class Checkout:
         prefix = f"refs/remotes/{remote}/"
         return {BRANCHES + name.removeprefix(prefix): i for name, i in read_refs(self.git, prefix).items()}
 
+    def commit_id(self, name: str) -> str | None:
+        """The commit that git takes a name for in this repository (gitrevisions): HEAD, HEAD~2, branch@{yesterday}."""
+        if not name or name.startswith("-") or ".." in name:  # an option, or a range
+            return None
+        options = ("rev-parse", "--quiet", "--verify")
+        return self.git.text(*options, f"{name}^{{commit}}", folder=self.folder, fine=(0, 1, 128)) or None
+
     def head(self, name: str = "HEAD") -> str:
         """The ref that a symbolic one stands for, or nothing."""
         return self.git.text("symbolic-ref", "--quiet", name, folder=self.folder, fine=(0, 1, 128))

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -116,10 +116,12 @@ class Git:
         stdin: bytes | None = None,
         fine: Sequence[int] = (0,),
         fatal: bytes | None = None,
+        variables: Mapping[str, str] | None = None,
     ) -> bytes:
         """Run to the end, and return what it wrote. Bytes, since a path, a name or a subject may be in any encoding.
 
-        ``fatal``: words that mean a failure, whatever the exit code.
+        ``fatal``: words that mean a failure, whatever the exit code. ``variables``: further ones for git alone, which
+        may say where it finds things.
 
         Raises:
             GitFailed: it ended with a code not in ``fine``, or, using the network, did not end in the time limit
@@ -127,7 +129,7 @@ class Git:
             UsageError: objects that are borrowed from the user's repository are no longer there.
         """
         limit = self.time_limit if network else None
-        with self._started(arguments, folder, network, stdin is not None) as process:
+        with self._started(arguments, folder, network, stdin is not None, variables or {}) as process:
             try:
                 output, errors = process.communicate(stdin, timeout=limit)
             except subprocess.TimeoutExpired:
@@ -143,7 +145,7 @@ class Git:
     @contextmanager
     def stream(self, *arguments: str) -> Iterator[IO[bytes]]:
         """The output while it is written. Leaving early stops the command; reading to the end raises as `run` does."""
-        with self._started(arguments, None, False, False) as process:
+        with self._started(arguments, None, False, False, {}) as process:
             assert process.stdout
             assert process.stderr
             errors: list[bytes] = []
@@ -203,11 +205,11 @@ class Git:
 
     @contextmanager
     def _started(
-        self, arguments: Sequence[str], folder: Path | None, network: bool, feed: bool
+        self, arguments: Sequence[str], folder: Path | None, network: bool, feed: bool, variables: Mapping[str, str]
     ) -> Iterator[subprocess.Popen[bytes]]:
         """The process, in a session of its own; within the context at the latest, it and its children end."""
         where = ["-C", str(folder)] if folder else [f"--git-dir={self.directory}"]
-        command = [*_without_unwanted(), git.Git.GIT_PYTHON_GIT_EXECUTABLE or "git", *where, *arguments]
+        command = [*_in_environment(variables), git.Git.GIT_PYTHON_GIT_EXECUTABLE or "git", *where, *arguments]
         environment = {
             "GIT_TERMINAL_PROMPT": "0",
             "LANGUAGE": "en",  # its messages are read, here and by people
@@ -274,10 +276,13 @@ def borrowed(repository: Path) -> list[str]:
     return [os.path.normpath(objects / line) for line in lines if line and not line.startswith("#")]
 
 
-def _without_unwanted() -> list[str]:
-    """A prefix that takes the unwanted variables away, if there are any: GitPython can only add some."""
+def _in_environment(variables: Mapping[str, str]) -> list[str]:
+    """A prefix that takes the unwanted variables away, if there are any, and then sets others: GitPython can only add
+    some, and these may be among the unwanted."""
     present = [name for name in os.environ if name in _UNWANTED or name.startswith(_TALKATIVE)]
-    return ["env", *(part for name in sorted(present) for part in ("-u", name))] if present else []
+    unset = [part for name in sorted(present) for part in ("-u", name)]
+    assigned = [f"{name}={value}" for name, value in variables.items()]
+    return ["env", *unset, *assigned] if unset or assigned else []
 
 
 def _name(arguments: Sequence[str]) -> str:

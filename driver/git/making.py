@@ -68,17 +68,25 @@ def clone(git: Git, place: Path) -> None:
     made.rmdir()
 
 
-def create(git: Git, place: Path, checkout: Checkout, remote: str) -> None:
-    """An empty repository that borrows the checkout's objects, with what the checkout knows of the remote."""
+def create(git: Git, place: Path, checkout: Checkout, remote: str | None) -> None:
+    """An empty repository that borrows the checkout's objects, with what the checkout knows of the remote, if any."""
     made = aside(place)
     git.run("init", "--quiet", "--bare", "--template=", str(made), folder=place.parent)
     borrow(made, checkout.objects)
     ours = Git(made, git.lock, git.askpass)
-    mirror(ours, checkout.tracked(remote), BRANCHES)
-    if (head := checkout.head(f"refs/remotes/{remote}/HEAD")).startswith(f"refs/remotes/{remote}/"):
-        ours.run("symbolic-ref", REMOTE_HEAD, BRANCHES + head.removeprefix(f"refs/remotes/{remote}/"))
+    if remote is not None:
+        take_tracked(ours, checkout, remote)
     _make_bare(ours)
     made.rename(place)
+
+
+def take_tracked(git: Git, checkout: Checkout, remote: str) -> None:
+    """What the checkout knows of a remote of its: branches, and which of them is the default."""
+    mirror(git, checkout.tracked(remote), BRANCHES)
+    if (head := checkout.head(f"refs/remotes/{remote}/HEAD")).startswith(f"refs/remotes/{remote}/"):
+        git.run("symbolic-ref", REMOTE_HEAD, BRANCHES + head.removeprefix(f"refs/remotes/{remote}/"))
+    else:
+        git.run("symbolic-ref", "--delete", REMOTE_HEAD, fine=(0, 1, 128))
 
 
 def borrow(repository: Path, objects: Path) -> None:

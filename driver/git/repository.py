@@ -63,12 +63,18 @@ class Repository:
 
     def resolve(self, name: str) -> Commit:
         """The commit of a branch of the remote, a tag, a branch of the user's, or (the beginning of) an id, in that
-        order.
+        order; or what the user's repository takes it for, such as HEAD or HEAD~2.
 
         Raises:
             UnknownCommit: there is none, or several ids begin so.
         """
-        return refs.resolve(self.git, name)
+        try:
+            return refs.resolve(self.git, name)
+        except refs.UnknownCommit:
+            known = self.checkout_of_user.commit_id(name) if self.checkout_of_user else None
+            if known is None:
+                raise
+            return history.read_commit(self.git, known)
 
     def default_branch(self) -> str:
         """The remote's default branch; if none is known main, master, the only one, or what the user has checked out.
@@ -77,6 +83,12 @@ class Repository:
             UsageError: none of these exists, or the remote's default branch was deleted.
         """
         return refs.default_branch(self.git)
+
+    def branches_with(self, commit: Commit) -> list[str]:
+        """The remote's branches that hold a commit, sorted."""
+        found = self.git.text("for-each-ref", f"--contains={commit.id}", "--format=%(refname)", refs.BRANCHES)
+        names = (name.removeprefix(refs.BRANCHES) for name in found.splitlines() if name != refs.REMOTE_HEAD)
+        return sorted(names)
 
     def commit(self, id: str) -> Commit:
         """The commit of a whole id.
@@ -156,7 +168,7 @@ class Repository:
 
 def open_repository(
     work: Path,
-    remote: str,
+    remote: str | None,
     repo_dir: Path | None = None,
     *,
     sleep: Callable[[float], None] = time.sleep,
@@ -167,7 +179,8 @@ def open_repository(
     ``repo_dir``.
 
     Without ``repo_dir``, ``remote`` is a URL or a folder. With it, ``remote`` is the name of one of its remotes, or a
-    URL; nothing is fetched before `Repository.fetch`, but what the checkout knows of the remote is there at once.
+    URL; nothing is fetched before `Repository.fetch`, but what the checkout knows of the remote is there at once. None:
+    there is no remote, and nothing is ever fetched.
     ``time_limit`` is for one git command that uses the network, in seconds; ``sleep`` waits between attempts;
     without ``insists`` there is only one.
 
@@ -203,7 +216,10 @@ def open_repository(
     return Repository(git, checkout)
 
 
-def _access(git: Git, remote: str, checkout: Checkout | None) -> Access:
+def _access(git: Git, remote: str | None, checkout: Checkout | None) -> Access:
+    if remote is None and checkout:
+        return Access(config=checkout.settings())
+    remote = remote or ""
     refuse_secrets(remote)
     if not remote.strip() or remote.startswith("-"):
         raise UsageError(f"--remote_repository {remote!r}: neither a URL nor a folder")

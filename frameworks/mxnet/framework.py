@@ -8,7 +8,12 @@ from frameworks.base import Framework
 from frameworks.mxnet.work import work
 from records import DEFAULT_MODE, Case, Work
 
-BLOCK_NAMESPACES = ("gluon.nn", "gluon.rnn", "gluon.loss", "gluon.contrib.nn", "gluon.contrib.rnn", "gluon.contrib.cnn")
+BLOCK_NAMESPACES = (
+    *("gluon.nn", "gluon.rnn", "gluon.loss", "gluon.data.vision.transforms"),
+    *("gluon.contrib.nn", "gluon.contrib.rnn", "gluon.contrib.cnn"),
+)
+OBJECT_NAMESPACES = ("metric", "init", "optimizer", "io", "gluon.data")  # of classes: made first, then used
+GRAPH_NAMESPACES = ("nd", "nd.contrib", "nd.linalg", "nd.random", "nd.image", "nd.sparse", "nd._internal", "np", "npx")
 
 
 class MXNet(Framework):
@@ -24,13 +29,21 @@ class MXNet(Framework):
         "model_zoo": ("vision",),
         "saved": (),
         "block": (),
-        **dict.fromkeys(BLOCK_NAMESPACES, ()),
+        **dict.fromkeys((*BLOCK_NAMESPACES, *OBJECT_NAMESPACES), ()),
     }
     block_namespaces = BLOCK_NAMESPACES
+    graph_namespaces = GRAPH_NAMESPACES
     networks = ("model_zoo", "saved", "block")
     network_files = {"saved": ("symbol", "params"), "block": ("module",)}  # noqa: RUF012 - a constant
     code_files = ("module",)
-    not_operators = ("load", "load_frombuffer", "save", "savez", "imread", "genfromtxt")
+    not_operators = ("load", "load_frombuffer", "save", "savez", "imread", "genfromtxt", "Load")
+    file_arguments = {  # noqa: RUF012 - a constant
+        "nd.save": "fname",
+        "nd.load": "fname",
+        "npx.save": "file",
+        "npx.load": "file",
+        "image.imread": "filename",
+    }
     # The C functions themselves are not seen: callgrind takes what ctypes calls for a part of libffi.  These do
     # their work, in every release from 1.4 on, and none calls itself or another; "(*)" leaves out their lambdas.
     counted_functions = (
@@ -78,11 +91,26 @@ class MXNet(Framework):
 
     def profiling_environment(self) -> Mapping[str, str]:
         """One operator a time: MXNet runs several in bulk otherwise, and its profiler sees them as one."""
-        return {"MXNET_EXEC_BULK_EXEC_INFERENCE": "0", "MXNET_EXEC_BULK_EXEC_TRAIN": "0"}
+        switches = "MXNET_EXEC_BULK_EXEC_INFERENCE", "MXNET_EXEC_BULK_EXEC_TRAIN"
+        sizes = "MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN", "MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN_FWD"  # of hybridized blocks
+        return dict.fromkeys([*switches, *sizes], "0")
+
+    def memory_environment(self) -> Mapping[str, str]:
+        """One workspace, and the engine that runs an operator when it is called.
+
+        MXNet takes turns with four workspaces on a CPU, each of which a later call makes as large as it needs
+        (https://github.com/apache/mxnet/blob/1.9.1/src/resource.cc, ResourceTempSpace).  With the threaded engine it
+        is a matter of luck how far Python runs ahead of the operators, and what is held at once.
+        """
+        return {"MXNET_CPU_TEMP_COPY": "1", "MXNET_GPU_TEMP_COPY": "1", "MXNET_ENGINE_TYPE": "NaiveEngine"}
 
     def as_profiled(self, case: Case) -> Case:
-        """Nothing hybridized: of a network that is, releases before 1.6 tell of no operator at all."""
-        case = replace(case, mode=DEFAULT_MODE)
+        """No block hybridized: of a network that is, releases before 1.6 tell of no operator at all.
+
+        But for one that a backend has rewritten, and an operator that runs as a graph: these are other operators.
+        """
+        if self.is_network(case) or (self.is_block(case.operator) and "backend" not in case.inputs):
+            case = replace(case, mode=DEFAULT_MODE)
         return replace(case, inputs={**case.inputs, "hybridize": False}) if self.is_network(case) else case
 
     def can_fork(self, threads: int, context: str) -> bool:

@@ -72,6 +72,18 @@ def arguments_of(operators, function, registered):
     return found
 
 
+def states_of(operators, operator, registered):
+    """``[[name, kind], ...]`` of states that a call can't pass, and a graph of the one operator can."""
+    if not registered or any("required" in kind or "[]" in kind for kind in registered.values()):
+        return []
+    try:
+        symbol = getattr(operators.mx.sym, operator.partition(".")[2])(name="graph")
+        states = [name[len("graph_") :] for name in symbol.list_auxiliary_states() if name.startswith("graph_")]
+    except (AttributeError, TypeError, ValueError, operators.base.MXNetError):
+        return []
+    return [[name, "optional"] for name in states if name not in registered]
+
+
 def functions_of(operators, own_names):
     """Every public function in the namespaces, and the internal ones, by the name that a spec gives it."""
     found = {}
@@ -92,9 +104,11 @@ def functions_of(operators, own_names):
                 continue
             operator = namespace + "." + name
             registered = next((prefix + name for prefix in prefixes if prefix + name in own_names), None)
+            types = operators.argument_types(operator)
+            states = states_of(operators, operator, types) if namespace == "nd" else []
             found[operator] = {
                 "registered": own_names.get(registered),
-                "arguments": arguments_of(operators, function, operators.argument_types(operator)),
+                "arguments": arguments_of(operators, function, types) + states,
                 "dtype": operators.takes_dtype(operator, function),
             }
     return found
@@ -103,13 +117,16 @@ def functions_of(operators, own_names):
 def blocks_of(blocks):
     """Every block that can be made, by the name that a spec gives it."""
     found = {}
+    seen = [blocks.gluon.Block, blocks.gluon.HybridBlock]  # modules import each other's
     for module in blocks.MODULES:
         place = blocks.gluon
         for part in module.split("."):
             place = getattr(place, part, None)  # None in an older release
-        for name, kind in sorted(vars(place).items()) if place else ():
+        own = [(name, kind) for name, kind in sorted(vars(place).items()) if kind not in seen] if place else []
+        for name, kind in own:
             is_block = inspect.isclass(kind) and issubclass(kind, blocks.gluon.Block)
-            if is_block and not name.startswith("_") and kind not in (blocks.gluon.Block, blocks.gluon.HybridBlock):
+            if is_block and not name.startswith("_"):
+                seen.append(kind)
                 found[blocks.ROOT + module + "." + name] = {
                     "registered": None,
                     "arguments": block_arguments(blocks, kind),
@@ -148,6 +165,30 @@ def block_arguments(blocks, kind):
     return found
 
 
+def objects_of(objects):
+    """Every metric, initializer and the like that can be used, by the name that a spec gives it."""
+    found = {}
+    for namespace in objects.USES:
+        place = objects.mx
+        for part in namespace.split("."):
+            place = getattr(place, part)
+        for name in sorted(vars(place)):
+            operator = namespace + "." + name
+            try:
+                parameters = objects.parameters_of(operator)
+            except objects.MissingOperator:
+                continue
+            kinds = objects.USES[namespace][0]
+            found[operator] = {
+                "registered": None,
+                "arguments": [
+                    [key, ("tensor" if key in kinds else "required") if required else "optional"]
+                    for key, required in parameters
+                ],
+            }
+    return found
+
+
 def methods_of(operators):
     """The methods and properties of arrays, those that Python's own operators call among them.
 
@@ -182,7 +223,12 @@ def main():
     document = {
         "version": operators.mx.__version__,
         "registered": registered,
-        "functions": dict(functions_of(operators, own_names), **methods_of(operators), **blocks_of(adaptor.blocks)),
+        "functions": dict(
+            functions_of(operators, own_names),
+            **methods_of(operators),
+            **blocks_of(adaptor.blocks),
+            **objects_of(adaptor.objects),
+        ),
     }
     with os.fdopen(answer, "w") as stream:
         json.dump(document, stream)

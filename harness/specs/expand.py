@@ -58,15 +58,15 @@ def expand_cases(
     asked = Asked(thresholds or {}, metrics, settings or Settings(), seed)
     cases: dict[str, Case] = {}
     origins: dict[str, str] = {}
-    is_block = get_framework(spec.framework).is_block
+    can_be_hybridized = get_framework(spec.framework).can_be_hybridized
     for number, test in enumerate(spec.tests):
         several = isinstance(test.inputs, list)
         for index, template in enumerate(test.inputs if isinstance(test.inputs, list) else [test.inputs]):
             origin = f"tests[{number}].inputs" + (f"[{index}]" if several else "")
             for inputs, drawn in _drawn(spec.defaults, test, template, index, origin, seed):
                 for case in _cases_of(spec.defaults, test, inputs, index, drawn, origin, asked):
-                    if case.mode != DEFAULT_MODE and not is_block(case.operator):
-                        raise UsageError(f"{origin} is {case.mode}, and {case.operator} is no block: take its mode out")
+                    if case.mode != DEFAULT_MODE and not can_be_hybridized(case.operator):
+                        raise UsageError(f"{origin} is {case.mode}, and {case.operator} can't be: take its mode out")
                     if case.id in cases and not (settings is not None and case == cases[case.id]):
                         raise _not_unique(case.id, origins[case.id], origin)
                     cases[case.id] = case

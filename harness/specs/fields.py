@@ -15,10 +15,13 @@ PLACEHOLDERS = ("ID", "OPERATOR", "DTYPE", "CONTEXT", "DIRECTION", "SHAPE", "DRA
 # Where operators live. No other module can be reached from a spec: not the framework's own, let alone os.
 _FRAMEWORKS = [get_framework(name) for name in framework_names()]
 NAMESPACES = {root: inner for framework in _FRAMEWORKS for root, inner in framework.namespaces.items()}
+ROOTS = tuple(dict.fromkeys(root.partition(".")[0] for root in NAMESPACES))
 BLOCK_NAMESPACES = tuple(name for framework in _FRAMEWORKS for name in framework.block_namespaces)
 FILES = {root: names for framework in _FRAMEWORKS for root, names in framework.network_files.items()}
 CODE_FILES = tuple(name for framework in _FRAMEWORKS for name in framework.code_files)
 NOT_OPERATORS = tuple(name for framework in _FRAMEWORKS for name in framework.not_operators)
+# Functions that read or write a file, and the argument that says which: a temporary file of ours, never a spec's path.
+FILE_ARGUMENTS = {name: one for framework in _FRAMEWORKS for name, one in framework.file_arguments.items()}
 
 _NAME = r"_?[A-Za-z][A-Za-z0-9_]*"
 # Python's own operators, as methods of arrays; no other special method can be reached from a spec.
@@ -29,10 +32,12 @@ _SPECIAL = (
 _ROOTS = "|".join(
     re.escape(root) + (rf"(\.({'|'.join(inner)}))?" if inner else "") for root, inner in NAMESPACES.items()
 )
-OPERATOR_PATTERN = rf"^(?!.{{101}})({_ROOTS})\.(?!({'|'.join(NOT_OPERATORS)})$)({_NAME}|{_SPECIAL})$"
+_PLAIN = rf"({_ROOTS})\.(?!({'|'.join(NOT_OPERATORS)})$)({_NAME}|{_SPECIAL})"
+OPERATOR_PATTERN = rf"^(?!.{{101}})({'|'.join([_PLAIN, *map(re.escape, FILE_ARGUMENTS)])})$"
 BLOCK_PATTERN = rf"^(?!.{{101}})({'|'.join(map(re.escape, BLOCK_NAMESPACES))})\.{_NAME}$"
 _SIZE = r"-?(0|[1-9][0-9]{0,9})"
 ARGUMENT_PATTERN = rf"^{_NAME}$"
+FUNCTION_PATTERN = r"^[a-z][a-z0-9_]{0,63}$"
 _SUBSCRIPT = rf"({_SIZE}|({_SIZE})?:({_SIZE})?(:({_SIZE})?)?|\.\.\.|None)"
 INDEX_PATTERN = rf"^{_SUBSCRIPT}( ?, ?{_SUBSCRIPT})*$"
 CONTEXT_PATTERN = r"^(cpu|gpu)(\((0|[1-9][0-9]{0,2})\))?$"
@@ -126,12 +131,15 @@ Identifier = Annotated[
 ]
 Operator = Annotated[
     str,
-    *_text(OPERATOR_PATTERN, f"use an operator's name such as nd.Convolution, under {', '.join(NAMESPACES)}"),
+    *_text(OPERATOR_PATTERN, f"use an operator's name such as nd.Convolution, under {', '.join(ROOTS)}"),
 ]
 Dtype = Annotated[str, *_one_of(DTYPES)]
 Context = Annotated[str, *_text(CONTEXT_PATTERN, "use cpu, gpu, or one of several such as gpu(1)")]
 Index = Annotated[str, *_text(INDEX_PATTERN, 'use what stands between the brackets, such as "2:5, 0" or "..., ::2"')]
 Argument = Annotated[str, *_text(ARGUMENT_PATTERN, "use the name of another argument")]
+FunctionName = Annotated[
+    str, *_text(FUNCTION_PATTERN, "use the name of a function that comes with the framework's adaptor")
+]
 Direction = Annotated[str, *_one_of(DIRECTIONS)]
 Threshold = Annotated[
     float,

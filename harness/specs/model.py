@@ -20,6 +20,7 @@ from harness.specs.draw import names_in
 from harness.specs.fields import (
     ARGUMENT_PATTERN,
     CODE_FILES,
+    FILE_ARGUMENTS,
     FILES,
     Context,
     Direction,
@@ -34,7 +35,7 @@ from harness.specs.fields import (
 )
 from harness.specs.files import File
 from harness.specs.strict import StrictModel, field_error
-from harness.specs.values import MAX_ELEMENTS, Positional, SameAs, SizeName, Tensor, Value
+from harness.specs.values import MAX_ELEMENTS, Positional, SameAs, SizeName, StoredFile, Tensor, Value
 from records import METRICS, MODES, UsageError
 
 MAX_COUNT = 1000
@@ -215,6 +216,20 @@ class Test(Settings):
                 raise field_error(f"files.{name}.location", "is a URL, and the file is code: use a path")
         if takes and takes[0] not in (self.files or ()):
             raise field_error(f"files.{takes[0]}", f"is missing: {self.operator} is made from that file")
+        return self
+
+    @model_validator(mode="after")
+    def _files_are_temporary(self) -> "Test":
+        """A spec names no path: what an operator reads is made for it, and what it writes goes with its process."""
+        takes = FILE_ARGUMENTS.get(self.operator)
+        several = isinstance(self.inputs, list)
+        for index, inputs in enumerate(self.inputs if isinstance(self.inputs, list) else [self.inputs]):
+            where = f"inputs[{index}]" if several else "inputs"
+            values = inputs.__pydantic_extra__ or {}
+            for name in [name for name, value in values.items() if isinstance(value, StoredFile) and name != takes]:
+                raise field_error(f"{where}.{name}", f"is a file, which {self.operator} doesn't take: leave it out")
+            if takes and not isinstance(values.get(takes), StoredFile):
+                raise field_error(f"{where}.{takes}", f'of {self.operator} must be {{"file": ...}}: a temporary file')
         return self
 
     random: Annotated[dict[SizeName, SizeRange], Field(min_length=1)] | None = Field(

@@ -25,6 +25,7 @@ from harness.specs.fields import (
     Argument,
     Context,
     Dtype,
+    FunctionName,
     Index,
     Share,
     matching,
@@ -46,6 +47,9 @@ TAGS = frozenset(
         "<device>",
         "<same>",
         "<size>",
+        "<function>",
+        "<tuple>",
+        "<file>",
         "<scalar>",
         "<object>",
         "<list>",
@@ -53,7 +57,9 @@ TAGS = frozenset(
 )
 
 Init = Literal["normal", "uniform", "randint", "zeros", "ones", "arange", "positive_definite", "png"]
-StorageType = Literal["default", "row_sparse", "csr"]
+StorageType = Literal["default", "row_sparse", "csr", "numpy"]
+GradientType = Literal["default", "row_sparse", "csr"]
+DENSE = (None, "default", "numpy")
 INTEGERS = ("int8", "int32", "int64", "uint8")
 
 
@@ -131,12 +137,14 @@ class Tensor(StrictModel):
         default=None, description="Of uniform (default 1.0) and randint (default 10): no value reaches it."
     )
 
-    stype: StorageType | None = Field(default=None, description="How it is stored. Default: default, which is dense.")
+    stype: StorageType | None = Field(
+        default=None, description="How it is stored; numpy is an array of NumPy's. Default: default, which is dense."
+    )
     density: Share | None = Field(
         default=None,
         description="Of csr the share of elements, of row_sparse that of rows, that are stored. Default: 0.1.",
     )
-    grad_stype: StorageType | None = Field(
+    grad_stype: GradientType | None = Field(
         default=None, description="How its gradient is stored. Default: as the tensor itself."
     )
     grad_req: Literal["write", "add", "null"] | None = Field(
@@ -145,13 +153,13 @@ class Tensor(StrictModel):
 
     @model_validator(mode="after")
     def _storage_fits(self) -> "Tensor":
-        if self.density is not None and self.stype in (None, "default"):
+        if self.density is not None and self.stype in DENSE:
             raise field_error("density", 'needs "stype": "row_sparse" or "csr"')
         if self.stype == "csr" and len(self.shape) != 2:
             raise field_error("shape", "of csr must have two sizes")
         if self.stype == "row_sparse" and not self.shape:
             raise field_error("shape", "of row_sparse must have a size")
-        if self.init in ("positive_definite", "png") and self.stype not in (None, "default"):
+        if self.init in ("positive_definite", "png") and self.stype not in DENSE:
             raise field_error("init", f"of a sparse tensor can't be {self.init}: use another")
         return self
 
@@ -238,12 +246,52 @@ class SizeOf(StrictModel):
     size: SizeName
 
 
+Part = Annotated[
+    Annotated[Shape, Tag("<shape>")] | Annotated[Tensor, Tag("<tensor>")],
+    Discriminator(lambda value: "<shape>" if isinstance(value, list) else "<tensor>"),
+]
+Parts = Annotated[list[Part], Field(min_length=1)]
+
+
+class FunctionOf(StrictModel):
+    """A function as an argument: one of those that the framework's adaptor has, and what it is called with first."""
+
+    function: FunctionName
+    args: Parts | None = None
+
+
+class Several(StrictModel):
+    """Several tensors as one argument that is a tuple; a plain list of them is a list."""
+
+    tuple: Parts
+
+
+def _content_kind(content: Any) -> str:
+    return "<shapes>" if isinstance(content, list) else "<tensor>" if content is not None else "<scalar>"
+
+
+class StoredFile(StrictModel):
+    """The path of a temporary file: an empty one, or one that holds these tensors, or an encoded picture's bytes."""
+
+    nullable: ClassVar[frozenset[str]] = frozenset({"file"})
+
+    file: Annotated[
+        Annotated[Parts, Tag("<shapes>")]
+        | Annotated[Tensor, Tag("<tensor>")]
+        | Annotated[None, WithJsonSchema({"type": "null"}), Tag("<scalar>")],
+        Discriminator(_content_kind),
+    ]
+
+
 _SAID: dict[str, tuple[type[StrictModel], str]] = {
     "value": (Attribute, "<attribute>"),
     "index": (Subscript, "<index>"),
     "context": (Device, "<device>"),
     "same_as": (SameAs, "<same>"),
     "size": (SizeOf, "<size>"),
+    "function": (FunctionOf, "<function>"),
+    "tuple": (Several, "<tuple>"),
+    "file": (StoredFile, "<file>"),
 }
 
 
@@ -273,7 +321,10 @@ Positional = Annotated[
     | Annotated[Subscript, Tag("<index>")]
     | Annotated[Device, Tag("<device>")]
     | Annotated[SameAs, Tag("<same>")]
-    | Annotated[SizeOf, Tag("<size>")],
+    | Annotated[SizeOf, Tag("<size>")]
+    | Annotated[FunctionOf, Tag("<function>")]
+    | Annotated[Several, Tag("<tuple>")]
+    | Annotated[StoredFile, Tag("<file>")],
     Discriminator(lambda value: _kind_of_object(value) if isinstance(value, dict | StrictModel) else "<shape>"),
 ]
 
@@ -286,6 +337,9 @@ Value = Annotated[
     | Annotated[Device, Tag("<device>")]
     | Annotated[SameAs, Tag("<same>")]
     | Annotated[SizeOf, Tag("<size>")]
+    | Annotated[FunctionOf, Tag("<function>")]
+    | Annotated[Several, Tag("<tuple>")]
+    | Annotated[StoredFile, Tag("<file>")]
     | Annotated[bool | int | float | str | None, WithJsonSchema(_SCALAR), Tag("<scalar>")],
     Discriminator(_kind_of_value),
 ]

@@ -16,10 +16,14 @@ Over a slot:
     {"op": "prepare", "case": {...}, "seed": int, "inject": share, "slow": bool} -> {"call_ns": ns, "spins": int}
     {"op": "block", "discard": int, "calls": int, "inner": int}    -> {"ns": [ns a call, ...]}
     {"op": "profile", "calls": int}          -> {"calls": [{"operators": {name: [ns, ...]}, "memory": {device: bytes}}]}
+    {"op": "write_profile", "calls": int, "folder": path, "name": str}
+                        -> {"calls": int}; the framework's own files, and output.txt: what the case has printed
     {"op": "resident", "calls": int}                               -> {"bytes": most resident memory meanwhile}
     {"op": "results", "case": {...}, "seed": int, "folder": path, "limit": bytes} (unprepared)
                         -> {"arrays": [{"name", "dtype", "shape", "storage", "file", "count"}, ...]}
     {"op": "digest", "case": {...}, "seed": int} (unprepared)      -> {"digest": of the inputs' values, or empty}
+    {"op": "memory", "case": {...}, "seed": int, "calls": int} (unprepared)
+                        -> {"bytes": {device: what a call needs beyond what it is given}}
     {"op": "end"}                                                  -> {"ended": exit code, -N for signal N}
 A child that dies answers whatever was asked with {"ended": ...}.  Any answer may instead be {"error": {"kind": str,
 "reason": str}}: the framework refused, the child lives on.
@@ -175,6 +179,20 @@ def resident_peak(call, calls):
         return next(1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
 
 
+def keep_output(path):
+    """Write to a file what this process has printed since its case began, C libraries included."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).fflush(None)
+    offset = 0
+    with open(path, "wb") as stream:
+        chunk = os.pread(1, 1 << 20, offset)
+        while chunk:
+            offset += stream.write(chunk)
+            chunk = os.pread(1, 1 << 20, offset)
+
+
 class Session:
     """The case in preparation, and how to time it."""
 
@@ -199,6 +217,13 @@ class Session:
     def profile(self, calls):
         return {"calls": function_of(self.adaptor, "profile(call, calls)")(self.call, calls)}
 
+    def write_profile(self, calls, folder, name):
+        try:
+            self.adaptor.write_profile(self.call, calls, folder, name)
+        finally:
+            keep_output(os.path.join(folder, "output.txt"))
+        return {"calls": calls}
+
     def results(self, case, seed, folder, limit):
         results = function_of(self.adaptor, "results(case, seed, folder, limit)")
         return {"arrays": results(case, seed, folder, limit)}
@@ -206,6 +231,9 @@ class Session:
     def digest(self, case, seed):
         """Of the values of the case's inputs; empty where the adaptor has none."""
         return {"digest": self.adaptor.digest(case, seed) if hasattr(self.adaptor, "digest") else ""}
+
+    def memory(self, case, seed, calls):
+        return {"bytes": function_of(self.adaptor, "memory(case, seed, calls)")(case, seed, calls)}
 
     def resident(self, calls):
         return {"bytes": resident_peak(self.call, calls)}

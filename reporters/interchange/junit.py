@@ -7,7 +7,7 @@ from records import Comparison, Report
 from records.measurement import SIDES
 from reporters.interchange.cases import build_facts, one_line, run_facts, unique_names
 from reporters.interchange.written import Written
-from reporters.summary import distrust_line
+from reporters.summary import distrust_line, open_lines
 from reporters.text import printable_lines
 from reporters.units import human_change, human_interval, human_value
 from reporters.words import is_number
@@ -97,7 +97,7 @@ def _warnings(report: Report) -> list[str]:
     lines = [one_line(line)] if (line := distrust_line(report)) else []
     if report.run.get("complete") is False:
         lines.append(f"not complete: {one_line(report.run.get('stopped') or 'stopped early')}")
-    return lines
+    return [*lines, *map(one_line, open_lines(report))]
 
 
 def _seconds(value: float) -> str:

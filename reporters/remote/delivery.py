@@ -5,7 +5,7 @@ import logging
 import random
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from records import RunError
@@ -32,6 +32,7 @@ class Fate:
     words: str
     run: str = ""
     place: Place | None = None
+    page: str = ""  # the address of the run's page, of one that was sent
 
 
 @dataclass(frozen=True)
@@ -126,8 +127,9 @@ class Sender:
             try:
                 self.spool.remove(letter)
             except OSError as error:
-                return _fate(letter, "sent", f"{answer.words}; its file can't be removed ({error.strerror})")
-            return _fate(letter, "sent", answer.words)
+                words = f"{answer.words}; its file can't be removed ({error.strerror})"
+                return replace(_fate(letter, "sent", words), page=answer.page)
+            return replace(_fate(letter, "sent", answer.words), page=answer.page)
         if answer.kind == "refused":
             with contextlib.suppress(OSError):  # then it is asked again next time
                 self.spool.mark(letter, Refusal(moment(), answer.status, answer.words), body)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import requests
 import urllib3
@@ -26,6 +26,8 @@ Kind = Literal["stored", "again", "stuck", "refused"]
 _USER = re.compile(r"//[^\s]*@")  # in the address of a proxy, say
 _LONGEST_ANSWER = 65_536  # bytes of it that are read
 _LONGEST_WORDS = 300  # characters of it that are shown
+_ENDPOINT = "/api/v1/reports"  # of our own server, wherever a proxy has put it
+_PAGE = re.compile(r"/(?!/)[A-Za-z0-9._~!$&'()*+,;=:@%/-]{0,250}")
 _STUCK = (401, 403, 407)
 _MENDS = {
     400: "opduel and the server may be of different versions",
@@ -59,6 +61,7 @@ class Answer:
     words: str
     status: int = 0
     after_s: float | None = None
+    page: str = ""  # the address of the run's page, if the server has named one
 
 
 @dataclass(frozen=True)
@@ -109,7 +112,7 @@ def _attempt(parcel: Parcel, token: Token | None, waits: Waits, left_s: float) -
             ) as response,
         ):
             answer = response.status_code, response.reason, response.headers, _text(response)
-            return _understood(parcel.run, *answer, token)
+            return _understood(parcel, *answer, token)
     except requests.ConnectTimeout:
         return Answer("again", f"no connection within {timeout[0]:.3g} s")
     except requests.Timeout:
@@ -147,9 +150,9 @@ class _InPieces:
 
 
 def _understood(
-    run: str, status: int, reason: str, headers: Mapping[str, str], text: str | None, token: Token | None
+    parcel: Parcel, status: int, reason: str, headers: Mapping[str, str], text: str | None, token: Token | None
 ) -> Answer:
-    """What the answer about the report of ``run`` means; ``text`` is its body, None when it was cut off."""
+    """What the answer about ``parcel`` means; ``text`` is its body, None when it was cut off."""
 
     def hidden(words: str) -> str:
         return _line(token.hide(words) if token else words)
@@ -163,8 +166,10 @@ def _understood(
         if text is None:
             return Answer("again", f"its answer {status} was cut off", status)
         document = _json(text)
-        if isinstance(document, dict) and document.get("run_id") == run:  # and no other server's friendly words
-            return Answer("stored", "stored" if status == http.HTTPStatus.CREATED else "was there already", status)
+        if isinstance(document, dict) and document.get("run_id") == parcel.run:  # and no other server's friendly words
+            words = "stored" if status == http.HTTPStatus.CREATED else "was there already"
+            page = page_address(parcel.place.endpoint, document.get("page"))
+            return Answer("stored", words, status, page=page if hidden(page) == page else "")
         return Answer("stuck", said("that is no results server's answer: is the address right?"), status)
     if is_later(status):
         return Answer("again", said(), status, _seconds(headers.get("Retry-After")))
@@ -179,6 +184,15 @@ def _understood(
     if 400 <= status < 500:
         return Answer("refused", said(_MENDS.get(status, "")), status)
     return Answer("stuck", said("that is no results server's answer: is the address right?"), status)
+
+
+def page_address(endpoint: str, page: object) -> str:
+    """The address of ``page``, a path below that of the server that has this endpoint; empty for anything else."""
+    if not isinstance(page, str) or not _PAGE.fullmatch(page):
+        return ""
+    parts = urlsplit(endpoint)
+    below = parts.path.removesuffix(_ENDPOINT) if parts.path.endswith(_ENDPOINT) else ""
+    return f"{parts.scheme}://{parts.netloc}{below}{page}"
 
 
 def _text(response: requests.Response) -> str | None:

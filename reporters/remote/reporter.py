@@ -36,6 +36,7 @@ class RemoteReporter(Reporter):
         """``sender`` has the token and the spool."""
         self.place = place
         self.sender = sender
+        self._pages: dict[str, str] = {}  # by run
 
     @classmethod
     def add_options(cls, group: "argparse._ArgumentGroup") -> None:
@@ -92,6 +93,8 @@ class RemoteReporter(Reporter):
         fates = sender.deliver([self.place.endpoint])
         others = [fate for fate in fates if fate.name != name]
         own = next((fate for fate in fates if fate.name == name), None)
+        if own is not None and own.page:
+            self._pages[parcel.run] = own.page
         if own is None or own.state == "sent":  # of which nothing is left, that another process has sent
             return f"sent: {self.place.endpoint} ({self.place.category}){_others(others)}"
         if own.state == "waiting":
@@ -105,6 +108,10 @@ class RemoteReporter(Reporter):
                 f"{FLUSH} --retry_refused sends it again"
             )
         raise RunError(f"{self.place.endpoint}: nothing was sent, its file in the spool is damaged: {own.words}")
+
+    def page(self, report: Report) -> str | None:
+        """The run's page on the server, if that has said where it is."""
+        return self._pages.get(str(report.run.get("id")))
 
     def catch_up(self) -> str | None:
         """Send what waits for this endpoint; what was refused before is not spoken of again.
@@ -150,6 +157,7 @@ class RemoteReporter(Reporter):
         answer = sender.send(parcel, sender.clock() + sender.waits.whole_s)
         if answer.kind != "stored":
             raise RunError(f"{self.place.endpoint}: {answer.words}; and {trouble}: run_bench.py --send does so later")
+        self._pages[parcel.run] = answer.page
         return f"sent: {self.place.endpoint} ({self.place.category}); {trouble}"
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, cast
 from urllib.parse import urlsplit
 
 from fastapi import Depends, HTTPException, Request, Security
-from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBearer
+from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBasic, HTTPBasicCredentials, HTTPBearer
 
 from reporters.server.database import Database
 from reporters.server.settings import Settings
@@ -14,10 +14,12 @@ from reporters.server.tokens import find_login, find_token
 COOKIE = "opduel_session"
 _USUAL_PORTS = {"http": 80, "https": 443}
 _BEARER = HTTPBearer(auto_error=False, scheme_name="token", description="`Authorization: Bearer <token>`")
+_BASIC = HTTPBasic(auto_error=False, scheme_name="password", description="for feeds: the token as the password")
 _COOKIE = APIKeyCookie(
-    name=COOKIE, auto_error=False, scheme_name="login", description="What /login sets; reads, and never writes"
+    name=COOKIE, auto_error=False, scheme_name="login", description="What /login sets; reads, and never posts"
 )
 
+Basic = Annotated[HTTPBasicCredentials | None, Security(_BASIC)]
 Bearer = Annotated[HTTPAuthorizationCredentials | None, Security(_BEARER)]
 SessionCookie = Annotated[str | None, Security(_COOKIE)]
 
@@ -86,6 +88,47 @@ def writer(request: Request, bearer: Bearer) -> str:
             if token is not None:
                 raise HTTPException(403, "this token may not write: use one with --scope write")
     raise _unknown("write")
+
+
+def feed_reader(request: Request, bearer: Bearer, login: SessionCookie, basic: Basic) -> str | None:
+    """Let a feed reader read: as ``reader`` does, or with the token as the password of HTTP basic authentication, which
+    is what feed readers know.  Returns the token's name; None for anybody.
+
+    Raises:
+        HTTPException: 401 or 403.
+    """
+    if basic is not None:
+        bearer = HTTPAuthorizationCredentials(scheme="Bearer", credentials=basic.password)
+    try:
+        return reader(request, bearer, login)
+    except LoginNeeded:
+        pass
+    except HTTPException as error:
+        if error.status_code != 401:
+            raise
+    detail = "a feed needs a token with scope read: give it as the password, with any user name"
+    raise HTTPException(401, detail, {"WWW-Authenticate": 'Basic realm="opduel results"'})
+
+
+def writing_login(request: Request, login: SessionCookie) -> str | None:
+    """The name of the token with which the browser logged in, if that may write; None otherwise."""
+    if not login:
+        return None
+    with database_of(request).reading() as session:
+        token = find_login(session, login, datetime.now(UTC))
+        return token.name if token is not None and token.can_write else None
+
+
+def browser_writer(request: Request, login: SessionCookie) -> str:
+    """Let a browser acknowledge change points: one that logged in with a token that may write.  Returns its name.
+
+    Raises:
+        HTTPException: 403.
+    """
+    name = writing_login(request, login)
+    if name is None:
+        raise HTTPException(403, "log in with a token that may read and write to acknowledge change points")
+    return name
 
 
 def refuse_other_sites(request: Request) -> None:

@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
+from datetime import date, datetime, timedelta
 from typing import IO, Annotated, Any
 from urllib.parse import quote
 
@@ -18,6 +19,7 @@ from reporters.server import large, queries, schemas
 from reporters.server.access import CanRead, CanWrite, database_of, settings_of
 from reporters.server.apart import LARGE_BYTES, Apart, SharedFile
 from reporters.server.body import receive
+from reporters.server.findings import moment_of
 from reporters.server.models import Case, Run
 from reporters.server.packing import may_be_packed
 from reporters.server.queries import SHORTEST_COMMIT, RunFilter
@@ -39,8 +41,8 @@ Offset = Annotated[int, Query(ge=0, le=2**31 - 1)]
 RunId = Annotated[str, Path(max_length=128), AfterValidator(_printable)]
 CaseNumber = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
-_PROBLEMS: dict[int, str] = {401: "no token, or not a valid one", 403: "the token lacks the scope", 503: "later"}
-_POST_PROBLEMS = _PROBLEMS | {
+PROBLEMS: dict[int, str] = {401: "no token, or not a valid one", 403: "the token lacks the scope", 503: "later"}
+_POST_PROBLEMS = PROBLEMS | {
     400: "no JSON",
     408: "the body did not come to an end",
     409: "another report has this run id, or it is in another category",
@@ -50,8 +52,15 @@ _POST_PROBLEMS = _PROBLEMS | {
 }
 
 
-def _problems(texts: dict[int, str]) -> dict[int | str, dict[str, Any]]:
+def problems(texts: dict[int, str]) -> dict[int | str, dict[str, Any]]:
+    """The errors of an endpoint by their status, for the OpenAPI document."""
     return {status: {"model": schemas.Problem, "description": text} for status, text in sorted(texts.items())}
+
+
+def days(since: date | None, until: date | None) -> tuple[datetime | None, datetime | None]:
+    """The beginning of the first day and the end of the last one, UTC; the end of time for a day that has no next."""
+    end = None if until is None or until == date.max else until + timedelta(days=1)
+    return (None if since is None else moment_of(since)), (None if end is None else moment_of(end))
 
 
 def run_filter(
@@ -62,16 +71,18 @@ def run_filter(
     verdict: Verdict | None = None,
     commit: Digits | None = None,
     text: Words | None = None,
+    since: Annotated[date | None, Query(description="started on this day (UTC) or later")] = None,
+    until: Annotated[date | None, Query(description="started on this day (UTC) or earlier")] = None,
 ) -> RunFilter:
     """The query's filter."""
-    return RunFilter(framework, spec, category, platform, verdict, commit, text)
+    return RunFilter(framework, spec, category, platform, verdict, commit, text, *days(since, until))
 
 
 router = APIRouter()
-_api = APIRouter(prefix="/api/v1", responses=_problems(_PROBLEMS | {422: "a parameter is wrong"}))
+_api = APIRouter(prefix="/api/v1", responses=problems(PROBLEMS | {422: "a parameter is wrong"}))
 
 
-@router.get("/healthz", responses=_problems({503: "the database is away"}), tags=["health"])
+@router.get("/healthz", responses=problems({503: "the database is away"}), tags=["health"])
 def health(request: Request) -> schemas.Health:
     """Whether the server can answer: no token is needed."""
     with database_of(request).reading() as session:
@@ -100,7 +111,7 @@ _BODY = {
     "/reports",
     status_code=201,
     response_model=schemas.Kept,
-    responses=_problems(_POST_PROBLEMS) | {200: {"model": schemas.Kept, "description": "was there already"}},
+    responses=problems(_POST_PROBLEMS) | {200: {"model": schemas.Kept, "description": "was there already"}},
     openapi_extra=_BODY,
     tags=["reports"],
 )
@@ -134,17 +145,17 @@ def list_runs(
     with database_of(request).reading() as session:
         total = queries.count_runs(session, wanted)
         runs = [schemas.run_out(run) for run in queries.latest_runs(session, wanted, limit, offset)]
-    return schemas.RunsOut(runs=runs, total=total, next_offset=_next(offset, len(runs), total))
+    return schemas.RunsOut(runs=runs, total=total, next_offset=next_offset(offset, len(runs), total))
 
 
-@_api.get("/runs/{run_id}", responses=_problems({404: "no such run"}), tags=["runs"])
+@_api.get("/runs/{run_id}", responses=problems({404: "no such run"}), tags=["runs"])
 def one_run(request: Request, _reader: CanRead, run_id: RunId) -> schemas.RunOut:
     """One run, without its results."""
     with database_of(request).reading() as session:
         return schemas.run_out(found_run(session, run_id))
 
 
-@_api.get("/runs/{run_id}/results", responses=_problems({404: "no such run"}), tags=["runs"])
+@_api.get("/runs/{run_id}/results", responses=problems({404: "no such run"}), tags=["runs"])
 def run_results(
     request: Request,
     _reader: CanRead,
@@ -159,14 +170,14 @@ def run_results(
         total, rows = _some(session, asked, limit, offset)
         results = [schemas.result_out(result, case) for result, case in rows]
     return schemas.ResultsOut(
-        run_id=run_id, results=results, total=total, next_offset=_next(offset, len(results), total)
+        run_id=run_id, results=results, total=total, next_offset=next_offset(offset, len(results), total)
     )
 
 
 @_api.get(
     "/runs/{run_id}/report",
     response_class=Response,
-    responses=_problems({404: "no such run"})
+    responses=problems({404: "no such run"})
     | {200: {"content": {"application/json": {"schema": {"type": "object"}}}, "description": "report.json"}},
     tags=["runs"],
 )
@@ -189,10 +200,10 @@ def list_cases(
         total = queries.count_cases(session, framework, text)
         found = queries.find_cases(session, framework, text, limit, offset)
         cases = [schemas.CaseOut.model_validate(case) for case in found]
-    return schemas.CasesOut(cases=cases, total=total, next_offset=_next(offset, len(cases), total))
+    return schemas.CasesOut(cases=cases, total=total, next_offset=next_offset(offset, len(cases), total))
 
 
-@_api.get("/cases/{number}/history", responses=_problems({404: "no such case"}), tags=["cases"])
+@_api.get("/cases/{number}/history", responses=problems({404: "no such case"}), tags=["cases"])
 def case_history(
     request: Request,
     _reader: CanRead,
@@ -208,7 +219,9 @@ def case_history(
         total, rows = _some(session, queries.history_of(case, platform, category), limit, offset)
         points = [schemas.point_out(result, run) for result, run in rows]
         about = schemas.CaseOut.model_validate(case)
-    return schemas.HistoryOut(case=about, points=points, total=total, next_offset=_next(offset, len(points), total))
+    return schemas.HistoryOut(
+        case=about, points=points, total=total, next_offset=next_offset(offset, len(points), total)
+    )
 
 
 router.include_router(_api)
@@ -281,5 +294,6 @@ def _some(session: Session, asked: Select[*tuple[Any, ...]], limit: int, offset:
     return queries.count(session, asked), rows
 
 
-def _next(offset: int, given: int, total: int) -> int | None:
+def next_offset(offset: int, given: int, total: int) -> int | None:
+    """Where the next part of a list begins; None at its end."""
     return offset + given if given and offset + given < total else None

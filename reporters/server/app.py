@@ -3,13 +3,11 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from importlib import import_module
-from importlib.util import find_spec
 
 from fastapi import FastAPI
 
 from records import SCHEMA_VERSION
-from reporters.server import api, assets, login
+from reporters.server import api, assets, drift_api, drift_pages, login, pages
 from reporters.server.answers import add_answers
 from reporters.server.apart import Apart
 from reporters.server.database import Database
@@ -53,10 +51,8 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.posts_apart, app.state.reads_apart = (Apart(database, settings.max_report_bytes) for _ in range(2))
     app.state.failures = login.Failures()
     add_answers(app)
-    for module in (api, login, assets):
+    for module in (api, drift_api, login, assets, pages, drift_pages):
         app.include_router(module.router)
-    if find_spec("reporters.server.pages") is not None:
-        app.include_router(import_module("reporters.server.pages").router)
     describe(app)
     app.add_middleware(Packing)
     app.add_middleware(Guard)

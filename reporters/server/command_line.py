@@ -8,14 +8,18 @@ from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import select
 
-from records import OpduelError
+from records import OpduelError, RunError, UsageError
 from reporters.arguments import Parser
+from reporters.notifier import Notifier
+from reporters.notify_command import NotifyCommand
+from reporters.notify_webhook import NotifyWebhook
+from reporters.server.alerts import send_alerts
 from reporters.server.app import create_app
 from reporters.server.database import Database, default_url
 from reporters.server.logs import log_to_stderr
 from reporters.server.models import Token
 from reporters.server.serving import address_of, listen, serve
-from reporters.server.settings import DEFAULT_MAX_REPORT_BYTES, Settings
+from reporters.server.settings import DEFAULT_MAX_REPORT_BYTES, Settings, checked_public_url
 from reporters.server.storing import remove_runs
 from reporters.server.tokens import SCOPES, add_token, check_token, is_valid, revoke_token
 from reporters.stream import print_result
@@ -41,7 +45,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m reporters.server",
         description="Keeps reports that --remote_reporter sends, and shows them. docs/server.md has more.",
     )
-    commands = parser.add_subparsers(required=True, metavar="{serve,migrate,token,run}")
+    commands = parser.add_subparsers(required=True, metavar="{serve,migrate,token,alert,run}")
     _add_serve(commands.add_parser("serve", help="answer requests; the default"))
     migrate = commands.add_parser("migrate", help="make the tables, or bring them to this version")
     migrate.set_defaults(do=_migrate)
@@ -61,11 +65,17 @@ def _parser() -> argparse.ArgumentParser:
     revoke = kinds.add_parser("revoke", help="revoke a token: it stops working at once")
     revoke.add_argument("name", metavar="NAME")
     revoke.set_defaults(do=_revoke_token)
+    alert = commands.add_parser("alert", help="tell of change points in histories that nobody was told of; for cron")
+    receivers = alert.add_argument_group("receivers", "who is told; several may be given")
+    super(NotifyCommand, NotifyCommand).add_options(receivers)  # without --notify_unverified, which is for runs
+    NotifyWebhook.add_options(receivers)
+    _add_public_url(alert)
+    alert.set_defaults(do=_alert)
     runs = commands.add_parser("run", help="what is kept").add_subparsers(required=True, metavar="{remove}")
     remove = runs.add_parser("remove", help="remove runs for good, with their reports")
     remove.add_argument("ids", metavar="RUN", nargs="+", help="a run's id")
     remove.set_defaults(do=_remove_runs)
-    for one in (migrate, add, listing, revoke, remove):
+    for one in (migrate, add, listing, revoke, alert, remove):
         _add_database(one)
     return parser
 
@@ -89,8 +99,15 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="all requests come through a proxy on this machine: believe its X-Forwarded-For and X-Forwarded-Proto",
     )
+    _add_public_url(parser)
     parser.add_argument("--open_read", action="store_true", help="let anybody read, without a token")
     parser.set_defaults(do=_serve)
+
+
+def _add_public_url(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--public_url", metavar="URL", help="where people reach the server, for links in feeds and alerts"
+    )
 
 
 def _add_database(parser: argparse.ArgumentParser) -> None:
@@ -154,7 +171,12 @@ def _existing(options: argparse.Namespace) -> Database:
 
 def _serve(options: argparse.Namespace) -> None:
     settings = Settings(
-        _url(options), options.open_read, options.behind_proxy, options.max_report_bytes, options.commit_url
+        database=_url(options),
+        open_read=options.open_read,
+        behind_proxy=options.behind_proxy,
+        max_report_bytes=options.max_report_bytes,
+        commit_url=options.commit_url,
+        public_url=options.public_url,
     )
     database = _opened(options)
     database.close()
@@ -194,6 +216,18 @@ def _revoke_token(options: argparse.Namespace) -> None:
     with _existing(options).writing() as session:
         revoke_token(session, options.name, datetime.now(UTC))
     _say(f"revoked {options.name}")
+
+
+def _alert(options: argparse.Namespace) -> None:
+    notifiers: list[Notifier] = [*NotifyCommand.from_options(options), *NotifyWebhook.from_options(options)]
+    if not notifiers:
+        raise UsageError("alert: nobody is to be told: add --notify_command or --notify_webhook")
+    for one in notifiers:
+        one.check()
+    public_url = None if options.public_url is None else checked_public_url(options.public_url)
+    failures = send_alerts(_existing(options), notifiers, public_url, datetime.now(UTC))
+    if failures:
+        raise RunError("; ".join(failures))
 
 
 def _remove_runs(options: argparse.Namespace) -> None:

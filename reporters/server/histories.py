@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Select, select
@@ -104,6 +104,33 @@ def history_of(session: Session, series: Series) -> History:
         [edge for _, edge in measured if edge is not None], order, minimal=minimal, alpha=CONFIDENCE_ALPHA
     )
     return History(builds, runs, components, minimal)
+
+
+def narrowed(history: History, since: datetime | None, until: datetime | None) -> History:
+    """What of ``history`` is of a time: builds by their commits' times (those without one stay), runs by their starts.
+    The rest has been weighed, too: nothing that is found changes."""
+
+    def is_within(moment: datetime | None) -> bool:
+        return moment is None or ((since is None or since <= moment) and (until is None or moment < until))
+
+    def is_shown(node: str) -> bool:
+        time = history.builds[node].time
+        return is_within(None if time is None else datetime.fromtimestamp(time, UTC))
+
+    components = [
+        replace(one, positions=tuple(position for position in one.positions if is_shown(position.node)))
+        for one in history.components
+    ]
+    return replace(history, runs=[run for run in history.runs if is_within(run.started)], components=components)
+
+
+def runs_of_builds(history: History) -> dict[str, list[MeasuredRun]]:
+    """The runs that measured each build, by node: first those in which it was the treatment, the latest first."""
+    found: dict[str, list[MeasuredRun]] = {node: [] for node in history.builds}
+    for side in ("treatment", "control"):
+        for run in history.runs:
+            found[getattr(run, side).node].append(run)
+    return found
 
 
 def node_order(seen: Iterable[tuple[datetime, BuildName]]) -> dict[str, float]:

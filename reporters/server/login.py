@@ -1,21 +1,20 @@
 """Logging in with a browser: a page takes a token once, and the browser keeps the id of a login instead of it."""
 
-import asyncio
 import threading
 import time
 from collections import OrderedDict, deque
 from datetime import UTC, datetime
-from urllib.parse import parse_qs
 
-from fastapi import APIRouter, HTTPException, Request
+from fastapi import APIRouter, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse, Response
 
 from reporters.server.access import COOKIE, database_of, refuse_other_sites
+from reporters.server.forms import form_of
 from reporters.server.templating import page
 from reporters.server.tokens import LOGIN_LASTS, begin_login, end_login, find_token
 
-_LARGEST_FORM, _MOST_FIELDS, _PATIENCE_S = 4096, 10, 10.0  # bytes, fields, seconds
+_LARGEST_FORM, _MOST_FIELDS = 4096, 10  # bytes, fields
 _MOST_FAILURES, _FAILURES_WITHIN_S, _MOST_ADDRESSES = 10, 60.0, 1000
 
 router = APIRouter(include_in_schema=False)
@@ -61,7 +60,7 @@ def login_page(request: Request, next: str = "/") -> Response:
 async def log_in(request: Request) -> Response:
     """Take a token; lead on to where the browser wanted to go, or say what was wrong."""
     refuse_other_sites(request)
-    form = await _form(request)
+    form = dict(await form_of(request, _LARGEST_FORM, _MOST_FIELDS))
     target = _local(form.get("next", "/"))
     failures: Failures = request.app.state.failures
     address = request.client.host if request.client else ""
@@ -109,24 +108,6 @@ def _begin(request: Request, text: str) -> str | None:
         return None
     with database_of(request).writing() as session:
         return begin_login(session, token, now)
-
-
-async def _form(request: Request) -> dict[str, str]:
-    """A small form's fields; of a field that comes twice, the last."""
-    body = b""
-    try:
-        async with asyncio.timeout(_PATIENCE_S):
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > _LARGEST_FORM:
-                    raise HTTPException(413, "that is too much for a login")
-    except TimeoutError:
-        raise HTTPException(408, "the form did not come to its end") from None
-    try:
-        fields = parse_qs(body.decode("utf-8", "replace"), max_num_fields=_MOST_FIELDS)
-    except ValueError:
-        raise HTTPException(400, "that is no login form: it has too many fields") from None
-    return {name: values[-1] for name, values in fields.items()}
 
 
 def _local(target: str) -> str:

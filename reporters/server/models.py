@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import (
+    JSON,
     BigInteger,
     DateTime,
     Dialect,
@@ -17,6 +18,8 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
+
+UNKNOWN_THREADS = -1
 
 
 class Moment(TypeDecorator[datetime]):
@@ -55,7 +58,13 @@ class Base(DeclarativeBase):
             "pk": "pk_%(table_name)s",
         }
     )
-    type_annotation_map: dict[Any, Any] = {str: Text(), float: Double(), datetime: Moment(), bytes: LargeBinary()}  # noqa: RUF012
+    type_annotation_map: dict[Any, Any] = {  # noqa: RUF012
+        str: Text(),
+        float: Double(),
+        datetime: Moment(),
+        bytes: LargeBinary(),
+        dict[str, Any]: JSON(none_as_null=True),
+    }
 
 
 class Run(Base):
@@ -176,6 +185,90 @@ class Result(Base):
 
     run: Mapped[Run] = relationship(back_populates="results")
     case: Mapped[Case] = relationship(back_populates="results")
+
+
+class WeighedSeries(Base):
+    """What the history of one case on one platform came to, when its runs were weighed together last.
+
+    ``run_count``, ``newest`` and ``method`` say of which runs, and how: while they are the same, so is the result.
+    ``p_value`` is against "no change anywhere", ``drift_...`` the newest build against the oldest, in log ratios. A
+    build is an object as ``BuildName`` has it.
+    """
+
+    __tablename__ = "weighed_series"
+    __table_args__ = (UniqueConstraint("case_number", "platform", "threads"),)
+
+    number: Mapped[int] = mapped_column(primary_key=True)
+    case_number: Mapped[int] = mapped_column(ForeignKey("cases.number", ondelete="CASCADE"))
+    platform: Mapped[str]
+    threads: Mapped[int]  # UNKNOWN_THREADS where runs don't say
+    run_count: Mapped[int]
+    newest: Mapped[datetime | None]
+    method: Mapped[int]
+    builds: Mapped[int]
+    runs: Mapped[int]
+    p_value: Mapped[float]
+    minimal: Mapped[float]  # the smallest change that is reported, as a share
+    oldest: Mapped[dict[str, Any] | None]
+    newest_build: Mapped[dict[str, Any] | None]
+    drift_log: Mapped[float]
+    drift_low: Mapped[float]
+    drift_high: Mapped[float]
+
+    case: Mapped[Case] = relationship()
+    change_points: Mapped[list["ChangePoint"]] = relationship(back_populates="series", passive_deletes=True)
+
+
+class ChangePoint(Base):
+    """A change in a history: found once, and followed while runs are added.
+
+    ``kind`` is "step", "drift" (gradual, over ``builds`` steps of the order) or "overall" (the newest build against the
+    oldest, with no change that can be placed). ``found`` is when it was first seen, ``changed`` when it last changed
+    materially, against the ``known_...`` figures; ``gone`` when the runs stopped supporting it. An acknowledgement
+    counts until it changes materially.
+    """
+
+    __tablename__ = "change_points"
+    __table_args__ = (Index(None, "series_number"), Index(None, "changed"))
+
+    number: Mapped[int] = mapped_column(primary_key=True)
+    series_number: Mapped[int] = mapped_column(ForeignKey("weighed_series.number", ondelete="CASCADE"))
+    kind: Mapped[str]
+    before: Mapped[dict[str, Any]]
+    after: Mapped[dict[str, Any]]
+    builds: Mapped[int]
+    log_ratio: Mapped[float]
+    ci_low: Mapped[float]
+    ci_high: Mapped[float]
+    p_value: Mapped[float]
+    found: Mapped[datetime]
+    changed: Mapped[datetime]
+    gone: Mapped[datetime | None]
+    known_log: Mapped[float]
+    known_low: Mapped[float]
+    known_high: Mapped[float]
+    acknowledged: Mapped[datetime | None]
+    acknowledged_by: Mapped[str | None]  # the name of a token
+    note: Mapped[str | None]
+
+    series: Mapped[WeighedSeries] = relationship(back_populates="change_points")
+
+    @property
+    def is_acknowledged(self) -> bool:
+        """Whether somebody knows of it as it is now."""
+        return self.acknowledged is not None and self.acknowledged >= self.changed
+
+
+class Notice(Base):
+    """That a change point was sent to a receiver of alerts, and when last."""
+
+    __tablename__ = "notices"
+
+    change_point_number: Mapped[int] = mapped_column(
+        ForeignKey("change_points.number", ondelete="CASCADE"), primary_key=True
+    )
+    receiver: Mapped[str] = mapped_column(primary_key=True)
+    sent: Mapped[datetime]
 
 
 class Token(Base):

@@ -1,8 +1,8 @@
-"""The server's pages: latest runs, a run, a case's history, two runs compared, what creeps, and a search."""
+"""The server's pages: latest runs, a run, a case's history, two runs compared, and a search."""
 
 import math
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, HTTPException, Path, Query, Request
@@ -12,11 +12,10 @@ from sqlalchemy.orm import Session
 from records import Verdict
 from reporters.assets import PLOT_CLASS, PLOT_STYLE, csp_hash
 from reporters.server.access import CanRead, database_of, settings_of
-from reporters.server.api import found_case, found_run, sent_report
-from reporters.server.comparing import compare_runs
-from reporters.server.creep import Creep
+from reporters.server.api import days, found_case, found_run, sent_report
+from reporters.server.comparing import compare_runs, in_words
 from reporters.server.guard import SECURITY_HEADERS
-from reporters.server.histories import Series, build_of, history_of, series_of
+from reporters.server.histories import Series, build_of, history_of, narrowed, runs_of_builds, series_of
 from reporters.server.listing import MOST_FOUND, choices, list_runs, results_worst_first, search_cases, search_runs
 from reporters.server.models import Run
 from reporters.server.queries import RunFilter, latest_runs
@@ -26,7 +25,6 @@ from reporters.units import human_change, human_duration, human_interval, human_
 
 _LONGEST_QUERY = 200
 _OFFERED = 30  # runs that a run is offered to be compared with
-_MOST_CREEPS = 200
 # Observable Plot puts one style sheet into each plot: it is allowed by its hash, and nothing else is.
 _POLICY = SECURITY_HEADERS["Content-Security-Policy"].replace(
     "style-src 'self'", f"style-src 'self' {csp_hash(PLOT_STYLE)}"
@@ -50,24 +48,28 @@ def runs_page(
     verdict: Words = "",
     commit: Words = "",
     text: Words = "",
+    since: Words = "",
+    until: Words = "",
     page: PageNumber = 1,
 ) -> Response:
     """The latest runs, narrowed and page by page."""
     asked = {"framework": framework, "platform": platform, "category": category, "spec": spec}
     asked |= {"verdict": _verdict(verdict) or "", "commit": commit, "text": text}
-    asked = {name: cleaned for name, value in asked.items() if (cleaned := _clean(value))}
-    wanted = RunFilter(**{**asked, "verdict": _verdict(verdict)})  # type: ignore[arg-type]
+    asked = {name: cleaned for name, value in asked.items() if (cleaned := words_of(value))}
+    begin, end = days(day_of(since), day_of(until))
+    wanted = RunFilter(**{**asked, "verdict": _verdict(verdict)}, since=begin, until=end)  # type: ignore[arg-type]
+    asked |= dates_asked(since, until)
     with database_of(request).reading() as session:
         listed = list_runs(session, wanted, page)
-        return _page(request, "runs.html", listed=listed, asked=asked, choices=choices(session))
+        return page_of(request, "runs.html", listed=listed, asked=asked, choices=choices(session))
 
 
 @router.get("/runs/{run_id}")
-def run_page(request: Request, _reader: CanRead, run_id: str) -> Response:
+def runpage_of(request: Request, _reader: CanRead, run_id: str) -> Response:
     """One run: its cases, worst first, and their changes in a plot."""
     with database_of(request).reading() as session:
-        run = found_run(session, _clean(run_id))
-        return _page(
+        run = found_run(session, words_of(run_id))
+        return page_of(
             request,
             "run.html",
             run=run,
@@ -79,15 +81,21 @@ def run_page(request: Request, _reader: CanRead, run_id: str) -> Response:
 @router.get("/runs/{run_id}/report.html")
 async def run_report(request: Request, _reader: CanRead, run_id: str) -> Response:
     """The run's report as one HTML file: a download, never shown as a page of ours."""
-    cleaned = _clean(run_id)
+    cleaned = words_of(run_id)
     return await sent_report(request, cleaned, "html", f"report-{cleaned}.html")
 
 
 @router.get("/cases/{number}")
 def case_page(
-    request: Request, _reader: CanRead, number: CaseNumber, platform: Words = "", threads: Words = ""
+    request: Request,
+    _reader: CanRead,
+    number: CaseNumber,
+    platform: Words = "",
+    threads: Words = "",
+    since: Words = "",
+    until: Words = "",
 ) -> Response:
-    """A case's history over builds, in one of its series."""
+    """A case's history over builds, in one of its series; of all of it, the builds and runs of some days."""
     with database_of(request).reading() as session:
         case = found_case(session, number)
         all_series = series_of(session, number)
@@ -95,39 +103,42 @@ def case_page(
         if not wanted:
             raise HTTPException(404, "there is no run of this case on that platform")
         history = history_of(session, wanted[0])
-        return _page(request, "case.html", case=case, series=wanted[0], all_series=all_series, history=history)
+        return page_of(
+            request,
+            "case.html",
+            case=case,
+            series=wanted[0],
+            all_series=all_series,
+            history=narrowed(history, *days(day_of(since), day_of(until))),
+            measured=runs_of_builds(history),
+            asked=dates_asked(since, until),
+        )
 
 
 @router.get("/compare")
-def compare_page(request: Request, _reader: CanRead, first: Words = "", second: Words = "") -> Response:
+def comparepage_of(request: Request, _reader: CanRead, first: Words = "", second: Words = "") -> Response:
     """Two runs side by side, or a form that asks which."""
     with database_of(request).reading() as session:
         if not first or not second:
             recent = latest_runs(session, RunFilter(), _OFFERED)
-            return _page(request, "compare_which.html", first=_clean(first), second=_clean(second), recent=recent)
-        one, other = found_run(session, _clean(first)), found_run(session, _clean(second))
-        return _page(request, "compare.html", first=one, second=other, beside=compare_runs(session, one, other))
-
-
-@router.get("/creep")
-def creep_page(request: Request, _reader: CanRead) -> Response:
-    """What changed over whole histories, the worst first."""
-    overview = _creep(request).overview()
-    told = [one for one in overview.findings if one.changes or one.is_drifting]
-    return _page(request, "creep.html", overview=overview, told=told[:_MOST_CREEPS], left=len(told) - _MOST_CREEPS)
+            return page_of(request, "compare_which.html", first=words_of(first), second=words_of(second), recent=recent)
+        given = found_run(session, words_of(first)), found_run(session, words_of(second))
+        earlier, later = sorted(given, key=lambda run: (run.started, run.number))
+        return page_of(request, "compare.html", runs=(earlier, later), beside=compare_runs(session, earlier, later))
 
 
 @router.get("/search")
-def search_page(request: Request, _reader: CanRead, q: Words = "") -> Response:
+def searchpage_of(request: Request, _reader: CanRead, q: Words = "") -> Response:
     """Runs, commits and cases in which the words stand."""
-    text = _clean(q)
+    text = words_of(q)
     with database_of(request).reading() as session:
         runs = search_runs(session, text) if text else []
         cases = search_cases(session, text) if text else []
-        return _page(request, "search.html", text=text, runs=runs, cases=cases, most=MOST_FOUND)
+        return page_of(request, "search.html", text=text, runs=runs, cases=cases, most=MOST_FOUND)
 
 
-def _page(request: Request, template: str, **values: Any) -> Response:
+def page_of(request: Request, template: str, **values: Any) -> Response:
+    """A page of the server, which may hold plots."""
     settings = settings_of(request)
     response = page(
         request,
@@ -141,7 +152,21 @@ def _page(request: Request, template: str, **values: Any) -> Response:
     return response
 
 
-def _clean(text: str) -> str:
+def day_of(text: str) -> date | None:
+    """The day that ``text`` is in ISO 8601; None for anything else."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def dates_asked(since: str, until: str) -> dict[str, str]:
+    """Those of two days that are some, for forms and links."""
+    found = {"since": day_of(since), "until": day_of(until)}
+    return {name: day.isoformat() for name, day in found.items() if day is not None}
+
+
+def words_of(text: str) -> str:
     """``text`` without what can't be printed, which some databases refuse, nor blanks around it."""
     return "".join(character for character in text if character.isprintable()).strip()
 
@@ -164,15 +189,6 @@ def _threads(threads: int | None) -> str:
     return "unknown" if threads is None else str(threads)
 
 
-def _creep(request: Request) -> Creep:
-    """The one overview of this server's database."""
-    state = request.app.state
-    if not hasattr(state, "creep"):
-        state.creep = Creep(state.database)
-    found: Creep = state.creep
-    return found
-
-
 def _human_p(p: float | None) -> str:
     if p is None:
         return "-"
@@ -187,7 +203,8 @@ def _moment(moment: datetime | None) -> str:
     return "-" if moment is None else moment.strftime("%Y-%m-%d %H:%M")
 
 
-def _date(seconds: int | None) -> str:
+def day_of_commit(seconds: int | None) -> str:
+    """The day of a commit's time, UTC."""
     return "-" if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
 
 
@@ -201,7 +218,15 @@ ENVIRONMENT.filters.update(
     log_interval=lambda ci: human_interval((_exp(ci[0]), _exp(ci[1]))),
     p=_human_p,
     moment=_moment,
-    date=_date,
+    date=day_of_commit,
     threads=_threads,
+    date_of=lambda moment: moment.strftime("%Y-%m-%d"),
+    rfc3339=lambda moment: moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
 )
-ENVIRONMENT.globals.update(build_of=build_of, verdicts=WORST_FIRST)
+ENVIRONMENT.globals.update(
+    build_of=build_of,
+    in_words=in_words,
+    verdicts=WORST_FIRST,
+    epoch=datetime.fromtimestamp(0, UTC),
+    places_of=lambda nodes: {node: place for place, node in enumerate(nodes)},
+)

@@ -3,6 +3,7 @@
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, func, or_, select
@@ -20,7 +21,7 @@ class RunFilter:
 
     ``verdict``: at least one result has it. ``commit``: control or treatment begins with these digits. ``text``: is
     a part of the run's id, spec, builds, commits, their subjects or authors, or user identifier, whatever the case of
-    its letters.
+    its letters. ``since`` and ``until``: it started then or later, and before that.
     """
 
     framework: str | None = None
@@ -30,6 +31,8 @@ class RunFilter:
     verdict: Verdict | None = None
     commit: str | None = None
     text: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
 
     def conditions(self) -> list[ColumnElement[bool]]:
         """The filter as conditions on ``Run``."""
@@ -46,6 +49,10 @@ class RunFilter:
             found.append(or_(*(side.startswith(digits, autoescape=True) for side in sides)))
         if self.text:
             found.append(_has(self.text, *_RUN_TEXTS))
+        if self.since is not None:
+            found.append(Run.started >= self.since)
+        if self.until is not None:
+            found.append(Run.started < self.until)
         return found
 
 

@@ -14,7 +14,8 @@ class Settings:
 
     With ``open_read`` anybody may read, without a token. ``behind_proxy``: all requests come through a proxy on this
     machine, which says whose they are. ``commit_url`` is a link to a commit in which ``{commit}`` stands for its 40
-    digits; None when there is nothing to link to.
+    digits; None when there is nothing to link to. ``public_url`` is where people reach this server, without a slash at
+    its end: for links in feeds and alerts.
     """
 
     database: str
@@ -22,6 +23,7 @@ class Settings:
     behind_proxy: bool = False
     max_report_bytes: int = DEFAULT_MAX_REPORT_BYTES
     commit_url: str | None = None
+    public_url: str | None = None
 
     def __post_init__(self) -> None:
         """See that the settings can be meant.
@@ -33,6 +35,8 @@ class Settings:
             raise UsageError(f"--max_report_bytes {self.max_report_bytes}: must be 1 or more")
         if self.commit_url is not None:
             _check_commit_url(self.commit_url)
+        if self.public_url is not None:
+            object.__setattr__(self, "public_url", checked_public_url(self.public_url))
 
     def commit_link(self, commit: str | None) -> str | None:
         """The address of ``commit``, quoted, so that it can't be anything but a part of it; None without a template
@@ -40,6 +44,23 @@ class Settings:
         if self.commit_url is None or not commit:
             return None
         return self.commit_url.replace("{commit}", quote(commit, safe=""))
+
+
+def checked_public_url(text: str) -> str:
+    """The address of a server as links begin with it.
+
+    Raises:
+        UsageError: it is no http or https address.
+    """
+    mend = "give one like https://results.example.org"
+    try:
+        parts = urlsplit(text)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        raise UsageError(f"--public_url {text}: no URL: {mend}") from None
+    if parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment or "@" in parts.netloc:
+        raise UsageError(f"--public_url {text}: no address of a server: {mend}")
+    return text.rstrip("/")
 
 
 def _check_commit_url(template: str) -> None:

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from records import Build, Comparison, Report, UsageError
 from reporters.server.answers import Refused
 from reporters.server.ingest import RunFacts, Submission
-from reporters.server.models import Case, Document, Result, Run
+from reporters.server.models import Base, Case, Document, Result, Run
 from reporters.text import printable
 
 _AT_A_TIME = 500
@@ -70,7 +70,7 @@ def _see_that_it_is_the_same(session: Session, submission: Submission) -> None:
 def _insert_run(session: Session, submission: Submission, token: str, now: datetime) -> int | None:
     """The new run's number; None if there is one with its id.  Of two at once, the second waits for the first."""
     values = {**_run(submission), "received": now, "received_from": token}
-    statement = _upsert(session, Run).values(values).on_conflict_do_nothing().returning(Run.number)
+    statement = upsert(session, Run).values(values).on_conflict_do_nothing().returning(Run.number)
     number: int | None = session.scalar(statement)
     return number
 
@@ -85,7 +85,7 @@ def _case_numbers(session: Session, report: Report) -> dict[str, int]:
     known = _known_cases(session, framework, wanted)
     new = [case for case in wanted if case not in known]
     for some in _batches([{"framework": framework, "case": case, **wanted[case]} for case in new]):
-        session.execute(_upsert(session, Case).on_conflict_do_nothing(), some)
+        session.execute(upsert(session, Case).on_conflict_do_nothing(), some)
     known |= _known_cases(session, framework, new)
     changed = [
         {"number": row.number, **wanted[case]}
@@ -200,7 +200,7 @@ def _result(one: Comparison, run: int, case: int) -> dict[str, Any]:
     }
 
 
-def _upsert(session: Session, table: type[Run] | type[Case]) -> Any:
+def upsert(session: Session, table: type[Base]) -> Any:
     """An insert that can be told what to do about a row that is there: both databases have it, each its own."""
     assert session.bind is not None
     dialect = sqlite if session.bind.dialect.name == "sqlite" else postgresql

@@ -192,6 +192,7 @@ def test_runs_held_back_are_told(machine: Machine, run: Run) -> None:
         (["--screen_reporter"], "--screen_reporter does not go with --calibrate: leave it out"),
         (["--export_reporter", "md=a.md"], "--export_reporter does not go with --calibrate"),
         (["--profiler", "native"], "--profiler: only applies to one build alone"),
+        (["--profile_output", "x"], "--profile_output: is for one run of harness.py"),
         (["--control", "a", "--treatment", "b"], "one build against itself"),
         (["--operators", "dot"], "two cases or more"),
         (["--operators", "nothing like it"], "no case matches"),

@@ -99,6 +99,8 @@ def test_the_smallest_case_of_every_operator_runs(release: str, request: pytest.
     for case in catalogue():
         first.setdefault((case.operator, case.direction), case)
     failed = {one.case.operator: one.reason for one in try_cases(build, FRAMEWORK, [*first.values()]) if one.reason}
+    if "avx512_vnni" in Path("/proc/cpuinfo").read_text() or release == "mxnet_1_8":
+        assert failed.pop("nd.contrib.quantized_rnn")  # oneDNN can't pack its weights there, and 1.8 hasn't got it
     expected = {"nd.amp_cast", "gluon.nn.Conv3DTranspose"} if release == "mxnet_1_8" else set()  # docs/coverage.md
     assert set(failed) == expected, failed
 
@@ -115,26 +117,32 @@ def test_operators_that_crash_or_hang_cost_nothing_but_themselves(mxnet_1_9: Bui
 
 
 def test_the_document() -> None:
-    names = {"nd.a": "a", "nd.b": "b", "np.c": "c"}
+    names = {"nd.a": "a", "nd.b": "b", "np.c": "c", "nd.e": "e"}
     registry = Registry(
         "1.0",
-        {"a": ["a", "also_a"], "b": ["b"], "c": ["c"], "d": ["d"]},
+        {"a": ["a", "also_a"], "b": ["b"], "c": ["c"], "d": ["d"], "e": ["e"], "_backward_a": ["_backward_a"]},
         {name: Function(name, own, {}) for name, own in names.items()},
     )
 
-    def attempt(operator: str, direction: str, reason: str | None) -> Attempt:
+    def attempt(operator: str, direction: str, reason: str | None, *operators: str) -> Attempt:
         case = Case(f"{operator}/{direction}", operator, direction, {}, "float32", "cpu", 0.02, 1.0)  # type: ignore[arg-type]
-        return Attempt(case, None if reason else 1.0, Failure("treatment", "error", reason) if reason else None)
+        failure = Failure("treatment", "error", reason) if reason else None
+        return Attempt(case, None if reason else 1.0, failure, frozenset(operators))
 
     attempts = (
-        attempt("nd.a", "forward", None),
+        attempt("nd.a", "forward", None, "also_a", "Copy"),
         attempt("nd.a", "backward", "no | gradient"),
         attempt("nd.b", "forward", "crash"),
-        attempt("np.c", "forward", None),
+        attempt("np.c", "forward", None, "_backward_a"),
+        attempt("nd.e", "forward", None, "Copy"),
     )
     built = BuildCoverage("toy==1.0", registry, attempts, {"d": "too dull", "nd.gone": "no such"})
     text = coverage_text([built], ["x"], {"also_a": True, "b": False, "c": False})
-    assert "| toy==1.0 | 3 | 2 | 0 | 2 | 4 | 2 |" in text
+    assert "| toy==1.0 | 4 | 3 | 0 | 2 | 5 | 2 |" in text
+    assert "| forward | 5 | 2 |" in text, "a by an alias; e, whose profile names no registered operator"
+    assert "| of backward passes | 1 | 1 |" in text
+    assert "| the function of its name calls another operator | 1 | `c` |" in text
+    assert "| its case fails: crash | 1 | `b` |" in text
     assert "| toy==1.0 | nd.a/backward | no \\| gradient |" in text
     assert "Not run forward here: b, c." in text
     assert "Not run backward here: also_a." in text

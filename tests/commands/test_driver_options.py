@@ -48,6 +48,8 @@ def test_a_folder_of_a_user_who_is_not_there(drive: Drive, option: str) -> None:
         ("--ab_testing -b smoke --inject 5%", "--inject: the driver chooses builds"),
         ("--ab_testing -b smoke --verify", "--verify: the driver chooses builds"),
         ("--ab_testing -b smoke --baseline x", "--baseline: only applies to one build alone"),
+        ("--ab_testing -b smoke --profile_output x", "--profile_output: is for one run of harness.py"),
+        ("--ab_testing -b smoke --env LC_ALL=C", "--env LC_ALL: is set by opduel itself"),
         ("--ab_testing -b smoke --exact_base", "--exact_base: add --base_commit"),
         ("--ab_testing -b smoke --improved", "--improved: says what else to trace to its commit; add --regression"),
         ("--ab_testing -b smoke --platforms host,cuda", "--platforms host,cuda: this host is one platform"),

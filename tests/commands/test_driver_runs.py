@@ -30,7 +30,7 @@ Drive = Callable[..., Outcome]
 @pytest.fixture
 def drive(home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Drive:
     """Call ``repo_driver.main`` in a work directory of its own; it opens no repository."""
-    monkeypatch.setattr(repo_driver, "open_repository", lambda *_: None)
+    monkeypatch.setattr(repo_driver, "open_repository", lambda *_, **__: None)
 
     def call(*arguments: str) -> Outcome:
         with fresh_logging():

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from command_line import HARNESS, Outcome, run_process
 
-from commands.options import asked_metrics, by_metric, harness_parser
+from commands.options import asked_metrics, by_metric, harness_parser, variables
 from records import SAMPLED, UsageError
 
 Run = Callable[..., Outcome]
@@ -48,7 +48,9 @@ def test_good_values(option: str, text: str, value: float | str) -> None:
     assert type(found) is type(value)
 
 
-@pytest.mark.parametrize("option", ["exec_dir", "model_cache", "round_log", "output_file", "baseline"])
+@pytest.mark.parametrize(
+    "option", ["exec_dir", "model_cache", "round_log", "output_file", "baseline", "profile_output"]
+)
 def test_paths(option: str) -> None:
     assert parsed(f"--{option}", "~/there") == Path.home() / "there"
     with pytest.raises(UsageError, match=rf"--{option}.*: ~nosuchuser/there: there is no such user: write the folder"):
@@ -109,6 +111,17 @@ def test_bad_values_name_the_option_and_the_text(option: str, text: str) -> None
     assert repr(text) in str(caught.value)
 
 
+def test_of_two_values_for_a_variable_the_later_one_holds() -> None:
+    words = ["-b", "x", "--env", "A=1", "--env", "B=x=y", "--env=A=", "--env", "_c=2"]
+    assert variables(harness_parser().parse_args(words)) == {"A": "", "B": "x=y", "_c": "2"}
+
+
+def test_the_value_of_a_variable_is_in_no_error() -> None:
+    with pytest.raises(UsageError) as caught:
+        parsed("--env", "MY-NAME=hunter2")
+    assert "hunter2" not in str(caught.value)
+
+
 def test_defaults() -> None:
     options = harness_parser().parse_args(["--benchmark_file", "x"])
     assert (options.alpha, options.threads, options.inject) == (0.05, 1, 0.0)
@@ -145,6 +158,13 @@ def test_defaults() -> None:
         (["-b", "smoke", "--control", "/no/such/build"], ["/no/such/build"]),
         (["-b", "smoke", "--control", os.devnull], [os.devnull]),
         (["-b", "smoke", "--local_reporter", ""], ["--local_reporter"]),
+        (["-b", "smoke", "--env", "DNNL_VERBOSE"], ["--env", "'DNNL_VERBOSE' has no =: write NAME=VALUE"]),
+        (["-b", "smoke", "--env", "=1"], ["--env", "'' is no name of a variable"]),
+        (["-b", "smoke", "--env", "MY-NAME=1"], ["--env", "'MY-NAME' is no name of a variable"]),
+        (["-b", "smoke", "--env", "OMP_NUM_THREADS=2"], ["--env OMP_NUM_THREADS", "opduel itself"]),
+        (["-b", "smoke", "--treatment", "mxnet==1.9.1", "--env", "LC_ALL=C"], ["--env LC_ALL", "opduel itself"]),
+        (["-b", "smoke", "--profile_output", "/proc/x"], ["--profile_output /proc/x: cannot be written"]),
+        (["-b", "smoke", "--profile_output", "/dev/null"], ["--profile_output /dev/null: cannot be written"]),
         (["-b", "smoke", "--verify_after", "5"], ["--verify_after", "add --verify"]),
         (
             ["-b", "smoke", "--verify", "--verify_after", "60", "--time_budget", "60"],
@@ -177,6 +197,14 @@ def test_a_bad_spec_is_one_line_and_exit_2(run: Run, tmp_path: Path, content: st
     line = run("-b", str(tmp_path / "spec.json")).error_line()
     for word in [str(tmp_path / "spec.json"), *words]:
         assert word in line
+
+
+@pytest.mark.parametrize("builds", [(), ("--treatment", "mxnet==1.9.1")])
+def test_profiles_mix_with_nothing_else(run: Run, tmp_path: Path, builds: tuple[str, ...]) -> None:
+    (tmp_path / "mine.txt").write_text("the user's")
+    line = run("-b", "smoke", *builds, "--profile_output", str(tmp_path)).error_line()
+    assert f"--profile_output {tmp_path}: holds something else than profiles: give a new or empty folder" in line
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
 def test_as_a_process_wrong_usage_leaves_no_traceback(home: Path) -> None:

@@ -86,7 +86,10 @@ def test_large_tensors_are_those_that_32_bits_can_t_number() -> None:
         (["--operators", "nd.add", "--inputs", "[" * 9999], "nested more than 32 deep"),
         (["--operators", "nd.add", "--inputs", "@/no/file"], "--inputs @/no/file: cannot be read"),
         (["--operators", "nd.*", "--inputs", "{}"], "--operators is 'nd.*': use an operator's name"),
-        (["--operators", "nd.save", "--inputs", "{}"], "--operators is 'nd.save': use an operator's name"),
+        (
+            ["--operators", "nd.load_frombuffer", "--inputs", "{}"],
+            "--operators is 'nd.load_frombuffer': use an operator's name",
+        ),
         (["--operators", "nd.add", "--inputs", '{"lhs": [2, -1]}'], "--inputs[0].lhs[1] is -1: a size is at least 0"),
         (["--operators", "nd.add", "--inputs", '{"lhs": ["n"]}'], "--inputs[0].lhs[0] is 'n': use an integer"),
         (["-b", "smoke", "--operators", "nd.add", "--inputs", "{}"], "has no operator 'nd.add' to give --inputs to"),

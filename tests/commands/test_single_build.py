@@ -1,6 +1,7 @@
 """harness.py with a treatment alone: what it takes and refuses, and a run on real MXNet with a later comparison."""
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -8,9 +9,15 @@ from typing import Any
 import pytest
 from command_line import HARNESS, RELEASE, Outcome, run_process, write_spec
 
+from commands.entry import DONE, INCOMPLETE, REGRESSED
+from commands.single import open_lines, outcome_of
+from comparator.baseline import compare_with_baseline
+from records import Build, Failure
+from records.single import Distribution, SingleReport, SingleResult
 from reporters.single_document import read_single
 
 ALONE = ("--treatment", RELEASE)
+BUILD = Build("toy", "toy", "interpreter", "/bin/true", "1.0", "3.11", "digest")
 
 
 def harness(*arguments: str | Path) -> Outcome:
@@ -36,6 +43,59 @@ def harness(*arguments: str | Path) -> Outcome:
 )
 def test_options_that_do_not_fit_are_refused(home: Path, arguments: tuple[str, ...], error: str) -> None:
     assert error in harness("-b", write_spec(home), *arguments).error_line()
+
+
+FAILED = Failure("treatment", "error", "shapes differ")
+
+
+def single(broken: bool = False, **times: float | Failure | None) -> SingleReport:
+    """A report of cases with these times (ns), None for one that there was no time for."""
+    return SingleReport({"broken": broken}, BUILD, {}, tuple(result(name, time) for name, time in times.items()))
+
+
+def result(name: str, time: float | Failure | None) -> SingleResult:
+    failure = time if isinstance(time, Failure) else None
+    p50 = time if isinstance(time, float) else None
+    calls = None if p50 is None else Distribution(p50, p50, p50, p50, p50, p50, 0.0)
+    processes = () if p50 is None else (p50,)
+    rounds = len(processes)
+    return SingleResult(name, "nd.exp", "forward", "", "", {}, calls, rounds, rounds, processes, None, None, failure)
+
+
+@pytest.mark.parametrize(
+    ("now", "then", "code", "line"),
+    [
+        (single(a=1.0, b=1.0), None, DONE, ""),
+        (single(a=1.0, b=FAILED), None, DONE, ""),
+        (
+            single(a=1.0, b=None, c=None),
+            None,
+            INCOMPLETE,
+            "2 of 3 cases were not measured before the time ran out: b, c",
+        ),
+        (single(a=None), None, INCOMPLETE, "nothing was measured"),
+        (single(a=FAILED), None, INCOMPLETE, "nothing was measured"),
+        (single(broken=True, a=1.0), None, INCOMPLETE, ""),
+        (single(a=1.0, b=1.0), single(a=1.0, b=1.0), DONE, ""),
+        (single(a=1.0, b=None), single(a=1.0, b=1.0), INCOMPLETE, "1 of 2 cases were not measured"),
+        (single(a=9.0, b=None), single(a=1.0, b=1.0), REGRESSED, "1 of 2 cases were not measured"),
+        (single(a=1.0), single(z=1.0), INCOMPLETE, "nothing was compared with the baseline"),
+        (single(a=1.0, b=1.0), single(a=FAILED, b=FAILED), INCOMPLETE, "nothing was compared with the baseline"),
+    ],
+)
+def test_a_build_of_which_cases_were_not_measured_or_compared_is_not_done(
+    now: SingleReport, then: SingleReport | None, code: int, line: str
+) -> None:
+    compared = compare_with_baseline(now, then) if then else []
+    assert outcome_of(now, compared) == code
+    assert "; ".join(open_lines(now, compared)).startswith(line)
+
+
+@pytest.mark.mxnet
+def test_a_budget_that_leaves_cases_unmeasured_ends_in_3(home: Path) -> None:
+    done = harness("-b", "smoke", *ALONE, "--rounds", "1", "--time_budget", "0.5")
+    assert done.code == 3, done.err
+    assert re.search(r"(\d+ of 22 cases were not measured before the time ran out|nothing was measured)", done.err)
 
 
 @pytest.mark.mxnet

@@ -25,11 +25,13 @@ from commands.defaults import is_for_driver, with_defaults
 from commands.driver_options import driver_parser, parse
 from commands.entry import DONE, INCOMPLETE, REGRESSED, USAGE
 from commands.listing import list_cases
-from commands.options import harness_parser
+from commands.options import harness_parser, variables
 from commands.picking import choose
 from commands.progress import PLAIN_EVERY_S
 from commands.run_bench import run_bench_parser
 from driver.builds import BuildCache
+from frameworks import get_framework, run_environment
+from harness.profiles import FILES, INDEX
 from reporters import reporter_options
 from reporters.remote.spool import default_spool
 
@@ -101,6 +103,24 @@ def test_examples_are_good_usage(command: str, line: str) -> None:
             parse(arguments)
             return
     assert choose(harness_parser().parse_args(arguments), 0).cases
+
+
+PROFILES = (ROOT / "docs" / "profiles.md").read_text(encoding="utf-8")
+RECIPES = re.findall(r"^    .*python3 harness\.py (.*)$", PROFILES, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("line", RECIPES)
+def test_the_recipes_for_profiles_are_good_usage(line: str) -> None:
+    options = harness_parser().parse_args(shlex.split(line))
+    assert choose(options, 0).cases
+    if options.env:
+        run_environment(get_framework("mxnet"), 1, variables(options))
+
+
+def test_the_page_on_profiles_names_every_file() -> None:
+    assert len(RECIPES) >= 6
+    for name in (*FILES, INDEX):
+        assert f"{name}`" in PROFILES
 
 
 def test_there_are_examples() -> None:

@@ -54,6 +54,17 @@ def test_a_suspect_never_goes_back() -> None:
     assert alone([*HINT[:5], *[-x for x in HINT[:3]]], []).stage == "own"
 
 
+def test_a_suspects_size_is_that_of_its_screening() -> None:
+    """What a time budget is spent on first must not hang on the samples that are still to be tested."""
+    small, large = alone(HINT[:5], []), alone([x + 0.01 for x in HINT[:5]], FAST[:3])
+    assert small.excess is not None
+    assert large.excess is not None
+    assert small.excess < large.excess
+    assert alone(HINT[:5], FAST[:4]).excess == alone(HINT[:5], LOUD[:2]).excess == small.excess
+    assert alone([-x for x in HINT[:5]], []).excess == pytest.approx(small.excess)
+    assert alone(LOUD[:5], []).excess is None
+
+
 def test_what_was_flagged_without_the_closing_looks_stays_so() -> None:
     """Samples that a case got after another's flag had carried it over the bar take nothing back."""
     case = a_case(threshold=0.03)

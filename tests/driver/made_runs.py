@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from driver.points import UnbuildableError
@@ -43,7 +43,7 @@ class MadeHarness:
     """Measures nothing. ``level``: case -> what it takes at each build, by name; None where it fails.
 
     ``rounds`` are kept in each run before it ends; ``ends``: what becomes of the next runs, in turn ("interrupted",
-    "broken", "held" or an exception), all others being complete.
+    "broken", "held", "open": out of time, or an exception), all others being complete.
     """
 
     level: Mapping[str, Mapping[str, float | None]]
@@ -67,12 +67,21 @@ class MadeHarness:
             raise end
         cases = self.level if order.cases is None else order.cases
         found = [self._compare(case, order, held=end == "held") for case in cases]
+        if end == "open":
+            found = [replace(one, verdict="inconclusive", suspected="regressed", p_value=0.2) for one in found]
         flags = {"interrupted": end == "interrupted", "broken": end in ("broken", "interrupted")}
         stopped = "by a signal" if end else None
         names = f"{order.control.requested}..{order.treatment.requested}"
         name = f"{order.log.rounds()[0]}-{order.run_type}-{names}"
         return a_report(
-            found, order.control, order.treatment, id=name, run_type=order.run_type, stopped=stopped, **flags
+            found,
+            order.control,
+            order.treatment,
+            id=name,
+            run_type=order.run_type,
+            stopped=stopped,
+            complete=not end,
+            **flags,
         )
 
     def dump(self, report: Report) -> str:

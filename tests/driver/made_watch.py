@@ -46,6 +46,9 @@ class MadeRepository:
                 return one
         raise UsageError(f"{name!r}: no such commit")
 
+    def branches_with(self, commit: Commit) -> list[str]:
+        return ["main"] if commit in self.line else []
+
     def parent(self, commit: Commit) -> Commit | None:
         index = self.line.index(commit)
         return self.line[index - 1] if index else None
@@ -100,14 +103,18 @@ class Ear:
 
     def __init__(self) -> None:
         self.begun: list[str] = []
+        self.of_branches: list[str | None] = []
         self.outcomes: list[Outcome] = []
         self.looked = 0
 
     def looks(self) -> None:
         self.looked += 1
 
-    def begins(self, control: Commit, treatment: Commit, why: str, line: Sequence[Commit], strategy: str) -> None:
+    def begins(
+        self, control: Commit, treatment: Commit, why: str, line: Sequence[Commit], strategy: str, branch: str | None
+    ) -> None:
         self.begun.append(treatment.subject)
+        self.of_branches.append(branch)
 
     def found(self, outcome: Outcome, document: Path | None) -> None:
         self.outcomes.append(outcome)

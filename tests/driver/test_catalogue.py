@@ -77,6 +77,20 @@ def test_sizes_make_cases_in_the_usual_order() -> None:
     assert [one["case"]["identifier"] for one in restricted] == ["sum_large"]
 
 
+def test_an_operator_may_have_sizes_of_its_own() -> None:
+    category = {"inputs": {"data": {"small": [4], "large": [64], "skewed": [9, 1]}}, "sizes": ["large"]}
+    own = {"nd.sum": {"sizes": ["small", "skewed"]}}
+    inputs = only_test("nd.sum", category, operators=own)["inputs"]
+    assert [one["case"]["identifier"] for one in inputs] == ["sum_small", "sum_skewed"]
+
+
+def test_what_is_required_may_be_given_without_a_name() -> None:
+    functions = {"np.cov": Function("np.cov", None, {"m": "required", "y": "optional"})}
+    category = {"operators": ["np.cov"], "inputs": {"args": [[2, 3]]}}
+    found = apply_rules(rules({"c": category}, arguments={"m": [9]}), Registry("1.0", {}, functions))
+    assert found.tests["c"][0]["inputs"] == [{"args": [[2, 3]], "case": {"identifier": "np.cov"}}]
+
+
 def test_a_case_may_have_settings_of_its_own() -> None:
     own = {"cases": {"a": {"case": {"directions": ["forward"]}}, "b": {}}}
     test = only_test("nd.sum", {"backward": True}, operators={"nd.sum": own})
@@ -155,7 +169,13 @@ def test_nothing_is_dropped_without_a_reason() -> None:
         "one_hot": "no rule yet",
         "Concat": "no rule yet",
         "_plus": "no rule yet",
+        "nd.one_hot": "no rule yet",
+        "nd.concat": "no rule yet",
+        "nd.Concat": "no rule yet",
     }
+    told = apply_rules(rules({"c": wanted}, unlisted={"nd.*oncat": "too long", "nd.exp": "is listed"}), REGISTRY)
+    assert (told.left_out["nd.Concat"], told.left_out["nd.one_hot"]) == ("too long", "no rule yet")
+    assert "nd.exp" not in told.left_out
 
 
 def test_a_rule_for_what_is_no_argument_is_an_error() -> None:

@@ -7,7 +7,7 @@ import pytest
 from made_runs import MadeHarness, a_build
 
 from driver.journal import Journal
-from driver.runs import TRIES, Runs
+from driver.runs import BUDGETS, TRIES, NotSettled, Runs
 from records import Report, RunError
 
 CONTROL, TREATMENT = a_build("old"), a_build("new")
@@ -117,6 +117,50 @@ def test_a_run_that_broke_is_told_and_made_anew_by_the_next_start(start: Start) 
     whole = start.make()
     assert not whole.run["broken"]
     assert start.harness.told == [broken.run["id"], whole.run["id"]]
+
+
+def test_a_run_out_of_time_that_leaves_a_suspect_is_measured_on_by_the_next_start(start: Start) -> None:
+    start.harness.ends = ["open"]
+    with pytest.raises(
+        NotSettled, match="case looked changed when the time budget ended, and is not settled; the next pass"
+    ) as raised:
+        start.make()
+    assert raised.value.report.run["continues"] is True
+    assert start.harness.told == ["1-benchmark-old..new-open-1"]
+    assert len(start.journal.rounds_of("run").rounds()) == 3, "they are kept"
+    assert not start.runs.is_finished("run")
+    start.again()
+    report = start.make()
+    assert [order.budgets for order in start.harness.orders] == [1, 2]
+    assert start.harness.begun == 1, "it went on"
+    assert start.harness.told == ["1-benchmark-old..new-open-1", report.run["id"]]
+    assert start.runs.is_finished("run")
+
+
+def test_a_run_that_no_budget_settles_is_not_measured_on_for_ever(start: Start) -> None:
+    start.harness.ends = ["open"] * 10
+    for _ in range(BUDGETS - 1):
+        with pytest.raises(NotSettled):
+            start.make()
+        start.again()
+    report = start.make()
+    assert report.open_suspects
+    assert [order.budgets for order in start.harness.orders] == list(range(1, BUDGETS + 1))
+    start.again()
+    assert start.make() == report, "it is done with"
+    assert len(start.harness.orders) == BUDGETS
+    ((_, kind, text),) = start.journal.events()
+    assert (kind, "after 3 time budgets" in text) == ("not settled", True)
+
+
+def test_forgetting_lets_an_open_run_begin_anew(start: Start) -> None:
+    start.harness.ends = ["open"]
+    with pytest.raises(NotSettled):
+        start.make("line/benchmark")
+    start.runs.forget("line/")
+    start.make("line/benchmark")
+    assert [order.budgets for order in start.harness.orders] == [1, 1]
+    assert start.harness.begun == 2
 
 
 def test_forgetting_makes_runs_anew(start: Start) -> None:

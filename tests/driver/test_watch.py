@@ -13,7 +13,7 @@ from made_watch import HOUR_S, Loop
 
 from driver.git import Moved
 from driver.journal import FIRST_RETRY_S
-from driver.runs import TRIES
+from driver.runs import BUDGETS, TRIES
 from driver.watch import Tally
 from records import NoSpaceError, RunError
 
@@ -51,6 +51,50 @@ def test_one_that_cannot_be_built_holds_up_no_other_and_is_retried_when_due(loop
     loop.now += HOUR_S
     assert [commit.subject for commit, _ in loop.watch().once().outcomes] == ["Change 2"]
     assert loop.journal.troubled() == {}
+    assert loop.dealt_with() == "Change 3"
+
+
+def test_one_that_is_not_settled_keeps_the_commit_file_before_it_and_is_measured_on_by_the_next_pass(
+    loop: Loop,
+) -> None:
+    loop.last.write_text(a_commit(1).id)
+    loop.harness.ends = ["open"]
+    tally = loop.watch().once()
+    assert loop.ear.begun == ["Change 2", "Change 3"], "it holds up no other"
+    assert [commit.subject for commit, _ in tally.outcomes] == ["Change 2", "Change 3"]
+    assert tally.failures[0].startswith(f"{a_commit(2).short}: case looked changed when the time budget ended")
+    assert loop.dealt_with() == "Change 1"
+    assert len(loop.events("not settled")) == 1
+
+    loop.repository.line.append(a_commit(4))
+    again = loop.watch().once()
+    assert loop.ear.begun[2:] == ["Change 2", "Change 4"], "what was settled meanwhile is not told again"
+    assert [order.budgets for order in loop.harness.orders] == [1, 1, 2, 1]
+    assert again.failures == []
+    assert loop.dealt_with() == "Change 4"
+    assert loop.watch().once() == Tally()
+
+
+def test_one_that_stays_open_is_left_at_that_after_some_passes(loop: Loop) -> None:
+    loop.harness.ends = ["open"] * 10
+    tallies = loop.passes(BUDGETS + 2)
+    assert [len(tally.failures) for tally in tallies] == [1] * (BUDGETS - 1) + [0] * 3
+    assert [order.budgets for order in loop.harness.orders] == list(range(1, BUDGETS + 1))
+    assert loop.dealt_with() == "Change 3"
+
+
+def test_one_that_fails_behind_one_that_is_open_is_retried_when_due(loop: Loop) -> None:
+    loop.last.write_text(a_commit(1).id)
+    loop.harness.ends = ["open", "", "open"]
+    loop.builder.failing[3] = RunError("does not compile")
+    assert len(loop.watch().once().failures) == 2
+    del loop.builder.failing[3]
+    loop.harness.ends = ["open"]
+    assert len(loop.watch().once().failures) == 1
+    assert loop.ear.begun == ["Change 2", "Change 3", "Change 2"], "not due yet"
+    loop.now += HOUR_S
+    loop.watch().once()
+    assert loop.ear.begun[3:] == ["Change 2", "Change 3"]
     assert loop.dealt_with() == "Change 3"
 
 
@@ -215,12 +259,12 @@ def test_a_forced_branch_and_a_clock_that_jumped_are_written_down(loop: Loop, mo
     assert len(loop.events("clock jump")) == 1
 
 
-@pytest.mark.parametrize("branch", [None, "main"])
-def test_another_default_branch_is_written_down_unless_one_is_named(loop: Loop, branch: str | None) -> None:
+@pytest.mark.parametrize("branches", [(), ("main",)])
+def test_another_default_branch_is_written_down_unless_one_is_named(loop: Loop, branches: tuple[str, ...]) -> None:
     loop.repository.default = ("master", "main")
-    loop.watch(branch=branch).once()
+    loop.watch(branches=branches).once()
     said = "the remote's default branch is main now, and was master"
-    assert loop.events("history") == ([] if branch else [said])
+    assert loop.events("history") == ([] if branches else [said])
 
 
 def test_the_next_commit_is_built_on_other_processors_meanwhile(loop: Loop) -> None:

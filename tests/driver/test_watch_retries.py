@@ -148,7 +148,7 @@ def test_a_branch_whose_last_commits_were_removed_is_recorded_once(loop: Loop, c
 def test_a_dry_run_writes_nothing_down(loop: Loop) -> None:
     loop.repository = Forked(2)
     loop.last.write_text(SIDE.id)
-    assert loop.watch().due() == []
+    assert loop.watch().branches[0].due() == []
     assert loop.last.read_text() == SIDE.id
     assert loop.journal.events() == []
 

@@ -1,6 +1,8 @@
 """Numbers, memory and the roofline on real MXNet: a build that computes other numbers is found out."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -26,11 +28,17 @@ SPEC = {
             "inputs": {"data": {"shape": [4096], "init": "ones"}},
         },
         {"operator": "nd.dot", "identifier": "dot", "inputs": {"lhs": [64, 64], "rhs": [64, 64]}},
+        {
+            "operator": "nd.topk",
+            "identifier": "topk",
+            "metric": "memory",
+            "inputs": {"data": [256, 4000], "k": 3},
+        },
     ],
 }
 
 
-def test_other_numbers_are_a_regression_and_memory_is_the_same(mxnet_1_9: Build) -> None:
+def test_other_numbers_are_a_regression_and_memory_is_the_same(mxnet_1_9: Build, tmp_path: Path) -> None:
     safe = replace(mxnet_1_9, environment={**mxnet_1_9.environment, "MXNET_SAFE_ACCUMULATION": "1"})
     request = RunRequest(
         framework=get_framework("mxnet"),
@@ -45,19 +53,28 @@ def test_other_numbers_are_a_regression_and_memory_is_the_same(mxnet_1_9: Build)
         inject=0.0,
         labels={"spec": "numbers"},
         roofline=True,
+        env={"DNNL_VERBOSE": "1"},
+        profile_output=tmp_path,
     )
     report = run_ab(request)
     assert exit_code(report) == 1
     found = {one.case: one for one in report.comparisons}
-    assert list(found) == [
-        f"{name}/forward/{metric}" for name in ("norm/float16", "dot") for metric in ("error", "memory")
-    ]
+    both = [f"{name}/forward/{metric}" for name in ("norm/float16", "dot") for metric in ("error", "memory")]
+    assert list(found) == [*both, "topk/forward/memory"]
     norm = found["norm/float16/forward/error"]
     assert (norm.verdict, norm.rounds) == ("regressed", 2)
     assert norm.note.startswith("output: at (0,) 45.25 against 64.0; 1 of 1 differ")
     assert (found["dot/forward/error"].verdict, found["dot/forward/error"].control) == ("unchanged", 0.0)
     memory = found["dot/forward/memory"]
     assert (memory.verdict, memory.control, memory.rounds) == ("unchanged", 64 * 64 * 4, 3)
+    topk = found["topk/forward/memory"]
+    assert (topk.verdict, topk.control) == ("unchanged", 12_291_072), "a workspace of 12 MB, and an output of 3 kB"
     assert report.run["trust"]["trusted"], "nothing was timed"
     assert "output: at (0,) 45.25 against 64.0" in " ".join(render(report).split())
     assert report.host["roofline"]["gflops"]["float32"] > 0
+    assert report.run["environment"]["DNNL_VERBOSE"] == "1"
+    assert (report.run["profile_output"]["written"], report.run["profile_output"]["problems"]) == (6, [])
+    for side in ("control", "treatment"):
+        folder = tmp_path / "dot" / "forward" / side
+        assert any(one["name"] == "dot" for one in json.loads((folder / "trace.json").read_text())["traceEvents"])
+        assert "\ndot " in (folder / "table.txt").read_text()

@@ -42,7 +42,8 @@ def smallest_hybrid_cases(without: tuple[str, ...] = ()) -> list[Case]:
     """One case of each hybrid block in the catalogue, with its gradients where they don't depend on chance."""
     first: dict[str, Case] = {}
     for case in expand_cases(load_spec(find_spec("all"))):
-        if case.mode == "hybridized" and case.operator not in without:
+        is_layer = case.operator.startswith("gluon.") and not case.operator.startswith("gluon.data.")
+        if case.mode == "hybridized" and is_layer and case.operator not in without:
             chance = any(word in json.dumps([case.operator, case.inputs]) for word in RANDOM)
             if case.direction == "forward" or not chance:
                 first[case.operator] = first.get(case.operator, case)

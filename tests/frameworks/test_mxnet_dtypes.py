@@ -38,7 +38,13 @@ CONVERSIONS = ("nd.NDArray.astype", "np.ndarray.astype", "nd.cast", "nd.amp_cast
 PLAIN = ("np.ndarray.item", "np.ndarray.tolist")
 NOTHING = ("nd.NDArray.__setitem__", "np.ndarray.__setitem__", "nd.reset_arrays", "np.random.shuffle")
 WIDER = ("np.percentile", "np.quantile", "nd.contrib.rand_zipfian")  # than float16
-OWN_TYPE = {*TRUTH, *PLACES, *SIZES, *TESTS, *CONVERSIONS, *PLAIN, *NOTHING, *WIDER}
+NARROWER = ("io.NDArrayIter", "np.where")  # float32, of what it shuffles and of two numbers
+# What the official NumPy returns is of its own choosing, and metrics are Python's numbers.
+OFFICIAL = {case.operator for name in ("numpy_fallback", "numpy_linalg_fallback", "numpy_logic", "metric")
+            for case in expand_cases(load_spec(find_spec(f"operators/{name}")))}  # fmt: skip
+TRUTH += ("np.ndarray.__ne__", "np.ndarray.__ge__", "np.ndarray.__le__")
+NOTHING += ("nd.save", "npx.save")
+OWN_TYPE = {*TRUTH, *PLACES, *SIZES, *TESTS, *CONVERSIONS, *PLAIN, *NOTHING, *WIDER, *NARROWER, *OFFICIAL}
 # These have no argument that could say a dtype, and no tensors.
 WITHOUT_DTYPE = {"nd._internal._sample_unique_zipfian", "np.random.choice", "np.random.multinomial"}
 WITHOUT_DTYPE |= {"np.random.exponential", "np.random.gumbel", "np.random.logistic", "np.random.pareto"}
@@ -46,6 +52,7 @@ WITHOUT_DTYPE |= {"np.random.power", "np.random.rayleigh", "np.random.weibull"}
 REFUSED = "nothing in this case would be"
 # MXNet divides by the number of elements in int8 or uint8, where 256 is 0.
 DIVIDED_BY_COUNT = "mean", "moments", "np.std", "np.var", "np.average", "Loss"
+OF_FLOATS = "optimizer.Adamax", "optimizer.Nadam"  # in whole numbers they divide by 0 that they compute themselves
 
 
 def dtypes(build: Build, cases: Sequence[Case]) -> list[dict[str, Any]]:
@@ -129,7 +136,7 @@ def test_the_whole_catalogue_in_one_dtype(mxnet_1_9: Build, dtype: str) -> None:
     answers = dtypes(mxnet_1_9, cases)
     found = wrong(cases, answers)
     if dtype == "int32":  # many floats come of whole numbers: what is told is that nothing dies
-        found = {name: answer for name, answer in found.items() if "died" in answer}
+        found = {name: it for name, it in found.items() if "died" in it and not name.startswith(OF_FLOATS)}
     assert found == {}
 
 
@@ -138,4 +145,4 @@ def test_the_whole_catalogue_in_one_dtype(mxnet_1_9: Build, dtype: str) -> None:
 def test_the_whole_catalogue_in_eight_bits(mxnet_1_9: Build, dtype: str) -> None:
     cases = cases_of("all", dtype)
     died = {name for name, answer in wrong(cases, dtypes(mxnet_1_9, cases)).items() if "died" in answer}
-    assert not [name for name in died if not any(part in name for part in DIVIDED_BY_COUNT)]
+    assert not [name for name in died if not any(part in name for part in DIVIDED_BY_COUNT + OF_FLOATS)]

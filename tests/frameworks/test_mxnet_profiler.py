@@ -113,6 +113,28 @@ def test_copies_to_python_are_timed(profiled: Profiled) -> None:
         assert all(set(call["operators"]) == {"MXNDArraySyncCopyToCPU"} for call in calls), name
 
 
+@pytest.mark.parametrize(("release", "counted", "log"), [("mxnet_1_5", 6, False), ("mxnet_1_9", 3, True)])
+def test_mxnets_own_files(
+    release: str, counted: int, log: bool, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """A trace that a browser can open, MXNet's table (1.5's counts all twice), and oneDNN's log where it is there."""
+    build: Build = request.getfixturevalue(release)
+    inputs = {"data": [1, 3, 16, 16], "weight": [8, 3, 3, 3], "no_bias": True, "kernel": [3, 3], "num_filter": 8}
+    case = Case('a "quoted" name', "nd.Convolution", "forward", inputs, "float32", "cpu", 0.02, 60.0)
+    question = {"op": "write_profile", "calls": 3, "folder": str(tmp_path), "name": case.id}
+    environment = {**ENVIRONMENT, "DNNL_VERBOSE": "1"}
+    with Solo("treatment", build, MXNET.adaptor, environment, plan_cpus(1).start) as solo:
+        answers = solo.ask([CaseRequest(case, 1).message("treatment"), question], 60.0)
+    assert not isinstance(answers, Failure), answers
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    calls = [(event["name"], event["ph"]) for event in events if event.get("cat") == "opduel"]
+    assert calls == 3 * [("a _quoted_ name", "b"), ("a _quoted_ name", "e")]
+    assert sum(event["name"] == "Convolution" and event["ph"] == "B" for event in events) == 3
+    (row,) = (line for line in (tmp_path / "table.txt").read_text().splitlines() if line.startswith("Convolution "))
+    assert int(row.split()[1]) == counted
+    assert ("exec,cpu,convolution" in (tmp_path / "output.txt").read_text()) == log
+
+
 def test_what_runs_no_operator_has_none(profiled: Profiled) -> None:
     for call in profiled("mxnet_1_9", "nd.NDArray.reshape", "forward", 2, self=[50, 50], shape={"value": [2500]}):
         assert call["operators"] == {}

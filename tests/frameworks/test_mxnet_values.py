@@ -1,6 +1,8 @@
-"""The values of tensors, without MXNet: within what is asked for, and within what their dtype holds."""
+"""The values of tensors, and temporary files, without MXNet: values within what is asked for and their dtype holds."""
 
 import importlib.util
+import os
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -12,8 +14,9 @@ from hypothesis import strategies as st
 from frameworks import get_framework
 
 
-def load_values() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("adaptor_values", get_framework("mxnet").adaptor / "values.py")
+def load(name: str) -> ModuleType:
+    """A module of the adaptor that needs no MXNet."""
+    spec = importlib.util.spec_from_file_location(f"adaptor_{name}", get_framework("mxnet").adaptor / f"{name}.py")
     assert spec
     assert spec.loader
     module = importlib.util.module_from_spec(spec)
@@ -21,7 +24,7 @@ def load_values() -> ModuleType:
     return module
 
 
-VALUES = load_values()
+VALUES, FILES = load("values"), load("files")
 INTEGERS = ["int8", "uint8", "int32", "int64", "bool"]
 
 
@@ -65,3 +68,13 @@ def test_floats_are_what_they_were() -> None:
     assert made("randint", "float32", 0, 1000, 3).tolist() == random.randint(0, 1000, size=3).tolist()
     random = numpy.random.RandomState(1)
     assert made(None, "int32", 1, 100, 3).tolist() == random.randint(1, 100, size=3).tolist()
+
+
+def test_a_temporary_file_has_no_name_that_could_be_left_behind() -> None:
+    path = FILES.file_holding(b"abc")
+    assert Path(path).read_bytes() == b"abc"
+    Path(path).write_bytes(b"d")
+    assert Path(path).read_bytes() == b"d", "written anew by each call"
+    assert os.fstat(path.file.fileno()).st_nlink == 0
+    assert Path(FILES.file_holding(None)).read_bytes() == b""
+    assert Path(FILES.file_holding(lambda where: Path(where).write_bytes(b"x"))).read_bytes() == b"x"

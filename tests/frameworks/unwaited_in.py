@@ -39,7 +39,7 @@ def unwaited(case):
         returned.append(1e6 * time.time())
 
     profiler = adaptor.Profiler()
-    profiler.configure(api=False)
+    profiler.configure()
     events, starts = profiler.record(delayed, CALLS)
     intervals, begun = [], {}
     for event in events:

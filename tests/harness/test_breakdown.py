@@ -35,7 +35,7 @@ def test_nothing_was_seen() -> None:
 
 def test_a_side_of_which_the_profiler_saw_nothing_has_a_note() -> None:
     asked = toy_request(replace(toy_case("a"), threshold=0.5))
-    sides = {side: toy_build(side, TOY_BYTES="0,0") for side in SIDES}
+    sides = {side: toy_build(side, TOY_OPERATORS="{}") for side in SIDES}
     asked = replace(asked, breakdown=True, control=sides["control"], treatment=sides["treatment"])
     (one,) = run_ab(asked).comparisons
     assert one.breakdown is not None

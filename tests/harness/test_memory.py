@@ -9,7 +9,7 @@ from toy_bench import toy_bench, toy_case
 
 from comparator import judge, plan_looks
 from harness.blocks import CaseRequest
-from harness.memory import held, run_memory_round
+from harness.memory import run_memory_round
 from harness.pair import Round, RoundResult
 from harness.schedule import Order, Schedule
 from harness.supply import PairSupply
@@ -20,22 +20,37 @@ def measured(name: str, metric: str, operator: str = "work") -> Case:
     return replace(toy_case(f"{name}/{metric}", operator), metric=metric, threshold=0.01)
 
 
-def one_round(*cases: Case, held: str = "100,200") -> RoundResult:
+def one_round(*cases: Case, held: str = "100,200", **memory_environment: str) -> RoundResult:
     result, coin = RoundResult(), random.Random(1)
     requests = [CaseRequest(case, 1) for case in cases]
-    run_memory_round(PairSupply(toy_bench(TOY_BYTES=held), coin), Round(requests, 7), coin, result)
+    bench = replace(toy_bench(TOY_BYTES=held), memory_environment=memory_environment)
+    run_memory_round(PairSupply(bench, coin), Round(requests, 7), coin, result)
     return result
 
 
-def test_what_calls_hold_and_what_their_process_holds() -> None:
-    result = one_round(measured("a", "memory"), measured("a", "process_memory"), measured("bad", "memory", "abort"))
-    samples = {sample.case_id: sample for sample in result.samples}
-    assert (samples["a/memory"].control, samples["a/memory"].treatment) == (100, 200)
-    assert samples["a/memory"].log_ratio == pytest.approx(math.log(2))
-    resident = samples["a/process_memory"]
+def test_what_calls_need() -> None:
+    result = one_round(measured("a", "memory"), measured("bad", "memory", "abort"))
+    (sample,) = result.samples
+    assert (sample.control, sample.treatment) == (100, 200)
+    assert sample.log_ratio == pytest.approx(math.log(2))
+    assert result.lost["bad/memory"].side == "both"
+
+
+def test_what_their_process_holds() -> None:
+    (resident,) = one_round(measured("a", "process_memory")).samples
     assert resident.control > 1 << 20, "a Python process holds more than a megabyte"
     assert resident.control == pytest.approx(resident.treatment, rel=0.2)
-    assert result.lost["bad/memory"].side == "both"
+
+
+def test_all_devices_count() -> None:
+    (sample,) = one_round(measured("a", "memory"), held="100:10,100").samples
+    assert (sample.control, sample.treatment) == (110, 100)
+
+
+@pytest.mark.parametrize(("metric", "reaches"), [("memory", True), ("process_memory", False)])
+def test_the_environment_for_storage_is_for_storage_alone(metric: str, reaches: bool) -> None:
+    result = one_round(measured("a", metric), TOY_IMPORT="dies")
+    assert (result.lost_worker is not None) is reaches
 
 
 def test_a_side_that_holds_nothing_counts_as_one_byte() -> None:
@@ -44,15 +59,9 @@ def test_a_side_that_holds_nothing_counts_as_one_byte() -> None:
     assert sample.log_ratio == pytest.approx(math.log(4096))
 
 
-@pytest.mark.parametrize(("bytes_held", "verdict", "rounds"), [("0,0", "unchanged", 3), ("4096,4160", "regressed", 6)])
-def test_three_rounds_show_what_is_unchanged_and_six_what_is_not(bytes_held: str, verdict: str, rounds: int) -> None:
+@pytest.mark.parametrize(("bytes_held", "verdict"), [("0,0", "unchanged"), ("4096,4160", "regressed")])
+def test_three_rounds_show_what_is_unchanged_and_what_is_not(bytes_held: str, verdict: str) -> None:
     cases, looks = [measured("a", "memory")], plan_looks(5)
     findings = Schedule(toy_bench(TOY_BYTES=bytes_held), Order(cases, looks, 0.05, 1, inject=0.5)).run()
     (comparison,) = judge(cases, findings.samples, findings.failures, looks)
-    assert (comparison.verdict, comparison.rounds) == (verdict, rounds)
-
-
-def test_the_median_call_counts_with_all_its_devices() -> None:
-    calls = [{"memory": {"cpu/0": bytes_, "gpu/0": 10}} for bytes_ in (0, 100, 100, 5000, 100)]
-    assert held(calls) == 110
-    assert held([{"memory": {}}]) == 0
+    assert (comparison.verdict, comparison.rounds) == (verdict, 3)

@@ -11,7 +11,7 @@ from toy_bench import ADAPTOR, toy_build, toy_case
 import harness.judging
 from frameworks import Framework
 from harness.run import RunRequest, run_ab
-from records import Case, RunError
+from records import Case, RunError, UsageError
 
 
 class Toy(Framework):
@@ -47,6 +47,22 @@ def request(*cases: Case, max_rounds: int = 3, **environment: str) -> RunRequest
         inject=0.0,
         labels={"spec": "toy"},
     )
+
+
+@pytest.mark.parametrize("metric", ["time", "memory", "process_memory", "error"])
+def test_the_users_variables_reach_both_sides(metric: str) -> None:
+    case = replace(toy_case("a", "variable", asked="GIVEN"), metric=metric)
+    report = run_ab(replace(request(case), env={"GIVEN": "here"}))
+    failure = report.comparisons[0].failure
+    assert failure is not None
+    assert (failure.side, failure.reason) == ("both", "ValueError: GIVEN is here")
+    assert report.run["env"] == ["GIVEN"]
+    assert report.run["environment"]["GIVEN"] == "***", "it may be a secret"
+
+
+def test_a_variable_that_one_build_sets_is_refused() -> None:
+    with pytest.raises(UsageError, match="--env TOY_SIDE: is set by the build toy itself"):
+        run_ab(replace(request(toy_case("a")), env={"TOY_SIDE": "control"}))
 
 
 def test_the_report_tells_what_was_asked_and_done() -> None:

@@ -25,6 +25,7 @@ from records import Case, Comparison
 pytestmark = pytest.mark.measures
 
 LOOKS = Looks(screen=(3, 5), own=(4, 6))
+FRESH = replace(LOOKS, screening_share=0.0)  # decides on fresh samples alone
 
 
 def run_one_round(bench: Bench, plan: Round, seed: int = 1) -> RoundResult:
@@ -45,7 +46,7 @@ def run(*cases: Case, on_progress: Any = lambda _: None, **order: Any) -> tuple[
 
 def test_a_case_twice_as_slow_is_found_and_decided_in_pairs_of_its_own() -> None:
     wide = replace(toy_case("same"), threshold=0.3)
-    findings, found = run(toy_case("slow", slower=2), wide)
+    findings, found = run(toy_case("slow", slower=2), wide, looks=FRESH)
     slow = found["slow"]
     assert slow.verdict == "regressed"
     assert slow.ratio is not None
@@ -59,10 +60,26 @@ def test_a_case_twice_as_slow_is_found_and_decided_in_pairs_of_its_own() -> None
     assert sum(map(len, findings.samples.values())) == slow.rounds + found["same"].rounds
 
 
+def test_a_case_four_times_as_slow_needs_no_rounds_of_its_own() -> None:
+    _, found = run(toy_case("slow", slower=4), replace(toy_case("same"), threshold=0.5), looks=Looks((5, 8), (5, 8)))
+    assert (found["slow"].verdict, found["slow"].decided_on) == ("regressed", "screen")
+    assert Counter(sample.stage for sample in found["slow"].samples)["own"] == 0
+
+
+def test_a_run_for_suspects_alone_ends_when_none_is_left() -> None:
+    """All cases come to their first look, and none that is not suspected then gets more rounds."""
+    open_one = replace(toy_case("same"), threshold=1e-7)
+    findings, found = run(toy_case("slow", slower=4), open_one, looks=Looks((3, 50), (4, 50)), suspects_only=True)
+    assert findings.stopped == "no suspect is left; 1 other cases stay open"
+    assert not findings.broken
+    assert found["same"].rounds == 3
+    assert found["slow"].verdict == "regressed"
+
+
 def test_suspects_need_not_wait_for_long_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.schedule.LONG_ROUND_S", 0.0)
     others = [replace(toy_case(name), threshold=0.0001) for name in "abc"]
-    findings, found = run(toy_case("slow", slower=2), *others)
+    findings, found = run(toy_case("slow", slower=2), *others, looks=FRESH)
     assert found["slow"].verdict == "regressed"
     of_slow = {sample.round for sample in findings.samples["slow"] if sample.stage == "own"}
     shared = {sample.round for name in "abc" for sample in findings.samples[name]}
@@ -213,7 +230,9 @@ def test_workers_that_never_start_end_the_run() -> None:
 def test_the_budget_ends_a_run_and_keeps_what_was_measured() -> None:
     endless = Looks(screen=(3, 5000), own=(4, 5000))
     findings, found = run(replace(toy_case("a"), threshold=1e-6), time_budget=8.0, looks=endless)
-    assert findings.stopped == "the time budget of 8 s was spent"
+    assert findings.stopped is not None
+    assert "the time budget of 8 s" in findings.stopped
+    assert findings.wall_s < 12
     assert not findings.broken
     assert found["a"].verdict == "inconclusive"
     assert found["a"].rounds >= 1

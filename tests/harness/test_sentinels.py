@@ -26,7 +26,7 @@ from records import Case, Stage
 
 pytestmark = pytest.mark.measures
 
-LOOKS = Looks(screen=(3, 5), own=(4, 6))
+LOOKS = Looks(screen=(3, 5), own=(4, 6), screening_share=0.0)  # suspects get rounds of their own
 CASES = [toy_case(f"c{number}") for number in range(40)]
 
 

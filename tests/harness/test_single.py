@@ -29,7 +29,7 @@ def test_all_calls_of_all_processes_are_counted() -> None:
 
 
 def profiled(operators: dict[str, list[float]]) -> SingleResult:
-    build = toy_build("control", TOY_BYTES="64,64", TOY_OPERATORS=json.dumps(operators))
+    build = toy_build("control", TOY_BYTES="64:8,0", TOY_OPERATORS=json.dumps(operators))
     (one,) = measured([toy_case("a")], build, profiler="native", calls=3).cases
     return one
 
@@ -51,7 +51,29 @@ def test_what_the_frameworks_profiler_can_not_time_has_a_note_and_no_time(
     assert (one.time, one.calls, one.rounds, one.process_p50, one.failure) == (None, 0, 0, (), None)
     assert note in one.note
     assert "use --profiler python" in one.note
-    assert one.memory == {"cpu/0": 64}
+    assert one.memory == {"cpu/0": 64, "cpu/1": 8}
+
+
+class Stored(Toy):
+    """A framework whose workers that measure storage can't start."""
+
+    def memory_environment(self) -> dict[str, str]:
+        return {"TOY_IMPORT": "dies"}
+
+
+def test_times_and_storage_come_from_workers_of_their_own() -> None:
+    request = SingleRequest(Stored(), toy_build("control"), [toy_case(name) for name in "abcd"], seed=3, rounds=2)
+    report = run_single(request)
+    assert [(one.rounds, one.memory, one.failure) for one in report.cases] == [(2, None, None)] * 4
+    assert report.run["complete"]
+
+
+def test_the_users_variables_reach_the_build() -> None:
+    report = measured([toy_case("a", "variable", asked="DNNL_VERBOSE")], env={"DNNL_VERBOSE": "1"})
+    (one,) = report.cases
+    assert one.failure is not None
+    assert one.failure.reason == "ValueError: DNNL_VERBOSE is 1"
+    assert (report.run["env"], report.run["environment"]["DNNL_VERBOSE"]) == (["DNNL_VERBOSE"], "1")
 
 
 def test_a_call_that_takes_longer_is_made_less_often() -> None:

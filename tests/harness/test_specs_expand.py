@@ -131,8 +131,9 @@ def test_a_case_for_each_mode_of_a_block() -> None:
         ("dense_0/float64/hybridized/backward/instructions", "hybridized"),
     ]
     assert ids_of({**block, "mode": "imperative"}, EXP, mode="imperative")[1] == "exp_0/forward"
-    with pytest.raises(UsageError, match=r"tests\[0\].inputs is hybridized, and nd.exp is no block"):
-        cases_of(EXP, mode=["imperative", "hybridized"])
+    with pytest.raises(UsageError, match=r"tests\[0\].inputs is hybridized, and image.imresize can't be"):
+        cases_of({**EXP, "operator": "image.imresize"}, mode=["imperative", "hybridized"])
+    assert ids_of(EXP, mode="hybridized") == ["exp_0/hybridized/forward"], "as a graph of its own"
 
 
 def test_the_command_lines_metrics_hold_whatever_the_spec_says() -> None:
@@ -165,6 +166,9 @@ def test_inputs_reach_the_case_as_they_were_written() -> None:
         "key": {"index": "1:2, ..., ::-1,None"},
         "elsewhere": {"context": "cpu(1)"},
         "out": {"same_as": "data"},
+        "array": {"shape": [2], "stype": "numpy"},
+        "body": {"function": "double", "args": [[2], {"shape": [3]}]},
+        "pair": {"tuple": [[2], {"shape": [3], "init": "ones"}]},
     }
     case = cases_of({**EXP, "inputs": {**inputs, "case": {"dtype": "int8"}}})[0]
     assert case.inputs == inputs
@@ -218,8 +222,16 @@ ranged_tensors = st.builds(
     st.sampled_from(["int32", "int64"]),
 )
 tensors = plain_tensors | ranged_tensors | sparse_tensors
-others = st.builds(lambda text: {"index": text}, st.sampled_from(["0", "-1, :", "1:2:-1", "...,None"])) | st.builds(
-    lambda text: {"context": text}, st.sampled_from(["cpu", "cpu(1)", "gpu(0)"])
+parts = st.lists(shapes | tensors, min_size=1, max_size=2)
+others = (
+    st.builds(lambda some: {"tuple": some}, parts)
+    | st.builds(
+        lambda name, some: {"function": name, **some},
+        st.just("double"),
+        st.fixed_dictionaries({}, optional={"args": parts}),
+    )
+    | st.builds(lambda text: {"index": text}, st.sampled_from(["0", "-1, :", "1:2:-1", "...,None"]))
+    | st.builds(lambda text: {"context": text}, st.sampled_from(["cpu", "cpu(1)", "gpu(0)"]))
 )
 values = (
     shapes

@@ -26,6 +26,7 @@ OPERATOR_MEND = "use an operator's name such as nd.Convolution, under nd, np, np
 SHAPE_MEND = 'write an attribute as {"value": [...]}'
 
 # (where to put it, what to put there, the field named, the mend, whether the schema can tell)
+COPY = {"operator": "nd.NDArray.copy", "inputs": {"self": [3]}}
 BAD: list[tuple[str, Any, str, str, bool]] = [
     # The file
     ("", [], "the spec", "use an object", True),
@@ -68,10 +69,11 @@ BAD: list[tuple[str, Any, str, str, bool]] = [
             "npx.ctypes.CDLL",
             "library.load",
             "test_utils.download",
-            "nd.save",
-            "nd.load",
-            "npx.save",
+            "nd.load_frombuffer",
+            "npx.savez",
             "npx.image.imread",
+            "image.save",
+            "init.Load",
             "nd.register.exec",
             "gluon.Trainer",
             "gluon.nn..Dense",
@@ -135,7 +137,13 @@ BAD: list[tuple[str, Any, str, str, bool]] = [
     ("defaults.metric", [], "defaults.metric", "name each metric once", True),
     ("tests[1].mode", "hybrid", "tests[1].mode", "use one of imperative, hybridized, or a list", True),
     ("tests[1].mode", ["hybridized"] * 2, "tests[1].mode", "name each mode once", True),
-    ("tests[1].mode", "hybridized", "tests[1].inputs", "nd.sum is no block: take its mode out", False),
+    (
+        "tests[1]",
+        {**COPY, "mode": "hybridized"},
+        "tests[1].inputs",
+        "nd.NDArray.copy can't be: take its mode out",
+        False,
+    ),
     ("tests[1].run_backward", "true", "tests[1].run_backward", "use true or false", True),
     ("tests[1].run_backward", 1, "tests[1].run_backward", "use true or false", True),
     ("tests[1].directions", [], "tests[1].directions", "is empty", True),
@@ -276,6 +284,36 @@ BAD: list[tuple[str, Any, str, str, bool]] = [
         ("tests[1].inputs.axis", {"index": text}, "tests[1].inputs.axis.index", "between the brackets", True)
         for text in ("", "1;2", "a", "1,", ",1", "1:2:3:4", "__import__", "1.5", [1], 3)
     ],
+    # No path: what is read is made, and what is written goes.
+    *[
+        ("tests[1]", {"operator": operator, "inputs": given}, f"tests[1].inputs.{name}", 'must be {"file": ...}', False)
+        for operator, name, given in (
+            ("nd.save", "fname", {"fname": "/etc/passwd", "data": [3]}),
+            ("nd.load", "fname", {"fname": {"value": "/etc/passwd"}}),
+            ("nd.load", "fname", {"args": [{"value": "/etc/passwd"}]}),
+            ("npx.load", "file", {"file": [3]}),
+            ("image.imread", "filename", {"filename": "a.png"}),
+        )
+    ],
+    ("tests[1].inputs.axis", {"file": None}, "tests[1].inputs.axis", "is a file, which nd.sum doesn't take", False),
+    ("tests[1].inputs.axis", {"file": "a"}, "tests[1].inputs.axis.file", "use an object", True),
+    ("tests[1].inputs.axis", {"file": []}, "tests[1].inputs.axis.file", "is empty", True),
+    (
+        "tests[1].inputs.axis",
+        {"function": "os.system"},
+        "tests[1].inputs.axis.function",
+        "the name of a function",
+        True,
+    ),
+    ("tests[1].inputs.axis", {"function": "double", "args": []}, "tests[1].inputs.axis.args", "is empty", True),
+    ("tests[1].inputs.axis", {"tuple": []}, "tests[1].inputs.axis.tuple", "is empty", True),
+    (
+        "tests[1].inputs.axis",
+        {"shape": [3], "grad_stype": "numpy"},
+        "tests[1].inputs.axis.grad_stype",
+        "use one of",
+        True,
+    ),
     ("tests[1].inputs.axis", {"context": "tpu"}, "tests[1].inputs.axis.context", "use cpu, gpu", True),
     ("tests[1].inputs.axis", {"same_as": "a b"}, "tests[1].inputs.axis.same_as", "another argument", True),
     ("tests[1].inputs.axis", {"same_as": "lhs"}, "tests[1].inputs.axis", "which is no tensor here", False),

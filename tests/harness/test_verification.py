@@ -21,7 +21,7 @@ from records import Case, Comparison, Report
 pytestmark = pytest.mark.measures
 
 LOOKS = plan_looks(5)
-SHARE_SPENT = "the first measurement's share, 70% of the time budget of 100 s, was spent"
+SHARE_SPENT = "the first measurement's share, 70% of the time budget of 1000 s, was spent"
 
 
 def slow(**inputs: Any) -> Case:
@@ -134,7 +134,10 @@ def test_an_interrupt_while_verifying_keeps_what_it_found() -> None:
     assert case.verdict == "inconclusive"
     assert case.verification is not None
     assert case.verification.rounds == 1
-    assert "suspect on the screen, but only 1 of at least 5 rounds of its own" in case.note
+    assert "confirming it takes 5 fresh rounds, and 1 was made before the run ended" in case.note
+    assert case.suspected == "regressed"
+    assert case.forecast is not None
+    assert case.forecast.rounds == 4
 
 
 def first_measurement(*cases: Case) -> tuple[Order, Findings, list[Comparison]]:
@@ -172,17 +175,15 @@ def test_what_a_resumed_run_spent_before_it_verifies_on_counts() -> None:
 
 
 def test_a_first_measurement_out_of_time_says_whose_share_that_was() -> None:
-    order, findings, comparisons = first_measurement(same())
-    findings.stopped = "the time budget of 70 s was spent"
-    verifier = Verifier(toy_bench(), replace(order, time_budget=100.0), time.monotonic(), 0.0, lambda _: None)
-    assert verifier.verify(findings, comparisons) == comparisons
-    assert findings.stopped == SHARE_SPENT
+    order = replace(Order([same()], LOOKS, alpha=0.05, seed=1), time_budget=1e-3)
+    findings = Schedule(toy_bench(), first_order(order)).run()
+    assert findings.stopped == "the first measurement's share, 70% of the time budget of 0.001 s, was spent"
     assert findings.resumable
 
 
 def test_a_verification_that_has_ended_closes_the_run_and_keeps_whose_share_was_spent() -> None:
     order, findings, comparisons = first_measurement(slow())
-    findings.stopped = "the time budget of 700 s was spent"
+    findings.stopped = SHARE_SPENT
     log = ListLog()
     verifier = Verifier(
         toy_bench(), replace(order, time_budget=1000.0), time.monotonic(), 0.0, lambda _: None, recall=Recall(log, "r")
@@ -190,7 +191,7 @@ def test_a_verification_that_has_ended_closes_the_run_and_keeps_whose_share_was_
     assert findings.resumable
     assert [case.verdict for case in verifier.verify(findings, comparisons)] == ["regressed"]
     (begun,) = [entry for entry in map(from_text, log.texts) if isinstance(entry, Verifying)]
-    assert begun.stopped == findings.stopped == SHARE_SPENT.replace("100 s", "1000 s")
+    assert begun.stopped == findings.stopped == SHARE_SPENT
     assert not findings.resumable
 
 

@@ -34,10 +34,31 @@ def work(turns):
 
 
 def profile(call, calls):
-    """``TOY_BYTES`` says what a call holds, on either side: ``control,treatment``; ``TOY_OPERATORS`` what it runs."""
-    held = os.environ["TOY_BYTES"].split(",")[os.environ["TOY_SIDE"] == "treatment"]
-    operators = json.loads(os.environ.get("TOY_OPERATORS", "{}"))
-    return [{"operators": operators, "memory": {"cpu/0": int(held)} if int(held) else {}} for _ in range(calls)]
+    """``TOY_OPERATORS`` says what a call runs."""
+    return [{"operators": json.loads(os.environ.get("TOY_OPERATORS", '{"toy_work": [1000]}'))} for _ in range(calls)]
+
+
+def write_profile(call, calls, folder, name):
+    """A trace that says how often the call was made, and what the environment is; ``TOY_PROFILE`` says what fails."""
+    wrong = os.environ.get("TOY_PROFILE")
+    print(f"profiling {name}")
+    os.write(2, b"and something from C\n")
+    if wrong == "abort":
+        sys.stdout.flush()
+        os.kill(os.getpid(), signal.SIGABRT)
+    if wrong == "refuse":
+        raise ValueError("no profiler here")
+    for _ in range(calls):
+        call()
+    with open(os.path.join(folder, "trace.json"), "w") as stream:
+        json.dump({"calls": calls, "environment": dict(os.environ), "name": name}, stream)
+
+
+def memory(case, seed, calls):
+    """``TOY_BYTES`` says what a call needs, on either side: ``control,treatment``; by device with colons between."""
+    make_call(case, seed)()
+    needed = os.environ["TOY_BYTES"].split(",")[os.environ["TOY_SIDE"] == "treatment"]
+    return {f"cpu/{number}": int(one) for number, one in enumerate(needed.split(":"))}
 
 
 def results(case, seed, folder, limit):
@@ -78,6 +99,8 @@ def make_call(case, seed):
     side = os.environ.get("TOY_SIDE", "")
     if inputs.get("only_on") not in (None, side):
         name = "work"
+    if name == "variable":
+        raise ValueError(f"{inputs['asked']} is {os.environ.get(inputs['asked'])}")
     if name == "missing":
         raise MissingOperator("toy 1.0 has no operator nd.gone")
     if name == "refuse":

@@ -64,6 +64,7 @@ def run(**changes: Any) -> dict[str, Any]:
         "sentinels": 1,
         "looks": {"screen": [5, 8, 12, 19, 30], "own": [5, 8, 12, 19, 30], "suspect_level": 0.01},
         "environment": {"OMP_NUM_THREADS": "1"},
+        "env": [],
         "counting": None,
         "wipe_cache": None,
         "golden": None,
@@ -73,12 +74,15 @@ def run(**changes: Any) -> dict[str, Any]:
         "broken": False,
         "interrupted": False,
         "stopped": None,
+        "forecast": None,
+        "continues": False,
         "rounds": 12,
         "wall_s": 230.5,
         "timed_s": 101.25,
         "spent_s": {"timed calls": 30.5, "waiting for a pair": 4.0},
         "incidents": [],
         "trust": trust(),
+        "profile_output": None,
         **changes,
     }
 

@@ -115,7 +115,8 @@ def test_texts_from_outside_are_neither_markup_nor_mentions() -> None:
 
 
 def test_the_facts_for_a_command() -> None:
-    facts = variables(replace(alarm(SLOWER), places=("/r/report.json", "/r/culprits.json")))
+    pages = ("https://results.example.org/runs/1",)
+    facts = variables(replace(alarm(SLOWER), places=("/r/report.json", "/r/culprits.json"), pages=pages))
     assert facts == {
         "OPDUEL_ID": "20240229T101112Z-7f3a",
         "OPDUEL_TITLE": "1 case regressed",
@@ -127,4 +128,5 @@ def test_the_facts_for_a_command() -> None:
         "OPDUEL_BROKEN": "0",
         "OPDUEL_SINCE": "between mxnet==1.8.0.post0 and mxnet==1.9.1",
         "OPDUEL_REPORT": "/r/report.json",
+        "OPDUEL_PAGE": "https://results.example.org/runs/1",
     }

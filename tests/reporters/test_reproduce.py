@@ -38,6 +38,13 @@ def again(report: Report, number: int = 0) -> list[str]:
     return shlex.split(f"{commands.here} {commands.of(report.comparisons[number])}")
 
 
+def test_the_users_variables_are_given_again() -> None:
+    (case, *_) = chosen("-b", "smoke")
+    environment = {"DNNL_VERBOSE": "1", "MINE": "***", "LC_ALL": "C"}
+    words = again(report_of([case], ["-b", "smoke"], env=["DNNL_VERBOSE", "MINE"], environment=environment))
+    assert harness_parser().parse_args(words[2:]).env == [("DNNL_VERBOSE", "1"), ("MINE", "***")]
+
+
 @pytest.mark.parametrize(
     "command",
     [

@@ -332,8 +332,9 @@ def test_tab_separated_lines_keep_the_reports_order_and_lose_none() -> None:
 def test_texts_cannot_break_a_tab_separated_line() -> None:
     failure = Failure("control", "error", "tab\there\nnew\rback\\slash")
     nan = samples.comparison("b\tb", "inconclusive", float("nan"), ci=None, p_value=None)
-    lines = list(tab_separated(samples.report([samples.failed("a\nb", failure), nan])))
+    *lines, comment = tab_separated(samples.report([samples.failed("a\nb", failure), nan]))
     assert [len(line.split("\t")) for line in lines] == [len(COLUMNS)] * 3
+    assert comment.startswith("# nothing was compared")
     first, second = (dict(zip(COLUMNS, line.split("\t"), strict=True)) for line in lines[1:])
     assert first["case"] == "a\\nb"
     assert first["failure_reason"] == "tab\\there\\nnew\\rback\\\\slash"

@@ -11,12 +11,15 @@ import numpy
 
 from . import custom  # noqa: F401 - registers what nd.Custom runs
 from .blocks import BlockCall, is_block
-from .inputs import Inputs
+from .graphs import make_graph
+from .inputs import Inputs, make_context
 from .networks import Network, is_network, make_network_call
+from .objects import is_object, make_use
 from .operators import resolve
-from .profiler import Profiler
+from .profiler import Profiler, device_name, write_profile  # noqa: F401 - the worker calls it
 from .results import digest_of
 from .results import results as results_of
+from .storage import storage
 
 
 def versions():
@@ -37,6 +40,12 @@ def telling_line(message):
 def profile(call, calls):
     """What the framework's own profiler says of so many calls: ``Profiler.profile``. Once a process."""
     return Profiler().profile(call, calls)
+
+
+def memory(case, seed, calls):
+    """``{device: bytes}`` that a call needs beyond what it is given: as storage.py says. Once a process."""
+    nothing = {device_name(make_context(case["context"])): 0}
+    return dict(nothing, **storage(lambda: untraced_call(case, seed), calls, seed))
 
 
 def outputs_of(result):
@@ -70,7 +79,10 @@ def made_ready(case, seed):
         network = Network(case, seed)
         network.settle(static=False)
         return network.outputs, network.inputs, [], {}
-    if is_block(case["operator"]):
+    if is_object(case["operator"]):
+        operator, args, kwargs = make_use(case, inputs), [], {}
+        inputs.check_dtype()
+    elif is_block(case["operator"]):
         block = BlockCall(case, inputs)
         inputs.check_dtype()
         operator, args, kwargs = block.call if case["direction"] == "forward" else block.output, block.args, {}
@@ -78,6 +90,9 @@ def made_ready(case, seed):
         operator = resolve(case["operator"])
         args, kwargs = inputs.arguments()
         kwargs = inputs.with_dtype(operator, kwargs)
+        if case.get("mode") == "hybridized":
+            operator, args = make_graph(inputs, args, kwargs)
+            kwargs = {}
     mx.nd.waitall()
     return operator, inputs, args, kwargs
 
@@ -98,6 +113,14 @@ def make_call(case, seed):
 
     Raises MissingOperator; MXNetError and others as the operator does.
     """
+    call = untraced_call(case, seed)
+    if is_network(case["operator"]):
+        call()  # the first call of a hybridized network traces it, and may take ten times as long
+    return call
+
+
+def untraced_call(case, seed):
+    """The call of ``make_call``, before a network has run in the form in which it is called."""
     if is_network(case["operator"]):
         return make_network_call(case, seed)
     operator, inputs, args, kwargs = made_ready(case, seed)

@@ -11,10 +11,12 @@ import numpy
 from mxnet import gluon
 from mxnet.gluon import contrib  # noqa: F401 - its blocks are looked up in gluon
 
+from .functions import function
+from .graphs import BACKEND, hybridize
 from .operators import MissingOperator
 
 ROOT = "gluon."
-MODULES = ("nn", "rnn", "loss", "contrib.nn", "contrib.rnn", "contrib.cnn")
+MODULES = ("nn", "rnn", "loss", "contrib.nn", "contrib.rnn", "contrib.cnn", "data.vision.transforms")
 LAYERS = "layers"  # blocks for those that are made empty and added to
 UNROLL = "unroll"  # steps of a recurrent cell in one call
 STATES = "states"  # what a recurrent block begins with; made from the seed where they aren't given
@@ -81,7 +83,9 @@ def argument(value):
         return make_block(value["block"], {key: item for key, item in value.items() if key != "block"})
     if "value" in value:
         return argument(value["value"])
-    raise ValueError('{} is neither {{"value": ...}} nor {{"block": ...}}'.format(value))
+    if "function" in value:
+        return function(value["function"])
+    raise ValueError('{} is neither {{"value": ...}}, {{"block": ...}} nor {{"function": ...}}'.format(value))
 
 
 class BlockCall:
@@ -96,9 +100,10 @@ class BlockCall:
         is_made = block is not None and not inspect.isclass(block)
         kind = type(block) if is_made else block or block_class(name)
         self.stateful = hasattr(kind, "begin_state")
-        ours = (UNROLL, STATES) if self.stateful else (UNROLL,)
+        ours = (UNROLL, BACKEND, STATES) if self.stateful else (UNROLL, BACKEND)
         taken = [] if is_made else [one.name for one in constructor_parameters(kind)] + [LAYERS]
         self.args = []
+        inputs.check_memory()
         for key, value in given.items():
             if key not in taken and key not in ours:
                 made = self.tensors(inputs, key, value, taken)
@@ -113,7 +118,9 @@ class BlockCall:
         self.call = self.caller(given.get(UNROLL), inputs)
         self.settle(case["dtype"], inputs, is_made)
         if case.get("mode") == "hybridized":
-            self.hybridize(name, is_made)
+            self.hybridize(name, is_made, given.get(BACKEND))
+        elif BACKEND in given:
+            raise ValueError("{} rewrites hybridized blocks alone: use that mode".format(BACKEND))
 
     def tensors(self, inputs, key, value, taken):
         """The tensors of one argument of the call: several for ``args``, else one, or a list in one argument."""
@@ -125,12 +132,12 @@ class BlockCall:
             )
         return made
 
-    def hybridize(self, name, is_made):
+    def hybridize(self, name, is_made, backend):
         if is_made:
             raise ValueError("{} is made already, and runs as it is: hybridize it before".format(name))
         if not hybridizable(self.block):
             raise ValueError("{} can't be hybridized: its mode is imperative".format(name))
-        self.block.hybridize(static_alloc=True, static_shape=True)
+        hybridize(self.block, backend)
 
     def caller(self, steps, inputs):
         """What is called with ``args``; recurrent cells and layers get states that were made beforehand."""

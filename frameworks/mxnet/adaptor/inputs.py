@@ -1,5 +1,6 @@
 """A case's plain data as the operator's arguments: tensors whose values come from the seed."""
 
+import functools
 import re
 import zlib
 
@@ -7,6 +8,8 @@ import mxnet as mx
 import numpy
 
 from . import large
+from .files import file_holding
+from .functions import function
 from .operators import argument_types, takes_dtype
 from .values import make_array
 
@@ -24,6 +27,12 @@ def is_shape(value):
     return isinstance(value, list) and all(isinstance(size, int) and not isinstance(size, bool) for size in value)
 
 
+def plain_sizes(value):
+    """The sizes that an attribute says, in either way of writing it; None where it says something else."""
+    value = value.get("value") if isinstance(value, dict) else value
+    return value if is_shape(value) and min(value, default=0) >= 0 else None
+
+
 ASKED = ("write", None)  # grad_req and grad_stype where nothing is said
 
 
@@ -37,13 +46,14 @@ class Inputs:
         self.context = make_context(case["context"])
         self.types = argument_types(case["operator"])
         self.tensors = {}
+        self.arrays = {}  # NumPy's, by name
         self.parameters = {}  # of a Gluon block: name -> those that are trained
         self.gradients = {}  # name -> (grad_req, grad_stype) of those that say one
         self.whole = set()  # names of those that hold whole numbers: indices, labels, lengths
 
     def arguments(self):
         """``(args, kwargs)`` for the operator's Python function."""
-        large.check(self.tensors_to_make(), self.case["direction"])
+        self.check_memory()
         args, kwargs, same = [], {}, {}
         for name, value in self.case["inputs"].items():
             if name == "args":  # without a name, such as a variadic operator's tensors
@@ -74,8 +84,9 @@ class Inputs:
         return kwargs
 
     def check_dtype(self):
-        """Raise ValueError if no tensor is of the dtype that the case's name says."""
-        dtype, found = self.case["dtype"], sorted(self.dtypes())
+        """Raise ValueError if no tensor or array is of the dtype that the case's name says."""
+        arrays = {one.dtype.name for one in self.arrays.values()}
+        dtype, found = self.case["dtype"], sorted(self.dtypes() | arrays)
         if dtype not in found and dtype != USUAL_DTYPE:
             what = "its tensors are {}".format(" and ".join(found)) if found else "it takes no other dtype than its own"
             raise ValueError(
@@ -87,6 +98,10 @@ class Inputs:
         every = list(self.tensors.values()) + list(self.parameters.values())
         return {numpy.dtype(one.dtype).name for one in every}
 
+    def check_memory(self):
+        """Raise what large.py raises where the build or the machine can't hold the case's tensors."""
+        large.check(self.tensors_to_make(), self.case["direction"])
+
     def tensors_to_make(self):
         """``[(name, shape, dtype, whether all zeros or ones)]`` of every tensor, before any is made."""
         found = []
@@ -95,6 +110,10 @@ class Inputs:
             if isinstance(value, dict) and "shape" in value:
                 plain = value.get("init") in ("zeros", "ones")
                 found.append((name, value["shape"], value.get("dtype") or self.case["dtype"], plain))
+            elif isinstance(value, dict):
+                inner = value.get("args") or value.get("tuple") or value.get("file") or []
+                for item in inner if isinstance(inner, list) else [inner]:
+                    note(name, item, True)
             elif takes_tensor and is_shape(value):
                 found.append((name, value, self.case["dtype"], False))
             elif takes_tensor and isinstance(value, list):
@@ -103,6 +122,9 @@ class Inputs:
 
         for name, value in self.case["inputs"].items():
             note(name, value, name == "args" or self.takes_tensor(name))
+        shape = plain_sizes(self.case["inputs"].get("shape", self.case["inputs"].get("size")))
+        if not found and shape:  # of an operator that makes a tensor out of nothing
+            found.append(("shape", shape, self.case["dtype"], True))
         return found
 
     def takes_tensor(self, name):
@@ -118,13 +140,31 @@ class Inputs:
             return as_subscript(value["index"])
         if isinstance(value, dict) and "context" in value:
             return make_context(value["context"])
+        if isinstance(value, dict) and "function" in value:
+            return functools.partial(function(value["function"]), *self.several(name, value.get("args", [])))
+        if isinstance(value, dict) and "tuple" in value:
+            return tuple(self.several(name, value["tuple"]))
+        if isinstance(value, dict) and "file" in value:
+            return self.file(name, value["file"])
         if isinstance(value, dict):
             return self.tensor(name, **value)
         if takes_tensor and is_shape(value):
             return self.tensor(name, value)
         if takes_tensor and isinstance(value, list):
-            return [self.value(f"{name}{i}", item, True) for i, item in enumerate(value)]
+            return self.several(name, value)
         return as_attribute(value)
+
+    def several(self, name, values):
+        return [self.value(f"{name}{i}", item, True) for i, item in enumerate(values)]
+
+    def file(self, name, content):
+        """The path of a temporary file: with nothing in it, saved tensors, or an encoded picture."""
+        if content is None:
+            return file_holding(None)
+        made = self.value(name, content, True)
+        picture = isinstance(content, dict) and content.get("init") == "png"
+        save = mx.npx.save if self.numpy else mx.nd.save
+        return file_holding(made.asnumpy().tobytes() if picture else lambda path: save(path, made))
 
     def tensor(self, name, shape, dtype=None, init=None, low=None, high=None, **stored):
         """A tensor whose values depend on the seed, the case and the argument's name alone.
@@ -138,6 +178,9 @@ class Inputs:
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from None
         stype = stored.get("stype") or "default"
+        if stype == "numpy":
+            self.arrays[name] = array
+            return array
         if stype != "default":
             if self.numpy:
                 raise ValueError(f"{name}: np has no {stype} tensors")

@@ -36,10 +36,7 @@ def is_network(operator):
 def make_network_call(case, seed):
     """A function of no arguments that runs the network once, and returns when all is done."""
     network = Network(case, seed)
-    make = {"forward": inference, "backward": backward_alone, "both": training_step}[case["direction"]]
-    call = make(network)
-    call()  # the first call of a hybridized network traces it, and may take ten times as long
-    return call
+    return {"forward": inference, "backward": backward_alone, "both": training_step}[case["direction"]](network)
 
 
 class Network:

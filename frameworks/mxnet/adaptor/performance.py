@@ -12,8 +12,10 @@ import numpy
 
 from . import backward_call, both_call, forward_call, telling_line
 from .blocks import MODULES, BlockCall, block_class, constructor_parameters, is_block, mode_of
+from .graphs import make_graph
 from .inputs import Inputs
 from .networks import is_network, make_network_call
+from .objects import is_object, make_use, object_class
 from .operators import (
     ARRAYS,
     REGISTERED_PREFIXES,
@@ -24,7 +26,7 @@ from .operators import (
     resolve,
     takes_dtype,
 )
-from .profiler import Profiler
+from .profiler import Profiler, device_name
 
 STATISTICS = ("avg", "mean", "p50", "p90", "p99", "min", "max", "stdev")
 NS_A_MS = 1e6
@@ -47,10 +49,12 @@ class Operator:
 
     def __init__(self, given):
         """Raises MissingOperator, and ValueError for what is no operator."""
-        self.function = self.block = None  # neither: a network, by name
+        self.function = self.block = None  # neither: a network by name, or an object's use
         if isinstance(given, str):
             self.name = given
-            if is_block(given):
+            if is_object(given):
+                object_class(given)
+            elif is_block(given):
                 self.block = block_class(given)
             elif not is_network(given):
                 self.function = resolve(given)
@@ -80,7 +84,7 @@ class Operator:
         """How it ran: a block that is made runs as it is; None for a network, whose inputs say it."""
         if self.is_made:
             return mode_of(self.block)
-        return None if self.block is self.function is None else asked
+        return None if is_network(self.name) else asked
 
 
 def is_a_block(given):
@@ -157,7 +161,7 @@ def set_numpy_semantics(shape, array):
 def in_each_direction(operator, case, maker, directions, profiler, warmup, runs):
     """The times and the memory; forward raises what it raises."""
     make_call = prepared(operator, case, maker)
-    result, memory = {}, {device(maker.context): 0}
+    result, memory = {}, {device_name(maker.context): 0}
     for direction in directions:
         try:
             times, held, note = timed(make_call(direction), profiler, warmup, runs)
@@ -170,15 +174,9 @@ def in_each_direction(operator, case, maker, directions, profiler, warmup, runs)
         result.update(statistics_of(times, direction, operator.short))
         if note:
             result["note_" + direction] = note
-        for place, size in held.items():
-            memory[place] = max(size, memory.get(place, 0))
+        memory = most_of([memory, held])
     result.update({"max_storage_mem_alloc_" + place: size / BYTES_A_KB for place, size in memory.items()})
     return result
-
-
-def device(context):
-    """A context as the profiler names it: ``cpu/0``."""
-    return "{}/{}".format(context.device_type, context.device_id)
 
 
 def described(error):
@@ -194,18 +192,23 @@ def prepared(operator, case, maker):
         block = BlockCall(case, maker, operator.block)
         maker.check_dtype()
         forward, backward, args, kwargs = block.call, block.output, block.args, {}
+    elif is_object(operator.name):
+        forward = backward = make_use(case, maker)
+        maker.check_dtype()
+        args, kwargs = [], {}
     elif operator.function is None:
         if not operator.name.startswith("model_zoo."):
             raise ValueError("{} comes from files: give the block itself, or a spec".format(operator.name))
         return lambda direction: make_network_call(dict(case, direction=direction), maker.seed)
     else:
-        if case["mode"] == "hybridized":
-            raise ValueError("{} is no block: it can't be hybridized".format(operator.name))
         forward = backward = operator.function
         args, kwargs = maker.arguments()
         kwargs = maker.with_dtype(forward, kwargs)
         if forward is mx.nd.Custom:  # it hands on what it is given by name: to the operator's maker, arrays too
             args += [kwargs.pop(key) for key in list(kwargs) if is_array(kwargs[key])]
+        if case["mode"] == "hybridized":
+            forward, args = make_graph(maker, args, kwargs)
+            backward, kwargs = forward, {}
     mx.nd.waitall()
 
     def make_call(direction):
@@ -220,30 +223,36 @@ def prepared(operator, case, maker):
 
 
 def timed(call, profiler, warmup, runs):
-    """``(ns of each call, device -> bytes held at most, why there are no times)``."""
-    for _ in range(warmup):
+    """``(ns of each call, device -> bytes held at most, why there are no times)``.
+
+    A workspace grows in the first call, if no call before it in this process had a larger one.
+    """
+    memory = [process_profiler().growth(call)] if warmup else []
+    for _ in range(warmup - 1):
         call()
     mx.nd.waitall()
     if profiler == "native":
         calls = process_profiler().profile(call, runs)
         times = [sum(map(sum, one["operators"].values())) for one in calls]
+        memory += [one["memory"] for one in calls]
         if numpy.median(times):
-            return times, most_memory(calls), None
-        return [], most_memory(calls), TOO_SHORT if any(one["operators"] for one in calls) else UNSEEN
+            return times, most_of(memory), None
+        return [], most_of(memory), TOO_SHORT if any(one["operators"] for one in calls) else UNSEEN
     times = []
     for _ in range(runs):
         start = time.perf_counter()
         call()
         times.append(1e9 * (time.perf_counter() - start))
-    return times, most_memory(process_profiler().profile(call, 1)), None
+    return times, most_of([*memory, process_profiler().growth(call)]), None
 
 
-def most_memory(calls):
-    memory = {}
+def most_of(calls):
+    """The largest size of each device, of ``[{device: bytes}, ...]``."""
+    most = {}
     for call in calls:
-        for place, size in call["memory"].items():
-            memory[place] = max(size, memory.get(place, 0))
-    return memory
+        for place, size in call.items():
+            most[place] = max(size, most.get(place, 0))
+    return most
 
 
 def statistics_of(times, direction, name):

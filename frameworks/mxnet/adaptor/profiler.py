@@ -11,6 +11,7 @@ same name.  Two kinds of work are there as tasks alone: the Python code of a cus
 
 import json
 import os
+import re
 import tempfile
 import time
 
@@ -64,10 +65,16 @@ class Profiler:
         self.configure(api=any(name in COPIES for name in first["operators"]))
         return self.by_call(*self.record(call, calls))
 
-    def configure(self, api):
+    def growth(self, call):
+        """``{device: bytes}``: the most that the counters rise above where they stand in one more call."""
+        self.configure(operators=False)
+        return self.by_call(*self.record(call, 1))[0]["memory"]
+
+    def configure(self, operators=True, api=False):
+        """What goes into the trace, besides storage."""
         mx.profiler.set_config(
-            profile_symbolic=True,
-            profile_imperative=True,
+            profile_symbolic=operators,
+            profile_imperative=operators,
             profile_memory=True,
             profile_api=api,
             aggregate_stats=False,
@@ -121,6 +128,11 @@ class Profiler:
         if call is not None:
             grown = self.held[device] - at_start.get(device, 0)
             call["memory"][device] = max(grown, call["memory"].get(device, 0))
+
+
+def device_name(context):
+    """As the counters call a device: ``cpu/0``."""
+    return "{}/{}".format(context.device_type, context.device_id)
 
 
 def nameless_file():
@@ -184,3 +196,28 @@ def merged(intervals):
         else:
             found.append((start, stop))
     return found
+
+
+def write_profile(call, calls, folder, name):
+    """The profiler's own trace (``trace.json``) and table (``table.txt``) of so many calls. Once a process.
+
+    Each call is a task of this name in the trace.  A build with NVTX or VTune hands tasks and operators on to these, as
+    ranges, while its profiler runs.
+    """
+    trace = os.path.join(folder, "trace.json")
+    mx.profiler.set_config(profile_all=True, aggregate_stats=True, filename=trace)
+    task = mx.profiler.Domain("opduel").new_task(re.sub(r'["\\]', "_", name))  # which MXNet writes as they are
+    mx.nd.waitall()
+    mx.profiler.set_state("run")
+    for _ in range(calls):
+        task.start()
+        call()
+        mx.nd.waitall()
+        task.stop()
+    mx.profiler.set_state("stop")
+    table = mx.profiler.dumps()
+    mx.profiler.dump(finished=True)
+    with open(os.path.join(folder, "table.txt"), "w") as stream:
+        stream.write(table)
+    with open(trace) as stream:  # MXNet says nothing when it can't write
+        json.load(stream)

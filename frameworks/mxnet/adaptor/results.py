@@ -16,8 +16,7 @@ def results(case, seed, inputs, operator, args, kwargs, folder, limit):
     order, all of them if they are at most ``limit`` bytes.
     """
     before = {name: plain(tensor) for name, tensor in inputs.tensors.items()}
-    for generator in (mx.random.seed, numpy.random.seed, random.seed):
-        generator(seed & 0x7FFFFFFF)
+    seed_generators(seed)
     if case["direction"] == "forward":
         found = outputs(operator(*args, **kwargs))
     else:
@@ -27,6 +26,12 @@ def results(case, seed, inputs, operator, args, kwargs, folder, limit):
         if plain(tensor).tobytes() != before[name].tobytes():
             found.append((name + " after the call", tensor))
     return [write(number, name, value, folder, limit) for number, (name, value) in enumerate(found)]
+
+
+def seed_generators(seed):
+    """Every generator of random numbers that an operator may draw from."""
+    for generator in (mx.random.seed, numpy.random.seed, random.seed):
+        generator(seed & 0x7FFFFFFF)
 
 
 def digest_of(inputs):

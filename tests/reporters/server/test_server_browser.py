@@ -75,9 +75,9 @@ def test_the_history_marks_what_changed(visited: Page, nights: RunningServer) ->
     assert levels == sorted(levels, reverse=True)
 
 
-def test_from_creep_to_a_case_to_a_run_to_two_compared(visited: Page, nights: RunningServer) -> None:
+def test_from_drift_to_a_case_to_a_run_to_two_compared(visited: Page, nights: RunningServer) -> None:
     visited.goto(nights.url)
-    visited.get_by_role("link", name="Creep").click()
+    visited.get_by_role("link", name="Drift").click()
     while visited.get_by_role("link", name="Look again").count():
         visited.reload()
     visited.get_by_role("link", name=case_id(2)).click()
@@ -105,7 +105,7 @@ def paths(server: RunningServer) -> list[str]:
     run = newest_run(server)
     return [
         "/",
-        "/creep",
+        "/drift",
         "/compare",
         f"/runs/{run}",
         "/cases/1",

@@ -10,12 +10,17 @@ from typing import Any
 import pytest
 import report_samples as samples
 from results_server import RunningServer, numbered, running_server
+from sqlalchemy import select
+from sqlalchemy.orm import joinedload
 from test_server_pages import compared
 
-from records import Comparison
-from reporters.server import creep
-from reporters.server.creep import Creep
+from comparator.history import Component, Drift
+from reporters.server import drift
+from reporters.server.change_points import found_in
+from reporters.server.drift import Weighing
+from reporters.server.findings import Wanted, list_findings
 from reporters.server.histories import BuildName, Series, node_order
+from reporters.server.models import WeighedSeries
 from reporters.server.storing import remove_runs
 
 
@@ -64,64 +69,102 @@ def filled(tmp_path: Path) -> Iterator[RunningServer]:
         yield server
 
 
-def test_only_what_has_new_runs_is_weighed_again(filled: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    weighed: list[Series] = []
-    really = creep._weighed
+def series(server: RunningServer) -> dict[str, WeighedSeries]:
+    """What each case's history came to."""
+    with server.database.reading() as session:
+        query = select(WeighedSeries).options(joinedload(WeighedSeries.case))
+        return {one.case.case: one for one in session.scalars(query)}
 
-    def counted(session: Any, series: Series, runs: Any) -> Any:
-        weighed.append(series)
-        return really(session, series, runs)
 
-    monkeypatch.setattr(creep, "_weighed", counted)
-    kept = Creep(filled.database)
-    first = kept.overview(60)
+@pytest.fixture
+def weighed(monkeypatch: pytest.MonkeyPatch) -> list[Series]:
+    """The series that were weighed, in order."""
+    found: list[Series] = []
+    really = drift._weighed
+
+    def counted(session: Any, one: Series, runs: Any) -> Any:
+        found.append(one)
+        return really(session, one, runs)
+
+    monkeypatch.setattr(drift, "_weighed", counted)
+    return found
+
+
+def test_only_what_has_new_runs_is_weighed_again(filled: RunningServer, weighed: list[Series]) -> None:
+    kept = Weighing(filled.database)
+    first = kept.progress(60)
     assert first.is_complete
-    assert [one.case for one in first.findings] == ["a", "b"]
+    assert set(series(filled)) == {"a", "b"}
     assert len(weighed) == first.total == 2
-    kept.overview(60)
+    kept.progress(60)
     assert len(weighed) == 2
     filled.post(replace(numbered(2), comparisons=(samples.comparison("b", ratio=1.3),), cases=()))
-    again = kept.overview(60)
+    kept.progress(60)
     assert len(weighed) == 3
-    assert {one.case: one.runs for one in again.findings} == {"a": 1, "b": 2}
+    again = series(filled)
+    assert {case: one.runs for case, one in again.items()} == {"a": 1, "b": 2}
     with filled.database.writing() as session:
         remove_runs(session, ["run-2"])
     filled.post(replace(numbered(3), comparisons=(samples.comparison("b", ratio=1.1),), cases=()))
-    third = kept.overview(60)  # of as many runs, and with SQLite under the number of the one that was removed
+    kept.progress(60)  # of as many runs, and with SQLite under the number of the one that was removed
     assert len(weighed) == 4
-    assert [one.drift.log_ratio for one in third.findings if one.case == "b"] != [
-        one.drift.log_ratio for one in again.findings if one.case == "b"
-    ]
+    assert series(filled)["b"].drift_log != again["b"].drift_log
+
+
+def test_a_server_that_starts_again_weighs_nothing_twice(
+    filled: RunningServer, weighed: list[Series], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(2):
+        Weighing(filled.database).weigh()
+    assert len(weighed) == 2
+    monkeypatch.setattr(drift, "METHOD", drift.METHOD + 1)  # a newer opduel weighs otherwise
+    Weighing(filled.database).weigh()
+    assert len(weighed) == 4
+
+
+def test_series_without_runs_are_forgotten(filled: RunningServer) -> None:
+    Weighing(filled.database).weigh()
+    with filled.database.writing() as session:
+        remove_runs(session, ["run-1"])
+    Weighing(filled.database).weigh()
+    assert series(filled) == {}
 
 
 def test_a_series_that_cannot_be_weighed_costs_no_other(filled: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    really = creep._weighed
+    really = drift._weighed
 
-    def failing(session: Any, series: Series, runs: Any) -> Any:
-        if series.case_number == 1:
+    def failing(session: Any, one: Series, runs: Any) -> Any:
+        if one.case_number == 1:
             raise RuntimeError("Factor is exactly singular")
-        return really(session, series, runs)
+        return really(session, one, runs)
 
-    monkeypatch.setattr(creep, "_weighed", failing)
-    found = Creep(filled.database).overview(60)
-    assert found.is_complete
-    assert [one.case for one in found.findings] == ["b"]
+    monkeypatch.setattr(drift, "_weighed", failing)
+    assert Weighing(filled.database).progress(60).is_complete
+    assert {case: one.runs for case, one in series(filled).items()} == {"a": 0, "b": 1}
 
 
 def test_a_page_does_not_wait_for_the_weighing(filled: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
     go_on = threading.Event()
-    monkeypatch.setattr(creep, "_stamps", lambda session: go_on.wait(60) and {})
-    kept = Creep(filled.database)
-    assert not kept.overview(0.01).is_complete
+    monkeypatch.setattr(drift, "_stamps", lambda session: go_on.wait(60) and {})
+    kept = Weighing(filled.database)
+    assert not kept.progress(0.01).is_complete
     go_on.set()
-    assert kept.overview(60).is_complete
+    assert kept.progress(60).is_complete
 
 
-def test_a_drift_alone_is_told(tmp_path: Path) -> None:
-    """One run between two builds has no change points but its ends: a regression that it shows is there, too."""
+def test_a_change_at_no_build_that_can_be_named_is_found() -> None:
+    builds = {node: build(node) for node in "abc"}
+    whole = Component(("a", "b", "c"), 2, Drift("a", "c", 0.05, 0.01, (0.03, 0.07)), (), 0.2, 1.0, ())
+    (found,) = found_in([whole], builds, 0.02)
+    assert (found.kind, found.before.node, found.after.node, found.builds) == ("overall", "a", "c", 2)
+    assert found_in([whole], builds, 0.04) == []
+
+
+def test_a_change_that_one_run_alone_shows_is_listed(tmp_path: Path) -> None:
     with running_server(tmp_path, open_read=True) as server:
-        wide: Comparison = samples.comparison("steady", ratio=1.2)
-        server.post(replace(compared("a", "b", 1), comparisons=(wide,)))
-        (found,) = Creep(server.database).overview(60).findings
-        assert found.is_drifting
-        assert found.severity == pytest.approx(0.1823, abs=1e-3)
+        server.post(replace(compared("a", "b", 1), comparisons=(samples.comparison("steady", ratio=1.2),)))
+        Weighing(server.database).weigh()
+        with server.database.reading() as session:
+            (found,) = list_findings(session, Wanted())
+        assert found.point.kind == "step"
+        assert found.point.log_ratio == pytest.approx(0.1823, abs=1e-3)

@@ -313,7 +313,7 @@ def test_a_body_or_form_that_does_not_come_is_not_waited_for(
     server: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reporters.server.body._PATIENCE_S", 0.05)
-    monkeypatch.setattr("reporters.server.login._PATIENCE_S", 0.05)
+    monkeypatch.setattr("reporters.server.forms._PATIENCE_S", 0.05)
     head = "HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 1000\r\nSec-Fetch-Site: same-origin\r\n"
     head += f"Authorization: Bearer {server.write_token}\r\nContent-Type: application/json\r\n\r\n"
     for path in (REPORTS, "/login"):

@@ -1,0 +1,198 @@
+"""repo_driver.py --local: a contributor's branch, or work tree, against where it left the remote's branch."""
+
+import argparse
+import dataclasses
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import platformdirs
+
+from commands.driver_options import DriverOptions
+from commands.entry import log
+from commands.measuring import Measuring
+from commands.picking import EVERYTHING
+from driver.builds.repository_data import load_repository_data
+from driver.git.local import Base, Snapshot, base_of, changed_files, snapshot, top_of
+from driver.git.repository import Repository, open_repository
+from driver.touched import Touched, load_touched, touched_by
+from frameworks import Framework
+from harness.specs import find_spec, load_spec
+from records import Case, Commit, UsageError
+
+CASE_S = 1.6  # what a case costs in an A/B of two equal builds on a quiet machine, in seconds: docs/performance.md
+SHOWN = 5  # names in a line
+# Options by which the user says which cases are measured: they are not narrowed down further.
+_CHOSEN = ("operators", "category", "inputs")
+
+
+@dataclass(frozen=True)
+class Local:
+    """What is measured for a checkout: the driver's options with both commits, and the cases that are left."""
+
+    options: DriverOptions
+    measuring: Measuring
+
+
+def begin_local(options: DriverOptions) -> None:
+    """Fill in what follows from the checkout alone: where it is, and the usual spec.
+
+    Raises:
+        UsageError: there is no checkout.
+    """
+    options.own.repo_dir = top_of(options.own.local)
+    harness = options.harness
+    if harness.benchmark_file is None and not any(getattr(harness, name) for name in (*_CHOSEN, "int64_tensor")):
+        harness.benchmark_file = EVERYTHING
+
+
+def local_work_directory(own: argparse.Namespace, framework: Framework) -> Path:
+    """The usual work directory: one for each checkout, so that it is in no other's way."""
+    name = hashlib.sha256(str(own.repo_dir.resolve()).encode()).hexdigest()[:12]
+    return platformdirs.user_state_path("opduel") / "local" / framework.name / name
+
+
+def plan_local(options: DriverOptions, measuring: Measuring, work: Path) -> Local | None:
+    """Both commits and the cases that the difference can touch; says what was chosen and why. None: nothing can differ.
+
+    Raises:
+        UsageError: nothing is changed, no base can be found, or none of the cases is touched.
+    """
+    own = options.own
+    repository = open_repository(work, None, own.repo_dir)
+    taken = snapshot(repository)
+    _see_framework(repository, taken.head, measuring.framework, own.repo_dir)
+    base, why = _base(own, repository, taken)
+    _say_what_is_measured(taken)
+    if base.id == taken.commit.id:
+        raise UsageError(
+            f"--local {own.repo_dir}: nothing to measure: {taken.head.short} is {why}, and no file is changed: "
+            "commit or change something, or name another commit with --base_commit"
+        )
+    paths = changed_files(repository.git, base, taken.commit)
+    cases = _narrowed(options, measuring, paths)
+    if cases is None:
+        return None
+    own.commit, own.branch, own.base_commit, own.exact_base = taken.commit.id, taken.commit.id, base.id, True
+    return Local(
+        dataclasses.replace(options, base_why=why),
+        dataclasses.replace(measuring, cases=cases, choice=dataclasses.replace(measuring.choice, cases=cases)),
+    )
+
+
+def _see_framework(repository: Repository, head: Commit, framework: Framework, folder: Path) -> None:
+    """See that it is a checkout of the framework.
+
+    Raises:
+        UsageError: it is not.
+    """
+    package = load_repository_data(framework).package
+    try:
+        repository.tree(head, package)
+    except UsageError:
+        raise UsageError(
+            f"--local {folder}: is no checkout of {framework.name}: it has no {package}: go there, or name its path"
+        ) from None
+
+
+def _base(own: argparse.Namespace, repository: Repository, taken: Snapshot) -> tuple[Commit, str]:
+    """The control, and why it is that one.
+
+    Raises:
+        UsageError: it can't be found.
+    """
+    if own.base_commit is not None:
+        try:
+            return repository.resolve(own.base_commit), f"the base commit {own.base_commit}, as asked for"
+        except UsageError as error:
+            raise UsageError(f"--base_commit {error}") from None
+    base = base_of(repository, taken.head, own.remote_repository, own.branch)
+    _say_nearer(base)
+    return base.commit, f"where {taken.branch or taken.head.short} left {base.name}"
+
+
+def _say_nearer(base: Base) -> None:
+    if base.nearer is not None:
+        name, ahead = base.nearer
+        log.warning(
+            "HEAD is %d commits from %s, and %d from %s: if your change is for that branch, add --branch %s",
+            base.ahead,
+            base.name,
+            ahead,
+            name,
+            name,
+        )
+
+
+def _say_what_is_measured(taken: Snapshot) -> None:
+    """What of the work tree is measured, and what isn't."""
+    if taken.changed:
+        log.info("measuring the work tree with its uncommitted changes in %s", _some(taken.changed, "file"))
+    if taken.left_out:
+        log.info("not measured, for git doesn't track the folder: %s", _some(taken.left_out, "file"))
+    if taken.within:
+        log.warning("not measured: uncommitted changes within the submodules %s", ", ".join(taken.within))
+
+
+def _narrowed(options: DriverOptions, measuring: Measuring, paths: Sequence[str]) -> Sequence[Case] | None:
+    """The cases that a change of these files can touch, with the reasons; None when it can touch none.
+
+    Raises:
+        UsageError: there are such cases, but not among those that were asked for.
+    """
+    cases = measuring.cases
+    if any(getattr(options.harness, name) for name in _CHOSEN):
+        log.info("%s changed; %s, as asked for", _some(paths, "file"), _cost(len(cases)))
+        return cases
+    touched = touched_by(paths, load_touched(measuring.framework))
+    for words, files in touched.reasons:
+        log.info("%s can touch %s", _some(files, "file"), words)
+    if touched.everything:
+        log.info("%s can touch every case: all of %s", _some(touched.everything, "file"), measuring.choice.file_name)
+        log.info("%s", _cost(len(cases)))
+        return cases
+    if touched.nothing:
+        log.info(
+            "nothing to measure: no case can be touched by what was changed (--operators '*' measures all the same)"
+        )
+        return None
+    left = [case for case in cases if is_touched(case, touched, operators_of(touched))]
+    if not left:
+        raise UsageError(
+            f"none of the {len(cases)} cases of {measuring.choice.file_name} is touched by what was changed: leave -b "
+            f"out for those of -b {EVERYTHING}, or add --operators '*' to measure these all the same"
+        )
+    log.info("%d of %d cases of %s are touched", len(left), len(cases), measuring.choice.file_name)
+    log.info("%s", _cost(len(left)))
+    return left
+
+
+def is_touched(case: Case, touched: Touched, of_categories: frozenset[str]) -> bool:
+    """Whether a change can touch the case; ``of_categories``: the operators of the categories that it can touch."""
+    return case.operator in of_categories or any(fnmatchcase(case.operator, one) for one in touched.operators)
+
+
+def operators_of(touched: Touched) -> frozenset[str]:
+    """All operators of the categories that a change can touch."""
+    if not touched.categories:
+        return frozenset()
+    spec = load_spec(find_spec(EVERYTHING), touched.categories)
+    return frozenset(test.operator for test in spec.tests)
+
+
+def _cost(cases: int) -> str:
+    """How long it takes, about."""
+    minutes = cases * CASE_S / 60
+    if minutes < 5:
+        return f"{cases} cases"
+    return (
+        f"{cases} cases, about {minutes:.0f} min on a quiet machine (-b smoke or --time_budget SECONDS make it shorter)"
+    )
+
+
+def _some(names: Sequence[str], what: str) -> str:
+    """``3 files (a, b, c)``."""
+    more = f", and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"{len(names)} {what}{'' if len(names) == 1 else 's'} ({', '.join(names[:SHOWN])}{more})"

@@ -1,0 +1,369 @@
+"""One branch: which of its commits are due, each investigated; what goes wrong with one holds up no other."""
+
+import logging
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from driver.builds.commit_builder import CommitBuilder
+from driver.commit_file import kept_commit, shared_with
+from driver.descriptor import info_document
+from driver.documents import write_document, write_text
+from driver.flow import Investigation, Outcome, guilty_document, why_open
+from driver.git.choice import Pending, control_of, pending
+from driver.git.repository import Repository
+from driver.journal import Journal
+from driver.points import CommitPoint, UnbuildableError
+from driver.runs import NotSettled, Runs
+from driver.watch_settings import Listener, Tally, WatchSettings, explained, record
+from records import Commit, NoSpaceError, OpduelError, RunError, UsageError
+from records.files import UnreadableError, read_text
+
+log = logging.getLogger(__name__)
+
+
+class Branch:
+    """Investigates the commits of one branch."""
+
+    def __init__(
+        self,
+        repository: Repository,
+        builder: CommitBuilder,
+        runs: Runs,
+        journal: Journal,
+        settings: WatchSettings,
+        listener: Listener,
+        alone: bool = True,
+    ) -> None:
+        """``alone``: no other branch is to be measured in the same pass."""
+        self._repository = repository
+        self._builder = builder
+        self._runs = runs
+        self._journal = journal
+        self._settings = settings
+        self._listener = listener
+        self._alone = alone
+        self._dealt_with: Commit | None = None
+
+    def measure(self, tally: Tally) -> None:
+        """Investigate the commits that are due.
+
+        Raises:
+            UsageError: the commits asked for are not there.
+            KeyboardInterrupt: a signal; what was measured is kept.
+        """
+        chosen = self._pending()
+        self._go_on_after(chosen)
+        new = self._not_waiting(chosen)
+        queue = new + self._to_retry(new)
+        if not queue:
+            waiting = len(self._troubled())
+            log.info("nothing to measure%s", f"; {waiting} to be tried again later" if waiting else "")
+        held = False  # a commit is to be measured on, and the commit file stays before it
+        for position, commit in enumerate(queue):
+            if self.is_told_to_stop():
+                log.info("%s says 0: stopping before %s", self._settings.status_file, commit.short)
+                break
+            with self._building_ahead(queue[position + 1 : position + 2]):
+                settled = self._was_settled(commit) or self._attempt(commit, tally, self._alone and len(queue) == 1)
+                held |= not settled
+                if position >= len(new):  # one that is tried again may be on no branch any more, or on another
+                    continue
+                if not held:
+                    self._finish(commit)
+                elif settled:
+                    self._journal.remember(self._beyond(commit), "")
+
+    def due(self) -> list[Commit]:
+        """The commits to measure in this pass, oldest first; those that failed before and are due again at the end."""
+        chosen = self._pending()
+        if chosen.note:
+            log.warning("history: %s", chosen.note)
+        new = self._not_waiting(chosen)
+        return new + self._to_retry(new)
+
+    def _pending(self) -> Pending:
+        """The commits that come after the last one dealt with.
+
+        Raises:
+            UsageError: the commits asked for are not there, or the commit file is another branch's.
+        """
+        settings, repository = self._settings, self._repository
+        tip = self._tip()
+        if settings.commit is None:
+            self.check_commit_file()
+        start, last = None, self._last()
+        once = settings.interval_s is None
+        if settings.commit is not None:
+            start = self._named("--commit", settings.commit)
+            if once or not repository.is_ancestor(start, tip):
+                tip, start = start, None
+            if once and last is not None and last != tip and repository.is_ancestor(tip, last):
+                last = None  # an older one is asked for: that one alone
+        asked = once and settings.commit is not None
+        chosen = pending(tip, last, start, settings.step, repository, with_tip=asked)
+        if chosen.waiting:
+            log.info("%d of %d commits have landed since the last one to measure", chosen.waiting, settings.step)
+        return chosen
+
+    def _go_on_after(self, chosen: Pending) -> None:
+        """Where the branch no longer holds the last commit dealt with, say so, once, and take the one that it holds."""
+        if chosen.note:
+            record(self._journal, "history", chosen.note)
+            if chosen.after is not None:
+                self._write_down(chosen.after)
+
+    def _not_waiting(self, chosen: Pending) -> list[Commit]:
+        """Going on for ever, without those that failed and are not due yet."""
+        later = {id for id, item in self._troubled().items() if not self._journal.is_due(item)}
+        return [one for one in chosen.commits if one.id not in later or self._settings.interval_s is None]
+
+    def plan(self, treatment: Commit) -> tuple[Commit, str, list[Commit], str]:
+        """For a treatment: its control, why that one, the commits of the line (control first), and the strategy."""
+        settings = self._settings
+        base = None if settings.base is None else self._named("--base_commit", settings.base)
+        choice = control_of(treatment, base, settings.exact_base, self._repository)
+        line = [choice.commit, treatment]
+        if settings.sought:
+            line = [choice.commit, *self._repository.chain(choice.commit, treatment)]
+        return choice.commit, settings.base_why or choice.why, line, self._builder.strategy(line)
+
+    def check_commit_file(self) -> None:
+        """See that the commit file is not that of another branch: all commits since both parted would be measured.
+
+        Raises:
+            UsageError: it is.
+        """
+        path, last = self._settings.commit_file, self._last()
+        if path is None or last is None or self._repository.is_ancestor(last, self._tip()):
+            return
+        name, owner = self._name(), self._journal.recall(_owner_of(path))
+        others = [owner] if owner else self._repository.branches_with(last)
+        if others and name not in others:
+            raise shared_with(path, others[0], name)
+
+    def is_there(self) -> bool:
+        """Whether the repository has the branch, as far as it was fetched."""
+        try:
+            self._tip()
+        except UsageError:
+            return False
+        return True
+
+    def _tip(self) -> Commit:
+        return self._named("--branch", self._name())
+
+    def _name(self) -> str:
+        return self._settings.branch or self._repository.default_branch()
+
+    def holder(self, commit: Commit) -> str | None:
+        """The branch, if it holds the commit: another one may have been asked for by its name."""
+        name = self._name()
+        return name if name != commit.id and self._repository.is_ancestor(commit, self._tip()) else None
+
+    def _named(self, option: str, name: str) -> Commit:
+        """The commit that an option names.
+
+        Raises:
+            UsageError: there is none.
+        """
+        try:
+            return self._repository.resolve(name)
+        except UsageError as error:
+            raise UsageError(f"{option} {error}") from None
+
+    def is_told_to_stop(self) -> bool:
+        """Whether the status file says 0."""
+        path = self._settings.status_file
+        try:
+            return path is not None and read_text(path, pipes=False).strip() == "0"
+        except UnreadableError:
+            return False
+
+    def _attempt(self, commit: Commit, tally: Tally, alone: bool) -> bool:
+        """Investigate a commit; whatever is the matter with it stops no other. False if it is to be measured on."""
+        try:
+            outcome = self._investigate(commit)
+        except NotSettled as error:
+            text = f"{commit.short}: {error}"
+            tally.fail(commit.id, text)
+            if error.report.run.get("run_type") == "benchmark":
+                tally.outcomes.append((commit, Outcome(error.report)))
+            record(self._journal, "not settled", text)
+            return False
+        except (UsageError, NoSpaceError) as error:
+            if alone and self._settings.interval_s is None:
+                raise
+            self._fail(commit, error, tally)
+        except RunError as error:
+            self._fail(commit, error, tally)
+        else:
+            tally.outcomes.append((commit, outcome))
+            if reason := why_open(outcome):
+                self._fail(commit, RunError(f"{commit.short}: {reason}"), tally)
+            else:
+                self._journal.clear_trouble(self._item(commit))
+                self._journal.clear_trouble(commit.id)
+        return True
+
+    def _was_settled(self, commit: Commit) -> bool:
+        """Whether an earlier pass dealt with a commit that the commit file is not to pass yet."""
+        settings = self._settings
+        if settings.again or (settings.commit is not None and settings.interval_s is None):
+            return False
+        trouble = self._troubled().get(commit.id)
+        is_due = trouble is not None and self._journal.is_due(trouble)
+        return not is_due and self._journal.recall(self._beyond(commit)) is not None
+
+    def _beyond(self, commit: Commit) -> str:
+        """The fact that a commit was dealt with while the commit file stayed before an earlier one."""
+        return f"beyond the commit file/{self._item(commit)}"
+
+    def _fail(self, commit: Commit, error: OpduelError, tally: Tally) -> None:
+        tally.fail(commit.id, str(error))
+        soon = isinstance(error, NoSpaceError)
+        trouble = self._journal.record_trouble(self._item(commit), str(error), soon)
+        kind = "unbuildable" if isinstance(error, UnbuildableError) else "failed"
+        when = time.strftime("after %Y-%m-%d %H:%M UTC", time.gmtime(trouble.retry_at))
+        record(self._journal, kind, f"{error}; to be tried again {'at the next pass' if soon else when}")
+
+    def _investigate(self, treatment: Commit) -> Outcome:
+        """
+        Raises:
+            OpduelError: what is the matter.
+        """
+        try:
+            return self._followed_up(treatment)
+        except OSError as error:
+            raise explained(self._settings, error) from error
+
+    def _followed_up(self, treatment: Commit) -> Outcome:
+        settings = self._settings
+        control, why, line, strategy = self.plan(treatment)
+        branch = self.holder(treatment)
+        self._listener.begins(control, treatment, why, line, strategy, branch)
+        points = [CommitPoint(one, self._builder, strategy) for one in line]
+        investigation = Investigation(points, self._runs, self._journal, settings.identity, branch)
+        if settings.again:
+            self._runs.forget(investigation.name)
+        builds = points[0].build(), points[-1].build()
+        info = settings.work / "info" / f"{control.short}..{treatment.short}.json"
+        write_document(info, info_document(*builds))
+        outcome = investigation.investigate(settings.sought)
+        document = None
+        if outcome.guilty is not None or outcome.known:
+            document = settings.work / "culprits" / f"{investigation.name.replace('/', '-')}.json"
+            write_document(document, guilty_document(outcome, investigation.name))
+            culprits = (*outcome.known, *(outcome.guilty or ()))
+            named = [one.points[-1].commit for one in culprits if one.culprit.named]
+            write_document(info, info_document(*builds, [commit for commit in named if commit]))
+        self._listener.found(outcome, document)
+        return outcome
+
+    def _finish(self, commit: Commit) -> None:
+        """Write the commit down as the last one that was dealt with, unless one after it already is."""
+        last = self._last()
+        if last is None or not self._repository.is_ancestor(commit, last):
+            self._write_down(commit)
+
+    def _write_down(self, commit: Commit) -> None:
+        """As the last one that was dealt with."""
+        self._dealt_with = commit
+        if self._settings.commit_file is not None:
+            write_text(self._settings.commit_file, f"{commit.id}\n")
+            self._journal.remember(_owner_of(self._settings.commit_file), self._name())
+        elif self._counts():
+            self._journal.remember(self._counted, commit.id)
+
+    def _last(self) -> Commit | None:
+        """The last commit dealt with, by the commit file, or in this process; None without one.
+
+        Raises:
+            UsageError: the commit file is a file of somebody else's.
+        """
+        path = self._settings.commit_file
+        if path is None:
+            return self._dealt_with or self._last_counted()
+        return kept_commit(path, self._repository.resolve)
+
+    @property
+    def _counted(self) -> str:
+        """What the journal calls the commit from which the next step is counted."""
+        return f"step/{self._settings.branch or ''}/{self._settings.digest}"
+
+    def _counts(self) -> bool:
+        """Whether commits are thinned, and no file keeps from which one they are counted."""
+        return self._settings.step > 1 and self._settings.commit is None and self._settings.commit_file is None
+
+    def _last_counted(self) -> Commit | None:
+        """The last commit that an earlier start dealt with, where commits are thinned."""
+        kept = self._journal.recall(self._counted) if self._counts() and not self._settings.again else None
+        try:
+            return None if kept is None else self._repository.commit(kept)
+        except UsageError:  # of another repository
+            return None
+
+    def _to_retry(self, new: Sequence[Commit]) -> list[Commit]:
+        found: list[Commit] = []
+        if not self._settings.retries:
+            return found
+        known = {one.id for one in new}
+        for id, item in self._troubled().items():
+            if id in known or not self._journal.is_due(item):
+                continue
+            try:
+                found.append(self._repository.commit(id))
+            except UsageError:
+                continue  # of another repository
+        return found
+
+    def _item(self, commit: Commit) -> str:
+        """What the journal calls the commit when it fails with these settings."""
+        branch = self._settings.branch
+        return f"{commit.id}/{self._settings.digest}{f'/{branch}' if branch else ''}"
+
+    def _troubled(self) -> dict[str, str]:
+        """Commit id -> the journal's item, of those that failed with these settings, on this branch.
+
+        Older drivers wrote down the id alone, or no branch: then it is anybody's to try again.
+        """
+        found: dict[str, str] = {}
+        for item in self._journal.troubled():
+            id, _, settings = item.partition("/")
+            digest, _, branch = settings.partition("/")
+            if digest == self._settings.digest and branch == (self._settings.branch or ""):
+                found[id] = item
+            elif not digest or (digest == self._settings.digest and not branch):
+                found.setdefault(id, item)
+        return found
+
+    @contextmanager
+    def _building_ahead(self, following: Sequence[Commit]) -> Iterator[None]:
+        """Within it the next commit's builds are made on other processors; it ends with them, or stops them."""
+        if not following or not self._settings.ahead:
+            yield
+            return
+        thread = threading.Thread(target=self._build_quietly, args=(following[0],), daemon=True)
+        thread.start()
+        try:
+            yield
+        except BaseException:
+            self._builder.stop()
+            raise
+        finally:
+            thread.join()
+
+    def _build_quietly(self, commit: Commit) -> None:
+        try:
+            _, _, line, strategy = self.plan(commit)
+            for one in (line[0], line[-1]):
+                CommitPoint(one, self._builder, strategy, self._settings.ahead).build()
+        except Exception as error:  # it will be said when it is that commit's turn
+            log.debug("building ahead: %s", error)
+
+
+def _owner_of(path: Path) -> str:
+    """What the journal calls the branch whose last commit a commit file holds."""
+    return f"commit file/{path.absolute()}"

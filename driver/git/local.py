@@ -1,0 +1,313 @@
+"""A contributor's checkout: where its branch left the remote's, and its work tree as a commit.
+
+Uncommitted changes become a commit of our own repository, by an index of our own: no ref, index, object or file of the
+user's is written.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from driver.git import history, refs
+from driver.git.borrowing import Checkout
+from driver.git.command import Git
+from driver.git.making import take_tracked
+from driver.git.repository import Repository
+from records import Commit, RunError, UsageError
+
+PREFERRED = ("upstream", "origin")  # remotes, where several are there: a fork's own one comes last
+FAR = 100  # commits between a branch and HEAD from which on a nearer branch is named
+_NAME, _EMAIL = "opduel", "opduel@localhost"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The work tree as a commit: HEAD itself when nothing is changed.
+
+    ``changed``: files with uncommitted changes, those that are new included. ``left_out``: files that git doesn't
+    track, outside of the folders that it tracks: they are not in the commit. ``within``: submodules with changes of
+    their own, which are not in it either.
+    """
+
+    commit: Commit
+    head: Commit
+    branch: str  # empty for a detached HEAD
+    changed: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    within: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Base:
+    """Where a branch began. ``name``: the branch that it left, as git writes it; ``ahead``: commits since.
+
+    ``nearer``: a branch of the same remote to which HEAD is much nearer, and how many commits; None if there is none.
+    """
+
+    commit: Commit
+    name: str
+    ahead: int
+    nearer: tuple[str, int] | None = None
+
+
+def top_of(folder: Path) -> Path:
+    """The top of the checkout that a folder is in.
+
+    Raises:
+        UsageError: it is in none.
+    """
+    place = folder.absolute()
+    if not place.is_dir():
+        raise UsageError(f"--local {folder}: no such folder: give a checkout of the framework, or a folder in it")
+    found = next((one for one in (place, *place.parents) if (one / ".git").exists()), None)
+    if found is None:
+        raise UsageError(
+            f"--local {folder}: is in no git checkout: give a checkout of the framework, or a folder in it"
+        )
+    return found
+
+
+def snapshot(repository: Repository) -> Snapshot:
+    """The checkout's work tree as it is now.
+
+    The same work tree on the same HEAD gives the same commit, whenever it is taken.
+
+    Raises:
+        UsageError: there is no commit yet, or a merge with conflicts is going on.
+    """
+    checkout, ours = _of(repository), repository.git
+    head_id = checkout.git.text(
+        "rev-parse", "--quiet", "--verify", "HEAD^{commit}", folder=checkout.folder, fine=(0, 1)
+    )
+    if not head_id:
+        raise UsageError(f"--local {checkout.folder}: has no commit yet: commit something")
+    head = history.read_commit(ours, head_id)
+    branch = checkout.head().removeprefix("refs/heads/")
+    with _Scratch.made(checkout, ours) as scratch:
+        scratch.copy_index()
+        left_out = scratch.add_all()
+        within = scratch.changed_submodules()
+        tree = scratch.write_tree()
+        if tree == ours.text("rev-parse", f"{head.id}^{{tree}}"):
+            return Snapshot(head, head, branch, left_out=left_out, within=within)
+        commit = _commit(ours, tree, head, f"uncommitted changes on {branch or head.short}")
+    return Snapshot(commit, head, branch, tuple(changed_files(ours, head, commit)), left_out, within)
+
+
+def changed_files(git: Git, older: Commit, newer: Commit) -> list[str]:
+    """Paths of all files that differ between two commits, submodules included."""
+    listing = git.run("diff-tree", "-r", "-z", "--name-only", "--no-renames", older.id, newer.id)
+    return [os.fsdecode(path) for path in listing.split(b"\0") if path]
+
+
+def base_of(repository: Repository, head: Commit, remote: str | None, branch: str | None) -> Base:
+    """The merge base of HEAD and a branch of a remote, as the checkout knows it; nothing is fetched.
+
+    ``remote``: its name; None for upstream, origin or the only one. ``branch``: its name; None for the remote's
+    default. A checkout without remotes has its own main or master in their place.
+
+    Raises:
+        UsageError: there is no such remote or branch, or they share no history.
+    """
+    checkout, ours = _of(repository), repository.git
+    name = remote or _remote(checkout)
+    take_tracked(ours, checkout, name)
+    tips = {ref.removeprefix(refs.BRANCHES): id for ref, id in refs.read_refs(ours, refs.BRANCHES).items()}
+    prefix = f"{name}/"
+    if not tips:  # no remote, or one that was never fetched
+        if remote is not None:
+            raise UsageError(
+                f"--remote_repository {remote}: the checkout knows no branch of it: run git fetch {remote}"
+            )
+        prefix, tips = "", {ref.removeprefix(refs.LOCAL): id for ref, id in checkout.branches().items()}
+    if branch is None:
+        branch = _default(ours, tips, prefix, checkout)
+    if branch not in tips:
+        known = ", ".join(sorted(tips)[:5]) or "none"
+        raise UsageError(
+            f"--branch {branch}: {name if prefix else 'the checkout'} has no such branch, as far as is known here "
+            f"({known}, ...): run git fetch, or name another"
+        )
+    found = ours.text("merge-base", tips[branch], head.id, fine=(0, 1)).split()
+    if not found:
+        raise UsageError(f"--branch {branch}: {prefix}{branch} and {head.short} share no history: name another branch")
+    ahead = _ahead(ours, tips[branch], head)
+    return Base(
+        history.read_commit(ours, found[0]), f"{prefix}{branch}", ahead, _nearer(ours, tips, branch, head, ahead)
+    )
+
+
+def is_changed(repository: Repository) -> bool:
+    """Whether tracked files of the checkout have uncommitted changes."""
+    checkout = _of(repository)
+    if checkout.git.text("rev-parse", "--is-bare-repository", folder=checkout.folder) == "true":
+        return False
+    status = ("--no-optional-locks", "status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all")
+    return bool(checkout.git.run(*status, folder=checkout.folder))
+
+
+class _Scratch:
+    """Git commands on the user's work tree with an index and an object store of our own, in a folder of our own.
+
+    The store borrows nothing while objects are written: git gives an object that is there already a new time, be it in
+    a store that is borrowed.
+    """
+
+    def __init__(self, checkout: Checkout, ours: Git, folder: Path) -> None:
+        self._checkout, self._ours, self._index = checkout, ours, folder / "index"
+        self._store = folder / "objects"
+        self._store.mkdir(parents=True)
+        # The index of a sparse checkout may name folders as a whole, and is then only understood with their objects.
+        sparse = checkout.git.text(
+            "config", "--type=bool", "--get", "index.sparse", folder=checkout.folder, fine=(0, 1)
+        )
+        self._isolated = sparse != "true"
+
+    @classmethod
+    @contextmanager
+    def made(cls, checkout: Checkout, ours: Git) -> Iterator["_Scratch"]:
+        """In a folder that is there as long as the context is."""
+        folder = ours.directory.with_name("local.scratch")
+        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            yield cls(checkout, ours, folder)
+        except OSError as error:
+            raise RunError(f"{error.filename or folder}: {error.strerror}") from error
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def run(self, *arguments: str, stdin: bytes | None = None, writes: bool = False) -> bytes:
+        # A split index would be written beside the user's own.
+        settings = ("-c", "core.splitIndex=false", "-c", "core.untrackedCache=false")
+        store = self._store if writes and self._isolated else self._ours.directory / "objects"  # which borrows
+        variables = {
+            "GIT_INDEX_FILE": str(self._index),
+            "GIT_OBJECT_DIRECTORY": str(store),
+            "GIT_OPTIONAL_LOCKS": "0",
+        }
+        return self._checkout.git.run(
+            *settings, *arguments, folder=self._checkout.folder, stdin=stdin, variables=variables
+        )
+
+    def write_tree(self) -> str:
+        """The tree of what was added; its objects are in our repository then."""
+        tree = os.fsdecode(self.run("write-tree", "--missing-ok", writes=True)).strip()
+        found = {path.parent.name + path.name: path for path in self._store.glob("[0-9a-f][0-9a-f]/*")}
+        told = self._ours.run("cat-file", "--batch-check", stdin="\n".join(found).encode()).decode() if found else ""
+        missing = [line.split()[0] for line in told.splitlines() if line.endswith("missing")]
+        packs = list((self._store / "pack").glob("pack-*"))  # of large files
+        for path in (*(found[id] for id in missing), *sorted(packs, key=lambda one: one.suffix == ".idx")):
+            place = self._ours.directory / "objects" / path.relative_to(self._store)
+            place.parent.mkdir(exist_ok=True)
+            path.replace(place)
+        return tree
+
+    def copy_index(self) -> None:
+        """Begin with what the user's index says: it knows which files a sparse checkout leaves out.
+
+        Raises:
+            UsageError: files are in conflict.
+        """
+        path = self._checkout.git.text("rev-parse", "--git-path", "index", folder=self._checkout.folder)
+        theirs = self._checkout.folder / path
+        if theirs.exists():
+            # With its time: by that git knows which files may have changed within the second after it was written
+            # (gitformat-index, "racy git").
+            shutil.copy2(theirs, self._index)
+        else:
+            self.run("read-tree", "HEAD")
+        if conflicts := _paths(self.run("diff", "--name-only", "-z", "--diff-filter=U")):
+            raise UsageError(
+                f"--local {self._checkout.folder}: {conflicts[0]} has conflicts of a merge: resolve them, or commit"
+            )
+
+    def add_all(self) -> tuple[str, ...]:
+        """Add what is changed, and new files in folders that git tracks; returns the others that it doesn't ignore."""
+        self.run("add", "--update", "--", ".", writes=True)
+        untracked = _paths(self.run("ls-files", "--others", "--exclude-standard", "-z"))
+        folders = set(_paths(self.run("ls-tree", "-d", "-z", "--name-only", "HEAD")))
+        new = [path for path in untracked if path.partition("/")[0] in folders and not path.endswith("/")]
+        if new:
+            listing = b"".join(os.fsencode(path) + b"\0" for path in new)
+            self.run("update-index", "--add", "-z", "--stdin", stdin=listing, writes=True)
+        return tuple(sorted(set(untracked) - set(new)))
+
+    def changed_submodules(self) -> tuple[str, ...]:
+        """Submodules with changes that are not committed there."""
+        lines = _paths(self.run("status", "--porcelain=v2", "-z", "--untracked-files=no", "--ignore-submodules=none"))
+        found = [line.split(" ", 8) for line in lines if line.startswith("1 ")]
+        return tuple(parts[8] for parts in found if parts[2][0] == "S" and parts[2][2:] != "..")
+
+
+def _of(repository: Repository) -> Checkout:
+    checkout = repository.checkout_of_user
+    assert checkout is not None, "it was opened with one"
+    return checkout
+
+
+def _commit(ours: Git, tree: str, head: Commit, subject: str) -> Commit:
+    """A commit of a tree on top of HEAD, of HEAD's time: the same each time."""
+    when = f"{head.time} +0000"
+    variables = {
+        f"GIT_{who}_{what}": value
+        for who in ("AUTHOR", "COMMITTER")
+        for what, value in (("NAME", _NAME), ("EMAIL", _EMAIL), ("DATE", when))
+    }
+    options = ("-c", "i18n.commitEncoding=UTF-8", "commit-tree", "--no-gpg-sign", tree, "-p", head.id, "-m", subject)
+    return history.read_commit(ours, os.fsdecode(ours.run(*options, variables=variables)).strip())
+
+
+def _remote(checkout: Checkout) -> str:
+    """The remote that branches begin from.
+
+    Raises:
+        UsageError: there are several, and none of the usual names.
+    """
+    names = checkout.git.text("remote").splitlines()
+    for name in (*PREFERRED, *names[: len(names) == 1]):
+        if name in names:
+            return name
+    if names:
+        raise UsageError(f"--local: the checkout's remotes are {', '.join(names)}: name one with --remote_repository")
+    return "origin"
+
+
+def _default(ours: Git, tips: Mapping[str, str], prefix: str, checkout: Checkout) -> str:
+    """The remote's default branch, or main or master.
+
+    Raises:
+        UsageError: neither is there.
+    """
+    default = refs.known_default(ours) if prefix else ""
+    for name in (default, "main", "master", *list(tips)[: len(tips) == 1]):
+        if name in tips:
+            return name
+    raise UsageError(
+        f"--local {checkout.folder}: which branch did yours begin from? Name it with --branch, or a commit with "
+        "--base_commit"
+    )
+
+
+def _ahead(git: Git, tip: str, head: Commit) -> int:
+    """How many commits HEAD has that the branch doesn't."""
+    return int(git.text("rev-list", "--count", f"^{tip}", head.id))
+
+
+def _nearer(git: Git, tips: Mapping[str, str], branch: str, head: Commit, ahead: int) -> tuple[str, int] | None:
+    """The nearest other branch, where the chosen one is far away and it is much nearer."""
+    if ahead < FAR:
+        return None
+    counted = []
+    for name, tip in tips.items():
+        if name != branch:
+            behind, own = git.text("rev-list", "--count", "--left-right", f"{tip}...{head.id}").split()
+            counted.append((int(own), int(behind), name))
+    own_commits, _, nearest = min(counted, default=(ahead, 0, branch))
+    return (nearest, own_commits) if 2 * own_commits < ahead else None
+
+
+def _paths(listing: bytes) -> list[str]:
+    return [os.fsdecode(path) for path in listing.split(b"\0") if path]

@@ -1,0 +1,59 @@
+"""What is left of a time budget: which cases still get to their next look, the largest suspects first."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.blocks import CaseRequest
+from harness.pace import Load, Pace
+
+SPENT_S = 1.0  # with less left than this, a budget is spent
+
+
+@dataclass(frozen=True)
+class Trip:
+    """A case on its way to its next look.
+
+    ``missing``: rounds to it. ``excess``: of a suspect, by how much the interval that made it one lies beyond the
+    threshold (a log ratio, negative if it doesn't); None of a case that is being screened.  ``closes``: whether its
+    stage has had a look, so that rounds that don't take it to the next one count all the same (``Looks.closing``).
+    """
+
+    request: CaseRequest
+    missing: int
+    excess: float | None
+    closes: bool
+
+
+def affordable(trips: Sequence[Trip], left_s: float, pace: Pace, resumable: bool) -> list[Trip]:
+    """Those that the time left takes to their next look; all of them, if it does.
+
+    Else the suspects, the largest first, and then the others in the order given, each as long as there is time for it.
+    Nothing here depends on samples that a coming look will test: a suspect's size is that of its screening, and the
+    others' order must be drawn without looking at them.  So the data under test don't choose the times of looks.
+
+    Where no case gets to its next look, those for which single rounds count, as many as one round has time for:
+    ``resumable`` says that a later start goes on with them, so that all rounds do.
+    """
+    if pace.seconds((trip.request.case, trip.missing) for trip in trips) <= left_s:
+        return list(trips)
+    ordered = sorted(trips, key=lambda trip: (trip.excess is None, -(trip.excess or 0.0)))
+    whole = _fitting([(trip, trip.missing) for trip in ordered], left_s, pace)
+    return whole or _fitting([(trip, 1) for trip in ordered if trip.closes or resumable], left_s, pace)
+
+
+def _fitting(trips: Sequence[tuple[Trip, int]], left_s: float, pace: Pace) -> list[Trip]:
+    """Those that fit, one after the other, each for so many rounds."""
+    load, chosen = Load(pace), []
+    for trip, rounds in trips:
+        more = load.with_case(trip.request.case, rounds)
+        if more.seconds <= left_s:
+            load = more
+            chosen.append(trip)
+    return chosen
+
+
+def spent_words(budget: str, left_s: float, needed_s: float | None) -> str:
+    """Why a run ended: ``budget`` names it ("the time budget of 90 s"); ``needed_s``: what the shortest round takes."""
+    if needed_s is None or left_s < SPENT_S:
+        return f"{budget} was spent"
+    return f"{left_s:.0f} s of {budget} are left, and the next round takes about {needed_s:.0f} s"

@@ -1,0 +1,255 @@
+"""The histories of all cases weighed, beside the requests; what they come to is kept in the database while it holds."""
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+
+import numpy as np
+from sqlalchemy import ColumnElement, delete, func, select
+from sqlalchemy.orm import Session
+
+from comparator.history import Component, case_history, edge_from_interval
+from reporters.server.change_points import follow, found_in
+from reporters.server.database import Database
+from reporters.server.histories import (
+    BUILD_COLUMNS,
+    CONFIDENCE_ALPHA,
+    BuildName,
+    Series,
+    build_of,
+    interval,
+    node_order,
+)
+from reporters.server.logs import logger
+from reporters.server.models import UNKNOWN_THREADS, Result, Run, WeighedSeries
+from reporters.server.storing import upsert
+
+METHOD = 1  # of weighing: with another one all histories are weighed again
+# How many runs, and when the last one came: by its number one could not tell, for that of a run that was removed may be
+# given again.
+Stamp = tuple[int, datetime | None]
+_PATIENCE_S = 0.5  # how long a page waits for a computation that may be about to end
+_AT_A_TIME = 20  # series that are stored together
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far the weighing is: all if ``is_complete``, else ``weighed`` of ``total`` series (0 of 0 at the start)."""
+
+    weighed: int
+    total: int
+    is_complete: bool
+    seconds: float  # that the last computation took, or has taken so far
+
+
+@dataclass(frozen=True)
+class _RunBuilds:
+    """What histories need of a run that counts."""
+
+    platform: str
+    threads: int | None
+    started: datetime
+    alpha: float
+    control: BuildName
+    treatment: BuildName
+
+
+@dataclass(frozen=True)
+class _Weighed:
+    """What one series came to; no components when no run counts."""
+
+    series: Series
+    components: Sequence[Component]
+    builds: Mapping[str, BuildName]
+    order: Mapping[str, float]
+    minimal: float
+
+
+class Weighing:
+    """Keeps one database's histories weighed: only series with new runs are weighed again, on a thread of its own."""
+
+    def __init__(self, database: Database) -> None:
+        """Nothing is weighed before it is asked for."""
+        self._database = database
+        self._lock = threading.Lock()
+        self._seen: Stamp | None = None  # of all runs, at the last computation
+        self._total = self._left = 0
+        self._began = self._took = 0.0
+        self._worker: threading.Thread | None = None
+
+    def progress(self, patience_s: float = _PATIENCE_S) -> Progress:
+        """How far it is, after ``patience_s`` at most; begins to weigh what is new, if anything is."""
+        self._start_if_stale()
+        worker = self._worker
+        if worker is not None:
+            worker.join(patience_s)
+        with self._lock:
+            is_complete = self._worker is None or not self._worker.is_alive()
+            took = self._took if is_complete else time.monotonic() - self._began
+            return Progress(self._total - self._left, self._total, is_complete, took)
+
+    def weigh(self) -> None:
+        """Weigh all that is new, and return when that is done.
+
+        Raises:
+            sqlalchemy.exc.DBAPIError: the database can't be used.
+        """
+        with self._database.reading() as session:
+            runs, stamps = _runs(session), _stamps(session)
+            known = _known(session)
+        stale = [one for one, stamp in stamps.items() if known.get(one) != stamp]
+        with self._lock:
+            self._total, self._left = len(stamps), len(stale)
+        self._remove([one for one in known if one not in stamps])
+        for start in range(0, len(stale), _AT_A_TIME):
+            some = stale[start : start + _AT_A_TIME]
+            weighed = [self._one(series, runs) for series in some]
+            with self._database.writing() as session:
+                for one in weighed:
+                    _store(session, one, stamps[one.series])
+            with self._lock:
+                self._left -= len(some)
+
+    def _start_if_stale(self) -> None:
+        with self._database.reading() as session:
+            count, newest = session.execute(select(func.count(Run.number), func.max(Run.received))).one()
+        now = (count, newest)
+        with self._lock:
+            if now == self._seen or (self._worker is not None and self._worker.is_alive()):
+                return
+            self._began = time.monotonic()
+            self._worker = threading.Thread(target=self._work, args=(now,), daemon=True, name="weighing")
+            self._worker.start()
+
+    def _work(self, seen: Stamp) -> None:
+        try:
+            self.weigh()
+        except Exception:
+            logger.exception("the histories could not be weighed; they will be at the next request")
+        else:
+            with self._lock:
+                self._seen, self._took = seen, time.monotonic() - self._began
+
+    def _one(self, series: Series, runs: Mapping[int, _RunBuilds]) -> _Weighed:
+        """What one series comes to. One that fails, by whatever strangers sent, is no reason to lose the others."""
+        with self._database.reading() as session:
+            try:
+                return _weighed(session, series, runs)
+            except (ArithmeticError, ValueError, RuntimeError, np.linalg.LinAlgError):
+                logger.exception("case %d can't be weighed", series.case_number)
+                return _Weighed(series, (), {}, {}, 0.0)
+
+    def _remove(self, gone: Sequence[Series]) -> None:
+        """Forget series of which no run is left."""
+        if gone:
+            with self._database.writing() as session:
+                for one in gone:
+                    session.execute(delete(WeighedSeries).where(*_is(one)))
+
+
+def weighing_of(state: object) -> Weighing:
+    """The one weighing of a server, kept in its application's ``state``."""
+    if not hasattr(state, "weighing"):
+        state.weighing = Weighing(state.database)  # type: ignore[attr-defined]
+    found: Weighing = state.weighing  # type: ignore[attr-defined]
+    return found
+
+
+def _weighed(session: Session, series: Series, runs: Mapping[int, _RunBuilds]) -> _Weighed:
+    query = select(Result.run_number, Result.ratio, Result.ci_low, Result.ci_high, Result.threshold)
+    edges, seen, threshold = [], [], 0.0
+    rows = session.execute(query.where(Result.case_number == series.case_number).order_by(Result.run_number))
+    for number, ratio, low, high, its_threshold in rows:
+        run = runs.get(number)
+        if run is None or (run.platform, run.threads) != (series.platform, series.threads):
+            continue
+        edge = edge_from_interval(run.control.node, run.treatment.node, ratio, interval(low, high), run.alpha)
+        if edge is not None:
+            edges.append(edge)
+            seen += [(run.started, run.control), (run.started, run.treatment)]
+            threshold = its_threshold
+    minimal, order = max(0.0, threshold / 2), node_order(seen)
+    components = case_history(edges, order, minimal=minimal, alpha=CONFIDENCE_ALPHA, with_positions=False)
+    return _Weighed(series, components, {build.node: build for _, build in seen}, order, minimal)
+
+
+def _store(session: Session, one: _Weighed, stamp: Stamp) -> None:
+    """Keep what a series came to, and follow its change points."""
+    identity = {
+        "case_number": one.series.case_number,
+        "platform": one.series.platform,
+        "threads": _threads(one.series.threads),
+    }
+    values = {"run_count": stamp[0], "newest": stamp[1], "method": METHOD, **_figures(one)}
+    statement = upsert(session, WeighedSeries).values(**identity, **values)
+    session.execute(statement.on_conflict_do_update(index_elements=list(identity), set_=values))
+    series = session.scalars(select(WeighedSeries).where(*_is(one.series))).one()
+    found = found_in(one.components, one.builds, one.minimal) if one.components else []
+    follow(session, series, found, one.order, one.minimal, datetime.now(UTC))
+
+
+def _figures(one: _Weighed) -> dict[str, object]:
+    if not one.components:
+        none = dict.fromkeys(("drift_log", "drift_low", "drift_high", "minimal"), 0.0)
+        return {"builds": 0, "runs": 0, "p_value": 1.0, "oldest": None, "newest_build": None, **none}
+    drift = one.components[0].drift
+    return {
+        "builds": sum(len(part.nodes) for part in one.components),
+        "runs": sum(part.edges for part in one.components),
+        "p_value": min(1.0, len(one.components) * min(part.p_value for part in one.components)),
+        "minimal": one.minimal,
+        "oldest": asdict(one.builds[drift.oldest]),
+        "newest_build": asdict(one.builds[drift.newest]),
+        "drift_log": drift.log_ratio,
+        "drift_low": drift.ci[0],
+        "drift_high": drift.ci[1],
+    }
+
+
+def _is(series: Series) -> tuple[ColumnElement[bool], ...]:
+    return (
+        WeighedSeries.case_number == series.case_number,
+        WeighedSeries.platform == series.platform,
+        WeighedSeries.threads == _threads(series.threads),
+    )
+
+
+def _threads(threads: int | None) -> int:
+    return UNKNOWN_THREADS if threads is None else threads
+
+
+def _runs(session: Session) -> dict[int, _RunBuilds]:
+    """All runs that count, by number."""
+    columns = (Run.number, Run.platform, Run.threads, Run.started, Run.alpha, *BUILD_COLUMNS)
+    rows = session.execute(select(*columns).where(Run.inject.is_(None), Run.trusted))
+    return {
+        row.number: _RunBuilds(
+            row.platform, row.threads, row.started, row.alpha, build_of(row, "control"), build_of(row, "treatment")
+        )
+        for row in rows
+    }
+
+
+def _stamps(session: Session) -> dict[Series, Stamp]:
+    """Every series with its stamp: when that is the same, so is its history."""
+    query = (
+        select(Result.case_number, Run.platform, Run.threads, func.count(), func.max(Run.received))
+        .join(Run, Result.run_number == Run.number)
+        .where(Run.inject.is_(None), Run.trusted)
+        .group_by(Result.case_number, Run.platform, Run.threads)
+    )
+    return {Series(row[0], row[1], row[2]): (row[3], row[4]) for row in session.execute(query)}
+
+
+def _known(session: Session) -> dict[Series, Stamp]:
+    """The series that are weighed already, by this method, with their stamps then."""
+    table = WeighedSeries
+    columns = (table.case_number, table.platform, table.threads, table.run_count, table.newest, table.method)
+    return {
+        Series(row[0], row[1], None if row[2] == UNKNOWN_THREADS else row[2]): (row[3], row[4])
+        if row[5] == METHOD
+        else (-1, None)
+        for row in session.execute(select(*columns))
+    }

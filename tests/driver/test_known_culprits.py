@@ -1,0 +1,319 @@
+"""A culprit that was named is not sought again: later lines of one week, commit after commit, on levels that the test
+knows."""
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_runs import MadeHarness, MadePoint, a_comparison
+
+from driver.flow import Investigation, Outcome, guilty_document
+from driver.journal import Journal
+from driver.runs import RunOrder, Runs
+from records import Comparison, RunError, Verdict
+
+WORSE: Sequence[Verdict] = ("regressed", "failed")
+
+
+class Week:
+    """Commits p0, p1, ...; each investigation is of a line from ``first`` to one of them, on the same journal."""
+
+    def __init__(self, path: Path, **cases: Sequence[float | None]) -> None:
+        self.path = path
+        levels = {case: {f"p{number}": level for number, level in enumerate(of)} for case, of in cases.items()}
+        self.harness = MadeHarness(levels)
+        self.points = [MadePoint(number) for number in range(max(map(len, cases.values())))]
+
+    def land(self, last: int, first: int = 0, settings: str = "", again: bool = False, **more: Any) -> Outcome:
+        """Investigate the line from ``first`` to ``last``."""
+        journal = Journal(self.path)
+        try:
+            runs = Runs(journal, self.harness, 0.0, lambda _: None)
+            points = [point for point in self.points[first : last + 1] if point.number not in more.get("without", ())]
+            investigation = Investigation(points, runs, journal, settings)
+            if again:
+                runs.forget(investigation.name)
+            return investigation.investigate(more.get("sought", WORSE))
+        finally:
+            journal.close()
+
+    def runs_since(self, before: int) -> list[tuple[str, str, str]]:
+        orders = self.harness.orders[before:]
+        return [(one.run_type, one.control.requested, one.treatment.requested) for one in orders]
+
+    @property
+    def count(self) -> int:
+        return len(self.harness.orders)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Iterator[Path]:
+    return tmp_path / "journal.db"
+
+
+def named(outcome: Outcome) -> list[tuple[str, tuple[str, ...]]]:
+    return [(one.points[-1].name, tuple(one.culprit.cases)) for one in outcome.guilty or ()]
+
+
+def known(outcome: Outcome) -> list[tuple[str, tuple[str, ...]]]:
+    return [(one.points[-1].name, tuple(one.culprit.cases)) for one in outcome.known]
+
+
+def test_later_commits_of_the_week_cost_a_benchmark_each(path: Path) -> None:
+    week = Week(path, a=[1, 1, 1, 1.6, 1.6, 1.6, 1.6], b=[1] * 7)
+    assert named(week.land(4)) == [("p3", ("a",))]
+    for last in (5, 6):
+        before = week.count
+        outcome = week.land(last)
+        assert week.runs_since(before) == [("benchmark", "p0", f"p{last}")]
+        assert (named(outcome), known(outcome)) == ([], [("p3", ("a",))])
+        assert (outcome.guilty, outcome.verification, outcome.confirmed) == (None, None, ())
+        attribution = outcome.attributions["a"]
+        assert attribution.finding == "accounted"
+        assert attribution.share is not None
+        assert math.exp(attribution.share.estimate) == pytest.approx(1.6)
+        (culprit,) = outcome.known
+        assert culprit.culprit.named
+        assert culprit.evidence == week.land(4).guilty[0].evidence  # type: ignore[index]
+
+
+def test_an_investigation_made_again_from_its_journal_says_the_same(path: Path) -> None:
+    week = Week(path, a=[1, 1, 1, 1.6, 1.6, 1.6])
+    first = week.land(4), week.land(5)
+    before = week.count
+    again = week.land(4), week.land(5)
+    assert [guilty_document(one, "") for one in again] == [guilty_document(one, "") for one in first]
+    assert week.count == before
+
+
+def test_made_again_on_demand_a_line_looks_for_its_own_culprit_again(path: Path) -> None:
+    week = Week(path, a=[1, 1, 1, 1.6, 1.6, 1.6])
+    week.land(4)
+    assert named(week.land(4, again=True)) == [("p3", ("a",))]
+    assert known(week.land(5)) == [("p3", ("a",))]
+
+
+def test_of_another_regression_on_top_only_that_is_sought(path: Path) -> None:
+    week = Week(path, a=[1, 1, 1, 1.6, 1.6, 1.6, 1.6, 1.9, 1.9])
+    week.land(4)
+    before = week.count
+    outcome = week.land(8)
+    assert (named(outcome), known(outcome)) == ([("p7", ("a",))], [("p3", ("a",))])
+    assert outcome.confirmed == ("a",)
+    (new,) = outcome.guilty or ()
+    assert math.exp(new.culprit.cases["a"].log_ratio or 0) == pytest.approx(1.9 / 1.6)
+    runs = week.runs_since(before)
+    assert runs[0] == ("benchmark", "p0", "p8")
+    assert runs[1:3] == [("regress", "p0", "p2"), ("regress", "p3", "p8")]
+    assert not {("verify", "p0", "p8"), ("regress", "p2", "p3")} & set(runs)
+    assert known(week.land(8, again=True)) == [("p3", ("a",))]
+
+
+def test_three_culprits_of_one_case_are_added_up(path: Path) -> None:
+    week = Week(path, a=[1, 1.2, 1.2, 1.5, 1.5, 2.0, 2.0, 2.0])
+    assert [name for name, _ in named(week.land(2))] == ["p1"]
+    assert [name for name, _ in named(week.land(4))] == ["p3"]
+    assert [name for name, _ in named(week.land(6))] == ["p5"]
+    before = week.count
+    outcome = week.land(7)
+    assert week.runs_since(before) == [("benchmark", "p0", "p7")]
+    assert [name for name, _ in known(outcome)] == ["p1", "p3", "p5"]
+    share = outcome.attributions["a"].share
+    assert share is not None
+    assert math.exp(share.estimate) == pytest.approx(2.0)
+    assert share.high - share.estimate == pytest.approx(math.sqrt(3) * math.log(1.01))
+
+
+def test_another_case_is_verified_and_bisected_without_the_one_that_is_known(path: Path) -> None:
+    week = Week(path, a=[1, 1, 1.6, 1.6, 1.6, 1.6], b=[1, 1, 1, 1, 1.4, 1.4])
+    week.land(3)
+    before = len(week.harness.orders)
+    outcome = week.land(5)
+    assert (named(outcome), known(outcome)) == ([("p4", ("b",))], [("p2", ("a",))])
+    assert [order.cases for order in week.harness.orders[before + 1 :]] == [["b"]] * (week.count - before - 1)
+    assert [kind for kind, _, _ in week.runs_since(before)][:2] == ["benchmark", "verify"]
+
+
+def test_a_commit_that_slows_a_known_case_and_another_one_is_one_culprit(path: Path) -> None:
+    week = Week(path, a=[1, 1, 1.6, 1.6, 1.9, 1.9], b=[1, 1, 1, 1, 1.4, 1.4])
+    week.land(3)
+    outcome = week.land(5)
+    assert (named(outcome), known(outcome)) == ([("p4", ("b", "a"))], [("p2", ("a",))])
+    assert outcome.confirmed == ("a", "b")
+    (culprit,) = outcome.guilty or ()
+    assert len(set(culprit.evidence)) == len(culprit.evidence) == 2
+    assert known(week.land(5, first=1)) == [("p2", ("a",)), ("p4", ("a", "b"))]
+
+
+def test_a_culprit_that_was_reverted_hides_no_later_one(path: Path) -> None:
+    """The later one is as large, so that the whole is what it was before."""
+    week = Week(path, a=[1, 1, 1.6, 1.6, 1, 1, 1.6, 1.6])
+    week.land(3)
+    quiet = week.land(5)
+    assert (quiet.guilty, quiet.known, quiet.attributions) == (None, (), {})
+    outcome = week.land(7)
+    assert (named(outcome), known(outcome)) == ([("p6", ("a",))], [])
+    before = week.count
+    assert known(week.land(7)) == []
+    assert week.count == before
+
+
+def test_a_culprit_that_was_fixed_in_part_accounts_for_what_is_left(path: Path) -> None:
+    week = Week(path, a=[1, 1, 1.6, 1.6, 1.3, 1.3, 1.6, 1.6])
+    week.land(3)
+    before = week.count
+    partly = week.land(5)
+    assert week.runs_since(before) == [("benchmark", "p0", "p5")]
+    assert partly.attributions["a"].finding == "less"
+    assert known(partly) == [("p2", ("a",))]
+    outcome = week.land(7)  # as slow as with the culprit alone, but part of that was fixed
+    assert named(outcome) == [("p6", ("a",))]
+
+
+def test_a_culprit_that_is_no_longer_in_the_history_accounts_for_nothing(path: Path) -> None:
+    week = Week(path, a=[1, 1, 1.6, 1.6, 1.6, 1.6])
+    week.land(3)
+    outcome = week.land(5, without=(2,))  # p2 was squashed into p3
+    assert (named(outcome), known(outcome)) == ([("p3", ("a",))], [])
+
+
+def test_where_the_control_holds_it_a_culprit_accounts_for_nothing(path: Path) -> None:
+    week = Week(path, a=[1, 1, 1.6, 1.6, 2.2, 2.2])
+    week.land(3)
+    outcome = week.land(5, first=2)
+    assert (named(outcome), known(outcome)) == ([("p4", ("a",))], [])
+
+
+def test_with_other_settings_it_is_another_measurement(path: Path) -> None:
+    week = Week(path, a=[1, 1, 1.6, 1.6, 1.6])
+    week.land(3)
+    assert named(week.land(4, settings="another spec")) == [("p2", ("a",))]
+
+
+def test_a_case_that_fails_is_sought_once_until_it_works_again(path: Path) -> None:
+    week = Week(path, a=[1, 1, None, None, None, 1, None, None])
+    assert named(week.land(3)) == [("p2", ("a",))]
+    before = week.count
+    outcome = week.land(4)
+    assert week.runs_since(before) == [("benchmark", "p0", "p4")]
+    assert known(outcome) == [("p2", ("a",))]
+    assert week.land(5).known == ()
+    outcome = week.land(7)
+    assert (named(outcome), known(outcome)) == ([("p6", ("a",))], [])
+
+
+def test_a_slow_case_that_then_fails_is_bisected_for_failing(path: Path) -> None:
+    week = Week(path, a=[1, 1, 1.6, 1.6, None, None])
+    week.land(3)
+    assert named(week.land(5)) == [("p4", ("a",))]
+
+
+def test_improvements_are_known_too_when_they_are_sought(path: Path) -> None:
+    week = Week(path, a=[1, 1, 0.6, 0.6, 0.6, 0.4, 0.4])
+    sought: Any = [*WORSE, "improved"]
+    assert named(week.land(3, sought=sought)) == [("p2", ("a",))]
+    before = week.count
+    assert known(week.land(4, sought=sought)) == [("p2", ("a",))]
+    assert week.count == before + 1
+    assert named(week.land(6, sought=sought)) == [("p5", ("a",))]
+
+
+def test_what_was_sought_and_not_found_is_not_sought_again(path: Path) -> None:
+    """The culprit's own A/B said a little too little: each later run finds more than it accounts for."""
+    week = Week(path, a=[1, 1, 1.6, 1.6, 1.6, 1.6])
+    measure = week.harness._compare
+
+    def low(case: str, order: RunOrder, held: bool) -> Comparison:
+        found = measure(case, order, held)
+        if (order.control.requested, order.treatment.requested) == ("p1", "p2"):
+            return a_comparison(case, found.verdict, 1.515)
+        return found
+
+    week.harness._compare = low  # type: ignore[method-assign]
+    week.land(3)
+    before = week.count
+    outcome = week.land(4)
+    assert week.runs_since(before) == [("benchmark", "p0", "p4"), ("regress", "p0", "p1"), ("regress", "p2", "p4")]
+    assert (named(outcome), outcome.confirmed) == ([], ())
+    before = week.count
+    assert week.land(5).attributions["a"].finding == "accounted"
+    assert week.runs_since(before) == [("benchmark", "p0", "p5")]
+
+
+def test_a_range_that_could_not_be_split_is_known_as_such(path: Path) -> None:
+    week = Week(path, a=[1, 1, 1, 1.6, 1.6, 1.6])
+    week.points[2].broken = True
+    (guilty,) = week.land(4).guilty or ()
+    assert not guilty.culprit.named
+    before = week.count
+    outcome = week.land(5)
+    assert week.runs_since(before) == [("benchmark", "p0", "p5")]
+    assert [[point.name for point in one.points] for one in outcome.known] == [["p1", "p2", "p3"]]
+
+
+def test_a_search_that_ended_early_makes_nothing_known(path: Path) -> None:
+    week = Week(path, a=[1, 1, 1, 1.6, 1.6, 1.6])
+    week.points[2].amiss = RunError("the package index can't be reached")
+    assert week.land(4).unfinished
+    week.points[2].amiss = None
+    outcome = week.land(5)
+    assert (named(outcome), known(outcome)) == ([("p3", ("a",))], [])
+
+
+def test_a_search_for_the_rest_that_ended_early_goes_on(path: Path) -> None:
+    week = Week(path, a=[1, 1, 1, 1.6, 1.6, 1.6, 1.6, 1.9, 1.9])
+    week.land(4)
+    week.points[6].amiss = RunError("the package index can't be reached")
+    week.points[5].amiss = RunError("the package index can't be reached")
+    outcome = week.land(8)
+    assert outcome.unfinished
+    assert (outcome.confirmed, named(outcome), known(outcome)) == (("a",), [], [("p3", ("a",))])
+    for point in week.points:
+        point.amiss = None
+    before = week.count
+    assert named(week.land(8)) == [("p7", ("a",))]
+    assert ("benchmark", "p0", "p8") not in week.runs_since(before)
+
+
+def test_verdicts_held_back_make_nothing_known_and_are_attributed_to_nobody(path: Path) -> None:
+    week = Week(path, a=[1, 1, 1.6, 1.6, 1.6])
+    week.land(3)
+    week.harness.ends = ["held"] * 3
+    outcome = week.land(4)
+    assert (outcome.attributions, outcome.known) == ({}, ())
+    assert known(week.land(4)) == [("p2", ("a",))]
+
+
+@pytest.mark.parametrize("damage", ["{", "[1]", '[{"good": "p1"}]', '{"a": 1}', "null"])
+def test_notes_that_are_damaged_cost_a_search_and_no_more(path: Path, damage: str) -> None:
+    week = Week(path, a=[1, 1, 1.6, 1.6, 1.6])
+    week.land(3)
+    journal = Journal(path)
+    journal._connection.execute("UPDATE facts SET text = ? WHERE name LIKE 'known/%'", (damage,))
+    journal.close()
+    assert named(week.land(4)) == [("p2", ("a",))]
+
+
+def test_the_document_has_shares_and_rests(path: Path) -> None:
+    week = Week(path, a=[1, 1, 1.6, 1.6, 1.6, 1.9, 1.9])
+    week.land(3)
+    document = json.loads(json.dumps(guilty_document(week.land(6), "line")))
+    (culprit,) = document["known"]
+    assert culprit["bad"][0]["subject"] == "Change 2"
+    assert culprit["cases"]["a"]["ratio"] == pytest.approx(1.6)
+    attribution = document["attributions"]["a"]
+    assert attribution["finding"] == "more"
+    assert attribution["share"]["ratio"] == pytest.approx(1.6)
+    assert attribution["rest"]["ratio"] == pytest.approx(1.9 / 1.6)
+    (new,) = document["culprits"]
+    assert new["bad"][0]["subject"] == "Change 5"
+
+
+def test_a_benchmark_alone_knows_nothing(path: Path) -> None:
+    week = Week(path, a=[1, 1, 1.6, 1.6, 1.6])
+    week.land(3)
+    assert week.land(4, sought=()) == replace(week.land(4, sought=()), known=(), attributions={})

@@ -1,0 +1,52 @@
+"""The environment of workers: the user's variables are added, never ours replaced, and no secret is recorded."""
+
+from typing import Any
+
+import pytest
+
+from frameworks import get_framework, recorded_environment, run_environment, worker_environment
+from records import Build, UsageError
+
+MXNET = get_framework("mxnet")
+OVERLAY = Build("mxnet", "abc123", "overlay", "/bin/true", "1.9.1", "3.11", "d", environment={"PYTHONPATH": "/build"})
+
+
+def test_the_users_variables_are_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Prescott")
+    found = run_environment(MXNET, 1, {"DNNL_VERBOSE": "1", "PATH": "/mine"}, [OVERLAY])
+    assert found == {**worker_environment(), **MXNET.environment(1), "DNNL_VERBOSE": "1", "PATH": "/mine"}
+    assert "OPENBLAS_CORETYPE" not in found, "the user's own shell is not the run's"
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"OMP_NUM_THREADS": "2"}, "--env OMP_NUM_THREADS: is set by opduel itself"),
+        ({"MXNET_ENGINE_TYPE": "NaiveEngine"}, "--env MXNET_ENGINE_TYPE: is set by opduel itself"),
+        ({"PYTHONHASHSEED": "1"}, "--env PYTHONHASHSEED: is set by opduel itself"),
+        ({"OPDUEL_PADDING": "x"}, "--env OPDUEL_PADDING: is set by opduel itself"),
+        ({"PYTHONPATH": "/mine"}, "--env PYTHONPATH: is set by the build abc123 itself"),
+    ],
+)
+def test_ours_and_the_builds_are_not_replaced(given: dict[str, Any], error: str) -> None:
+    with pytest.raises(UsageError, match=error):
+        run_environment(MXNET, 1, given, [OVERLAY])
+
+
+def test_what_may_be_a_secret_is_not_recorded() -> None:
+    given = {
+        "DNNL_VERBOSE": "2",
+        "MXNET_SUBGRAPH_BACKEND": "NONE",
+        "MXNET_ACCESS_TOKEN": "a",
+        "MINE": "b",
+        "HTTPS_PROXY": "http://me:secret@proxy",
+    }
+    recorded = recorded_environment({"LC_ALL": "C", **given}, given, "mxnet")
+    assert recorded == {
+        "LC_ALL": "C",
+        "DNNL_VERBOSE": "2",
+        "MXNET_SUBGRAPH_BACKEND": "NONE",
+        "MXNET_ACCESS_TOKEN": "***",
+        "MINE": "***",
+        "HTTPS_PROXY": "***",
+    }

@@ -1,0 +1,172 @@
+"""How long rounds take, which cases a time budget is spent on, and what would settle the open ones: pure."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from toy_bench import toy_case
+
+from comparator import plan_looks
+from comparator.notes import duration
+from harness.blocks import CaseRequest
+from harness.budget import Trip, affordable, spent_words
+from harness.outlook import budget_for, with_seconds
+from harness.pace import Pace
+from harness.pair import FORKED_S, Round, RoundResult, forks_for
+from records import Case, Comparison, Forecast, PairSample
+
+pytestmark = pytest.mark.many_forks
+
+
+def a_result(names: str, call_s: float, start_s: float, rest_s: float = 0.0, forks: int = 1) -> RoundResult:
+    """A round in which each case makes ten calls a side and fork."""
+    ns = 1e9 * call_s
+    samples = [PairSample(name, "screen", 0, ns, ns, 0.0, 4, 10 * forks, forks) for name in names]
+    wall_s = start_s + rest_s + 20 * call_s * forks * len(names)
+    return RoundResult(samples=samples, start_s=start_s, wall_s=wall_s)
+
+
+def paced(names: str, call_s: float = 0.001, start_s: float = 2.0, rest_s: float = 0.0, fork: bool = True) -> Pace:
+    pace = Pace(lambda case: fork)
+    requests = [CaseRequest(toy_case(name), 1) for name in names]
+    pace.note(Round(requests, 0), a_result(names, call_s, start_s, rest_s), "time")
+    return pace
+
+
+def trip(name: str, missing: int = 5, excess: float | None = None, closes: bool = True) -> Trip:
+    return Trip(CaseRequest(toy_case(name), 1, stage="screen" if excess is None else "own"), missing, excess, closes)
+
+
+def naive_seconds(pace: Pace, needs: Sequence[tuple[Case, int]]) -> float:
+    """Round after round, summed up: one pair for those that share it, in so many forks."""
+    total = 0.0
+    for number in range(max((rounds for _, rounds in needs), default=0)):
+        cases = [case for case, rounds in needs if rounds > number]
+        seconds = 0.0
+        forks = forks_for(len(cases))
+        for case in cases:
+            one = pace.of(case)
+            few = one * 6 > FORKED_S and forks > 1
+            seconds += min(6 * one, one + FORKED_S) if few else forks * one
+        total += seconds + max(pace.last_start_s["time"], pace.first_start_s["time"] - seconds)
+    return total
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.tuples(st.floats(1e-4, 3), st.integers(0, 9)), min_size=1, max_size=8),
+    st.floats(0, 3),
+    st.floats(0, 3),
+)
+def test_rounds_to_come_take_what_a_plain_sum_says(cases: list[tuple[float, int]], first: float, last: float) -> None:
+    pace = Pace(lambda case: True, {"time": first}, {"time": last}, usual_s={"time": 1.0})
+    needs = []
+    for number, (seconds, rounds) in enumerate(cases):
+        case = toy_case(f"{number}")
+        pace.fork_s[case.id] = seconds
+        needs.append((case, rounds))
+    assert pace.seconds(needs) == pytest.approx(naive_seconds(pace, needs))
+    until = pace.until(needs)
+    assert max(until.values()) == pytest.approx(pace.seconds(needs))
+    assert all(until[case.id] == 0 for case, rounds in needs if rounds == 0)
+
+
+def test_a_round_is_shared_out_by_timed_calls_and_the_rest_evenly() -> None:
+    pace = paced("ab", rest_s=0.5)
+    assert pace.of(toy_case("a")) == pytest.approx(0.02 + 0.25)
+    assert pace.of(toy_case("never measured")) == pytest.approx(0.27)
+    pace.note(Round([CaseRequest(toy_case("b"), 1)], 1), a_result("b", 1.0, 0.5), "time")
+    assert pace.of(toy_case("b")) == pytest.approx(20)
+    assert pace.of(toy_case("a")) == pytest.approx(0.27), "the slow one costs the others nothing"
+    assert pace.least_s(toy_case("a")) == pytest.approx(0.5 + 0.27)
+
+
+def test_a_start_overlaps_with_measuring_but_not_for_cases_with_pairs_of_their_own() -> None:
+    pace = paced("a", start_s=2.0)
+    pace.note(Round([CaseRequest(toy_case("a"), 1)], 1), a_result("a", 0.001, 0.1), "time")
+    assert pace.start_s("time", measured_s=5.0) == pytest.approx(0.1)
+    assert pace.start_s("time", measured_s=0.5) == pytest.approx(1.5)
+    alone = paced("a", start_s=2.0, fork=False)
+    assert alone.seconds([(toy_case("a"), 3)]) == pytest.approx(3 * 2.02)
+
+
+def test_time_for_all_is_time_for_all() -> None:
+    trips = [trip("a"), trip("b", excess=0.1), trip("c")]
+    assert affordable(trips, 1e6, paced("abc"), resumable=False) == trips
+
+
+def test_the_largest_suspects_come_first_then_the_others_as_long_as_there_is_time() -> None:
+    pace = paced("abcde", call_s=0.1, start_s=0.0)  # 2 s a fork
+    trips = [trip("a"), trip("b", excess=0.05), trip("c", excess=0.6), trip("d", excess=-0.01), trip("e")]
+
+    def names(left_s: float) -> str:
+        return "".join(one.request.case.id for one in affordable(trips, left_s, pace, resumable=False))
+
+    assert names(5 * 4.0 + 1) == "c"
+    assert names(5 * 8.0 + 1) == "cb"
+    assert names(5 * 12.0 + 1) == "cbd"
+    assert names(1e6) == "abcde"
+
+
+def test_one_that_does_not_fit_keeps_no_smaller_one_from_its_look() -> None:
+    pace = paced("ab", call_s=0.01, start_s=0.0)
+    pace.fork_s["a"] = 30.0
+    trips = [trip("a", excess=2.0), trip("b", excess=0.1)]
+    assert [one.request.case.id for one in affordable(trips, 30.0, pace, resumable=False)] == ["b"]
+
+
+def test_where_no_look_can_be_reached_the_rounds_go_to_cases_for_which_they_count() -> None:
+    pace = paced("abc", call_s=0.1, start_s=0.0)
+    trips = [trip("a", excess=0.9, closes=False), trip("b", excess=0.5), trip("c")]
+    assert [one.request.case.id for one in affordable(trips, 5.0, pace, resumable=False)] == ["b"]
+    assert [one.request.case.id for one in affordable(trips, 5.0, pace, resumable=True)] == ["a"]
+    assert affordable(trips, 1.0, pace, resumable=True) == []
+
+
+@pytest.mark.parametrize(
+    ("left_s", "needed_s", "words"),
+    [
+        (-0.2, 3.0, "the time budget of 90 s was spent"),
+        (0.4, 3.0, "the time budget of 90 s was spent"),
+        (20.0, None, "the time budget of 90 s was spent"),
+        (37.4, 61.2, "37 s of the time budget of 90 s are left, and the next round takes about 61 s"),
+    ],
+)
+def test_why_a_run_ended(left_s: float, needed_s: float | None, words: str) -> None:
+    assert spent_words("the time budget of 90 s", left_s, needed_s) == words
+
+
+def an_open_case(name: str, rounds: int | None) -> Comparison:
+    bare = Comparison.without_figures(toy_case(name), "inconclusive", note="too noisy")
+    return Comparison(**{**vars(bare), "forecast": Forecast(0.9 if rounds else 0.3, rounds)})
+
+
+def test_forecasts_get_their_time_in_figures_and_in_words() -> None:
+    pace = paced("abc", call_s=0.01, start_s=1.0)
+    cases = {name: toy_case(name) for name in "abcd"}
+    settled = Comparison.without_figures(toy_case("d"), "unchanged")
+    comparisons = [an_open_case("a", 3), an_open_case("b", 10), an_open_case("c", None), settled]
+    soon, late, never, done = with_seconds(comparisons, cases, pace, plan_looks(30))
+    assert soon.forecast is not None
+    assert late.forecast is not None
+    assert soon.forecast.seconds == pytest.approx(pace.seconds([(cases["a"], 3), (cases["b"], 3)]))
+    assert late.forecast.seconds == pytest.approx(pace.seconds([(cases["a"], 3), (cases["b"], 10)]))
+    assert (
+        soon.note
+        == f"too noisy; about {duration(soon.forecast.seconds or 0)} more (3 more rounds) would likely settle it"
+    )
+    assert never.note == "too noisy; its 30 rounds of a stage would settle it with a chance of 30%"
+    assert done == settled
+
+    told = budget_for([soon, late, never, done], 40.0, 1.0)
+    assert told is not None
+    assert (told["settles"], told["open"]) == (2, 3)
+    assert 40 + late.forecast.seconds <= told["time_budget"] < 50 + late.forecast.seconds
+    verifying = budget_for([soon, late, never, done], 40.0, 0.7)
+    assert verifying is not None
+    assert verifying["time_budget"] > told["time_budget"]
+    assert budget_for([never, done], 40.0, 1.0) is None
+    unknown = with_seconds(comparisons, cases, None, plan_looks(30))
+    assert unknown[0].note == "too noisy; about 3 more rounds would likely settle it"
+    assert budget_for(unknown, 40.0, 1.0) is None

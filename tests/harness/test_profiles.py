@@ -1,0 +1,138 @@
+"""The framework's own profiles: where they are, and that one that can't be made costs nothing else."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_run import request as toy_request
+from test_trial import Toy
+from toy_bench import toy_build, toy_case
+
+import harness.profiles
+from harness.profiles import INDEX, is_profiles_folder
+from harness.run import run_ab
+from harness.single import SingleRequest, run_single
+from records import Case, Report
+
+
+def ab(folder: Path, *cases: Case, env: dict[str, str] | None = None, **environment: str) -> Report:
+    easy = [replace(case, threshold=0.5) for case in cases]
+    return run_ab(replace(toy_request(*easy, **environment), profile_output=folder, env=env or {}))
+
+
+def trace(path: Path) -> Any:
+    return json.loads((path / "trace.json").read_text())
+
+
+def test_every_case_is_profiled_once_on_either_side_and_its_output_kept(tmp_path: Path) -> None:
+    case = toy_case("a/forward")
+    memory = replace(case, id="a/forward/memory", metric="memory")
+    report = ab(tmp_path, case, memory, env={"GIVEN": "both"}, TOY_BYTES="1,1")
+    assert report.run["profile_output"] == {"folder": str(tmp_path), "written": 2, "problems": []}
+    for side in ("control", "treatment"):
+        folder = tmp_path / "a" / "forward" / side
+        found = trace(folder)
+        assert found["calls"] >= 1
+        assert found["name"] == "a/forward"
+        assert (found["environment"]["TOY_SIDE"], found["environment"]["GIVEN"]) == (side, "both")
+        assert sorted((folder / "output.txt").read_text().splitlines()) == [
+            "and something from C",
+            "profiling a/forward",
+        ]
+    index = json.loads((tmp_path / INDEX).read_text())
+    assert index["builds"] == {"control": "toy", "treatment": "toy"}
+    assert {(one["case"], one["side"], one["folder"]) for one in index["profiles"]} == {
+        ("a/forward", side, f"a/forward/{side}") for side in ("control", "treatment")
+    }
+
+
+def test_of_one_build_alone_no_side_is_named_and_older_files_are_replaced(tmp_path: Path) -> None:
+    request = SingleRequest(Toy(), toy_build("control"), [toy_case("a")], seed=3, rounds=1, profile_output=tmp_path)
+    assert run_single(request).run["profile_output"]["written"] == 1
+    (tmp_path / "a" / "table.txt").write_text("of an earlier run")
+    (tmp_path / "a" / "mine.txt").write_text("the user's")
+    assert is_profiles_folder(tmp_path)
+    assert run_single(request).run["profile_output"]["problems"] == []
+    assert {path.name for path in (tmp_path / "a").iterdir()} == {"trace.json", "output.txt", "mine.txt"}
+
+
+def test_without_being_asked_nothing_is_profiled() -> None:
+    assert run_ab(toy_request(replace(toy_case("a"), threshold=0.5))).run["profile_output"] is None
+
+
+@pytest.mark.parametrize(
+    ("wrong", "problem"), [("abort", "crash: killed by SIGABRT"), ("refuse", "error: ValueError: no profiler here")]
+)
+def test_a_profile_that_fails_has_its_reason_and_costs_no_verdict(tmp_path: Path, wrong: str, problem: str) -> None:
+    report = ab(tmp_path, toy_case("a"), TOY_PROFILE=wrong)
+    assert report.comparisons[0].verdict in ("unchanged", "inconclusive")
+    assert (report.run["complete"], report.run["broken"]) == (True, False)
+    told = report.run["profile_output"]
+    assert (told["written"], sorted(told["problems"])) == (
+        0,
+        [f"a ({side}): {problem}" for side in ("control", "treatment")],
+    )
+    assert "profiling a" in (tmp_path / "a" / "control" / "output.txt").read_text()
+
+
+def test_what_failed_before_is_not_tried_again(tmp_path: Path) -> None:
+    told = ab(tmp_path, toy_case("a"), toy_case("bad", "refuse")).run["profile_output"]
+    assert told["written"] == 2
+    assert sorted(told["problems"]) == [
+        f"bad ({side}): ValueError: Shapes (2,) and (3,)" for side in ("control", "treatment")
+    ]
+
+
+def test_a_folder_that_can_not_be_written_is_a_problem_of_its_case(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("a file where the folder is to be")
+    told = ab(tmp_path, toy_case("a"), toy_case("b")).run["profile_output"]
+    assert (told["written"], len(told["problems"])) == (2, 2)
+    assert "a (control): its folder can't be written" in "".join(told["problems"])
+
+
+def test_a_signal_meanwhile_keeps_what_was_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt("stopped by SIGTERM")
+
+    monkeypatch.setattr(harness.profiles, "_profile", interrupted)
+    report = ab(tmp_path, toy_case("a"))
+    assert report.comparisons[0].control is not None
+    assert (report.run["interrupted"], report.run["stopped"]) == (True, "stopped by SIGTERM")
+    request = SingleRequest(Toy(), toy_build("control"), [toy_case("a")], seed=3, rounds=1, profile_output=tmp_path)
+    alone = run_single(request)
+    assert alone.cases[0].time is not None
+    assert (alone.run["interrupted"], alone.run["stopped"]) == (True, "stopped by SIGTERM")
+
+
+def test_a_run_that_is_cut_short_has_none(tmp_path: Path) -> None:
+    def interrupt(_: object) -> None:
+        raise KeyboardInterrupt("stopped by SIGINT")
+
+    request = SingleRequest(Toy(), toy_build("control"), [toy_case("a")], seed=3, rounds=1, profile_output=tmp_path)
+    told = run_single(request, interrupt).run["profile_output"]
+    assert told == {
+        "folder": str(tmp_path),
+        "written": 0,
+        "problems": ["none was made, as the run was cut short"],
+    }
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("content", ["{}", "[]", "no JSON", '{"profiles": []}'])
+def test_only_empty_folders_and_our_own_are_written_to(tmp_path: Path, content: str) -> None:
+    assert is_profiles_folder(tmp_path)
+    (tmp_path / INDEX).write_text(content)
+    assert is_profiles_folder(tmp_path) == ("profiles" in content)
+
+
+def test_no_id_leads_out_of_the_folder_or_into_anothers() -> None:
+    names = ["../../etc/forward", "/etc/forward", "a b/forward", "a_b/forward", "A_B/forward", "x" * 300 + "/forward"]
+    places = harness.profiles._places([toy_case(name) for name in names])
+    assert list(places) == names
+    assert len({str(place).casefold() for place in places.values()}) == len(names)
+    for place in places.values():
+        assert not place.is_absolute()
+        assert ".." not in place.parts
+        assert max(map(len, place.parts)) <= 120
