@@ -15,7 +15,7 @@ from frameworks.base import SPECIFICATIONS
 from harness.specs import expand_cases, find_spec, load_spec
 from harness.trial import Attempt, try_cases
 from records import UsageError
-from reporters.stream import write_text
+from reporters.stream import print_result
 
 DOCUMENT = SPECIFICATIONS.parent / "docs" / "coverage.md"
 PEER_FILE = "opperf.json"  # in the framework's data: operator -> whether that tool measures its backward
@@ -77,7 +77,7 @@ def _coverage(options: argparse.Namespace, framework: Framework, cache: BuildCac
         covered.append(BuildCoverage(request, registry, tuple(attempts), apply_rules(rules, registry).left_out))
     text = coverage_text(covered, list(rules.categories), _peer(framework))
     if not options.write:
-        write_text(sys.stdout, text)
+        print_result(text)
         return DONE
     try:
         DOCUMENT.write_text(text, encoding="utf-8")

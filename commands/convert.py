@@ -5,12 +5,12 @@ from pathlib import Path
 
 from commands.entry import DONE, leads_nowhere, log
 from commands.overwriting import refuse_overwriting
-from records import RunError, UsageError
+from records import RunError
 from records.measurement import Side
 from reporters import read_report
 from reporters.export import Export
 from reporters.formats import write_format
-from reporters.stream import discard, write_text
+from reporters.stream import print_result
 
 
 def convert(report: Path, to: str, side: Side | None = None, output: str | None = None) -> int:
@@ -24,8 +24,6 @@ def convert(report: Path, to: str, side: Side | None = None, output: str | None 
     """
     document = read_report(report)
     if output is not None:
-        if not output:
-            raise UsageError("--output: names no file: give a name, or leave it out")
         target = Export(to, output, side)
         target.check("--output")
         refuse_overwriting({"--convert": [report]}, "--output", target.files("--output"))
@@ -37,9 +35,5 @@ def convert(report: Path, to: str, side: Side | None = None, output: str | None 
         log.warning("left out: %s", written.left_out)
     if leads_nowhere(sys.stdout):
         raise RunError("standard output: is closed: give --output")
-    try:
-        write_text(sys.stdout, written.text)
-    except OSError as error:
-        discard(sys.stdout)
-        raise RunError(f"standard output: cannot be written ({error.strerror})") from None
+    print_result(written.text, "give --output")
     return DONE

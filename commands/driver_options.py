@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from commands.ai_pep import repository_kind
-from commands.options import Parser, harness_parser, path, pause, positive, seconds
+from commands.options import Parser, cache_size, gibibytes, harness_parser, path, pause, positive, seconds
 from commands.single import refuse_round_log, refuse_single_options
 from driver.builds.commit_builder import STRATEGIES
 from driver.commit_file import PLACEHOLDER
@@ -206,10 +206,10 @@ def _add_builds(parser: Parser) -> None:
         "--build_timeout", type=seconds, default=4 * 3600.0, metavar="SECONDS", help="for one compile (default: 4 h)"
     )
     builds.add_argument(
-        "--min_free", type=pause, default=5.0, metavar="GIB", help="disk space that must stay free (default: 5)"
+        "--min_free", type=gibibytes, default=5.0, metavar="GIB", help="disk space that must stay free (default: 5)"
     )
     builds.add_argument(
-        "--cache_size", type=seconds, default=50.0, metavar="GIB", help="of the build cache, at most (default: 50)"
+        "--cache_size", type=cache_size, default=50.0, metavar="GIB", help="of the build cache, at most (default: 50)"
     )
     builds.add_argument(
         "--same_host",

@@ -12,6 +12,7 @@ from typing import IO, Any
 from records import OpduelError, disk_error, is_full
 from records.redaction import redact
 from records.text import one_line
+from reporters.stream import discard
 
 DONE, REGRESSED, USAGE, INCOMPLETE = 0, 1, 2, 3
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -31,16 +32,36 @@ def run_command(name: str, action: Callable[[], int]) -> int:
     logging.basicConfig(format=f"{name}: %(message)s", level=logging.INFO, handlers=[handler])
     try:
         with _handled(_stop):
-            return _outcome(action)
+            code = _outcome(action)
     except KeyboardInterrupt as error:  # it came just when handlers were set
         log.error("%s", error)
-        return INCOMPLETE
+        code = INCOMPLETE
+    return _flushed(code)
+
+
+def _flushed(code: int) -> int:
+    """``code``, unless what was printed can't be written: Python itself would say so at its end in several lines."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError) as error:
+        discard(sys.stdout)
+        log.error("error: standard output: cannot be written (%s)", getattr(error, "strerror", None) or error)
+        code = code or INCOMPLETE
+    try:
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        discard(sys.stderr)
+    return code
 
 
 def _outcome(action: Callable[[], int]) -> int:
     """The exit code of ``action``, or of what it raised, which is told in one line."""
     try:
         return action()
+    except SystemExit as end:  # argparse's way, after --help
+        if _flushed(DONE):
+            return INCOMPLETE
+        raise end
     except OpduelError as error:
         log.error("error: %s", error)
         return error.exit_code

@@ -13,6 +13,7 @@ from commands.entry import log, run_command
 from commands.fuzz import Fuzz
 from commands.golden import run_golden
 from commands.measuring import exit_code, log_profiles, plan_measuring, tell, warn_of_python, warn_of_report
+from commands.named_operators import refuse_unknown_operators
 from commands.options import harness_parser
 from commands.progress import ProgressDisplay
 from commands.recorded import recorded
@@ -74,6 +75,7 @@ def _run_ab(options: argparse.Namespace, command: Sequence[str], rounds: FileRou
     described = _described(options)
     measuring = plan_measuring(options, config, command)
     control, treatment = _builds(options, config, measuring.framework, described)
+    refuse_unknown_operators(options, measuring.cases, measuring.framework, [control, treatment])
     request = replace(measuring.request(control, treatment), log=rounds)
     request = fuzz.drawn(request) if fuzz else request
     count, name = len(request.cases), measuring.choice.file_name

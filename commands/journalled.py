@@ -7,6 +7,7 @@ from typing import Any
 
 from commands.entry import log
 from commands.measuring import Measuring, tell, warn_of_python, warn_of_report
+from commands.named_operators import refuse_unknown_operators
 from commands.progress import ProgressDisplay
 from driver.descriptor import info_document
 from driver.runs import RunOrder
@@ -32,6 +33,9 @@ class JournalledHarness:
         if order.control.digest == order.treatment.digest:
             log.info("%s and %s are byte-identical", order.control.requested, order.treatment.requested)
             return without_measuring(request, IDENTICAL)
+        if not order.log.rounds():
+            builds = [order.control, order.treatment]
+            refuse_unknown_operators(self._measuring.options, request.cases, request.framework, builds)
         warn_of_python(order.control, order.treatment)
         kept = len(order.log.rounds())
         again = f", going on after {kept} rounds" if kept else ""

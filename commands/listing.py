@@ -9,7 +9,7 @@ from commands.entry import DONE
 from commands.picking import choose
 from harness.specs import expand_cases, find_spec, is_bundle, list_specs, load_spec
 from records import UsageError
-from reporters.stream import write_text
+from reporters.stream import print_result
 
 Row = tuple[str, str, str]
 
@@ -26,7 +26,7 @@ def list_cases(pattern: str, options: argparse.Namespace | None = None) -> int:
     if not rows:
         raise UsageError(f"--list: nothing matches {pattern!r}: use a part of a case's id, of an operator or of a spec")
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)] if sys.stdout.isatty() else None
-    write_text(sys.stdout, "".join(f"{_line(row, widths)}\n" for row in rows))
+    print_result("".join(f"{_line(row, widths)}\n" for row in rows))
     return DONE
 
 

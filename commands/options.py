@@ -8,22 +8,16 @@ from pathlib import Path
 from commands.ai_pep import add_ai_pep_options
 from comparator import DEFAULT_MAX_ROUNDS
 from harness.specs.fields import CONTEXT_PATTERN, DIRECTIONS, DTYPES
-from records import METRICS, SAMPLED, UsageError
+from records import METRICS, SAMPLED
 from records.single import Profiler
 from reporters import add_reporter_options
+from reporters.arguments import Parser as Parser
 
 DEFAULT_ALPHA = 0.05
 PROFILERS: tuple[Profiler, ...] = ("python", "native")
 NETWORK_FORMS = (
     "a model of the framework's zoo, a saved symbol (FILE-symbol.json), or a block of a Python file (FILE.py:CLASS)"
 )
-
-
-class Parser(argparse.ArgumentParser):
-    """argparse whose errors are our own one-line UsageError."""
-
-    def error(self, message: str) -> None:  # type: ignore[override]
-        raise UsageError(f"{message}; see {self.prog} --help")
 
 
 def harness_parser() -> argparse.ArgumentParser:
@@ -392,6 +386,22 @@ def pause(text: str) -> float:
     value = _number(text)
     if value < 0:
         raise argparse.ArgumentTypeError(f"{text!r} is below 0: give seconds")
+    return value
+
+
+def gibibytes(text: str) -> float:
+    """A number from 0 up."""
+    value = _number(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is below 0: give GiB")
+    return value
+
+
+def cache_size(text: str) -> float:
+    """A number above 0."""
+    value = _number(text)
+    if value <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not above 0: give GiB")
     return value
 
 

@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import sys
 from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -16,7 +15,7 @@ from reporters.remote import RemoteReporter
 from reporters.remote.delivery import Fate, Sender
 from reporters.remote.place import origin, parse_place
 from reporters.remote.reporter import has_id, sender_from, warn_of_open_token
-from reporters.stream import write_text
+from reporters.stream import print_result
 from reporters.text import escaped
 
 COLUMNS = ("state", "run", "category", "endpoint", "what", "file")
@@ -110,7 +109,7 @@ def _tell(sender: Sender, fates: Sequence[Fate]) -> int:
         category, endpoint = (fate.place.category, fate.place.endpoint) if fate.place else ("", fate.name)
         fields = fate.state, fate.run, category, endpoint, fate.words, fate.name
         lines.append("\t".join(map(escaped, fields)))
-    write_text(sys.stdout, "".join(f"{line}\n" for line in lines))
+    print_result("".join(f"{line}\n" for line in lines))
     counts = Counter(fate.state for fate in fates)
     summary = ", ".join(f"{count} {state}" for state, count in sorted(counts.items())) or "nothing waits"
     log.info("%s, in %s", summary, sender.spool.directory)

@@ -9,6 +9,7 @@ from pathlib import Path
 from commands.ai_pep import library_path, refuse_idle_libraries
 from commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
 from commands.measuring import check_profile_output, log_profiles
+from commands.named_operators import refuse_unknown_operators
 from commands.options import PROFILERS, by_metric, harness_parser, variables
 from commands.overwriting import files_read, refuse_overwriting
 from commands.picking import choose, framework_of, with_files
@@ -24,7 +25,7 @@ from reporters import reporter_options
 from reporters.atomic import check_file, write_atomically
 from reporters.single_document import read_single, single_text
 from reporters.single_tables import baseline_text, csv_text, markdown_text, screen_text
-from reporters.stream import write_text
+from reporters.stream import print_result, write_text
 
 FORMATS: dict[str, Callable[[SingleReport], str]] = {"json": single_text, "csv": csv_text, "md": markdown_text}
 SINGLE_ONLY = ("rounds", "output_format", "output_file", "baseline", "profiler", "golden")
@@ -151,6 +152,7 @@ def _request(options: argparse.Namespace, command: Sequence[str]) -> SingleReque
     libraries = library_path(options.shared_libs)
     build = resolve_build(options.treatment, framework, BuildCache(options.exec_dir), libraries)
     refuse_idle_libraries(options.shared_libs, [build])
+    refuse_unknown_operators(options, choice.cases, framework, [build])
     return SingleRequest(
         framework=framework,
         build=build,
@@ -206,17 +208,20 @@ def _tell(options: argparse.Namespace, report: SingleReport, compared: Sequence[
     text = FORMATS[options.output_format or "json"](report)
     table = baseline_text(compared) if compared else screen_text(report)
     if options.output_file is None:
-        write_text(sys.stdout, table if options.output_format is None else text)
+        print_result(table if options.output_format is None else text, "give --output_file")
         if compared and options.output_format is not None:
             write_text(sys.stderr, table)
         return
     try:
         write_atomically(options.output_file, text.encode("utf-8", "backslashreplace"))
     except OSError as error:
-        write_text(sys.stdout, text)
+        print_result(text)
         raise RunError(f"--output_file {options.output_file}: {error.strerror}; the result was printed") from None
     log.info("result: %s", options.output_file)
-    write_text(sys.stdout, table)
+    try:
+        print_result(table)
+    except RunError as error:  # the result is in the file
+        log.error("%s", error)
 
 
 def outcome_of(report: SingleReport, compared: Sequence[BaselineComparison]) -> int:

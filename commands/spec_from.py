@@ -2,7 +2,6 @@
 
 import argparse
 import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from harness.specs.fields import DTYPES
 from harness.specs.schema import SCHEMA_FILE
 from records import UsageError
 from reporters.atomic import check_file, write_atomically
-from reporters.stream import write_text
+from reporters.stream import print_result
 
 MAX_SIZE = 2**31 - 1
 _SHAPE = re.compile(rf"(?P<name>[^=]+)=(?P<sizes>[0-9]+(,[0-9]+)*)(:(?P<dtype>{'|'.join(DTYPES)}))?\Z")
@@ -86,9 +85,10 @@ def write_spec_from(arguments: Sequence[str]) -> int:
         asked = read_config(config_path()).get("treatment") or load_releases(framework).default_treatment
         if asked is None:
             raise UsageError(f"--build: {framework.name} has no build that is asked by default: give one")
-        log.info("build: %s", asked)
     build = resolve_build(asked, framework, BuildCache(options.exec_dir))
     network = ask_network(build, framework, options.spec_from, inputs)
+    if options.build is None:
+        log.info("build: %s", asked)
     schema = f"./{SCHEMA_FILE.name}" if output and output.absolute().parent == SPECIFICATIONS else None
     name = Path(options.spec_from).name
     tests = operator_tests(network, name, load_rules(framework))
@@ -99,7 +99,7 @@ def write_spec_from(arguments: Sequence[str]) -> int:
     for operator, why in network.left_out.items():
         log.warning("%s: left out: %s", operator, why)
     if output is None:
-        write_text(sys.stdout, text)
+        print_result(text)
         return DONE
     try:
         write_atomically(output, text.encode())

@@ -6,6 +6,7 @@ LONGEST_LINE = 1000  # characters of an error
 LONGEST_WORD = 300  # of one word of it: a path, or an argument that somebody pasted
 LONGEST_QUOTE = 80  # of an argument that is quoted in an error
 _ELLIPSIS = "..."
+_LONG_QUOTE = re.compile(rf"(?<!\w)(['\"])((?:(?!\1).){{{2 * LONGEST_QUOTE},}})\1(?!\w)")
 
 
 def printable(text: str) -> str:
@@ -27,13 +28,9 @@ def clipped(text: str, longest: int) -> str:
     return f"{text[: room - room // 2]}{_ELLIPSIS}{text[len(text) - room // 2 :]}"
 
 
-def quoted(text: str) -> str:
-    """An argument as it is quoted in an error."""
-    return clipped(repr(text), LONGEST_QUOTE)
-
-
 def one_line(text: str) -> str:
-    """``text`` on one printable line of at most ``LONGEST_LINE`` characters; each very long word is clipped, too."""
+    """``text`` on one printable line of at most ``LONGEST_LINE`` characters; long quotations and words are clipped."""
     line = " ".join(text.splitlines())
+    line = _LONG_QUOTE.sub(lambda found: found[1] + clipped(found[2], LONGEST_QUOTE) + found[1], line)
     line = re.sub(rf"\S{{{LONGEST_WORD + 1},}}", lambda word: clipped(word[0], LONGEST_QUOTE), line)
     return clipped(printable(line), LONGEST_LINE)

@@ -1,7 +1,10 @@
 """Writing to a stream that may not take every character, and that may be gone."""
 
 import os
+import sys
 from typing import TextIO
+
+from records import RunError
 
 
 def write_text(stream: TextIO, text: str) -> None:
@@ -19,6 +22,20 @@ def write_text(stream: TextIO, text: str) -> None:
         stream.flush()
     except BrokenPipeError:
         discard(stream)
+
+
+def print_result(text: str, fix: str = "") -> None:
+    """Write what a command is asked for on standard output; ``fix`` says what to do when that can't be.
+
+    Raises:
+        RunError: it can't be written.
+    """
+    try:
+        write_text(sys.stdout, text)
+    except OSError as error:
+        discard(sys.stdout)
+        advice = f": {fix}" if fix else ""
+        raise RunError(f"standard output: cannot be written ({error.strerror}){advice}") from None
 
 
 def discard(stream: TextIO) -> None:

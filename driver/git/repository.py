@@ -221,7 +221,7 @@ def _access(git: Git, remote: str | None, checkout: Checkout | None) -> Access:
         return Access(config=checkout.settings())
     remote = remote or ""
     refuse_secrets(remote)
-    if not remote or remote.startswith("-"):
+    if not remote.strip() or remote.startswith("-"):
         raise UsageError(f"--remote_repository {remote!r}: neither a URL nor a folder")
     settings = checkout.settings() if checkout else ()
     url = checkout.url(remote) if checkout else remote

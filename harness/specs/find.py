@@ -1,5 +1,6 @@
 """Where a spec is: a path, or a name under the checkout's specifications/."""
 
+from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 
 from frameworks.base import SPECIFICATIONS
@@ -9,6 +10,7 @@ SUFFIXES = (".json", ".yaml", ".yml")
 FOLDER_NAMES = ("specs", "specifications")
 NOT_SPECS = "frameworks"  # specifications/frameworks/ says how frameworks are built
 SCHEMA_SUFFIX = ".schema.json"
+_LONGEST_NAME = 100  # characters that are compared with the names there are
 
 
 def find_spec(name_or_path: str, *, root: Path = SPECIFICATIONS) -> Path:
@@ -17,7 +19,7 @@ def find_spec(name_or_path: str, *, root: Path = SPECIFICATIONS) -> Path:
     ``conv``, ``conv.json``, ``specs/conv.json`` and ``specifications/conv.json`` name the same spec.
 
     Raises:
-        UsageError: there is none; the message lists the specs there are.
+        UsageError: there is none; the message says what is there, and names similar specs.
     """
     if _is_file(Path(name_or_path)):
         return Path(name_or_path).absolute()
@@ -29,8 +31,32 @@ def find_spec(name_or_path: str, *, root: Path = SPECIFICATIONS) -> Path:
             candidate = root.joinpath(*parts[:-1], parts[-1] + suffix)
             if _is_spec(candidate, root):
                 return candidate
-    there_are = ", ".join(list_specs(root=root)) or "none"
-    raise UsageError(f"spec {name_or_path!r} is neither a file nor a spec's name: use a path, or one of {there_are}")
+    raise UsageError(f"spec {name_or_path!r} {_what_it_is(Path(name_or_path))}: {_advice(name_or_path, root)}")
+
+
+def _what_it_is(path: Path) -> str:
+    """What is there, if it is no file."""
+    try:
+        if path.is_dir():
+            return "is a folder"
+        if path.is_symlink() and not path.exists():
+            return f"is a link to {str(path.readlink())!r}, which is not there"
+        if path.exists():
+            return "is no regular file"
+    except (OSError, ValueError):  # a name too long for the file system, a null character
+        pass
+    return "is neither a file nor a spec's name"
+
+
+def _advice(name: str, root: Path) -> str:
+    """Specs of a similar name, or else those that are not of one category of operators."""
+    specs = [spec.rpartition(".")[0] for spec in list_specs(root=root)]
+    wanted = PurePosixPath(name).stem[:_LONGEST_NAME]
+    by_stem = {PurePosixPath(spec).name: spec for spec in specs}
+    if similar := [by_stem[stem] for stem in get_close_matches(wanted, by_stem, 3)]:
+        return f"use a path, or a spec's name; similar: {', '.join(similar)}"
+    general = ", ".join(spec for spec in specs if "/" not in spec) or "none"
+    return f"use a path, or a spec's name ({general}; run_bench.py --list shows all)"
 
 
 def list_specs(*, root: Path = SPECIFICATIONS) -> list[str]:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import select
 
 from records import OpduelError, RunError, UsageError
+from reporters.arguments import Parser
 from reporters.notifier import Notifier
 from reporters.notify_command import NotifyCommand
 from reporters.notify_webhook import NotifyWebhook
@@ -20,7 +21,8 @@ from reporters.server.models import Token
 from reporters.server.serving import address_of, listen, serve
 from reporters.server.settings import DEFAULT_MAX_REPORT_BYTES, Settings, checked_public_url
 from reporters.server.storing import remove_runs
-from reporters.server.tokens import SCOPES, add_token, is_valid, revoke_token
+from reporters.server.tokens import SCOPES, add_token, check_token, is_valid, revoke_token
+from reporters.stream import print_result
 from reporters.text import escaped, printable
 
 
@@ -29,17 +31,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     if not given or (given[0].startswith("-") and given[0] not in ("-h", "--help")):
         given.insert(0, "serve")
-    options = _parser().parse_args(given)
     try:
+        options = _parser().parse_args(given)
         options.do(options)
     except OpduelError as error:
-        sys.stderr.write(f"{printable(str(error))}\n")
+        sys.stderr.write(f"{error}\n")
         return error.exit_code
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m reporters.server",
         description="Keeps reports that --remote_reporter sends, and shows them. docs/server.md has more.",
     )
@@ -80,12 +82,12 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_serve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="where to listen. Default: 127.0.0.1")
-    parser.add_argument("--port", type=int, default=8000, help="0 for any that is free. Default: 8000")
+    parser.add_argument("--port", type=_port, default=8000, help="0 for any that is free. Default: 8000")
     _add_database(parser)
     parser.add_argument(
         "--max_report_bytes",
         metavar="BYTES",
-        type=int,
+        type=_whole,
         default=DEFAULT_MAX_REPORT_BYTES,
         help=f"the largest body that is taken. Default: {DEFAULT_MAX_REPORT_BYTES}",
     )
@@ -128,6 +130,19 @@ def _days(text: str) -> timedelta:
     return lasts
 
 
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+
+
+def _port(text: str) -> int:
+    if not 0 <= _whole(text) <= 65535:
+        raise argparse.ArgumentTypeError(f"{text!r}: must be 0 to 65535")
+    return _whole(text)
+
+
 def _url(options: argparse.Namespace) -> str:
     return options.database or os.environ.get("OPDUEL_DATABASE") or default_url()
 
@@ -144,9 +159,17 @@ def _opened(options: argparse.Namespace) -> Database:
     return database
 
 
+def _existing(options: argparse.Namespace) -> Database:
+    """The same for what only looks or removes: it makes no database.
+
+    Raises:
+        UsageError: there is none.
+    """
+    Database(_url(options)).check_exists()
+    return _opened(options)
+
+
 def _serve(options: argparse.Namespace) -> None:
-    if not 0 <= options.port <= 65535:
-        raise UsageError(f"--port {options.port}: must be 0 to 65535")
     settings = Settings(
         database=_url(options),
         open_read=options.open_read,
@@ -169,26 +192,28 @@ def _migrate(options: argparse.Namespace) -> None:
 
 
 def _add_token(options: argparse.Namespace) -> None:
+    check_token(options.name, options.scope, datetime.now(UTC), options.expires)
     with _opened(options).writing() as session:
         token = add_token(session, options.name, options.scope, datetime.now(UTC), options.expires)
+        print_result(f"{token}\n")  # one that can't be shown is not kept
     _say("keep this token: it is shown only once, and anyone who has it can use it")
-    print(token)
 
 
 def _list_tokens(options: argparse.Namespace) -> None:
     now = datetime.now(UTC)
-    print("# name\tscopes\tcreated\texpires\tstate")
-    with _opened(options).reading() as session:
+    lines = ["# name\tscopes\tcreated\texpires\tstate"]
+    with _existing(options).reading() as session:
         for token in session.scalars(select(Token).order_by(Token.name)):
             scopes = ",".join(scope for scope in SCOPES if getattr(token, f"can_{scope}"))
             state = "valid" if is_valid(token, now) else "revoked" if token.revoked else "expired"
             expires = token.expires.isoformat(timespec="seconds") if token.expires else ""
             created = token.created.isoformat(timespec="seconds")
-            print("\t".join(map(escaped, (token.name, scopes, created, expires, state))))
+            lines.append("\t".join(map(escaped, (token.name, scopes, created, expires, state))))
+    print_result("".join(f"{line}\n" for line in lines))
 
 
 def _revoke_token(options: argparse.Namespace) -> None:
-    with _opened(options).writing() as session:
+    with _existing(options).writing() as session:
         revoke_token(session, options.name, datetime.now(UTC))
     _say(f"revoked {options.name}")
 
@@ -200,13 +225,13 @@ def _alert(options: argparse.Namespace) -> None:
     for one in notifiers:
         one.check()
     public_url = None if options.public_url is None else checked_public_url(options.public_url)
-    failures = send_alerts(_opened(options), notifiers, public_url, datetime.now(UTC))
+    failures = send_alerts(_existing(options), notifiers, public_url, datetime.now(UTC))
     if failures:
         raise RunError("; ".join(failures))
 
 
 def _remove_runs(options: argparse.Namespace) -> None:
     ids = list(dict.fromkeys(options.ids))
-    with _opened(options).writing() as session:
+    with _existing(options).writing() as session:
         remove_runs(session, ids)
     _say(f"removed {len(ids)} run{'' if len(ids) == 1 else 's'}")

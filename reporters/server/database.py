@@ -98,6 +98,15 @@ class Database:
         command.upgrade(alembic_config(connection), "head")
         return "made its tables" if standing == "empty" else "brought its tables to this version"
 
+    def check_exists(self) -> None:
+        """See that there is a database.
+
+        Raises:
+            UsageError: it is an SQLite file that isn't there. Of a PostgreSQL server that is found out when it is used.
+        """
+        if self.is_sqlite and not Path(self.url.database or "").exists():
+            raise UsageError(f"the database {self.name} is not there: give --database, or start the server first")
+
     def _make_file(self) -> None:
         """An SQLite file that only its owner can read, in a folder made for it where there is none.
 

@@ -25,16 +25,9 @@ def add_token(session: Session, name: str, scopes: Sequence[str], now: datetime,
     Raises:
         UsageError: the name is taken, empty or not printable, or there are no scopes.
     """
-    if not name.strip() or not name.isprintable() or len(name) > _LONGEST_NAME:
-        raise UsageError(f"token add: NAME must be 1 to {_LONGEST_NAME} printable characters")
-    if not scopes:
-        raise UsageError("token add: give --scope read, --scope write, or both")
+    expires = check_token(name, scopes, now, lasts)
     if session.scalar(select(Token).where(Token.name == name)) is not None:
         raise UsageError(f"token add {name}: there is one of this name, perhaps revoked: give another name")
-    try:
-        expires = None if lasts is None else now + lasts
-    except OverflowError:
-        raise UsageError("token add: --expires: that is too far away: give fewer days, or none") from None
     key, secret = secrets.token_hex(8), secrets.token_urlsafe(32)
     session.add(
         Token(
@@ -48,6 +41,22 @@ def add_token(session: Session, name: str, scopes: Sequence[str], now: datetime,
         )
     )
     return f"opduel_{key}_{secret}"
+
+
+def check_token(name: str, scopes: Sequence[str], now: datetime, lasts: timedelta | None = None) -> datetime | None:
+    """See that a token can be made so, whatever others there are; returns when it would expire.
+
+    Raises:
+        UsageError: the name is empty, too long or not printable, there are no scopes, or it would last too long.
+    """
+    if not name.strip() or not name.isprintable() or len(name) > _LONGEST_NAME:
+        raise UsageError(f"token add: NAME must be 1 to {_LONGEST_NAME} printable characters")
+    if not scopes:
+        raise UsageError("token add: give --scope read, --scope write, or both")
+    try:
+        return None if lasts is None else now + lasts
+    except OverflowError:
+        raise UsageError("token add: --expires: that is too far away: give fewer days, or none") from None
 
 
 def revoke_token(session: Session, name: str, now: datetime) -> None:

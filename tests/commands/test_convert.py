@@ -105,7 +105,7 @@ def test_a_format_of_sides_is_printed_for_one_and_written_for_both(
         (["--to", "pyperf", "--output", "{side}", "--side", "control"], "{side} writes both sides"),
         (["--to", "md", "--output", "/proc/none/a.md"], "--output /proc/none: cannot be written"),
         (["--to", "md", "--output", "/"], "--output /: is a folder"),
-        (["--to", "md", "--output", ""], "--output: names no file"),
+        (["--to", "md", "--output", ""], "--output: is empty"),
     ],
 )
 def test_sides_and_files_that_do_not_go_together(
@@ -138,7 +138,7 @@ def test_an_output_that_takes_nothing_is_one_line(
     with Path("/dev/full").open("w") as full:
         monkeypatch.setattr(sys, "stdout", full)
         assert main(["--convert", str(kept), "--to", "md"]) == 3
-    assert caplog.messages == ["error: standard output: cannot be written (No space left on device)"]
+    assert caplog.messages == ["error: standard output: cannot be written (No space left on device): give --output"]
     caplog.clear()
     monkeypatch.setattr(sys, "stdout", None)
     assert main(["--convert", str(kept), "--to", "md"]) == 3

@@ -10,6 +10,8 @@ from command_line import fresh_logging
 
 from commands.entry import DONE, INCOMPLETE, STOPPING, patience, run_command
 from records import RunError, UsageError
+from reporters.arguments import Parser
+from reporters.stream import print_result
 
 NUMBERS = pytest.mark.parametrize("number", STOPPING, ids=lambda number: number.name)
 
@@ -61,6 +63,28 @@ def test_an_error_is_one_line_and_its_exit_code(
 def test_a_bug_is_told_and_is_no_regression(capsys: pytest.CaptureFixture[str]) -> None:
     assert command(raising(ZeroDivisionError("by\nzero"))) == INCOMPLETE
     assert capsys.readouterr().err == "do.py: internal error: ZeroDivisionError: by zero\n"
+
+
+def test_what_cannot_be_printed_is_one_line_whenever_it_is_noticed(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At once, or when the command has ended: Python itself would say so in several lines, and with an exit code of its
+    own."""
+
+    def printing() -> int:
+        print("so far so good")
+        return DONE
+
+    def helping() -> int:
+        Parser(prog="do.py").parse_args(["--help"])
+        raise AssertionError("went on")
+
+    for action in (printing, helping, lambda: print_result("x" * 100_000) or DONE):
+        with open("/dev/full", "w", encoding="utf-8") as full, monkeypatch.context() as patch:
+            patch.setattr("sys.stdout", full)
+            assert command(action) == INCOMPLETE
+        said = capfd.readouterr().err
+        assert said == "do.py: error: standard output: cannot be written (No space left on device)\n"
 
 
 @NUMBERS

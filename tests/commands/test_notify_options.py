@@ -58,7 +58,8 @@ def test_the_address_of_a_webhook_is_kept_nowhere(
         (["--github"], "--github: this is no step of GitHub Actions"),
         (["--notify_webhook", "hunter2"], "--notify_webhook: what it was given is no http(s) address"),
         (["--notify_command", "no/such/program x"], "no/such/program is no program that can be run"),
-        (["--notify_command", ""], "--notify_command needs a COMMAND"),
+        (["--notify_command", ""], "--notify_command: is empty"),
+        (["--notify_command", " "], "--notify_command needs a COMMAND"),
     ],
 )
 def test_wrong_usage_is_said_before_anything_is_measured(

@@ -1,5 +1,7 @@
 """Where specs are found, and where they are not."""
 
+import os
+import re
 from pathlib import Path
 
 import pytest
@@ -81,9 +83,28 @@ def test_what_is_no_spec(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError) as caught:
         find_spec(name, root=root)
-    assert str(caught.value).endswith("or one of conv.json, nets/lstm.json, plain.yaml, short.yml")
-    assert "\n" not in str(caught.value)
+    all_there_are = "use a path, or a spec's name (conv, plain, short; run_bench.py --list shows all)"
+    assert str(caught.value).endswith((all_there_are, "similar: conv", "similar: nets/lstm", "similar: plain"))
+    assert len(str(caught.value)) < 300
     assert caught.value.exit_code == 2
+
+
+def test_what_is_there_instead_of_a_file_is_said(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "dangling.json").symlink_to("gone.json")
+    (tmp_path / "loop.json").symlink_to("loop.json")
+    os.mkfifo(tmp_path / "pipe.json")
+    for name, what in (
+        ("folder", "spec 'folder' is a folder: use a path"),
+        ("dangling.json", "spec 'dangling.json' is a link to 'gone.json', which is not there: "),
+        ("loop.json", "spec 'loop.json' is "),
+        ("pipe.json", "spec 'pipe.json' is no regular file: "),
+        ("convv", "spec 'convv' is neither a file nor a spec's name: use a path, or a spec's name; similar: conv"),
+        ("lstn", "similar: nets/lstm"),
+    ):
+        with pytest.raises(UsageError, match=re.escape(what)):
+            find_spec(name, root=root)
 
 
 def test_the_shipped_ones_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,14 +4,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from records import UsageError
-from records.text import LONGEST_LINE, clipped, one_line, quoted
+from records.text import LONGEST_LINE, clipped, one_line
 
 
 def test_the_middle_is_what_is_left_out() -> None:
     assert clipped("abcdefghij", 10) == "abcdefghij"
     assert clipped("abcdefghijk", 8) == "abc...jk"
-    assert quoted("x" * 20_000) == f"'{'x' * 38}...{'x' * 37}'"
-    assert quoted("a\tb") == "'a\\tb'"
 
 
 def test_an_error_is_one_line_of_bounded_length() -> None:
@@ -20,6 +18,10 @@ def test_an_error_is_one_line_of_bounded_length() -> None:
     assert long.startswith("--threshold xxx")
     assert long.endswith("xxx: is no number: give one")
     assert len(long) < 150
+    blanks = str(UsageError(f"--operators {'a b' * 9_000!r}: no such case"))
+    assert blanks == f"--operators '{('a b' * 13)[:39]}...{('a b' * 13)[-38:]}': no such case"
+    ours = f"the users can't {'say ' * 60} that it isn't so"
+    assert str(UsageError(ours)) == ours, "an apostrophe is no quotation mark"
 
 
 @given(st.text(max_size=3000))

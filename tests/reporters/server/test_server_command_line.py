@@ -118,8 +118,18 @@ def test_a_day_in_its_life(tmp_path: Path, run: Callable[..., Done]) -> None:
         (["--port", "70000"], "must be 0 to 65535"),
         (["--database", "mysql://me:secret@host/x"], "neither sqlite nor postgresql"),
         (["token", "add", "a"], "give --scope"),
-        (["token", "revoke", "nobody"], "there is none of this name"),
-        (["run", "remove", "nothing"], "run remove nothing: there is no run of this id"),
+        (["token", "add", " ", "--scope", "read"], "NAME must be 1 to 100 printable characters"),
+        (["token", "revoke", "nobody"], "results.sqlite is not there: give --database, or start the server first"),
+        (["token", "list"], "is not there"),
+        (["run", "remove", "nothing"], "is not there"),
+        (
+            ["--port", "many"],
+            "argument --port: 'many' is not a whole number; see python -m reporters.server serve --help",
+        ),
+        (["--max_report_bytes", "9" * 5000], "is not a whole number"),
+        (["--database", ""], "--database: is empty"),
+        (["tokens"], "invalid choice: 'tokens'"),
+        (["token", "add", "a", "--scope", "all"], "invalid choice: 'all'"),
         (["token", "add", "a\x1b", "--scope", "read"], "printable"),
         (["token", "add", "a", "--scope", "read", "--expires", "-1"], "more than 0 days"),
         (["token", "add", "a", "--scope", "read", "--expires", "1e9"], "expires"),
@@ -130,8 +140,38 @@ def test_wrong_usage_is_a_line_and_two(run: Callable[..., Done], arguments: list
     done = run(*arguments)
     assert done.code == 2
     assert words in done.err
+    assert done.err.count("\n") == 1
     assert "secret" not in done.err
     assert "\x1b" not in done.err
+
+
+@pytest.mark.parametrize(
+    "arguments", [["token", "add", "\t", "--scope", "read"], ["token", "list"], ["token", "add", "a"]]
+)
+def test_what_is_wrong_makes_no_database(run: Callable[..., Done], arguments: list[str], tmp_path: Path) -> None:
+    assert run(*arguments).code == 2
+    assert not list(tmp_path.rglob("*.sqlite"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["token", "revoke", "nobody"], "token revoke nobody: there is none of this name"),
+        (["run", "remove", "nothing"], "run remove nothing: there is no run of this id"),
+    ],
+)
+def test_what_is_not_in_the_database_is_said(run: Callable[..., Done], arguments: list[str], words: str) -> None:
+    assert run("migrate").code == 0
+    done = run(*arguments)
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert words in done.err
+
+
+def test_a_token_that_cannot_be_shown_is_not_kept(run: Callable[..., Done], monkeypatch: pytest.MonkeyPatch) -> None:
+    with Path("/dev/full").open("w") as full, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", full)
+        assert main(["token", "add", "ci", "--scope", "read"]) == 3
+    assert run("token", "list").out == "# name\tscopes\tcreated\texpires\tstate\n"
 
 
 def test_a_commit_is_only_ever_a_part_of_its_address() -> None:

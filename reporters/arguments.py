@@ -1,0 +1,68 @@
+"""The parser of every command line: wrong usage is one line, and what an option is given is not empty."""
+
+import argparse
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from records import UsageError
+from records.redaction import MASK
+from records.text import LONGEST_QUOTE, clipped
+from reporters.stream import print_result
+
+MAY_BE_EMPTY = frozenset({"user_identifier"})  # as it is in a script whose variable is not set
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse, whose errors are our own one-line UsageError, and whose help fails when it can't be written."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}; see {self.prog} --help")
+
+    def parse_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> argparse.Namespace:
+        """As argparse's; what belongs to an unknown option is not repeated: it may be a password."""
+        found, rest = self.parse_known_args(args, namespace)
+        if rest:
+            self.error(f"unrecognized arguments: {' '.join(_names(rest))}")
+        return found
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """As argparse's.
+
+        Raises:
+            UsageError: an option was given an empty text, which only a script that lost a value means.
+        """
+        found, rest = super().parse_known_args(args, namespace)
+        for action in self._actions:
+            value = getattr(found, action.dest, None)
+            given = value if isinstance(value, list) else [value]
+            if "" in given and "" not in (action.default, action.const) and action.dest not in MAY_BE_EMPTY:
+                name = "/".join(action.option_strings) or action.dest
+                raise UsageError(f"{name}: is empty: give a value, or leave it out")
+        return found, rest
+
+    def print_help(self, file: Any = None) -> None:
+        """On standard output, where that can be written.
+
+        Raises:
+            RunError: it can't be.
+        """
+        if file is None:
+            print_result(self.format_help())
+        else:
+            super().print_help(file)
+
+
+def _names(words: Sequence[str]) -> list[str]:
+    """Arguments that nobody knows, without the values of options."""
+    shown, option = [], ""
+    for word in words:
+        if word.startswith("-"):
+            option, equals, _ = word.partition("=")
+            shown.append(clipped(option, LONGEST_QUOTE) + (f"={MASK}" if equals else ""))
+        else:
+            shown.append(MASK if option else clipped(word, LONGEST_QUOTE))
+    return shown
