@@ -23,6 +23,7 @@ from commands.journalled import JournalledHarness
 from commands.local import begin_local, local_work_directory, plan_local
 from commands.measuring import Measuring, exit_code, plan_measuring
 from commands.notifying import Notifications, effective
+from commands.pass_notices import Line, PassNotices
 from commands.recorded import recorded
 from driver.builds import BuildCache, recipe_of, resolve_build
 from driver.builds.commit_builder import BuildSettings, CommitBuilder
@@ -88,8 +89,8 @@ class _Driver:
         ours = [one for one in measuring.reporters if isinstance(one, Notifier | GithubReporter)]
         others = [one for one in measuring.reporters if one not in ours]
         measuring = dataclasses.replace(measuring, reporters=others)
-        notifications = Notifications(journal, measuring.reporters, ours)
-        self._teller = _Teller(notifications, measuring.reporters, ours, bool(self._sought()))
+        self._notifications = Notifications(journal, measuring.reporters, ours)
+        self._teller = _Teller(self._notifications, measuring.reporters, ours, bool(self._sought()))
         self._measuring = measuring
         self._work = work
         self._journal = journal
@@ -100,6 +101,23 @@ class _Driver:
 
     def commits(self) -> int:
         """Measure commits, once or for ever; returns the exit code."""
+        if self._own.dry_run or self._own.local is not None:  # somebody looks on
+            return self._commits(None)
+        notices = PassNotices(self._journal, self._notifications, self._line())
+        try:
+            return self._commits(notices)
+        except OpduelError as error:
+            notices.broke(error)
+            raise
+
+    def _line(self) -> Line:
+        own, measuring = self._own, self._measuring
+        told = json.dumps([self._identity, own.branch, own.remote_repository, own.base_commit])
+        key = hashlib.sha256(told.encode()).hexdigest()[:12]
+        return Line(key, measuring.framework.name, measuring.choice.name, branch_names(own.branch))
+
+    def _commits(self, notices: PassNotices | None) -> int:
+        """``notices`` hears what each pass came to."""
         own, framework = self._own, self._measuring.framework
         for one in self._watch_settings().each():
             if one.commit_file is not None:
@@ -121,6 +139,8 @@ class _Driver:
             self._prune(tally)
             for _, outcome in tally.outcomes if own.local is not None else []:
                 self._harness.show_again(outcome.verification or outcome.benchmark)
+            if notices:
+                notices.ended(tally)
             codes[-1] = _exit_code(tally, bool(self._sought()))
 
         try:
@@ -131,6 +151,8 @@ class _Driver:
         except (OpduelError, KeyboardInterrupt) as error:
             if not self._teller.regressed:
                 raise
+            if notices and isinstance(error, OpduelError):
+                notices.broke(error)
             log.error("%s", " ".join(str(error).split()) or "interrupted")
         # A regression in any pass, and be it one that did not end; of all else only the last pass counts.
         return REGRESSED if self._teller.regressed else codes[-1]
