@@ -33,7 +33,8 @@ from driver.builds.repository_data import load_platform, load_repository_data
 from driver.commit_file import kept_name
 from driver.documents import write_document
 from driver.flow import Investigation, Outcome, guilty_document, why_open
-from driver.git.repository import open_repository
+from driver.git.local import is_changed
+from driver.git.repository import Repository, open_repository
 from driver.journal import Journal
 from driver.lock import ANOTHER_FOLDER, sole_driver
 from driver.points import BuildPoint
@@ -41,7 +42,7 @@ from driver.runs import Runs
 from driver.watch import Tally, Watch, WatchSettings
 from frameworks import FRAMEWORKS_DIR
 from harness.cpus import plan_cpus
-from records import Commit, OpduelError, Verdict, disk_error
+from records import Commit, OpduelError, UsageError, Verdict, disk_error
 from reporters import Reporter, catch_up_all, reporter_options
 from reporters.github import GithubReporter
 from reporters.notifier import Notifier
@@ -125,6 +126,8 @@ class _Driver:
         if own.build == "source":  # else it may not be needed
             load_platform(framework, own.platforms)
         repository = open_repository(self._work, self._remote(), own.repo_dir, insists=not own.dry_run)
+        if own.repo_dir and own.local is None and own.commit is not None:
+            _warn_of_changes(repository, own.commit)
         builder = CommitBuilder(framework, repository, self._cache, self._build_settings(), self._work / "builds")
         watch = Watch(repository, builder, self._runs, self._journal, self._watch_settings(), self._teller)
         if own.dry_run:
@@ -290,6 +293,15 @@ class _Teller:
                 one.tell(effective(outcome), lines)
             except Exception as error:  # it costs nobody the next commit
                 log.error("--%s failed: %s", one.option, error)
+
+
+def _warn_of_changes(repository: Repository, name: str) -> None:
+    """Say that uncommitted changes are not measured, where what is measured is what is checked out."""
+    checkout = repository.checkout_of_user
+    with suppress(UsageError):  # what is wrong with the name is said when it is its turn
+        head = checkout.commit_id("HEAD") if checkout else None
+        if checkout and head == repository.resolve(name).id and is_changed(repository):
+            log.warning("%s has uncommitted changes, which are not measured: --local does that", checkout.folder)
 
 
 def _exit_code(tally: Tally, traced: bool) -> int:
