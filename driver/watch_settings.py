@@ -76,7 +76,7 @@ class Tally:
     outcomes: list[tuple[Commit, Outcome]] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
-    waiting: int = 0
+    waiting: int = field(default=0, compare=False)
 
     def fail(self, what: str, text: str) -> None:
         """Note a failure."""
