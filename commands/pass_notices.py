@@ -38,18 +38,25 @@ class PassNotices:
         self._notifications = notifications
         self._line = line
         self._prefix = f"notified/driver/{line.key}/"
+        self._kept = True  # whether the journal could be written last time
 
     def ended(self, tally: Tally) -> None:
-        """A pass came to its end."""
+        """A pass came to its end. A journal that can't be written, its disk being full, say, ends no driver."""
+        try:
+            self._ended(tally)
+            self._kept = True
+        except RunError as error:
+            self._send_unkept([*tally.failed.values()] or [str(error)])
+
+    def _ended(self, tally: Tally) -> None:
         new = {what: text for what, text in tally.failed.items() if self._journal.recall(self._item(what)) is None}
         if new:
             self._tell(FAILED, list(new.values()), [*map(self._item, new), self._failing])
             return
         worked = [commit for commit, _ in tally.outcomes if commit.id not in tally.failed]
         whole = {what for what in tally.failed if not _is_commit(what)}
-        repaired = [
-            self._item(what) for what in (*(one.id for one in worked), *self._told_whole()) if what not in whole
-        ]
+        known = [*(one.id for one in worked), *self._told_whole()]
+        repaired = [self._item(what) for what in known if what not in whole]
         if (
             self._journal.recall(self._failing) is not None
             and not whole
@@ -63,15 +70,21 @@ class PassNotices:
             self._journal.remember(self._worked, "yes")
 
     def broke(self, error: OpduelError) -> None:
-        """A pass, or a start, ended with an error. Wrong usage is told of where the same command has worked before."""
+        """A pass, or a start, ended with an error. Wrong usage is reported where the same command has worked before."""
         what = "remote" if isinstance(error, RemoteGone) else "pass"
         text = " ".join(str(error).split())
         try:
             known = self._journal.recall(self._item(what)) is not None
             if not known and (isinstance(error, RunError) or self._journal.recall(self._worked) is not None):
                 self._tell(FAILED, [text], [self._item(what), self._failing])
-        except RunError:  # the journal's disk is full, say: then nobody knows whom was told what
-            self._notifications.send_now(self._alarm(FAILED, [text]))
+        except RunError:
+            self._send_unkept([text])
+
+    def _send_unkept(self, lines: Sequence[str]) -> None:
+        """Report what can't be kept in the journal, once in a row: what was reported can't be looked up."""
+        if self._kept:
+            self._notifications.send_now(self._alarm(FAILED, lines))
+        self._kept = False
 
     def _tell(self, title: str, lines: Sequence[str], tells: Sequence[str], forgets: Sequence[str] = ()) -> None:
         self._notifications.queue(self._alarm(title, lines), tells, forgets)

@@ -119,3 +119,18 @@ def test_wrong_usage_is_news_only_where_it_worked_before(nights: Nights) -> None
     assert nights.breaks(UsageError("no such branch")) == []
     nights.night(Tally())
     assert nights.breaks(UsageError("no such branch")) == [FAILED]
+
+
+def test_a_journal_that_can_not_be_written_ends_no_driver(nights: Nights, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise RunError("journal.db: can't be written: free some space")
+
+    journal = Journal(nights.folder / "journal.db")
+    notices = nights.notices(journal)
+    monkeypatch.setattr(journal, "queue_notice", full)
+    for _ in range(3):
+        notices.ended(failed("pass", "the disk is full"))
+    assert [alarm.lines for alarm in nights.recorder.sent] == [("the disk is full",)], "once, not at every pass"
+    monkeypatch.undo()
+    notices.ended(measured(COMMITS[0]))
+    assert len(nights.recorder.sent) == 1
