@@ -103,10 +103,10 @@ def plan_measuring(
         "spec_path": str(choice.path) if choice.path else None,
         "threshold": by_metric(options).get(DEFAULT_METRIC),
         "user_identifier": options.user_identifier,
+        "branch": None,
         "run_type": run_type,
         "command": list(command),
         "info": None,
-        "branch": None,
     }
     return Measuring(options, framework, choice, choice.cases, seed, reporters, labels)
 

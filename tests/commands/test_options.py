@@ -142,7 +142,7 @@ def test_defaults() -> None:
         ),  # no abbreviations: a new option would change what they mean
         (["-b", "smoke", "--threshold", "200%"], ["--threshold", "200%"]),
         (["-b", "smoke", "--threads", "100000"], ["--threads 100000", str(len(os.sched_getaffinity(0)))]),
-        (["-b", "no-such-spec"], ["no-such-spec", "smoke.json"]),
+        (["-b", "no-such-spec"], ["no-such-spec", "smoke"]),
         (["-b", "/"], ["'/'"]),
         (["-b", "smoke", "--framework", "torch"], ["--framework torch", "mxnet"]),
         (["-b", "smoke", "--operators", "no such case"], ["no such case"]),
