@@ -9,7 +9,7 @@ from types import FrameType
 
 from records import OpduelError, disk_error, is_full
 from records.redaction import redact
-from records.text import one_line
+from records.text import one_line, with_short_words
 from reporters.stream import discard, open_closed_streams
 
 DONE, REGRESSED, USAGE, INCOMPLETE = 0, 1, 2, 3
@@ -76,8 +76,8 @@ def _outcome(action: Callable[[], int]) -> int:
 
 
 def redacts(record: logging.LogRecord) -> bool:
-    """A filter of log handlers: no line shows a secret. It lets every line through."""
-    record.msg, record.args = redact(record.getMessage()), ()
+    """A filter of log handlers: no line shows a secret, or repeats a very long argument. It lets every line through."""
+    record.msg, record.args = with_short_words(redact(record.getMessage())), ()
     return True
 
 

@@ -53,6 +53,14 @@ def discard(stream: TextIO) -> None:
     os.close(nothing)
 
 
+def print_note(text: str) -> None:
+    """Write something beside the result on standard error; where that can't be written, it is lost."""
+    try:
+        write_text(sys.stderr, text)
+    except OSError:
+        discard(sys.stderr)
+
+
 def open_closed_streams() -> None:
     """Give a standard stream that was closed (``2>&-``) a file that leads nowhere: others write without asking."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):

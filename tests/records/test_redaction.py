@@ -27,6 +27,7 @@ SLACK = "https://hooks.slack.com/services/"
         ("'https://u:p@ss@h/x.git/'", "'https://***@h/x.git/'"),
         ("https://token@h/x and http://a:b@c", "https://***@h/x and http://***@c"),
         ("ssh://git:p@h/x", "ssh://***@h/x"),
+        ("the file https:/u:p@h/x", "the file https:/***@h/x"),  # an address that was taken for a path
         ("my secret/1 and secret%2F1", "my *** and ***"),
         ("Authorization: Basic abc= more", "Authorization: Basic *** more"),
         ('curl -H "Authorization: Bearer X" h', 'curl -H "Authorization: Bearer ***" h'),
