@@ -75,7 +75,7 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """
     known = {*secrets, *secrets_of(os.environ)} - {""}
     for secret in sorted(known, key=len, reverse=True):
-        for form in (secret, quote(secret, safe="")):
+        for form in (secret, quote(secret, safe="", errors="surrogateescape")):
             text = text.replace(form, MASK)
     for pattern in _SAID:
         text = pattern.sub(rf"\g<1>{MASK}", text)

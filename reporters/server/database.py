@@ -161,6 +161,7 @@ def alembic_config(connection: Connection) -> Config:
 
 def _meant(url: str) -> URL:
     try:
+        url.encode("utf-8")  # else it can't be shown, either
         parsed = make_url(url)
     except (ArgumentError, ValueError):
         raise UsageError(f"--database: not a URL: give one like {_EXAMPLES}") from None

@@ -80,6 +80,11 @@ def test_secrets_of_the_environment_are_found_anywhere(monkeypatch: pytest.Monke
     assert "wonderful/1" in secrets_of({"A_SECRET": "wonderful/1", "B": "wonderful/2"})
 
 
+def test_a_secret_that_is_no_text_is_found_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A_SECRET", "\udcff23456789")
+    assert redact("x \udcff23456789 %FF23456789") == "x *** ***"
+
+
 def test_plain_data_is_searched_to_its_ends() -> None:
     data = {"a": [1, None, "https://u:p@h/x", {"b": ("-u me:pw",)}], "token": "x", "tokens": 7, "file": "token.txt"}
     assert redacted(data) == {
