@@ -33,7 +33,7 @@ class Change:
     each: float
 
 
-# By the case's number: a creep, a step that no single run calls, a plain regression, an improvement after a regression.
+# By the case's number: a gradual drift, a step that no single run calls, a regression, an improvement after one.
 TRUTH: dict[int, tuple[Change, ...]] = {
     0: (Change(0.5, 10, math.log(1.007)),),
     1: (Change(0.4, 1, math.log(1.015)),),

@@ -101,14 +101,14 @@ def pages(database: Database) -> dict[str, str]:
         "two runs compared": f"/compare?first={other}&second={newest}",
         "search": "/search?q=softmax",
         "search for a commit": "/search?q=Change%20number%2012",
-        "creep": "/creep",
+        "drift": "/drift",
     }
 
 
 def weighed(client: httpx.Client) -> float:
-    """Seconds until the creep page has everything, from nothing."""
+    """Seconds until the drift page has everything, from nothing."""
     began = time.perf_counter()
-    while "Being weighed" in client.get("/creep").text:
+    while "Being weighed" in client.get("/drift").text:
         time.sleep(0.2)
     return time.perf_counter() - began
 
@@ -158,7 +158,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def measure(url: str, asked: dict[str, str], tries: int) -> None:
     """Ask for every page that often, and print the median and the longest time, and the page's size."""
     with httpx.Client(base_url=url, timeout=600, trust_env=False) as client:
-        print(f"creep from nothing: {weighed(client):.1f} s in the background")
+        print(f"drift from nothing: {weighed(client):.1f} s in the background")
         for name, path in asked.items():
             times = []
             for _ in range(tries):
@@ -166,8 +166,9 @@ def measure(url: str, asked: dict[str, str], tries: int) -> None:
                 answer = client.get(path)
                 times.append((time.perf_counter() - began) * 1e3)
                 answer.raise_for_status()
-            size = len(answer.content) / 1024
-            print(f"{name:24} median {statistics.median(times):6.0f} ms  longest {max(times):6.0f} ms  {size:7.0f} KiB")
+            size, sent = len(answer.content) / 1024, answer.num_bytes_downloaded / 1024
+            took = f"median {statistics.median(times):6.0f} ms  longest {max(times):6.0f} ms"
+            print(f"{name:24} {took}  {size:7.0f} KiB, {sent:5.0f} KiB as sent")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The pictures of the results server in docs/images: runs, a run, a history, creep, and a history on a phone.
+"""The pictures of the results server in docs/images: runs, a run, a history, drift, and a history on a phone.
 
     .venv/bin/python benchmarks/server_screenshots.py
 
@@ -48,7 +48,7 @@ def main() -> None:
                 ("server-run", f"/runs/{run}", DESK, "light"),
                 ("server-history", f"/cases/{case}", DESK, "light"),
                 ("server-history-dark", f"/cases/{case}", DESK, "dark"),
-                ("server-creep", "/creep", DESK, "light"),
+                ("server-drift", "/drift", DESK, "light"),
                 ("server-phone", f"/cases/{case}", PHONE, "light"),
             ):
                 with opened_page(browser, url + path, size, scheme) as page:  # type: ignore[arg-type]

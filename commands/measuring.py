@@ -103,10 +103,10 @@ def plan_measuring(
         "spec_path": str(choice.path) if choice.path else None,
         "threshold": by_metric(options).get(DEFAULT_METRIC),
         "user_identifier": options.user_identifier,
+        "branch": None,
         "run_type": run_type,
         "command": list(command),
         "info": None,
-        "branch": None,
     }
     return Measuring(options, framework, choice, choice.cases, seed, reporters, labels)
 
@@ -115,6 +115,7 @@ def _needed_functions(options: argparse.Namespace, cases: Sequence[Case]) -> dic
     """The adaptor's functions that the options need beside those of every run -> the option."""
     metrics = {case.metric for case in cases}
     needed = {"profile": "--breakdown"} if options.breakdown else {}
+    needed |= {"write_profile": "--profile_output"} if options.profile_output else {}
     needed |= {"memory": "--metric memory"} if "memory" in metrics else {}
     return needed | ({"results": "--metric error"} if "error" in metrics else {})
 

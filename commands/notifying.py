@@ -53,6 +53,19 @@ class Notifications:
             self._journal.queue_notice(alarm.id, list(self._notifiers), text, keys)
         self.deliver()
 
+    def queue(self, alarm: Alarm, tells: Sequence[str], forgets: Sequence[str] = ()) -> None:
+        """Send an alarm about the driver itself: ``tells`` and ``forgets`` as ``Journal.queue_notice`` has them, also
+        where nobody is to be notified."""
+        text = _ADAPTER.dump_json(alarm).decode()
+        self._journal.queue_notice(alarm.id, list(self._notifiers), text, tells, forgets)
+        self.deliver()
+
+    def send_now(self, alarm: Alarm) -> None:
+        """Send an alarm without the journal; what can't be sent is logged, and lost."""
+        for notifier in self._notifiers.values():
+            if reason := _why_not_sent(notifier, alarm):
+                log.error("--%s failed: %s", notifier.option, reason)
+
     def deliver(self) -> None:
         """Send all that is waiting. What can't be sent is said, and tried again at the next pass."""
         for whom, notifier in self._notifiers.items():

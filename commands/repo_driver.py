@@ -23,6 +23,7 @@ from commands.journalled import JournalledHarness
 from commands.local import begin_local, local_work_directory, plan_local
 from commands.measuring import Measuring, exit_code, plan_measuring
 from commands.notifying import Notifications, effective
+from commands.pass_notices import Line, PassNotices
 from commands.recorded import recorded
 from driver.builds import BuildCache, recipe_of, resolve_build
 from driver.builds.commit_builder import BuildSettings, CommitBuilder
@@ -32,7 +33,8 @@ from driver.builds.repository_data import load_platform, load_repository_data
 from driver.commit_file import kept_name
 from driver.documents import write_document
 from driver.flow import Investigation, Outcome, guilty_document, why_open
-from driver.git.repository import open_repository
+from driver.git.local import is_changed
+from driver.git.repository import Repository, open_repository
 from driver.journal import Journal
 from driver.lock import ANOTHER_FOLDER, sole_driver
 from driver.points import BuildPoint
@@ -40,7 +42,7 @@ from driver.runs import Runs
 from driver.watch import Tally, Watch, WatchSettings
 from frameworks import FRAMEWORKS_DIR
 from harness.cpus import plan_cpus
-from records import Commit, OpduelError, Verdict, disk_error
+from records import Commit, OpduelError, UsageError, Verdict, disk_error
 from reporters import Reporter, catch_up_all, reporter_options
 from reporters.github import GithubReporter
 from reporters.notifier import Notifier
@@ -88,8 +90,8 @@ class _Driver:
         ours = [one for one in measuring.reporters if isinstance(one, Notifier | GithubReporter)]
         others = [one for one in measuring.reporters if one not in ours]
         measuring = dataclasses.replace(measuring, reporters=others)
-        notifications = Notifications(journal, measuring.reporters, ours)
-        self._teller = _Teller(notifications, measuring.reporters, ours, bool(self._sought()))
+        self._notifications = Notifications(journal, measuring.reporters, ours)
+        self._teller = _Teller(self._notifications, measuring.reporters, ours, bool(self._sought()))
         self._measuring = measuring
         self._work = work
         self._journal = journal
@@ -100,6 +102,23 @@ class _Driver:
 
     def commits(self) -> int:
         """Measure commits, once or for ever; returns the exit code."""
+        if self._own.dry_run or self._own.local is not None:  # somebody looks on
+            return self._commits(None)
+        notices = PassNotices(self._journal, self._notifications, self._line())
+        try:
+            return self._commits(notices)
+        except OpduelError as error:
+            notices.broke(error)
+            raise
+
+    def _line(self) -> Line:
+        own, measuring = self._own, self._measuring
+        told = json.dumps([self._identity, own.branch, own.remote_repository, own.base_commit])
+        key = hashlib.sha256(told.encode()).hexdigest()[:12]
+        return Line(key, measuring.framework.name, measuring.choice.name, branch_names(own.branch))
+
+    def _commits(self, notices: PassNotices | None) -> int:
+        """``notices`` hears what each pass came to."""
         own, framework = self._own, self._measuring.framework
         for one in self._watch_settings().each():
             if one.commit_file is not None:
@@ -107,6 +126,8 @@ class _Driver:
         if own.build == "source":  # else it may not be needed
             load_platform(framework, own.platforms)
         repository = open_repository(self._work, self._remote(), own.repo_dir, insists=not own.dry_run)
+        if own.repo_dir and own.local is None and own.commit is not None:
+            _warn_of_changes(repository, own.commit)
         builder = CommitBuilder(framework, repository, self._cache, self._build_settings(), self._work / "builds")
         watch = Watch(repository, builder, self._runs, self._journal, self._watch_settings(), self._teller)
         if own.dry_run:
@@ -121,6 +142,8 @@ class _Driver:
             self._prune(tally)
             for _, outcome in tally.outcomes if own.local is not None else []:
                 self._harness.show_again(outcome.verification or outcome.benchmark)
+            if notices:
+                notices.ended(tally)
             codes[-1] = _exit_code(tally, bool(self._sought()))
 
         try:
@@ -131,6 +154,8 @@ class _Driver:
         except (OpduelError, KeyboardInterrupt) as error:
             if not self._teller.regressed:
                 raise
+            if notices and isinstance(error, OpduelError):
+                notices.broke(error)
             log.error("%s", " ".join(str(error).split()) or "interrupted")
         # A regression in any pass, and be it one that did not end; of all else only the last pass counts.
         return REGRESSED if self._teller.regressed else codes[-1]
@@ -268,6 +293,15 @@ class _Teller:
                 one.tell(effective(outcome), lines)
             except Exception as error:  # it costs nobody the next commit
                 log.error("--%s failed: %s", one.option, error)
+
+
+def _warn_of_changes(repository: Repository, name: str) -> None:
+    """Say that uncommitted changes are not measured, where what is measured is what is checked out."""
+    checkout = repository.checkout_of_user
+    with suppress(UsageError):  # what is wrong with the name is said when it is its turn
+        head = checkout.commit_id("HEAD") if checkout else None
+        if checkout and head == repository.resolve(name).id and is_changed(repository):
+            log.warning("%s has uncommitted changes, which are not measured: --local does that", checkout.folder)
 
 
 def _exit_code(tally: Tally, traced: bool) -> int:

@@ -147,8 +147,9 @@ def _request(options: argparse.Namespace, command: Sequence[str]) -> SingleReque
     framework = framework_of(options, choice.spec, FRAMEWORKS_DIR)
     plan_cpus(options.threads)  # these are reported before the build is made, not after
     run_environment(framework, options.threads, variables(options))
-    native = options.profiler == "native"
-    require_functions(framework.adaptor, {"profile": "--profiler native"} if native else {})
+    needed = {"profile": "--profiler native"} if options.profiler == "native" else {}
+    needed |= {"write_profile": "--profile_output"} if options.profile_output else {}
+    require_functions(framework.adaptor, needed)
     libraries = library_path(options.shared_libs)
     build = resolve_build(options.treatment, framework, BuildCache(options.exec_dir), libraries)
     refuse_idle_libraries(options.shared_libs, [build])

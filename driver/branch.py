@@ -75,6 +75,7 @@ class Branch:
                     self._finish(commit)
                 elif settled:
                     self._journal.remember(self._beyond(commit), "")
+        tally.waiting += len(self._troubled())
 
     def due(self) -> list[Commit]:
         """The commits to measure in this pass, oldest first; those that failed before and are due again at the end."""

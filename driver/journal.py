@@ -105,6 +105,11 @@ class Journal:
         query = "SELECT name, text FROM facts WHERE substr(name, 1, length(?)) = ?"
         return dict(self._connection.execute(query, (prefix, prefix)))
 
+    def forget_each(self, names: Sequence[str]) -> None:
+        """Let the texts of these names go."""
+        with self._transaction() as connection:
+            connection.executemany("DELETE FROM facts WHERE name = ?", [(one,) for one in names])
+
     def forget_facts(self, prefix: str) -> None:
         """Let all texts go whose names begin so."""
         self._write("DELETE FROM facts WHERE substr(name, 1, length(?)) = ?", (prefix, prefix))
@@ -168,15 +173,19 @@ class Journal:
         """``whom`` has been told of the run."""
         self._write("INSERT OR IGNORE INTO told VALUES (?, ?)", (run, whom))
 
-    def queue_notice(self, name: str, whom: Sequence[str], text: str, tells: Sequence[str]) -> None:
-        """Keep a notice until everyone in ``whom`` has been told; and, as facts named ``tells``, that it tells so.
+    def queue_notice(
+        self, name: str, whom: Sequence[str], text: str, tells: Sequence[str], forgets: Sequence[str] = ()
+    ) -> None:
+        """Keep a notice until everyone in ``whom`` has been told; and, as facts named ``tells``, that it tells so. The
+        facts named ``forgets`` go.
 
-        Both or neither is kept. A notice that was queued before stays as it was.
+        All of it is done or nothing. A notice that was queued before stays as it was.
         """
         with self._transaction() as connection:
             rows = [(name, one, text) for one in whom]
             connection.executemany("INSERT OR IGNORE INTO notices VALUES (?, ?, ?, 0, 0)", rows)
             connection.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", [(one, name) for one in tells])
+            connection.executemany("DELETE FROM facts WHERE name = ?", [(one,) for one in forgets])
 
     def waiting_notices(self, whom: str) -> list[tuple[str, str]]:
         """Names and texts of the notices of which ``whom`` has not been told; those that failed least come first, so

@@ -61,6 +61,8 @@ class Watch:
         self.fetch(tally)
         for name, branch in zip(self._settings.branches or (None,), self.branches, strict=True):
             if branch.is_told_to_stop():
+                what = f"branch {name}" if name else "the first commit"
+                log.info("%s says 0: stopping before %s", self._settings.status_file, what)
                 break
             try:
                 branch.measure(tally)

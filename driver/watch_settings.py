@@ -67,11 +67,16 @@ def _of(path: Path | None, branch: str) -> Path | None:
 
 @dataclass
 class Tally:
-    """What a pass came to. ``failures``: lines; ``failed``: the same by what failed, the id of a commit or "remote"."""
+    """What a pass came to.
+
+    ``failures``: lines; ``failed``: the same by what failed: the id of a commit, "remote", "pass" or "branch NAME".
+    ``waiting``: how many commits are to be tried again later.
+    """
 
     outcomes: list[tuple[Commit, Outcome]] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
+    waiting: int = field(default=0, compare=False)
 
     def fail(self, what: str, text: str) -> None:
         """Note a failure."""

@@ -23,7 +23,6 @@ from records.measurement import Side
 PROFILED_NS = 200_000_000  # about as much profiled work as a case gets on either side
 MOST_CALLS = 20
 INDEX = "profiles.json"
-CUT_SHORT = "none was made, as the run was cut short"
 FILES = ("trace.json", "table.txt", "output.txt")
 LONGEST_PART = 100  # characters of one part of a path
 
@@ -64,12 +63,17 @@ class Profiles:
         return {"folder": str(self.folder), "written": written, "problems": self.problems}
 
 
-def write_profiles(folder: Path, cases: Sequence[Case], failed: Mapping[str, str], subject: Subject) -> Profiles:
-    """Profile each of ``cases``, once whatever its metrics, but for those that have ``failed`` (id -> why).
+def write_profiles(
+    folder: Path, cases: Sequence[Case], failed: Mapping[str, str], subject: Subject, cut_short: bool
+) -> Profiles:
+    """Profile each of ``cases``, once whatever its metrics, but for those that have ``failed`` (id -> why); none, if
+    the run was ``cut_short``.
 
     The files are in ``<folder>/<case>/<side>``, or in ``<folder>/<case>`` where there is one side alone; those of an
     earlier run are replaced. Never raises for what a worker does, or for a signal.
     """
+    if cut_short:
+        return Profiles(folder, skipped="none was made, as the run was cut short")
     profiles, places = Profiles(folder), _places(cases)
     coin = random.Random(f"profiles {subject.seed}")
     environment = {**subject.environment, **subject.framework.profiling_environment()}

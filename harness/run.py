@@ -21,7 +21,7 @@ from harness.host import HostMonitor, host_fingerprint
 from harness.instructions import plan_counting, threads_of
 from harness.judging import judged
 from harness.outlook import budget_for, with_seconds
-from harness.profiles import CUT_SHORT, Profiles, Subject, write_profiles
+from harness.profiles import Subject, write_profiles
 from harness.recall import Recall, RoundLog, Start, fingerprint
 from harness.roofline import measure_roofline
 from harness.schedule import Findings, Order, Progress, Schedule
@@ -113,7 +113,8 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
         monitor.sample()
         on_progress(progress)
 
-    host = {**host_fingerprint(), "roofline": _roofline(request, bench)}
+    roofline = measure_roofline(cpus, request.threads, environment) if request.roofline else None
+    host = {**host_fingerprint(), "roofline": roofline}
     recall = Recall(request.log, _identity(request, order, bench, host))
     start = _begin(recall)
     kept = recall.phase("first", monitor)
@@ -157,22 +158,15 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     return Report(run, request.control, request.treatment, {**host, **noise}, comparisons, cases=tuple(request.cases))
 
 
-def _roofline(request: RunRequest, bench: Bench) -> dict[str, Any] | None:
-    """The host's, if it was asked for: measured as the workers run."""
-    return measure_roofline(bench.cpus, request.threads, bench.environment) if request.roofline else None
-
-
 def _profiles(
     request: RunRequest, comparisons: Sequence[Comparison], findings: Findings, bench: Bench
 ) -> dict[str, Any] | None:
     """Write the profiles that were asked for, unless the run was cut short; returns what the report keeps of them."""
     if request.profile_output is None:
         return None
-    profiles = Profiles(request.profile_output, skipped=CUT_SHORT)
-    if not findings.broken:
-        failed = {one.case: one.failure.reason for one in comparisons if one.failure is not None}
-        subject = Subject(bench.builds, request.framework, bench.environment, bench.cpus, request.threads, request.seed)
-        profiles = write_profiles(request.profile_output, request.cases, failed, subject)
+    failed = {one.case: one.failure.reason for one in comparisons if one.failure is not None}
+    subject = Subject(bench.builds, request.framework, bench.environment, bench.cpus, request.threads, request.seed)
+    profiles = write_profiles(request.profile_output, request.cases, failed, subject, cut_short=findings.broken)
     if profiles.stopped is not None:
         findings.stop(profiles.stopped)
     return profiles.record()

@@ -20,7 +20,7 @@ from harness.caches import VARIABLE, plan_wiping
 from harness.cpus import plan_cpus, this_thread_on
 from harness.host import HostMonitor, host_fingerprint
 from harness.memory import storage_question
-from harness.profiles import CUT_SHORT, Profiles, Subject, write_profiles
+from harness.profiles import Profiles, Subject, write_profiles
 from harness.roofline import measure_roofline
 from harness.solo import Question, Solo
 from records import Build, Case, Failure, RunError
@@ -205,13 +205,11 @@ class _Run:
         request, folder = self._request, self._request.profile_output
         if folder is None:
             return None
-        if broken:
-            return Profiles(folder, skipped=CUT_SHORT)
         failed = {name: one.failures[-1].reason for name, one in self._gathered.items() if one.failed}
         builds: dict[Side, Build] = {"treatment": request.build}
         subject = Subject(builds, request.framework, self._environment, self._cpus, request.threads, request.seed)
         with this_thread_on(self._cpus.control):
-            return write_profiles(folder, request.cases, failed, subject)
+            return write_profiles(folder, request.cases, failed, subject, cut_short=broken)
 
     def _solo(self, environment: Mapping[str, str]) -> Solo:
         request = self._request

@@ -37,7 +37,8 @@ class Cause:
 @dataclass(frozen=True)
 class Alarm:
     """One notification. ``sure`` says how sure it is; ``doubts`` what speaks against it; ``places`` where more is told.
-    The cause with the most cases comes first. ``spec``, ``control`` and ``treatment`` are empty if it is of no run.
+    The cause with the most cases comes first. ``spec``, ``control`` and ``treatment`` are empty if it is of no run; one
+    about the driver itself has a ``title`` and ``lines``, and no causes.
     """
 
     id: str
@@ -51,6 +52,9 @@ class Alarm:
     places: tuple[str, ...] = ()
     moment: str = ""  # when the run ended, ISO 8601
     pages: tuple[str, ...] = ()  # addresses of pages on which more is told
+    branch: str = ""  # that the treatment is on, if that is known
+    title: str = ""
+    lines: tuple[str, ...] = ()
 
     @property
     def broken(self) -> int:
@@ -108,6 +112,7 @@ def make_alarm(report: Report, causes: Sequence[Cause], sure: str) -> Alarm:
         sure=sure,
         doubts=tuple(doubt for doubt in doubts if doubt),
         moment=str(run.get("finished") or ""),
+        branch=str(run.get("branch") or ""),
     )
 
 

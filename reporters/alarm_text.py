@@ -16,6 +16,8 @@ _FENCE = "```"
 
 def headline(alarm: Alarm) -> str:
     """``3 cases regressed, 1 fails``, with no word from outside."""
+    if alarm.title:
+        return alarm.title
     words = []
     if alarm.regressed:
         words.append(f"{_cases(alarm.regressed)} regressed")
@@ -28,7 +30,7 @@ def headline(alarm: Alarm) -> str:
 def plain_text(alarm: Alarm) -> str:
     """The whole of it, for a mail or a terminal: what, how much, since when, how sure, where to read on."""
     causes = [line for cause in alarm.causes[:MOST_TOLD] for line in _cause_lines(cause)]
-    lines = [f"opduel: {headline(alarm)}", "", *causes, *_more_causes(alarm), "", *_about(alarm)]
+    lines = [f"opduel: {headline(alarm)}", "", *_lines(alarm), *causes, *_more_causes(alarm), "", *_about(alarm)]
     return "\n".join(lines) + "\n"
 
 
@@ -40,6 +42,7 @@ def slack_message(alarm: Alarm) -> dict[str, Any]:
     """
     title = f"*opduel: {headline(alarm)}*"
     causes = [_cause_lines(cause) for cause in alarm.causes[:MOST_TOLD]]
+    causes += [_lines(alarm)] if alarm.lines else []
     rest = [*_more_causes(alarm), *_about(alarm)]
     blocks = [_section(title), *(_section(_fenced(lines)) for lines in [*causes, rest])]
     whole = _fenced([line for lines in [*causes, rest] for line in lines], LONGEST_BLOCK - len(title) - 1)
@@ -53,6 +56,7 @@ def variables(alarm: Alarm) -> dict[str, str]:
         "TITLE": headline(alarm),
         "FRAMEWORK": alarm.framework,
         "SPEC": alarm.spec,
+        "BRANCH": alarm.branch,
         "CONTROL": alarm.control,
         "TREATMENT": alarm.treatment,
         "REGRESSED": str(alarm.regressed),
@@ -62,6 +66,10 @@ def variables(alarm: Alarm) -> dict[str, str]:
         "PAGE": alarm.pages[0] if alarm.pages else "",
     }
     return {f"OPDUEL_{name}": _bounded(printable(value)) for name, value in facts.items()}
+
+
+def _lines(alarm: Alarm) -> list[str]:
+    return [_short(line, 3) for line in alarm.lines]
 
 
 def _cases(count: int) -> str:
@@ -99,12 +107,15 @@ def _about(alarm: Alarm) -> Iterator[str]:
         yield alarm.sure
     for doubt in alarm.doubts:
         yield _short(doubt, 2)
+    if alarm.branch:
+        yield f"branch     {_short(alarm.branch)}"
     if alarm.control:
         yield f"control    {_short(alarm.control)}"
     if alarm.treatment:
         yield f"treatment  {_short(alarm.treatment)}"
     if alarm.spec:
-        yield f"spec       {_short(f'{alarm.spec} ({alarm.framework})')}, measured {_short(alarm.moment or 'lately')}"
+        measured = "" if alarm.title else "measured "
+        yield f"spec       {_short(f'{alarm.spec} ({alarm.framework})')}, {measured}{_short(alarm.moment or 'lately')}"
     for place in alarm.places:
         yield f"report     {_short(place, 3)}"
     for page in alarm.pages:

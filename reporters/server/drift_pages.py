@@ -100,7 +100,7 @@ def seen_form(request: Request, _reader: CanRead) -> Response:
     response = RedirectResponse("/drift", 303)
     response.set_cookie(
         SEEN,
-        datetime.now(UTC).isoformat(timespec="seconds"),
+        datetime.now(UTC).isoformat(),
         max_age=int(_SEEN_LASTS.total_seconds()),
         httponly=True,
         samesite="strict",

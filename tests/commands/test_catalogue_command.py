@@ -88,7 +88,7 @@ def test_every_operator_that_opperf_measures_is_in_the_catalogue(registry: Regis
 
 
 @pytest.mark.mxnet
-@pytest.mark.parametrize("release", ["mxnet_1_8", "mxnet_1_9"])
+@pytest.mark.parametrize("release", [pytest.param("mxnet_1_8", marks=pytest.mark.nightly), "mxnet_1_9"])
 def test_the_smallest_case_of_every_operator_runs(release: str, request: pytest.FixtureRequest) -> None:
     """All cases are tried by ``commands.catalogue coverage``; here one of each operator and direction.
 

@@ -31,6 +31,7 @@ def rows() -> dict[str, str]:
 def cell(action: argparse.Action) -> str:
     """An option as the tables' first cells write it."""
     argument = "TYPE" if action.choices else action.metavar
+    argument = f"[{argument}]" if action.nargs == "?" else argument
     return ", ".join(f"`{name} {argument}`" if action.nargs != 0 else f"`{name}`" for name in action.option_strings)
 
 

@@ -67,7 +67,7 @@ HELD = replace(comparison("inconclusive", number=3), held_back="regressed")
     [
         ([HELD], False, 3),
         ([UNCHANGED, HELD], False, 3),
-        ([comparison("inconclusive")], False, 0),  # nothing was there to be held back
+        ([UNCHANGED, comparison("inconclusive")], False, 0),  # nothing was there to be held back
         ([HELD, comparison("failed", "treatment", number=1)], False, 1),  # noise makes nothing crash
         ([HELD, comparison("failed", "control", number=1)], False, 3),
         ([HELD, comparison("failed", "treatment", number=1)], True, 3),

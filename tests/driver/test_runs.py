@@ -48,6 +48,18 @@ def test_a_finished_run_is_answered_from_the_journal_and_told_once(start: Start)
     assert start.runs.is_finished("run")
 
 
+def test_that_a_run_is_not_made_again_is_said_with_the_way_to_have_it_made(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    start.make()
+    assert "--again" not in caplog.text
+    start.again()
+    start.make()
+    assert "benchmark of old and new: was measured at" in caplog.text
+    assert "is not measured again: --again does that" in caplog.text
+
+
 def test_an_interrupted_run_keeps_its_rounds_and_is_not_reported(start: Start) -> None:
     start.harness.ends = ["interrupted"]
     with pytest.raises(KeyboardInterrupt, match="by a signal"):

@@ -10,6 +10,8 @@ import pytest
 import requests
 from made_mxnet_repository import make_frameworks_dir, make_repository
 
+from reporters import read_report
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 COMMANDS = [
@@ -64,7 +66,8 @@ def test_command_runs_and_leaves_its_report(command: str, tmp_path: Path) -> Non
     (report,) = tmp_path.rglob("report.json")
     document = json.loads(report.read_text(encoding="utf-8"))
     held_back = any(comparison["held_back"] for comparison in document["comparisons"])
-    assert (finished.returncode == 3) == held_back, "on a busy machine, and for no other reason"
+    too_short = read_report(report).is_open  # the budget, on a slow machine
+    assert (finished.returncode == 3) == (held_back or too_short), "on a busy machine, and for no other reason"
     assert str(report) in finished.stderr + finished.stdout
     assert all(comparison["rounds"] for comparison in document["comparisons"])
     assert report.with_suffix(".html").exists()

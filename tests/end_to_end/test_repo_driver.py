@@ -136,7 +136,7 @@ def test_builds_that_are_paths_need_no_data_of_the_framework(traced: tuple[Outco
     options = ["-b", str(spec), "--operators", "mul", "--max_rounds", "2", "--sentinels", "0", "--busy_host", "report"]
     outcome = alone.run_other("harness", *options, *sides, "--simple_local_reporter", str(tmp_path))
     assert outcome.code in (0, 1), outcome.err
-    for metric, function in (("error", "results(case, seed, folder, limit)"), ("memory", "profile(call, calls)")):
+    for metric, function in (("error", "results(case, seed, folder, limit)"), ("memory", "memory(case, seed, calls)")):
         refused = alone.run_other("harness", *options, *sides, "--metric", metric)
         assert (refused.code, refused.err.count("\n")) == (2, 1)
         assert f"error: --metric {metric}: " in refused.err

@@ -12,6 +12,15 @@ WHOLE = "def versions(): pass\ndef make_call(case, seed): pass\n"
 MORE = {"profile": "--metric memory", "results": "--metric error"}
 
 
+def test_a_profile_that_an_adaptor_can_not_write_is_reported(tmp_path: Path) -> None:
+    path = tmp_path / "adaptor.py"
+    path.write_text(WHOLE)
+    with pytest.raises(
+        UsageError, match=r"^--profile_output: .*no function write_profile\(call, calls, folder, name\)"
+    ):
+        require_functions(path, {"write_profile": "--profile_output"})
+
+
 @pytest.mark.parametrize(
     ("source", "needed", "words"),
     [

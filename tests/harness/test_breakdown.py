@@ -43,8 +43,8 @@ def test_a_side_of_which_the_profiler_saw_nothing_has_a_note() -> None:
 
 
 def test_what_can_not_be_profiled_costs_no_verdict() -> None:
-    asked = replace(toy_request(replace(toy_case("a"), threshold=0.5), toy_case("bad", "refuse")), breakdown=True)
-    report = run_ab(asked)
+    cases = [replace(toy_case("a"), threshold=0.5), toy_case("bad", "refuse")]
+    report = run_ab(replace(toy_request(*cases, TOY_OPERATORS="no JSON"), breakdown=True))
     fine, bad = report.comparisons
     assert fine.verdict in ("unchanged", "inconclusive")
     assert fine.breakdown is not None

@@ -49,6 +49,7 @@ def run(**changes: Any) -> dict[str, Any]:
         "spec_path": "specifications/conv.json",
         "threshold": 0.02,
         "user_identifier": None,
+        "branch": None,
         "run_type": "benchmark",
         "command": ["harness.py", "-b", "specs/conv.json"],
         "info": None,

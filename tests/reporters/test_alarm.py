@@ -122,6 +122,7 @@ def test_the_facts_for_a_command() -> None:
         "OPDUEL_TITLE": "1 case regressed",
         "OPDUEL_FRAMEWORK": "mxnet",
         "OPDUEL_SPEC": "conv",
+        "OPDUEL_BRANCH": "",
         "OPDUEL_CONTROL": "mxnet==1.8.0.post0",
         "OPDUEL_TREATMENT": "mxnet==1.9.1",
         "OPDUEL_REGRESSED": "1",

@@ -23,6 +23,8 @@ REGISTERED_PREFIXES = {
 }
 # Arrays, whose methods and properties are operators, too.
 ARRAYS = ("nd.NDArray", "np.ndarray")
+# Those that aren't the registered operator of their name, and hand on what they are given to another.
+OTHER_FUNCTION = ("np.random.multinomial",)
 
 
 class MissingOperator(Exception):
@@ -130,5 +132,7 @@ def takes_dtype(operator, function):
     if not any(one.kind == one.VAR_KEYWORD for one in parameters):
         return False
     registered = argument_types(operator)
+    if operator in OTHER_FUNCTION:
+        return False
     hands_on_all = all(one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD) for one in parameters)
     return "dtype" in registered or (hands_on_all and not registered)

@@ -45,7 +45,8 @@
 
   /** Each change as a band from the last build of the old level to the first of the new one; its ends may be hidden. */
   function changesOf(id, positions) {
-    const indexOf = (place) => d3.bisectLeft(positions, place, (one, at) => one.place - at);
+    const bisector = d3.bisector((one) => one.place);
+    const indexOf = (place) => bisector.left(positions, place);
     return rowsOf(id).map(({ dataset }) => {
       const [from, to] = [Number(dataset.from), Number(dataset.to)].map(indexOf);
       return {
@@ -110,7 +111,7 @@
       this.told = element("p", { class: "history-told", role: "status" });
       figure.prepend(this.buttons(), this.frame, this.told);
       this.frame.addEventListener("keydown", (event) => this.key(event));
-      this.frame.addEventListener("pointerdown", (event) => this.drag(event));
+      this.frame.addEventListener("pointerdown", (event) => this.drag(event), { capture: true }); // the plot keeps some
       let waiting = 0;
       window.addEventListener("resize", () => {
         cancelAnimationFrame(waiting);

@@ -1,16 +1,20 @@
 """The remote reporter and this server, together: they mean the same by every answer."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import report_samples as samples
 from results_server import REPORTS, RunningServer, numbered, running_server
 
-from records import OpduelError
+from records import OpduelError, Verification
 from reporters.document import to_bytes
+from reporters.local import LocalReporter
+from reporters.notify_command import NotifyCommand
 from reporters.remote.delivery import Sender
 from reporters.remote.place import parse_place
-from reporters.remote.post import Waits
+from reporters.remote.post import Waits, page_address
 from reporters.remote.reporter import RemoteReporter
 from reporters.remote.spool import Spool
 from reporters.remote.token import Token
@@ -75,3 +79,45 @@ def test_what_is_refused_is_kept_with_the_servers_words(server: RunningServer, s
     kept = [letter.header.refused for letter in spool.contents()[0]]
     assert len(kept) == 3
     assert all(refusal is not None for refusal in kept)
+
+
+def test_a_notification_leads_to_the_runs_page(server: RunningServer, spool: Spool, tmp_path: Path) -> None:
+    """The server has said where it is; the path of the report is still that of the file."""
+    slower = samples.comparison("slow", "regressed", 1.2)
+    again = replace(slower, verification=Verification("regressed", "regressed", 1.2))
+    report = replace(numbered(1), comparisons=(again,))
+    remote, local = reporter(server, spool, server.write_token), LocalReporter(tmp_path / "reports")
+    notifier = NotifyCommand(
+        ["sh", "-c", f"cat > {tmp_path}/text; echo $OPDUEL_PAGE $OPDUEL_REPORT > {tmp_path}/facts"]
+    )
+    notifier.meet([remote, local])
+    assert remote.page(report) is None
+    for one in (remote, local, notifier):
+        one.report(report)
+    page = f"{server.url}/runs/run-1"
+    assert f"page       {page}\n" in (tmp_path / "text").read_text(encoding="utf-8")
+    told_page, path = (tmp_path / "facts").read_text(encoding="utf-8").split()
+    assert told_page == page
+    assert Path(path).is_file()
+    with server.client("read") as client:
+        assert client.get(told_page).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "page", "address"),
+    [
+        ("https://r.example.org/api/v1/reports", "/runs/x", "https://r.example.org/runs/x"),
+        ("https://r.example.org/opduel/api/v1/reports", "/runs/x", "https://r.example.org/opduel/runs/x"),
+        ("https://r.example.org:8443/elsewhere", "/runs/x%20y", "https://r.example.org:8443/runs/x%20y"),
+        ("https://r.example.org/api/v1/reports", "//evil.example/x", ""),
+        ("https://r.example.org/api/v1/reports", "https://evil.example/x", ""),
+        ("https://r.example.org/api/v1/reports", "javascript:alert(1)", ""),
+        ("https://r.example.org/api/v1/reports", "/runs/a b", ""),
+        ("https://r.example.org/api/v1/reports", "/runs/\x1b[2J", ""),
+        ("https://r.example.org/api/v1/reports", "/" + "x" * 5000, ""),
+        ("https://r.example.org/api/v1/reports", None, ""),
+        ("https://r.example.org/api/v1/reports", ["/runs/x"], ""),
+    ],
+)
+def test_a_page_is_below_the_server_that_names_it(endpoint: str, page: object, address: str) -> None:
+    assert page_address(endpoint, page) == address

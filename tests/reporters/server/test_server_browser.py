@@ -1,10 +1,13 @@
 """The server's pages in a real browser: sorting, filtering, plots, keys, narrow screens, logging in, hostile texts."""
 
+import re
 from pathlib import Path
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, Request, expect
 from results_server import CASES, COMMIT_URL, RunningServer, numbered, running_server
+from test_server_drift import fill
 from test_server_pages import HOSTILE_PATHS, hostile
 
 from benchmarks.made_nights import case_id
@@ -115,15 +118,142 @@ def paths(server: RunningServer) -> list[str]:
 
 
 def test_every_page_fits_a_phone_and_has_landmarks(chromium: Browser, nights: RunningServer) -> None:
-    context = chromium.new_context(viewport={"width": 360, "height": 720})
+    context = chromium.new_context(viewport={"width": 320, "height": 640})
     page = context.new_page()
-    for path in paths(nights):
+    for path in (*paths(nights), "/login", "/runs/nothing"):
         page.goto(nights.url + path)
-        assert page.evaluate("document.documentElement.scrollWidth") <= 360, path
+        drawn(page)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 320, path
+        if path in ("/login", "/runs/nothing"):  # pages without a bar
+            continue
         tree = page.locator("body").aria_snapshot()
         for landmark in ("banner", 'navigation "Main"', "main", "contentinfo", "heading", "[level=1]"):
             assert landmark in tree, (path, landmark)
+    page.goto(nights.url)  # what a run came to is in sight, without scrolling its table
+    tally = page.locator("td.tally").first.bounding_box()
+    assert tally is not None
+    assert tally["x"] + tally["width"] <= 320
     context.close()
+
+
+def drawn(page: Page) -> None:
+    """Wait for all plots."""
+    for figure in page.locator("figure").all():
+        figure.locator("svg").last.wait_for()
+
+
+def test_no_fault_of_accessibility_is_found(chromium: Browser, nights: RunningServer, tmp_path: Path) -> None:
+    context = chromium.new_context()
+    page = context.new_page()
+    for path in (*paths(nights), "/login", "/runs/nothing", "/drift?since=2020-01-01&state=all"):
+        page.goto(nights.url + path)
+        drawn(page)
+        assert Axe().run(page).response["violations"] == [], path
+    context.close()
+
+
+A4 = 718  # pixels between a browser's usual margins, of 794
+
+
+def test_all_columns_are_on_paper(chromium: Browser, nights: RunningServer) -> None:
+    context = chromium.new_context(viewport={"width": A4, "height": 1000}, color_scheme="dark")
+    page = context.new_page()
+    page.emulate_media(media="print")
+    for path in paths(nights):
+        page.goto(nights.url + path)
+        assert page.evaluate("document.documentElement.scrollWidth") <= A4, path
+        hidden = "[...document.querySelectorAll('th.wide, td.wide')].filter((one) => !one.checkVisibility()"
+        assert page.evaluate(f"{hidden} && !one.closest('details:not([open])')).length") == 0, path
+    page.goto(f"{nights.url}/runs/{newest_run(nights)}")
+    for heading in ("95 % interval", "q", "Control", "Treatment"):
+        expect(page.locator("#cases").get_by_role("columnheader", name=heading, exact=True)).to_be_visible()
+    context.close()
+
+
+def test_a_point_of_the_history_leads_to_commit_and_runs(visited: Page, nights: RunningServer) -> None:
+    visited.goto(f"{nights.url}/cases/{case_number(nights, case_id(3))}")
+    dots = visited.locator(".history-dot circle")
+    dots.first.wait_for()
+    frame, told = visited.locator(".history-frame"), visited.locator(".history-told")
+    ticks = "\n".join(visited.locator(".history-frame svg text").all_text_contents())
+    assert "2023-01-" in ticks  # dates on the axis
+    box = dots.nth(5).bounding_box()
+    assert box is not None
+    visited.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    row = visited.locator("#positions-1 tbody tr").nth(5)
+    label = row.get_attribute("data-label") or ""
+    expect(told).to_contain_text(label)
+    expect(told.get_by_role("link", name=label)).to_have_attribute("href", re.compile(f"/commit/{label}"))
+    assert visited.locator(".history-chosen circle").count() == 1
+    frame.focus()
+    visited.keyboard.press("ArrowRight")
+    expect(told).to_contain_text(visited.locator("#positions-1 tbody tr").nth(6).get_attribute("data-label") or "none")
+    told.locator("a[href^='/runs/']").first.click()
+    assert "against" in visited.get_by_role("heading", level=1).inner_text()
+
+
+def test_the_history_zooms_by_keys_buttons_and_dragging(visited: Page, nights: RunningServer) -> None:
+    visited.goto(f"{nights.url}/cases/{case_number(nights, case_id(3))}")
+    dots = visited.locator(".history-dot circle")
+    dots.first.wait_for()
+    count = dots.count()
+    visited.locator(".history-frame").focus()
+    visited.keyboard.press("+")
+    assert 3 < dots.count() <= count // 2 + 1
+    for _ in range(10):
+        visited.keyboard.press("+")
+    assert dots.count() == 4  # no fewer
+    visited.keyboard.press("0")
+    assert dots.count() == count
+    visited.get_by_role("button", name="Zoom in").press("Enter")
+    first = visited.locator(".history-frame svg text").all_text_contents()
+    visited.get_by_role("button", name="Later").press("Enter")
+    assert visited.locator(".history-frame svg text").all_text_contents() != first
+    visited.get_by_role("button", name="All builds").press("Enter")
+    one, other = (dots.nth(number).bounding_box() for number in (10, 20))
+    assert one is not None
+    assert other is not None
+    visited.mouse.move(one["x"], one["y"])
+    visited.mouse.down()
+    visited.mouse.move(other["x"] + other["width"], one["y"] - 5, steps=3)
+    visited.mouse.up()
+    assert dots.count() in (10, 11)
+    assert visited.locator(".history-band").count() == 0
+
+
+def test_days_narrow_what_is_shown_and_not_what_is_found(visited: Page, nights: RunningServer) -> None:
+    number = case_number(nights, case_id(3))
+    visited.goto(f"{nights.url}/cases/{number}")
+    found = visited.locator("#changes-1").inner_text()
+    visited.get_by_label("From", exact=True).fill("2023-01-10")
+    visited.get_by_role("textbox", name="To", exact=True).fill("2023-01-19")
+    visited.get_by_role("button", name="Narrow").click()
+    visited.wait_for_url("**since=2023-01-10*")
+    visited.locator(".history-dot circle").first.wait_for()
+    assert visited.locator(".history-dot circle").count() == 10 + 1  # and the release
+    assert visited.locator("#runs tbody tr").count() in (10, 11)
+    assert visited.locator("#changes-1").inner_text() == found
+    assert visited.locator("svg .history-change rect").count() <= 2
+    visited.goto(f"{nights.url}/?since=2023-01-10&until=2023-01-10")
+    expect(visited.get_by_role("status")).to_contain_text(re.compile("^[12] runs?, the latest first"))
+
+
+def test_a_finding_is_acknowledged_on_the_page(page: Page, server: RunningServer) -> None:
+    fill(server)
+    page.goto(f"{server.url}/drift")
+    page.get_by_label("Token that may read").fill(server.token)
+    page.keyboard.press("Enter")
+    page.get_by_role("checkbox", name="Choose steady").check()
+    page.get_by_label("Note").fill("the price of a fix")
+    page.get_by_role("button", name="Acknowledge those chosen").click()
+    page.wait_for_url("**/drift?")
+    assert page.locator("#drift").count() == 0
+    page.get_by_label("Show").select_option("acknowledged")
+    page.get_by_role("button", name="Narrow").click()
+    expect(page.locator("#drift")).to_contain_text("acknowledged by both")
+    assert Axe().run(page).response["violations"] == []
+    page.get_by_role("button", name="Mark all as seen").click()
+    expect(page.get_by_text("Last seen")).to_be_visible()
 
 
 def test_light_and_dark_differ(chromium: Browser, nights: RunningServer) -> None:

@@ -31,7 +31,7 @@ def test_the_examples_run_as_they_stand(tmp_path: Path) -> None:
     )
     (tmp_path / "report.json").write_bytes(to_bytes(report))
     examples = re.findall(r"^```sh\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
-    assert len(examples) == 6
+    assert len(examples) == 7
     script = "set -euo pipefail\n" + "echo\n".join(examples)
     with running_server(tmp_path) as server:
         named = {"SERVER": server.url, "TOKEN": server.token, "DATABASE_FILE": str(tmp_path / "results.sqlite")}

@@ -15,7 +15,7 @@ import httpx
 import pytest
 import report_samples as samples
 from hook_server import Answer, HookServer
-from results_server import RunningServer, numbered, running_server
+from results_server import RunningServer, body, numbered, running_server
 
 from records import Commit, Report
 from reporters.notify_webhook import NotifyWebhook
@@ -25,7 +25,9 @@ from reporters.server.command_line import main
 from reporters.server.drift import Weighing
 from reporters.server.findings import Wanted, find_findings, list_findings
 from reporters.server.histories import BuildName
+from reporters.server.ingest import accept
 from reporters.server.models import Case, ChangePoint, WeighedSeries
+from reporters.server.storing import store
 
 STAR = 24  # nights, each against the release
 STEP_AT = 12
@@ -41,8 +43,15 @@ def night(number: int, ratio: float, case: str = "steady", **changes: Any) -> Re
 
 def fill(server: RunningServer, size: float = 1.08, nights: Sequence[int] = range(STAR)) -> None:
     """A step of that size at one commit, and no noise."""
-    for number in nights:
-        assert server.post(night(number, size if number >= STEP_AT else 1.0)).status_code == 201
+    keep(server, *(night(number, size if number >= STEP_AT else 1.0) for number in nights))
+
+
+def keep(server: RunningServer, *reports: Report) -> None:
+    """Store reports as posts would, and weigh them."""
+    for report in reports:
+        submission = accept(json.dumps(body(report)).encode(), None, 2**26)
+        with server.database.writing() as session:
+            assert store(session, submission, "a test", datetime.now(UTC))
     Weighing(server.database).weigh()
 
 
@@ -78,11 +87,10 @@ def test_a_step_is_found_acknowledged_and_comes_back_when_it_changes(server: Run
     assert points(server) == []
     fill(server, nights=range(STAR, STAR + 4))  # more of the same changes nothing
     assert points(server) == []
-    for number in range(STAR + 4, STAR + 40):
-        server.post(night(number, 1.12))
-    for number in range(STEP_AT, STAR + 4):  # and now the step itself is seen to be larger
-        server.post(replace(night(number, 1.12), run={**night(number, 1.12).run, "id": f"again-{number}"}))
-    Weighing(server.database).weigh()
+    keep(server, *(night(number, 1.12) for number in range(STAR + 4, STAR + 20)))
+    keep(
+        server, *(night(number, 1.12, id=f"again-{number}") for number in range(STEP_AT, STAR + 4))
+    )  # larger, it seems
     back = [one for one in points(server) if one["number"] == found["number"]]
     assert len(back) == 1
     assert back[0]["acknowledgement"]["counts"] is False
@@ -283,13 +291,14 @@ def test_an_alert_is_sent_once_and_again_when_it_changes(server: RunningServer) 
         assert len(hook.posts) == 2
         with server.database.writing() as session:
             (one,) = list_findings(session, Wanted())
+            number = one.point.number
             one.point.changed = datetime.now(UTC) + timedelta(seconds=1)
         assert send_alerts(server.database, [webhook], None, now) == []
         assert len(hook.posts) == 3
         with server.client("write") as client:
-            client.put(f"/api/v1/change_points/{one.point.number}/acknowledgement", json={"note": "known"})
+            client.put(f"/api/v1/change_points/{number}/acknowledgement", json={"note": "known"})
         with server.database.writing() as session:
-            (one,) = find_findings(session, [one.point.number])
+            (one,) = find_findings(session, [number])
             one.point.changed = one.point.acknowledged - timedelta(seconds=1)  # type: ignore[operator]
         other = NotifyWebhook(hook.url(), pauses_s=())
         assert send_alerts(server.database, [webhook, other], None, now) == []
@@ -315,9 +324,7 @@ def test_the_alert_command(server: RunningServer, tmp_path: Path, capsys: pytest
 def test_a_gradual_drift_is_one_change_point(tmp_path: Path) -> None:
     """Ten commits of +0.7 % each, none of which any run calls."""
     with running_server(tmp_path, open_read=True) as server:
-        for number in range(30):
-            assert server.post(night(number, 1.007 ** min(max(number - 9, 0), 10))).status_code == 201
-        Weighing(server.database).weigh()
+        keep(server, *(night(number, 1.007 ** min(max(number - 9, 0), 10)) for number in range(30)))
         (found,) = points(server)
         assert found["kind"] == "drift"
         assert found["ratio"] == pytest.approx(1.007**10, abs=0.005)

@@ -1,6 +1,6 @@
 """Why a verdict is what it is, and why a run can't be trusted: with the results, where pages find it.
 
-They are taken from the stored reports, one after the other: about a minute for 1,000 reports of 5 MB.
+They are taken from the stored reports, each of which is read once.
 """
 
 import json

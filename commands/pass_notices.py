@@ -1,0 +1,127 @@
+"""Passes of the driver that fail: the notifiers are told once, and once when it works again."""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from commands.driver_text import commit_line
+from commands.notifying import Notifications
+from driver.git.command import RemoteGone
+from driver.journal import Journal
+from driver.watch_settings import Tally
+from records import OpduelError, RunError
+from reporters.alarm import Alarm
+
+FAILED, WORKS = "the driver failed", "the driver works again"
+_MOST_NAMED = 10
+
+
+@dataclass(frozen=True)
+class Line:
+    """What a driver does night after night. ``key`` is the same for the same options."""
+
+    key: str
+    framework: str
+    spec: str
+    branches: Sequence[str] = ()
+
+
+class PassNotices:
+    """Tells the notifiers of what fails, each commit once, and of the first pass that works after that.
+
+    In the journal stand what they were told of, and whether "it works again" is still to be told.
+    """
+
+    def __init__(self, journal: Journal, notifications: Notifications, line: Line) -> None:
+        self._journal = journal
+        self._notifications = notifications
+        self._line = line
+        self._prefix = f"notified/driver/{line.key}/"
+        self._kept = True  # whether the journal could be written last time
+
+    def ended(self, tally: Tally) -> None:
+        """A pass came to its end. A journal that can't be written, its disk being full, say, ends no driver."""
+        try:
+            self._ended(tally)
+            self._kept = True
+        except RunError as error:
+            self._send_unkept([*tally.failed.values()] or [str(error)])
+
+    def _ended(self, tally: Tally) -> None:
+        new = {what: text for what, text in tally.failed.items() if self._journal.recall(self._item(what)) is None}
+        if new:
+            self._tell(FAILED, list(new.values()), [*map(self._item, new), self._failing])
+            return
+        worked = [commit for commit, _ in tally.outcomes if commit.id not in tally.failed]
+        whole = {what for what in tally.failed if not _is_commit(what)}
+        known = [*(one.id for one in worked), *self._told_whole()]
+        repaired = [self._item(what) for what in known if what not in whole]
+        if (
+            self._journal.recall(self._failing) is not None
+            and not whole
+            and (worked or not (tally.waiting or tally.failed))
+        ):
+            lines = [f"measured {commit_line(commit)}" for commit in worked] or ["nothing is left to be measured"]
+            self._tell(WORKS, lines, [], [*repaired, self._failing])
+        elif repaired:
+            self._journal.forget_each(repaired)
+        if not tally.failed and self._journal.recall(self._worked) is None:
+            self._journal.remember(self._worked, "yes")
+
+    def broke(self, error: OpduelError) -> None:
+        """A pass, or a start, ended with an error. Wrong usage is reported where the same command has worked before."""
+        what = "remote" if isinstance(error, RemoteGone) else "pass"
+        text = " ".join(str(error).split())
+        try:
+            known = self._journal.recall(self._item(what)) is not None
+            if not known and (isinstance(error, RunError) or self._journal.recall(self._worked) is not None):
+                self._tell(FAILED, [text], [self._item(what), self._failing])
+        except RunError:
+            self._send_unkept([text])
+
+    def _send_unkept(self, lines: Sequence[str]) -> None:
+        """Report what can't be kept in the journal, once in a row: what was reported can't be looked up."""
+        if self._kept:
+            self._notifications.send_now(self._alarm(FAILED, lines))
+        self._kept = False
+
+    def _tell(self, title: str, lines: Sequence[str], tells: Sequence[str], forgets: Sequence[str] = ()) -> None:
+        self._notifications.queue(self._alarm(title, lines), tells, forgets)
+
+    def _alarm(self, title: str, lines: Sequence[str]) -> Alarm:
+        more = len(lines) - _MOST_NAMED
+        return Alarm(
+            id=secrets.token_hex(8),
+            framework=self._line.framework,
+            spec=self._line.spec,
+            control="",
+            treatment="",
+            causes=(),
+            sure="",
+            moment=datetime.now(UTC).isoformat(timespec="seconds"),
+            branch=", ".join(self._line.branches),
+            title=title,
+            lines=(*lines[:_MOST_NAMED], *([f"and {more} more"] if more > 0 else [])),
+        )
+
+    def _told_whole(self) -> list[str]:
+        """What is no commit and was told of: the remote, a branch, a pass."""
+        told: Mapping[str, str] = self._journal.facts(f"{self._prefix}item/")
+        names = (name.removeprefix(f"{self._prefix}item/") for name in told)
+        return [name for name in names if not _is_commit(name)]
+
+    def _item(self, what: str) -> str:
+        return f"{self._prefix}item/{what}"
+
+    @property
+    def _failing(self) -> str:
+        return f"{self._prefix}failing"
+
+    @property
+    def _worked(self) -> str:
+        return f"{self._prefix}worked"
+
+
+def _is_commit(what: str) -> bool:
+    return len(what) == 40 and all(digit in "0123456789abcdef" for digit in what)

@@ -1,0 +1,125 @@
+"""repo_driver.py --local: what is measured, against what, and which cases; on a real git checkout, nothing is built."""
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from command_line import Outcome, fresh_logging
+
+from commands import repo_driver, run_bench
+from commands.driver_text import compile_lines
+from records import Commit
+
+Drive = Callable[..., Outcome]
+
+
+def git(folder: Path, *arguments: str) -> str:
+    who = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "init.defaultBranch=master")
+    done = subprocess.run(["git", *who, *arguments], cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def write(folder: Path, path: str, text: str) -> None:
+    (folder / path).parent.mkdir(parents=True, exist_ok=True)
+    (folder / path).write_text(text)
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A clone of something like the framework's repository, on a branch of its own."""
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    remote, folder = tmp_path / "remote", tmp_path / "checkout"
+    remote.mkdir()
+    git(remote, "init", "--quiet")
+    for path in ("python/mxnet/gluon/loss.py", "python/mxnet/util.py", "src/operator/nn/convolution.cc", "README.md"):
+        write(remote, path, "1\n")
+    git(remote, "add", ".")
+    git(remote, "commit", "--quiet", "-m", "First")
+    git(tmp_path, "clone", "--quiet", str(remote), str(folder))
+    git(folder, "checkout", "--quiet", "-b", "mine")
+    return folder
+
+
+@pytest.fixture
+def drive(home: Path, checkout: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Drive:
+    """A dry run in the checkout; overlays need no compiler, and there is no release of these sources."""
+    monkeypatch.chdir(checkout)
+
+    def call(*arguments: str, command: Callable[..., int] = repo_driver.main) -> Outcome:
+        with fresh_logging():
+            code = command(["--local", "--dry_run", *arguments])
+        captured = capsys.readouterr()
+        return Outcome(code, captured.out, captured.err)
+
+    return call
+
+
+@pytest.mark.parametrize("command", [repo_driver.main, run_bench.main])
+def test_the_work_tree_against_the_merge_base_and_the_cases_it_can_touch(
+    drive: Drive, checkout: Path, command: Callable[..., int]
+) -> None:
+    write(checkout, "python/mxnet/gluon/loss.py", "2\n")
+    outcome = drive(command=command)
+    assert outcome.code == 0, outcome.err
+    assert "uncommitted changes in 1 file (python/mxnet/gluon/loss.py)" in outcome.err
+    assert "python/mxnet/gluon/loss.py) can touch gluon.loss.*" in outcome.err
+    assert "(where mine left origin/master)" in outcome.out
+    assert "uncommitted changes on mine" in outcome.out
+    assert "about 70 min" in outcome.out or "compiles" in outcome.out
+
+
+def test_what_no_rule_is_about_touches_all_of_the_spec(drive: Drive, checkout: Path) -> None:
+    write(checkout, "python/mxnet/util.py", "2\n")
+    git(checkout, "commit", "--quiet", "-am", "Mine")
+    outcome = drive("-b", "smoke")
+    assert "python/mxnet/util.py) can touch every case: all of smoke.json" in outcome.err
+    assert "uncommitted" not in outcome.err
+    assert "1 to measure on 22 cases" in outcome.out
+
+
+def test_documentation_alone_is_nothing_to_measure(drive: Drive, checkout: Path) -> None:
+    write(checkout, "README.md", "2\n")
+    outcome = drive()
+    assert (outcome.code, outcome.out) == (0, "")
+    assert "nothing to measure: no case can be touched" in outcome.err
+    assert "1 to measure on" in drive("-b", "smoke", "--operators", "*").out
+
+
+def test_what_can_not_be_meant_is_one_last_line(drive: Drive, checkout: Path, tmp_path: Path) -> None:
+    def last(*arguments: str) -> str:
+        outcome = drive(*arguments)
+        assert outcome.code == 2
+        return outcome.err.splitlines()[-1]
+
+    assert "nothing to measure" in last()
+    write(checkout, "python/mxnet/gluon/loss.py", "2\n")
+    assert "none of the 22 cases of smoke.json is touched" in last("-b", "smoke")
+    assert "--branch nope: origin has no such branch" in last("--branch", "nope")
+    for option, value in (("--commit", "x"), ("--repo_dir", "."), ("--interval", "5"), ("--step", "2")):
+        assert "--local measures the checkout as it is, once" in last(option, value)
+    git(checkout, "rm", "-r", "--quiet", "--force", "python")
+    git(checkout, "commit", "--quiet", "-m", "Gone")
+    assert "is no checkout of mxnet: it has no python/mxnet" in last()
+
+
+def test_a_commit_by_the_name_head_and_changes_that_are_not_measured(
+    home: Path, checkout: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(checkout, "python/mxnet/util.py", "2\n")
+    git(checkout, "commit", "--quiet", "-am", "Mine")
+    write(checkout, "python/mxnet/util.py", "3\n")
+    options = ["--ab_testing", "-b", "smoke", "--repo_dir", str(checkout), "--commit", "HEAD", "--dry_run"]
+    with fresh_logging():
+        assert repo_driver.main([*options, "--work_dir", str(home / "work")]) == 0
+    captured = capsys.readouterr()
+    assert f"treatment  {git(checkout, 'rev-parse', 'HEAD')[:12]}" in captured.out
+    assert "has uncommitted changes, which are not measured: --local does that" in captured.err
+
+
+def test_what_a_compile_takes_is_said() -> None:
+    one, two = (Commit(str(number) * 40, 0, "", "") for number in (1, 2))
+    assert compile_lines([], None) == []
+    assert "about 70 min from nothing" in compile_lines([one], 70.0)[0]
+    assert "the second one compiles only what differs" in compile_lines([one, two], None)[0]

@@ -1,0 +1,60 @@
+"""docs/pull-request.md: every command is run, on a checkout whose Python code is that of a real release."""
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+from made_mxnet_repository import TAG, make_frameworks_dir, make_repository
+
+from commands import repo_driver
+from reporters import read_report
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = (ROOT / "docs" / "pull-request.md").read_text(encoding="utf-8")
+COMMANDS = [line for block in re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL) for line in block.splitlines()]
+SLOWER = "    for _ in range(3000):\n        pass\n"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a clone whose work tree makes nd.add slower, and frameworks' data that know its release."""
+    folder = tmp_path_factory.mktemp("pull_request")
+    make_repository(folder / "remote")
+    make_frameworks_dir(folder / "frameworks", folder / "remote")
+    for arguments in (["branch", "v1.9.x", TAG], ["checkout", "--quiet", "v1.9.x"]):
+        subprocess.run(["git", "-C", folder / "remote", *arguments], check=True)
+    subprocess.run(["git", "clone", "--quiet", folder / "remote", folder / "mxnet"], check=True)
+    subprocess.run(["git", "-C", folder / "mxnet", "checkout", "--quiet", "-b", "mine"], check=True)
+    path = folder / "mxnet" / "python" / "mxnet" / "ndarray" / "ndarray.py"
+    head, define, body = path.read_text().partition("def add(lhs, rhs):")
+    before, mark, after = body.partition("    # pylint: disable= no-member, protected-access")
+    assert mark
+    path.write_text(head + define + before + SLOWER + mark + after)
+    return folder
+
+
+def test_there_are_commands_and_all_are_of_the_driver() -> None:
+    assert len(COMMANDS) >= 4
+    assert all(shlex.split(one)[1] == "~/opduel/repo_driver.py" and "--local" in one for one in COMMANDS)
+
+
+@pytest.mark.mxnet
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_does_what_the_page_says(
+    command: str, made: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(made / "mxnet")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    measures = "--operators" in command
+    places = ["--frameworks_dir", str(made / "frameworks"), "--local_reporter", str(tmp_path / "found")]
+    quick = [] if measures else ["--dry_run"]  # the whole catalogue takes an hour
+    command = command.replace("--operators nd.add", "--operators add_smal[l]/forward")  # one of its three sizes
+    code = repo_driver.main([*shlex.split(command)[2:], *places, *quick, "--busy_host", "report"])
+    assert code == (1 if measures else 0)
+    if measures:
+        reports = [read_report(path) for path in (tmp_path / "found").rglob("report.json")]
+        assert {report.treatment.strategy for report in reports} == {"overlay"}
+        assert any(one.verdict == "regressed" and one.operator == "nd.add" for one in reports[0].comparisons)
