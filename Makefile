@@ -21,6 +21,7 @@ test: setup
 # What takes minutes: everything, in every form.
 nightly: setup
 	$(BIN)/python -m pytest -m nightly
+	$(BIN)/python benchmarks/hostile.py
 
 # Ends in 0 whatever the verdicts: 1 means "regression found", which is a result, not a failure. On a busy machine it says
 # so, and shows its verdicts all the same.

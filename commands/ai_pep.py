@@ -126,7 +126,7 @@ def _truth(text: str) -> bool:
 
 def _folder(text: str) -> Path:
     path = Path(os.path.abspath(os.path.expanduser(text))) if text else None
-    if path is None or not path.is_dir():
+    if path is None or not os.path.isdir(path):
         raise argparse.ArgumentTypeError(f"{text!r} is not a folder")
     return path
 
@@ -135,7 +135,7 @@ def _libraries(text: str) -> list[Path]:
     """``A,B`` -> absolute paths of files that are there."""
     found = [Path(os.path.abspath(os.path.expanduser(name.strip()))) for name in text.split(",")]
     for name, path in zip(text.split(","), found, strict=True):
-        if not path.is_file():
+        if not os.path.isfile(path):
             raise argparse.ArgumentTypeError(f"{name.strip()!r} is not a file: give paths of shared libraries")
         if os.pathsep in str(path.parent):
             raise argparse.ArgumentTypeError(f"{name.strip()!r}: a folder with {os.pathsep} in its name can't be used")

@@ -2,23 +2,20 @@
 
 import contextlib
 import logging
-import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import IO, Any
 
 from records import OpduelError, disk_error, is_full
 from records.redaction import redact
-from records.text import one_line
-from reporters.stream import discard
+from records.text import one_line, with_short_words
+from reporters.stream import discard, open_closed_streams
 
 DONE, REGRESSED, USAGE, INCOMPLETE = 0, 1, 2, 3
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 log = logging.getLogger(__name__)
-_nowhere: list[IO[Any]] = []
 
 
 def run_command(name: str, action: Callable[[], int]) -> int:
@@ -26,7 +23,7 @@ def run_command(name: str, action: Callable[[], int]) -> int:
 
     The first of the signals ``STOPPING`` raises KeyboardInterrupt; one that is ignored already (nohup) stays so.
     """
-    _open_closed_streams()
+    open_closed_streams()
     handler = logging.StreamHandler(sys.stderr)
     handler.addFilter(redacts)
     logging.basicConfig(format=f"{name}: %(message)s", level=logging.INFO, handlers=[handler])
@@ -79,8 +76,8 @@ def _outcome(action: Callable[[], int]) -> int:
 
 
 def redacts(record: logging.LogRecord) -> bool:
-    """A filter of log handlers: no line shows a secret. It lets every line through."""
-    record.msg, record.args = redact(record.getMessage()), ()
+    """A filter of log handlers: no line shows a secret, or repeats a very long argument. It lets every line through."""
+    record.msg, record.args = with_short_words(redact(record.getMessage())), ()
     return True
 
 
@@ -114,16 +111,3 @@ def _handled(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]
     finally:
         for number in heeded:
             signal.signal(number, before[number])
-
-
-def _open_closed_streams() -> None:
-    """Give a standard stream that was closed (``2>&-``) a file that leads nowhere: others write without asking."""
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            _nowhere.append(open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - for good
-            setattr(sys, name, _nowhere[-1])
-
-
-def leads_nowhere(stream: IO[Any]) -> bool:
-    """Whether it was closed when the command began, so that what is written there is lost."""
-    return stream in _nowhere

@@ -32,8 +32,8 @@ def flush(arguments: Sequence[str], retry_refused: bool) -> int:
     sender = sender_from(options, os.environ)
     endpoints = {parse_place(text).endpoint for text in options.remote_reporter or ()} or None
     folder = sender.spool.directory
-    if not folder.is_dir():
-        if folder.exists():
+    if not os.path.isdir(folder):  # which takes a name that is too long for one that isn't there
+        if os.path.lexists(folder):
             raise UsageError(f"--spool {folder}: is no folder: give that in which reports wait")
         log.info("nothing waits: there is no %s", folder)
         return DONE

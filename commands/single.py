@@ -1,6 +1,7 @@
 """harness.py with a treatment alone: one build measured, its result written, and compared with an earlier one's."""
 
 import argparse
+import os
 import secrets
 import sys
 from collections.abc import Callable, Sequence
@@ -195,7 +196,7 @@ def _check_output(options: argparse.Namespace) -> None:
         return
     path: Path = options.output_file
     check_file(path, "output_file")
-    if not path.absolute().parent.is_dir():
+    if not os.path.isdir(path.absolute().parent):
         raise UsageError(f"--output_file {path}: its folder is not there")
 
 

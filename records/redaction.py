@@ -22,7 +22,7 @@ _SECRET_NAME = re.compile(_NAMES_SECRET, re.I)
 _SECRET_PARAMETER = re.compile(rf"{_NAMES_SECRET}|^(?:key|sig|auth|code|pwd)$", re.I)
 _NO_SECRET = re.compile(r"[0-9]{1,7}|true|false|null|none|on|off|yes|no|\*\*\*", re.I)
 
-_USER_INFO = re.compile(r"(?<![a-z0-9+.-])([a-z][a-z0-9+.-]*://)([^\s/'\"]*)@", re.I)
+_USER_INFO = re.compile(r"(?<![a-z0-9+.-])([a-z][a-z0-9+.-]*:/{1,2})([^\s/'\"]*)@", re.I)
 _ADDRESS = re.compile(r"\bhttps?://[^\s'\"<>]+", re.I)
 _PARAMETER = re.compile(r"([?&;])([\w.~-]+)=([^&;#]+)")
 _ASSIGNED = re.compile(rf"(?<![\w.-])([\w.-]{{0,80}}{_NAMES_SECRET}[\w.-]{{0,80}}=[\"']?)([^\s\"',;&]+)", re.I)
@@ -75,7 +75,7 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """
     known = {*secrets, *secrets_of(os.environ)} - {""}
     for secret in sorted(known, key=len, reverse=True):
-        for form in (secret, quote(secret, safe="")):
+        for form in (secret, quote(secret, safe="", errors="surrogateescape")):
             text = text.replace(form, MASK)
     for pattern in _SAID:
         text = pattern.sub(rf"\g<1>{MASK}", text)

@@ -7,6 +7,7 @@ LONGEST_WORD = 300  # of one word of it: a path, or an argument that somebody pa
 LONGEST_QUOTE = 80  # of an argument that is quoted in an error
 _ELLIPSIS = "..."
 _LONG_QUOTE = re.compile(rf"(?<!\w)(['\"])((?:(?!\1).){{{2 * LONGEST_QUOTE},}})\1(?!\w)")
+_LONG_WORD = re.compile(rf"\S{{{LONGEST_WORD + 1},}}")
 
 
 def printable(text: str) -> str:
@@ -32,5 +33,9 @@ def one_line(text: str) -> str:
     """``text`` on one printable line of at most ``LONGEST_LINE`` characters; long quotations and words are clipped."""
     line = " ".join(text.splitlines())
     line = _LONG_QUOTE.sub(lambda found: found[1] + clipped(found[2], LONGEST_QUOTE) + found[1], line)
-    line = re.sub(rf"\S{{{LONGEST_WORD + 1},}}", lambda word: clipped(word[0], LONGEST_QUOTE), line)
-    return clipped(printable(line), LONGEST_LINE)
+    return clipped(printable(with_short_words(line)), LONGEST_LINE)
+
+
+def with_short_words(text: str) -> str:
+    """``text`` with each word clipped that nobody reads to its end."""
+    return _LONG_WORD.sub(lambda word: clipped(word[0], LONGEST_QUOTE), text)

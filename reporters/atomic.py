@@ -83,7 +83,7 @@ def check_file(path: Path, option: str) -> None:
     Raises:
         UsageError: a folder is there, or no regular file; the text names ``option`` and the mend.
     """
-    if not path.name or path.is_dir():
+    if not path.name or os.path.isdir(path):
         raise UsageError(f"--{option} {path}: is a folder: give a file's name")
     if is_special(path):
         raise UsageError(f"--{option} {path}: is no regular file: give a file's name")

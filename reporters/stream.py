@@ -2,9 +2,11 @@
 
 import os
 import sys
-from typing import TextIO
+from typing import IO, Any, TextIO
 
 from records import RunError
+
+_nowhere: list[IO[Any]] = []
 
 
 def write_text(stream: TextIO, text: str) -> None:
@@ -30,11 +32,13 @@ def print_result(text: str, fix: str = "") -> None:
     Raises:
         RunError: it can't be written.
     """
+    advice = f": {fix}" if fix else ""
+    if sys.stdout in _nowhere:
+        raise RunError(f"standard output: is closed{advice}")
     try:
         write_text(sys.stdout, text)
     except OSError as error:
         discard(sys.stdout)
-        advice = f": {fix}" if fix else ""
         raise RunError(f"standard output: cannot be written ({error.strerror}){advice}") from None
 
 
@@ -47,3 +51,19 @@ def discard(stream: TextIO) -> None:
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, descriptor)
     os.close(nothing)
+
+
+def print_note(text: str) -> None:
+    """Write something beside the result on standard error; where that can't be written, it is lost."""
+    try:
+        write_text(sys.stderr, text)
+    except OSError:
+        discard(sys.stderr)
+
+
+def open_closed_streams() -> None:
+    """Give a standard stream that was closed (``2>&-``) a file that leads nowhere: others write without asking."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            _nowhere.append(open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - for good
+            setattr(sys, name, _nowhere[-1])

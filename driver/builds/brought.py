@@ -20,7 +20,7 @@ def brought_build(requested: str, framework: Framework, environment: Mapping[str
         UsageError: nothing runs there, or it does not import the framework.
     """
     path = Path(os.path.abspath(os.path.expanduser(requested)))  # not resolved: a venv's python is a link
-    strategy, interpreter = ("environment", path / "bin" / "python") if path.is_dir() else ("interpreter", path)
+    strategy, interpreter = ("environment", path / "bin" / "python") if os.path.isdir(path) else ("interpreter", path)
     _check_runnable(path, interpreter)
     try:
         facts = probe(interpreter, framework, environment=environment)
@@ -43,9 +43,9 @@ def brought_build(requested: str, framework: Framework, environment: Mapping[str
 
 
 def _check_runnable(path: Path, interpreter: Path) -> None:
-    if not path.exists():
+    if not os.path.exists(path):
         raise UsageError(f"{path}: no such file or directory: give a release, an environment or an interpreter")
-    if not interpreter.is_file():
+    if not os.path.isfile(interpreter):
         raise UsageError(f"{path}: has no bin/python: give a Python environment or an interpreter")
     if not os.access(interpreter, os.X_OK):
         raise UsageError(f"{interpreter}: is not executable: give a Python interpreter, or make it executable")

@@ -80,7 +80,7 @@ def inspect(folder: Path, reader: Git, option: str) -> Checkout:
     Raises:
         UsageError: it is no repository, not the top of one, shallow, or a partial clone; ``option`` is named.
     """
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         raise UsageError(f"{option} {folder}: no such folder: give a git repository")
     top = folder.absolute()
     try:

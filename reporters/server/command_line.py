@@ -22,12 +22,13 @@ from reporters.server.serving import address_of, listen, serve
 from reporters.server.settings import DEFAULT_MAX_REPORT_BYTES, Settings, checked_public_url
 from reporters.server.storing import remove_runs
 from reporters.server.tokens import SCOPES, add_token, check_token, is_valid, revoke_token
-from reporters.stream import print_result
+from reporters.stream import open_closed_streams, print_note, print_result
 from reporters.text import escaped, printable
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code: 0 done, 2 wrong usage, 3 not possible just now."""
+    open_closed_streams()
     given = list(sys.argv[1:] if arguments is None else arguments)
     if not given or (given[0].startswith("-") and given[0] not in ("-h", "--help")):
         given.insert(0, "serve")
@@ -35,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = _parser().parse_args(given)
         options.do(options)
     except OpduelError as error:
-        sys.stderr.write(f"{error}\n")
+        print_note(f"{error}\n")
         return error.exit_code
     return 0
 
@@ -148,7 +149,7 @@ def _url(options: argparse.Namespace) -> str:
 
 
 def _say(text: str) -> None:
-    sys.stderr.write(f"opduel results server: {printable(text)}\n")
+    print_note(f"opduel results server: {printable(text)}\n")
 
 
 def _opened(options: argparse.Namespace) -> Database:

@@ -104,7 +104,7 @@ class Database:
         Raises:
             UsageError: it is an SQLite file that isn't there. Of a PostgreSQL server that is found out when it is used.
         """
-        if self.is_sqlite and not Path(self.url.database or "").exists():
+        if self.is_sqlite and not os.path.exists(self.url.database or ""):
             raise UsageError(f"the database {self.name} is not there: give --database, or start the server first")
 
     def _make_file(self) -> None:
@@ -127,7 +127,7 @@ class Database:
 def _refuse_foreign(path: Path, name: str) -> None:
     """Raises UsageError for a database that is something else's. Opening it as ours would change its journal mode."""
     try:
-        if not (path.is_dir() or stat.S_ISREG(path.stat().st_mode)):
+        if not (os.path.isdir(path) or stat.S_ISREG(path.stat().st_mode)):
             raise UsageError(f"--database {name}: is no regular file: give another")
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
             tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
@@ -161,6 +161,7 @@ def alembic_config(connection: Connection) -> Config:
 
 def _meant(url: str) -> URL:
     try:
+        url.encode("utf-8")  # else it can't be shown, either
         parsed = make_url(url)
     except (ArgumentError, ValueError):
         raise UsageError(f"--database: not a URL: give one like {_EXAMPLES}") from None

@@ -151,6 +151,8 @@ def test_defaults() -> None:
         (["-b", "smoke", "--control", "whatever"], ["whatever", "mxnet==1.9.1"]),
         (["-b", "smoke", "--control", ""], ["--control: is empty: give a value"]),
         (["-b", "smoke", "--operators", "exp", "--operators", ""], ["--operators: is empty"]),
+        (["-b", "smoke", "--threads=--"], ["--threads: is empty"]),
+        (["-b", "smoke", "--operators=--"], ["--operators: is empty"]),
         (["-b", "x" * 20_000], [f"spec '{'x' * 39}..."]),
         (["-b", "a b" * 9_000], ["'a ba ba b"]),
         (["-b", "smoke", "--threshold", "9" * 20_000], ["99...99"]),

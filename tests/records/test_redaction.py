@@ -27,6 +27,7 @@ SLACK = "https://hooks.slack.com/services/"
         ("'https://u:p@ss@h/x.git/'", "'https://***@h/x.git/'"),
         ("https://token@h/x and http://a:b@c", "https://***@h/x and http://***@c"),
         ("ssh://git:p@h/x", "ssh://***@h/x"),
+        ("the file https:/u:p@h/x", "the file https:/***@h/x"),  # an address that was taken for a path
         ("my secret/1 and secret%2F1", "my *** and ***"),
         ("Authorization: Basic abc= more", "Authorization: Basic *** more"),
         ('curl -H "Authorization: Bearer X" h', 'curl -H "Authorization: Bearer ***" h'),
@@ -77,6 +78,11 @@ def test_secrets_of_the_environment_are_found_anywhere(monkeypatch: pytest.Monke
     text = "it said wonderful/1, wonderful%2F1, short, /run/credentials, @/run/hook"
     assert redact(text) == "it said ***, ***, short, /run/credentials, @/run/hook"
     assert "wonderful/1" in secrets_of({"A_SECRET": "wonderful/1", "B": "wonderful/2"})
+
+
+def test_a_secret_that_is_no_text_is_found_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A_SECRET", "\udcff23456789")
+    assert redact("x \udcff23456789 %FF23456789") == "x *** ***"
 
 
 def test_plain_data_is_searched_to_its_ends() -> None:

@@ -158,6 +158,7 @@ def test_a_migration_that_fails_leaves_the_tables_as_they_were(
         ("sqlite://", "needs a file"),
         ("sqlite:///:memory:", "needs a file"),
         ("sqlite:///x?mode=ro", "takes nothing else"),
+        ("sqlite:///\udcff", "not a URL"),
         ("sqlite:////proc/nothing/x.sqlite", "cannot be written"),
         ("sqlite:////", "cannot be written"),
     ],

@@ -1,0 +1,1 @@
+"""Hostile input for the commands: what benchmarks/hostile.py tries, and how."""
