@@ -124,7 +124,9 @@ def test_a_quiet_host_and_calm_sentinels_are_trusted() -> None:
     assert (trust["trusted"], trust["reasons"]) == (True, [])
     (sentinel,) = trust["sentinels"]
     assert sentinel["flagged"] is False
-    assert sentinel["rounds"] == len(sentinel["samples"]) >= 5
+    assert sentinel["rounds"] == len(sentinel["samples"]) == 4, (
+        "every screening round but the first: no other was needed"
+    )
     assert [one.verdict for one in report.comparisons] == ["regressed", "unchanged"]
     assert all(one.held_back is None for one in report.comparisons)
 
