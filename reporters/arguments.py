@@ -39,7 +39,8 @@ class Parser(argparse.ArgumentParser):
         for action in self._actions:
             value = getattr(found, action.dest, None)
             given = value if isinstance(value, list) else [value]
-            lost = value == [] != action.default or [] in given  # argparse makes a list of "--option=--"
+            of_option = value == [] != action.default and action.option_strings
+            lost = bool(of_option) or [] in given  # argparse makes a list of "--option=--"
             if lost or ("" in given and "" not in (action.default, action.const) and action.dest not in MAY_BE_EMPTY):
                 name = "/".join(action.option_strings) or action.dest
                 raise UsageError(f"{name}: is empty: give a value, or leave it out")

@@ -141,7 +141,8 @@ def test_what_does_not_fit_into_the_budget_leaves_the_rest_its_time(monkeypatch:
     findings = schedule.run()
     assert findings.samples["a/instructions"] == []
     assert len(findings.samples["a"]) >= 5
-    assert findings.stopped == "the time budget of 8 s was spent"
+    assert findings.stopped is not None
+    assert "the time budget of 8 s" in findings.stopped, "spent, or too little of it left for another pair that counts"
 
 
 def test_twins_are_injected_together() -> None:
