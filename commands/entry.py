@@ -5,6 +5,7 @@ import logging
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from types import FrameType
 
 from records import OpduelError, disk_error, is_full
@@ -14,6 +15,7 @@ from reporters.stream import discard, open_closed_streams
 
 DONE, REGRESSED, USAGE, INCOMPLETE = 0, 1, 2, 3
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+INSISTENCE_S = 0.01  # between a signal's exception that was swallowed and the next one
 
 log = logging.getLogger(__name__)
 
@@ -21,14 +23,15 @@ log = logging.getLogger(__name__)
 def run_command(name: str, action: Callable[[], int]) -> int:
     """Run ``action`` and return the exit code: its own, or that of the OpduelError that it raised.
 
-    The first of the signals ``STOPPING`` raises KeyboardInterrupt; one that is ignored already (nohup) stays so.
+    The first of the signals ``STOPPING`` raises KeyboardInterrupt, again and again if something swallows it; one that
+    is ignored already (nohup) stays so.
     """
     open_closed_streams()
     handler = logging.StreamHandler(sys.stderr)
     handler.addFilter(redacts)
     logging.basicConfig(format=f"{name}: %(message)s", level=logging.INFO, handlers=[handler])
     try:
-        with _handled(_stop):
+        with _insisting(), _handled(_stop):
             code = _outcome(action)
     except KeyboardInterrupt as error:  # it came just when handlers were set
         log.error("%s", error)
@@ -60,6 +63,10 @@ def _outcome(action: Callable[[], int]) -> int:
             return INCOMPLETE
         raise end
     except OpduelError as error:
+        if error.exit_code == USAGE and _stopped.by is not None:
+            # The signal was swallowed inside a validation, which then called good input wrong.
+            log.error("%s", _stopped.by)
+            return INCOMPLETE
         log.error("error: %s", error)
         return error.exit_code
     except KeyboardInterrupt as error:
@@ -83,7 +90,18 @@ def redacts(record: logging.LogRecord) -> bool:
 
 def patience() -> contextlib.AbstractContextManager[None]:
     """Within it a first signal is only answered, so that what was measured gets written; a second one stops."""
+    signal.setitimer(signal.ITIMER_REAL, 0)  # one that was swallowed just before is too late to stop anything
     return _handled(_wait)
+
+
+@dataclass
+class _Stopped:
+    """The exception that the latest signal raised; None when none came."""
+
+    by: KeyboardInterrupt | None = None
+
+
+_stopped = _Stopped()
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
@@ -91,7 +109,38 @@ def _stop(number: int, frame: FrameType | None) -> None:
     for other in STOPPING:
         if signal.getsignal(other) is _stop:
             signal.signal(other, _wait)
-    raise KeyboardInterrupt(f"stopped by {signal.Signals(number).name}")
+    _stopped.by = KeyboardInterrupt(f"stopped by {signal.Signals(number).name}")
+    raise _stopped.by
+
+
+@contextlib.contextmanager
+def _insisting() -> Iterator[None]:
+    """Within it a signal's exception that is swallowed is raised again, a moment later.
+
+    An exception can't leave a finalizer, nor some callbacks of compiled code: pydantic asks of a value whether it is a
+    mapping, and goes on with "no" when that raises. Python then calls ``sys.unraisablehook``.
+    """
+
+    def swallowed(unraisable: "sys.UnraisableHookArgs") -> None:
+        if _stopped.by is not None and unraisable.exc_value is _stopped.by:
+            signal.setitimer(signal.ITIMER_REAL, INSISTENCE_S)
+        else:
+            hook_before(unraisable)
+
+    def insist(number: int, frame: FrameType | None) -> None:
+        if _stopped.by is not None:
+            _stopped.by = KeyboardInterrupt(*_stopped.by.args)
+            raise _stopped.by
+
+    _stopped.by = None
+    hook_before, sys.unraisablehook = sys.unraisablehook, swallowed
+    handler_before = signal.signal(signal.SIGALRM, insist)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler_before)
+        sys.unraisablehook = hook_before
 
 
 def _wait(number: int, frame: FrameType | None) -> None:
