@@ -4,9 +4,11 @@ import contextlib
 import errno
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from command_line import fresh_logging
@@ -223,3 +225,63 @@ def test_patience_lasts_for_one_signal_and_ends_with_its_block() -> None:
 
     assert command(action) == INCOMPLETE
     assert events == ["written", "written again"]
+
+
+def waits() -> int:
+    """What no signal ends is noticed, and does not hang."""
+    time.sleep(30)
+    raise AssertionError("went on")
+
+
+@NUMBERS
+def test_a_signal_where_python_drops_exceptions_is_not_lost(
+    number: signal.Signals, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Dying:
+        def __del__(self) -> None:
+            os.kill(os.getpid(), number)
+            [None for _ in range(2)]  # at the latest here it is noticed, and the exception goes nowhere
+
+    def action() -> int:
+        Dying()
+        return waits()
+
+    assert command(action) == INCOMPLETE
+    assert capsys.readouterr().err == f"do.py: stopped by {number.name}\n"
+
+
+def test_a_signal_while_a_process_is_forked_stops_afterwards_and_leaves_no_lock_held() -> None:
+    """`logging` takes its lock before a fork and gives it back after it: an exception between the two would keep it."""
+    script = """
+import os, signal, subprocess, sys, threading
+finished = []
+def hook():
+    os.kill(os.getpid(), signal.SIGTERM)
+    finished.append([None for _ in range(2)])
+os.register_at_fork(after_in_parent=hook)
+from commands.entry import run_command
+def action():
+    try:
+        subprocess.run(["sleep", "30"], preexec_fn=lambda: None)
+    finally:
+        assert len(finished) == 1
+    return 0
+sys.exit(run_command("do.py", action))
+"""
+    root = Path(__file__).resolve().parent.parent.parent
+    done = subprocess.run([sys.executable, "-c", script], cwd=root, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (INCOMPLETE, "do.py: stopped by SIGTERM\n")
+
+
+def test_a_signal_while_a_report_is_written_stops_what_would_follow(capsys: pytest.CaptureFixture[str]) -> None:
+    events = []
+
+    def action() -> int:
+        with patience(stops_after=True):
+            os.kill(os.getpid(), signal.SIGTERM)
+            events.append("written")
+        return waits()
+
+    assert command(action) == INCOMPLETE
+    assert events == ["written"]
+    assert capsys.readouterr().err.endswith("do.py: stopped by SIGTERM\n")
