@@ -125,7 +125,8 @@ class Bench:
         said = scratch / "said-out", scratch / "said-err"
         run = _fresh if trial.fresh else _forked
         code = run(trial, arguments, environment, scratch, said, rng)
-        texts = [path.read_bytes()[:MOST_SAID].decode("utf-8", "replace") if path.exists() else "" for path in said]
+        encoding = (trial.environment.get("PYTHONIOENCODING") or "utf-8").partition(":")[0]
+        texts = [path.read_bytes()[:MOST_SAID].decode(encoding, "replace") if path.exists() else "" for path in said]
         return code, texts[0], texts[1]
 
 
