@@ -234,6 +234,18 @@ def test_what_a_case_prints_fills_no_disk(worker: Worker, monkeypatch: pytest.Mo
     assert flooding.last_words().endswith("going to sleep")
 
 
+def test_the_output_tail_begins_with_a_whole_word() -> None:
+    """Half a secret would not be recognized as one."""
+    with contextlib.ExitStack() as ends:
+        made = channel.Channel(ends)
+        os.write(made.passed[2], b"secret " * 1000)
+        assert made.last_words().split() == ["secret"] * 285
+        made.forget_words()
+        os.write(made.passed[2], b"y" * 5000)
+        assert made.last_words() == ""
+        made.close()
+
+
 def test_failed_import_is_told_with_its_words() -> None:
     with start(TOY_IMPORT="dies") as worker, pytest.raises(WorkerLostError) as caught:
         worker.wait_ready()
