@@ -119,6 +119,12 @@ def make_call(case, seed):
     if name == "hang":
         os.write(1, b"going to sleep\n")
         time.sleep(1000)
+    if name == "flood":
+        os.write(1, b"the first words\n")
+        for _ in range(1024):
+            os.write(1, b"y\n" * 16384)
+        os.write(1, b"going to sleep\n")
+        time.sleep(1000)
     if name == "garbage":
         os.write(1, b'{"ns": [1]}\n\x00\xff\xfe not JSON \x1b[31m' * 100)
     if name == "remember":
