@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from types import FrameType
 
 from records import OpduelError, disk_error, is_full
@@ -62,6 +63,10 @@ def _outcome(action: Callable[[], int]) -> int:
             return INCOMPLETE
         raise end
     except OpduelError as error:
+        if error.exit_code == USAGE and _lost.by is not None:
+            # Python dropped the signal's exception inside a validation, which then called good input wrong.
+            log.error("%s", _lost.by)
+            return INCOMPLETE
         log.error("error: %s", error)
         return error.exit_code
     except KeyboardInterrupt as error:
@@ -148,10 +153,25 @@ def _send_later(number: int) -> None:
     signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
 
 
+@dataclass
+class _Lost:
+    """The latest signal whose exception Python dropped; None when there was none."""
+
+    by: _Stopped | None = None
+
+
+_lost = _Lost()
+
+
 @contextlib.contextmanager
 def _none_is_lost() -> Iterator[None]:
-    """Within it a signal that comes where Python drops exceptions, such as in a finalizer, is sent again."""
+    """Within it a signal that comes where Python drops exceptions is sent again.
+
+    Those are finalizers, and some callbacks of compiled code: pydantic asks of a value whether it is a mapping, and
+    goes on with "no" when that raises.
+    """
     hook, alarm = sys.unraisablehook, signal.getsignal(signal.SIGALRM)
+    _lost.by = None
 
     def notice(lost: "sys.UnraisableHookArgs") -> None:
         if not isinstance(lost.exc_value, _Stopped):
@@ -160,6 +180,7 @@ def _none_is_lost() -> Iterator[None]:
         for other in STOPPING:
             if signal.getsignal(other) is _wait:
                 signal.signal(other, _stop)
+        _lost.by = lost.exc_value
         _send_later(lost.exc_value.number)
 
     sys.unraisablehook = notice

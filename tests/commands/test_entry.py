@@ -1,5 +1,6 @@
 """What every command shares: errors, signals, exit codes. Signals are real ones, sent to this very process."""
 
+import contextlib
 import errno
 import os
 import signal
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from command_line import fresh_logging
+from pydantic import TypeAdapter, ValidationError
 
 from commands.entry import DONE, INCOMPLETE, STOPPING, patience, run_command
 from records import RunError, UsageError
@@ -28,9 +30,10 @@ def command(action: Callable[[], int]) -> int:
 @pytest.fixture(autouse=True)
 def handlers() -> Iterator[None]:
     """Whatever a command does to signals, it undoes; and what the test does, here."""
-    before = {number: signal.getsignal(number) for number in STOPPING}
+    heeded = (*STOPPING, signal.SIGALRM)
+    before = {number: signal.getsignal(number) for number in heeded}
     yield
-    left = {number: signal.getsignal(number) for number in STOPPING}
+    left = {number: signal.getsignal(number) for number in heeded}
     for number, handler in before.items():
         signal.signal(number, handler)
     assert left == before
@@ -144,6 +147,67 @@ def test_pressing_it_three_times_stops_whatever_it_does() -> None:
         raise AssertionError("went on")
 
     assert command(action) == INCOMPLETE
+
+
+class Odd:
+    """A value that gets a signal while pydantic asks whether it is a mapping."""
+
+    @property
+    def __class__(self) -> type:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return int
+
+
+def refusing() -> int:
+    """Go on with what pydantic makes of that: good input is wrong."""
+    try:
+        TypeAdapter(dict[str, int]).validate_python(Odd())
+    except ValidationError as error:
+        raise UsageError(f"spec.json: {error.errors()[0]['msg']}: give a mapping") from None
+    raise AssertionError("went on")
+
+
+def test_a_signal_that_a_validation_swallows_is_no_wrong_input(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(refusing) == INCOMPLETE
+    assert capsys.readouterr().err == "do.py: stopped by SIGTERM\n"
+
+
+def test_a_signal_that_is_swallowed_stops_a_moment_later(capsys: pytest.CaptureFixture[str]) -> None:
+    """Twice: in a validation, and in a finalizer while the command goes on; without it, it would go on for ever."""
+
+    class Finalized:
+        def __del__(self) -> None:
+            deadline = time.monotonic() + 10
+            while time.monotonic() < deadline:
+                pass
+
+    def action() -> int:
+        with contextlib.suppress(UsageError):
+            refusing()
+        Finalized()
+        time.sleep(60)
+        raise AssertionError("went on")
+
+    assert command(action) == INCOMPLETE
+    assert capsys.readouterr().err == "do.py: stopped by SIGTERM\n"
+
+
+def test_other_exceptions_that_nobody_can_catch_are_told_as_ever(capsys: pytest.CaptureFixture[str]) -> None:
+    class Broken:
+        def __del__(self) -> None:
+            raise ValueError("in a finalizer")
+
+    def action() -> int:
+        Broken()
+        return DONE
+
+    hook = sys.unraisablehook
+    sys.unraisablehook = sys.__unraisablehook__
+    try:
+        assert command(action) == DONE
+    finally:
+        sys.unraisablehook = hook
+    assert "in a finalizer" in capsys.readouterr().err
 
 
 def test_patience_lasts_for_one_signal_and_ends_with_its_block() -> None:
