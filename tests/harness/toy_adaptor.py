@@ -34,7 +34,8 @@ def work(turns):
 
 
 def profile(call, calls):
-    """``TOY_OPERATORS`` says what a call runs."""
+    """``TOY_OPERATORS`` says what a call runs, ``TOY_PROFILING_S`` how long it takes to find that out."""
+    time.sleep(float(os.environ.get("TOY_PROFILING_S", "0")))
     return [{"operators": json.loads(os.environ.get("TOY_OPERATORS", '{"toy_work": [1000]}'))} for _ in range(calls)]
 
 
@@ -48,6 +49,8 @@ def write_profile(call, calls, folder, name):
         os.kill(os.getpid(), signal.SIGABRT)
     if wrong == "refuse":
         raise ValueError("no profiler here")
+    if wrong == "sleep":
+        time.sleep(300)
     for _ in range(calls):
         call()
     with open(os.path.join(folder, "trace.json"), "w") as stream:
