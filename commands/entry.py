@@ -14,6 +14,13 @@ from reporters.stream import discard, open_closed_streams
 
 DONE, REGRESSED, USAGE, INCOMPLETE = 0, 1, 2, 3
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_AGAIN_S = 0.01  # until a signal that came where it can't stop anything comes again
+# What logging does around a fork, in several Pythons. An exception raised there is lost, and a lock with it.
+_AT_FORK = {
+    found.__code__
+    for name in ("_acquireLock", "_releaseLock", "_prepareFork", "_afterFork")
+    if (found := vars(logging).get(name))
+}
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +35,7 @@ def run_command(name: str, action: Callable[[], int]) -> int:
     handler.addFilter(redacts)
     logging.basicConfig(format=f"{name}: %(message)s", level=logging.INFO, handlers=[handler])
     try:
-        with _handled(_stop):
+        with _none_lost(), _handled(_stop):
             code = _outcome(action)
     except KeyboardInterrupt as error:  # it came just when handlers were set
         log.error("%s", error)
@@ -88,15 +95,51 @@ def patience() -> contextlib.AbstractContextManager[None]:
 
 def _stop(number: int, frame: FrameType | None) -> None:
     """Stop; but the impatient, who press Ctrl-C twice, are to have their report."""
+    if any(one.f_code in _AT_FORK for one in _callers(frame)):
+        _stop_later(number)
+        return
     for other in STOPPING:
         if signal.getsignal(other) is _stop:
             signal.signal(other, _wait)
     raise KeyboardInterrupt(f"stopped by {signal.Signals(number).name}")
 
 
+def _callers(frame: FrameType | None) -> Iterator[FrameType]:
+    """The frame, and those that wait for it."""
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _stop_later(number: int) -> None:
+    """Stop in a moment: where an exception would be lost now."""
+    signal.signal(signal.SIGALRM, lambda _, frame: _stop(number, frame))
+    signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
+
+
+def _unraisable(lost: "sys.UnraisableHookArgs") -> None:
+    """An interrupt that was raised in a finalizer, say, where Python drops every exception, is raised again."""
+    words = str(lost.exc_value).split()
+    if isinstance(lost.exc_value, KeyboardInterrupt) and words[:2] == ["stopped", "by"]:
+        _stop_later(signal.Signals[words[2]])
+    else:
+        sys.__unraisablehook__(lost)
+
+
 def _wait(number: int, frame: FrameType | None) -> None:
     signal.signal(number, _stop)
     log.warning("ending, the report is being written; once more to give it up")
+
+
+@contextlib.contextmanager
+def _none_lost() -> Iterator[None]:
+    """Within it an interrupt that Python drops is raised again."""
+    hook, sys.unraisablehook = sys.unraisablehook, _unraisable
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        sys.unraisablehook = hook
 
 
 @contextlib.contextmanager

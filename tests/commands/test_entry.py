@@ -1,8 +1,12 @@
 """What every command shares: errors, signals, exit codes. Signals are real ones, sent to this very process."""
 
 import errno
+import logging
 import os
 import signal
+import subprocess
+import threading
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -157,3 +161,55 @@ def test_patience_lasts_for_one_signal_and_ends_with_its_block() -> None:
 
     assert command(action) == INCOMPLETE
     assert events == ["written", "written again"]
+
+
+class Finalized:
+    """Is signalled in its finalizer, where Python drops what is raised."""
+
+    def __del__(self) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+class SignalledLock:
+    """logging's lock, which is held around a fork; a signal comes just when it is given back."""
+
+    def __init__(self) -> None:
+        self.lock, self.came = threading.RLock(), False
+
+    def acquire(self) -> None:
+        self.lock.acquire()
+
+    def release(self) -> None:
+        if not self.came:
+            self.came = True
+            os.kill(os.getpid(), signal.SIGTERM)
+        self.lock.release()
+
+
+def finalize() -> None:
+    Finalized()
+
+
+def fork() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(logging, "_lock", lock := SignalledLock())
+        subprocess.run(["true"], preexec_fn=os.getpid, check=True)
+    assert lock.came
+    taken = threading.Thread(target=lambda: held.append(lock.lock.acquire(blocking=False)))
+    held: list[bool] = []
+    taken.start()
+    taken.join()
+    assert held == [True], "nobody holds it"
+
+
+@pytest.mark.parametrize("where", [finalize, fork])
+def test_a_signal_where_exceptions_are_dropped_stops_a_moment_later(
+    where: Callable[[], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    def action() -> int:
+        where()
+        time.sleep(60)
+        return DONE
+
+    assert command(action) == INCOMPLETE
+    assert capsys.readouterr().err == "do.py: stopped by SIGTERM\n"
