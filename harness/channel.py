@@ -147,5 +147,6 @@ class Channel:
         size = os.fstat(descriptor).st_size
         tail = os.pread(descriptor, LAST_WORDS_BYTES, max(0, size - LAST_WORDS_BYTES))
         if size > LAST_WORDS_BYTES:  # half a word may be half a secret, which nobody would recognize
-            tail = re.sub(rb"\A\S+", b"", tail)
+            space = re.search(rb"\s", tail)
+            tail = tail[space.start() :] if space else b""
         return _CONTROL_CHARACTERS.sub("", tail.decode("utf-8", "replace")).strip()
