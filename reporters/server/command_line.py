@@ -67,7 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     revoke = kinds.add_parser("revoke", help="revoke a token: it stops working at once")
     revoke.add_argument("name", metavar="NAME")
     revoke.set_defaults(do=_revoke_token)
-    alert = commands.add_parser("alert", help="tell of change points in histories that nobody was told of; for cron")
+    alert = commands.add_parser("alert", help="send change points in histories that have not been sent yet; for cron")
     receivers = alert.add_argument_group("receivers", "who is told; several may be given")
     super(NotifyCommand, NotifyCommand).add_options(receivers)  # without --notify_unverified, which is for runs
     NotifyWebhook.add_options(receivers)
