@@ -43,6 +43,7 @@ MEMORY = 700 * 2**20  # bytes that a trial may take besides what the libraries t
 LONGEST_LINE = 1200  # characters of what it says
 MOST_SAID = 2**20  # bytes of it
 CRASHED = 99  # the exit code of a trial whose main() raised
+PYTHONS_OWN = "Invalid -W option ignored"  # what an interpreter prints before it runs a line of ours
 BAD_WORDS = ("Traceback", "internal error", "Exception ignored", "MemoryError", "Fatal Python error")
 
 
@@ -125,7 +126,8 @@ class Bench:
         said = scratch / "said-out", scratch / "said-err"
         run = _fresh if trial.fresh else _forked
         code = run(trial, arguments, environment, scratch, said, rng)
-        texts = [path.read_bytes()[:MOST_SAID].decode("utf-8", "replace") if path.exists() else "" for path in said]
+        encoding = (trial.environment.get("PYTHONIOENCODING") or "utf-8").partition(":")[0]
+        texts = [path.read_bytes()[:MOST_SAID].decode(encoding, "replace") if path.exists() else "" for path in said]
         return code, texts[0], texts[1]
 
 
@@ -138,7 +140,7 @@ def judged(trial: Trial, code: int | None, out: str, err: str, seconds: float) -
     for words in BAD_WORDS:
         if words in out + err:
             yield f"says {words!r}: {err[-300:]!r}"
-    lines = err.splitlines()
+    lines = [line for line in err.splitlines() if not line.startswith(PYTHONS_OWN)]
     # A config's defaults are told before; a signal may come in the middle of anything.
     is_alone = trial.kind not in ("config", "signal")
     if code == WRONG and is_alone and trial.outputs[1] == "file" and trial.file_limit is None and len(lines) != 1:

@@ -42,7 +42,8 @@ def work(turns):
 
 
 def profile(call, calls):
-    """``TOY_OPERATORS`` says what a call runs."""
+    """``TOY_OPERATORS`` says what a call runs, ``TOY_PROFILING_S`` how long it takes to find that out."""
+    time.sleep(float(os.environ.get("TOY_PROFILING_S", "0")))
     return [{"operators": json.loads(os.environ.get("TOY_OPERATORS", '{"toy_work": [1000]}'))} for _ in range(calls)]
 
 
@@ -56,6 +57,8 @@ def write_profile(call, calls, folder, name):
         os.kill(os.getpid(), signal.SIGABRT)
     if wrong == "refuse":
         raise ValueError("no profiler here")
+    if wrong == "sleep":
+        time.sleep(300)
     for _ in range(calls):
         call()
     with open(os.path.join(folder, "trace.json"), "w") as stream:
@@ -125,6 +128,12 @@ def make_call(case, seed):
     if name == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
     if name == "hang":
+        os.write(1, b"going to sleep\n")
+        time.sleep(1000)
+    if name == "flood":
+        os.write(1, b"the first words\n")
+        for _ in range(1024):
+            os.write(1, b"y\n" * 16384)
         os.write(1, b"going to sleep\n")
         time.sleep(1000)
     if name == "garbage":
