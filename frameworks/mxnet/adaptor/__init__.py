@@ -22,7 +22,6 @@ from .results import results as results_of
 from .storage import storage
 from .whole_numbers import check_average, check_case
 
-
 # oneDNN 2.4 packs the weights of a quantized recurrent layer for VNNI instructions, and can't reorder them into that.
 NO_REORDER = "could not create a primitive descriptor for a reorder primitive"
 NO_REORDER_ADVICE = (
