@@ -18,8 +18,6 @@ from harness.schedule import Findings, Order, Progress, Schedule
 from harness.verification import FIRST_SHARE, Verifier, first_order
 from records import Case, Comparison, Report
 
-pytestmark = pytest.mark.measures
-
 LOOKS = plan_looks(5)
 SHARE_SPENT = "the first measurement's share, 70% of the time budget of 1000 s, was spent"
 
