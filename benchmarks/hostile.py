@@ -101,7 +101,7 @@ class Bench:
 
     def _run(self, trial: Trial, scratch: Path, rng: random.Random) -> tuple[int | None, str, str]:
         """Its exit code (None: it took too long), and what it said on both streams."""
-        for name in ("config", "state", "cache", "tmp", "work"):
+        for name in ("home", "config", "state", "cache", "tmp", "work"):
             (scratch / name).mkdir()
         make_odd(scratch / "odd")
         for name, content in trial.files.items():
@@ -118,6 +118,7 @@ class Bench:
         arguments = [filled(one) for one in trial.arguments]
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("OPDUEL_", "XDG_"))}
         environment |= {f"XDG_{name.upper()}_HOME": str(scratch / name) for name in ("config", "state", "cache")}
+        environment["HOME"] = str(scratch / "home")  # where everything goes if an XDG variable is empty
         environment |= {"TMPDIR": str(scratch / "tmp"), "UV_OFFLINE": "1", "COLUMNS": "80"}
         for name, value in trial.environment.items():
             environment.pop(name, None)

@@ -121,10 +121,16 @@ class Watch:
         log.info("%s says 0: stopped", self._settings.status_file)
 
     def fetch(self, tally: Tally) -> None:
-        """Fetch; a remote that can't be reached is written down, and the commits at hand have to do."""
+        """Fetch; a remote that can't be reached is written down, and the commits at hand have to do.
+
+        Raises:
+            RemoteGone: there are none: nothing was ever fetched.
+        """
         try:
             fetched = self._services.repository.fetch()
         except RemoteGone as error:
+            if not self._services.repository.has_branches():
+                raise  # there are no commits at hand
             record(self._services.journal, "remote gone", f"{error}; going on with the commits at hand")
             tally.fail("remote", str(error))
             return

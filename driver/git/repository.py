@@ -85,6 +85,10 @@ class Repository:
         """
         return refs.resolve_branch(self.git, name)
 
+    def has_branches(self) -> bool:
+        """Whether there are any commits at hand: branches of the remote, or of the user's repository."""
+        return bool(refs.read_refs(self.git))
+
     def default_branch(self) -> str:
         """The remote's default branch; if none is known main, master, the only one, or what the user has checked out.
 

@@ -34,6 +34,9 @@ class MadeRepository:
         self.on_fetch()
         return Fetched(self.moved, self.default)
 
+    def has_branches(self) -> bool:
+        return bool(self.line)
+
     def default_branch(self) -> str:
         return "main"
 

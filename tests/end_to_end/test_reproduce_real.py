@@ -15,7 +15,7 @@ from reporters import read_report
 
 pytestmark = pytest.mark.mxnet
 ROOT = Path(__file__).resolve().parent.parent.parent
-SHORT = ("--max_rounds", "2", "--busy_host", "report", "--sentinels", "0")
+SHORT = ("--max_rounds", "2", "--busy_host", "report", "--sentinels", "0")  # as long as it takes, on any machine
 
 
 def run(folder: Path, command: list[str]) -> Any:

@@ -20,6 +20,7 @@ from .profiler import Profiler, device_name, write_profile  # noqa: F401 - the w
 from .results import digest_of
 from .results import results as results_of
 from .storage import storage
+from .whole_numbers import check_average, check_case
 
 
 def versions():
@@ -79,6 +80,7 @@ def made_ready(case, seed):
         network = Network(case, seed)
         network.settle(static=False)
         return network.outputs, network.inputs, [], {}
+    check_case(case)
     if is_object(case["operator"]):
         operator, args, kwargs = make_use(case, inputs), [], {}
         inputs.check_dtype()
@@ -90,6 +92,7 @@ def made_ready(case, seed):
         operator = resolve(case["operator"])
         args, kwargs = inputs.arguments()
         kwargs = inputs.with_dtype(operator, kwargs)
+        check_average(case, args, kwargs)
         if case.get("mode") == "hybridized":
             operator, args = make_graph(inputs, args, kwargs)
             kwargs = {}
