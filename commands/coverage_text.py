@@ -1,4 +1,4 @@
-"""docs/coverage.md: which operators of a build have cases that run, which have not, and why."""
+"""docs/reference/coverage.md: which operators of a build have cases that run, which have not, and why."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="python -m reporters.server",
-        description="Keeps reports that --remote_reporter sends, and shows them. docs/server.md has more.",
+        description="Keeps reports that --remote_reporter sends, and shows them. docs/how-to/server.md has more.",
     )
     commands = parser.add_subparsers(required=True, metavar="{serve,migrate,token,alert,run}")
     _add_serve(commands.add_parser("serve", help="answer requests; the default"))

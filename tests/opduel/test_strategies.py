@@ -35,7 +35,7 @@ def test_an_operator_that_is_not_there_is_named() -> None:
 
 @pytest.mark.mxnet
 def test_the_framework_takes_them(mxnet_1_9: Build) -> None:
-    """Of usual operators none is refused; of all of them a few are (docs/fuzzing.md)."""
+    """Of usual operators none is refused; of all of them a few are (docs/how-to/fuzzing.md)."""
     framework = get_framework("mxnet")
     environment = {**worker_environment(), **framework.environment(1)}
     with Solo("treatment", mxnet_1_9, framework.adaptor, environment, plan_cpus(1).start) as solo:

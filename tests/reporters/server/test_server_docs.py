@@ -1,4 +1,4 @@
-"""docs/server.md: its examples are run, and its tables name all options and answers."""
+"""docs/how-to/server.md: its examples are run, and its tables name all options and answers."""
 
 import os
 import re
@@ -19,7 +19,7 @@ from reporters.server.settings import DEFAULT_MAX_REPORT_BYTES
 
 HEAD = "v0003"  # of the migrations
 ROOT = Path(__file__).resolve().parents[3]
-TEXT = (ROOT / "docs" / "server.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs" / "how-to" / "server.md").read_text(encoding="utf-8")
 
 
 def test_the_examples_run_as_they_stand(tmp_path: Path) -> None:
