@@ -4,7 +4,6 @@ import contextlib
 import fcntl
 import json
 import os
-import re
 import select
 import tempfile
 import time
@@ -12,8 +11,9 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from records.text import without_controls
+
 LAST_WORDS_BYTES = 2000
-_CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]|\x1b\[[0-9;]*[A-Za-z]")
 
 T = TypeVar("T")
 
@@ -122,8 +122,10 @@ class Channel:
         self._printed.truncate(0)
 
     def last_words(self) -> str:
-        """The tail of what was printed, made printable."""
+        """The tail of what was printed, made printable; from the start of a line, unless that line is very long."""
         descriptor = self._printed.fileno()
         size = os.fstat(descriptor).st_size
         tail = os.pread(descriptor, LAST_WORDS_BYTES, max(0, size - LAST_WORDS_BYTES))
-        return _CONTROL_CHARACTERS.sub("", tail.decode("utf-8", "replace")).strip()
+        if size > LAST_WORDS_BYTES:  # else it could begin with the rest of an escape sequence
+            tail = tail[tail.find(b"\n", 0, LAST_WORDS_BYTES // 2) + 1 :]
+        return without_controls(tail.decode("utf-8", "replace")).strip()

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Sequence
 
-_COLOR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+from records.text import without_controls
+
 _TRACEBACK = "Traceback (most recent call last):"
 # Tracebacks of what goes wrong while Python exits: they come after the exception that ended the program.
 _ON_EXIT = ("Exception ignored in", "Error in atexit._run_exitfuncs")
@@ -52,7 +53,7 @@ def telling_line(text: str) -> str:
     ``error: ...``, or the innermost of its causes; the last line that is not routine; the last line. Where the
     exception's first line ends in a colon the next one is added, and to a syntax error its file and line.
     """
-    lines = [line for line in (_COLOR.sub("", line).rstrip() for line in text.splitlines()) if line]
+    lines = [line for line in (without_controls(line).rstrip() for line in text.splitlines()) if line]
     if not lines:
         return ""
     for find in (_compiler_error, _exception, _fatal_error, _plain_error):
