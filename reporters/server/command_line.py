@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not given or (given[0].startswith("-") and given[0] not in ("-h", "--help")):
         given.insert(0, "serve")
     try:
-        options = _parser().parse_args(given)
+        options = server_parser().parse_args(given)
         options.do(options)
     except OpduelError as error:
         print_note(f"{error}\n")
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def server_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="python -m reporters.server",
         description="Keeps reports that --remote_reporter sends, and shows them. docs/how-to/server.md has more.",
