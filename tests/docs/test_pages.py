@@ -1,9 +1,11 @@
 """The site's generated pages have every option and field that the code has, and all pages are in the navigation."""
 
 import argparse
+import csv
 import importlib.util
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -90,3 +92,22 @@ def test_nothing_is_loaded_from_other_hosts() -> None:
     assert settings["theme"]["font"] is False
     assert not {"analytics", "social"} & set(settings["extra"])
     assert not {"extra_css", "extra_javascript"} & set(settings)
+
+
+def test_the_summary_of_the_catalogue_agrees_with_its_data() -> None:
+    page = (DOCS / "explanation/all.md").read_text(encoding="utf-8")
+    with (DOCS / "explanation/all.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    header, total = (
+        re.search(rf"^\| {first} \|(.*)\|$", page, flags=re.MULTILINE) for first in ("area", r"\*\*all\*\*")
+    )
+    assert header is not None
+    assert total is not None
+    counts = Counter(row["verdict"] for row in rows)
+    assert counts == {
+        verdict.strip(): int(n) for verdict, n in zip(header[1].split("|"), total[1].split("|"), strict=True)
+    }
+    assert f"{len(rows):,} cases" in page
+    for case, change in re.findall(r"^\| `(.*?)` \| ([-+\d.]+) % \|", page, flags=re.MULTILINE):
+        (row,) = [row for row in rows if row["case"] == case]
+        assert float(row["change_percent"]) == float(change)
