@@ -65,7 +65,7 @@ class JournalledHarness:
         reporters = self._measuring.reporters
         if report.run.get("continues"):
             reporters = [one for one in reporters if not one.whole_runs_only]
-        tell(reporters, report, lambda reporter: reporter.kept(report))
+        tell(reporters, report, lambda reporter: reporter.kept(report), more_follows=True)
 
     def show_again(self, report: Report) -> None:
         """Show a report on the screen that was told before this process began."""

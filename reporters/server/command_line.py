@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import select
@@ -13,7 +14,7 @@ from reporters.arguments import Parser
 from reporters.notifier import Notifier
 from reporters.notify_command import NotifyCommand
 from reporters.notify_webhook import NotifyWebhook
-from reporters.server.alerts import send_alerts
+from reporters.server.alerts import SLOWDOWNS, send_alerts
 from reporters.server.app import create_app
 from reporters.server.database import Database, default_url
 from reporters.server.logs import log_to_stderr
@@ -70,6 +71,10 @@ def server_parser() -> argparse.ArgumentParser:
     receivers = alert.add_argument_group("receivers", "who is told; several may be given")
     super(NotifyCommand, NotifyCommand).add_options(receivers)  # without --notify_unverified, which is for runs
     NotifyWebhook.add_options(receivers)
+    alert.add_argument("--branch", metavar="NAME", help="only change points of this branch (default: of all)")
+    alert.add_argument(
+        "--category", metavar="NAME", help="only those whose history has a run in this category (default: all)"
+    )
     _add_public_url(alert)
     alert.set_defaults(do=_alert)
     runs = commands.add_parser("run", help="what is kept").add_subparsers(required=True, metavar="{remove}")
@@ -226,7 +231,8 @@ def _alert(options: argparse.Namespace) -> None:
     for one in notifiers:
         one.check()
     public_url = None if options.public_url is None else checked_public_url(options.public_url)
-    failures = send_alerts(_existing(options), notifiers, public_url, datetime.now(UTC))
+    wanted = replace(SLOWDOWNS, branch=options.branch, category=options.category)
+    failures = send_alerts(_existing(options), notifiers, public_url, wanted)
     if failures:
         raise RunError("; ".join(failures))
 
