@@ -80,7 +80,7 @@ def options_page(parser: argparse.ArgumentParser) -> str:
         for group in command._action_groups:
             rows = [_row(action, command) for action in group._group_actions if _is_shown(action)]
             if rows:
-                lines += [f"{'##' if command is parser else '###'} {(group.title or '').capitalize()}", ""]
+                lines += [f"{'##' if command is parser else '###'} {_capitalized(group.title or '')}", ""]
                 lines += [_text(group.description), ""] if group.description else []
                 lines += ["| option | meaning |", "|---|---|", *rows, ""]
         if command.epilog:
@@ -94,6 +94,10 @@ def _commands(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentPars
         if isinstance(action, argparse._SubParsersAction):
             for child in action.choices.values():
                 yield from _commands(child)
+
+
+def _capitalized(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _is_shown(action: argparse.Action) -> bool:
