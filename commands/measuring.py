@@ -27,7 +27,7 @@ from reporters.folder import FolderReporter
 from reporters.local import LocalReporter
 from reporters.screen import ScreenReporter
 from reporters.stream import write_text
-from reporters.summary import conclusion, distrust_line, open_lines
+from reporters.summary import conclusion, distrust_line, not_broken_down_line, open_lines
 
 
 @dataclass(frozen=True)
@@ -234,7 +234,7 @@ def warn_of_report(report: Report) -> None:
     """Log what a reader must know of a run before believing it: that it ended early, isn't to be trusted, left open."""
     if report.run["broken"]:
         log.warning("not completed: %s", report.run["stopped"])
-    for line in (distrust_line(report), *open_lines(report)):
+    for line in (distrust_line(report), *open_lines(report), not_broken_down_line(report)):
         if line:
             log.warning("%s", line)
 

@@ -153,7 +153,7 @@ def _request(options: argparse.Namespace, command: Sequence[str]) -> SingleReque
     libraries = library_path(options.shared_libs)
     build = resolve_build(options.treatment, framework, BuildCache(options.exec_dir), libraries)
     refuse_idle_libraries(options.shared_libs, [build])
-    refuse_unknown_operators(options, choice.cases, framework, [build])
+    refuse_unknown_operators(options, choice.cases, framework, [build], choice.path)
     return SingleRequest(
         framework=framework,
         build=build,

@@ -11,7 +11,9 @@ from toy_bench import ADAPTOR, toy_build, toy_case
 import harness.judging
 from frameworks import Framework
 from harness.run import RunRequest, run_ab
-from records import Case, RunError, UsageError
+from records import Case, RunError, UsageError, redaction
+from records.redaction import redact
+from reporters.document import to_bytes
 
 
 class Toy(Framework):
@@ -58,6 +60,19 @@ def test_the_users_variables_reach_both_sides(metric: str) -> None:
     assert (failure.side, failure.reason) == ("both", "ValueError: GIVEN is here")
     assert report.run["env"] == ["GIVEN"]
     assert report.run["environment"]["GIVEN"] == "***", "it may be a secret"
+
+
+@pytest.mark.parametrize("metric", ["time", "memory", "error"])
+def test_a_users_variable_that_a_framework_prints_is_masked(metric: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be a secret, whatever its name; the values that are known to be harmless stay."""
+    monkeypatch.setattr(redaction, "_GIVEN", set())
+    case = replace(toy_case("a", "variable", asked="GIVEN"), metric=metric)
+    report = run_ab(replace(request(case), env={"GIVEN": "wonderful horse", "DNNL_VERBOSE": "profile_exec"}))
+    assert report.comparisons[0].failure is not None
+    assert report.comparisons[0].failure.reason == "ValueError: GIVEN is ***"
+    assert b"wonderful" not in to_bytes(report)
+    assert report.run["environment"]["DNNL_VERBOSE"] == "profile_exec"
+    assert redact("wonderful horse; profile_exec") == "***; profile_exec", "in the log, too"
 
 
 def test_a_variable_that_one_build_sets_is_refused() -> None:

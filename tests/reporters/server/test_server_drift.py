@@ -310,7 +310,9 @@ def test_the_alert_command(server: RunningServer, tmp_path: Path, capsys: pytest
     command = ["alert", "--database", url, "--notify_command", f"tee {out}", "--public_url", "https://r.example.org"]
     assert main(command) == 0
     text = out.read_text(encoding="utf-8")
-    assert re.search(r"^page       https://r\.example\.org/cases/\d+$", text, re.MULTILINE)
+    assert re.search(
+        r"^page       https://r\.example\.org/cases/\d+\?platform=cpu&threads=1&branch=$", text, re.MULTILINE
+    )
     assert "control" not in text
     assert main(["alert", "--database", url]) == 2
     assert "nobody is to be told" in capsys.readouterr().err
