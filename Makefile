@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup test nightly demo docs lint lock clean
+.PHONY: setup test test-statistics nightly demo docs lint lock clean
 
 setup: $(STAMP)
 
@@ -17,6 +17,10 @@ $(STAMP): requirements.lock
 test: setup
 	$(BIN)/python -m pytest -m "not measures and not nightly" -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 	$(BIN)/python -m pytest -m "measures and not nightly"
+
+# Error rates: simulations that find a rate of twice the stated one with 95 % power.
+test-statistics: setup
+	$(BIN)/python -m pytest -m statistics -n logical --maxprocesses 4 tests/comparator
 
 # What takes minutes: everything, in every form.
 nightly: setup

@@ -22,7 +22,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from commands.entry import DONE, INCOMPLETE, run_command  # noqa: E402
-from commands.options import Parser, positive, seed, share  # noqa: E402
+from commands.option_types import positive, seed, share  # noqa: E402
+from commands.options import Parser  # noqa: E402
 from comparator.calibration import CONFIDENCE, Rate, Row, evaluate, leanings  # noqa: E402
 from records import Report, RunError, UsageError  # noqa: E402
 from reporters import read_report  # noqa: E402

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from commands.coverage_text import BuildCoverage, coverage_text
 from commands.entry import DONE, log, run_command
-from commands.options import Parser, path
+from commands.option_types import path
+from commands.options import Parser
 from driver.builds import BuildCache, resolve_build
 from driver.catalogue import apply_rules, ask_registry, load_rules, spec_files, write_specs
 from frameworks import Framework, framework_names, get_framework

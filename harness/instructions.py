@@ -21,7 +21,7 @@ from harness.losses import CaseRefusedError, together
 from harness.pair import Round, RoundResult
 from harness.process import WORKER, Worker
 from harness.supply import PADDING_BYTES, Bench, Counting, Pair, PairSupply
-from harness.untimed import at_once, run_untimed_round
+from harness.untimed import at_once, run_untimed_round, start_limit_s
 from records import Case, Failure, PairSample, UsageError
 from records.measurement import SIDES, Side
 
@@ -123,11 +123,13 @@ def run_counting_round(supply: PairSupply, plan: Round, coin: random.Random, res
         raise ValueError("this bench counts no instructions")
     with TemporaryDirectory(prefix="opduel-counts-") as folder:
         run_untimed_round(
-            plan, coin, result, lambda stack: _start_pair(bench, counting, Path(folder), stack, coin), _count
+            plan, coin, result, lambda stack: _start_pair(bench, counting, Path(folder), plan, stack, coin), _count
         )
 
 
-def _start_pair(bench: Bench, counting: Counting, folder: Path, stack: ExitStack, coin: random.Random) -> Pair:
+def _start_pair(
+    bench: Bench, counting: Counting, folder: Path, plan: Round, stack: ExitStack, coin: random.Random
+) -> Pair:
     """Start both sides, each with a random environment size, on all processors; wait until both are ready.
 
     Raises:
@@ -151,7 +153,8 @@ def _start_pair(bench: Bench, counting: Counting, folder: Path, stack: ExitStack
             prefix=callgrind(counting, paths),
         )
         pair[side] = stack.enter_context(worker)
-    at_once({side: pair[side].readying(START_TIMEOUT_S) for side in SIDES})
+    limit_s = start_limit_s(plan, START_TIMEOUT_S)
+    at_once({side: pair[side].readying(limit_s) for side in SIDES})
     return pair
 
 

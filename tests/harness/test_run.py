@@ -101,6 +101,15 @@ def test_when_nothing_was_measured_there_is_no_report() -> None:
         run_ab(request(toy_case("a"), TOY_IMPORT="dies"))
 
 
+def test_a_pair_that_would_be_ready_too_late_is_not_waited_for() -> None:
+    """Under valgrind a start takes many times what it takes without."""
+    case = replace(toy_case("a"), metric="memory")
+    report = run_ab(replace(request(case, TOY_IMPORT="sleeps"), time_budget=1.0))
+    assert (report.run["broken"], report.run["stopped"]) == (False, "the time budget of 1 s was spent")
+    assert report.comparisons[0].failure is None
+    assert report.run["incidents"] == []
+
+
 def test_ctrl_c_while_judging_costs_no_report(monkeypatch: pytest.MonkeyPatch) -> None:
     original = harness.judging.judge
     calls: list[int] = []

@@ -28,6 +28,8 @@ class MissingOperator(Exception):
 
 
 def versions():
+    if os.environ.get("TOY_IMPORT") == "sleeps":
+        time.sleep(60)
     if os.environ.get("TOY_IMPORT") == "dies":
         sys.stderr.write("cannot import toy: no such library\n")
         sys.exit(1)

@@ -77,6 +77,7 @@ def run(**changes: Any) -> dict[str, Any]:
         "stopped": None,
         "forecast": None,
         "continues": False,
+        "not_broken_down": 0,
         "rounds": 12,
         "wall_s": 230.5,
         "timed_s": 101.25,

@@ -128,6 +128,7 @@ def test_change_points_are_of_a_branch(two: RunningServer) -> None:
     assert "+20.0 %" in page
     assert "+8.0 %" not in page
     assert "branch v1.x" in page
+    assert '<a href="/drift.atom?branch=v1.x">' in page
     assert f"/cases/{steady(two)}?platform=cpu&amp;threads=1&amp;branch=v1.x" in page
     (entry,) = feedparser.parse(get(two, "/drift.atom", branch="v1.x")).entries
     assert entry.link.endswith("&branch=v1.x")

@@ -17,7 +17,7 @@ from reporters.server.api import _POST_PROBLEMS
 from reporters.server.command_line import server_parser
 from reporters.server.settings import DEFAULT_MAX_REPORT_BYTES
 
-HEAD = "v0003"  # of the migrations
+HEAD = "v0004"  # of the migrations
 ROOT = Path(__file__).resolve().parents[3]
 TEXT = (ROOT / "docs" / "how-to" / "server.md").read_text(encoding="utf-8")
 
