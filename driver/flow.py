@@ -333,7 +333,7 @@ def why_open(outcome: Outcome) -> str:
 
 
 def guilty_document(outcome: Outcome, name: str) -> dict[str, Any]:
-    """The culprits as plain JSON data: see docs/bisection.md."""
+    """The culprits as plain JSON data: see docs/explanation/bisection.md."""
     return {
         "line": name,
         "confirmed": list(outcome.confirmed),

@@ -37,7 +37,7 @@ def test_an_operator_that_is_not_there_is_named() -> None:
 
 @pytest.mark.mxnet
 def test_the_framework_takes_them(mxnet_1_9: Build) -> None:
-    """Of usual operators none is refused; of all of them a few are (docs/fuzzing.md)."""
+    """Of usual operators none is refused; of all of them a few are (docs/how-to/fuzzing.md)."""
     framework = get_framework("mxnet")
     environment = {**worker_environment(), **framework.environment(1)}
     with Solo("treatment", mxnet_1_9, framework.adaptor, environment, plan_cpus(1).start) as solo:
@@ -55,7 +55,7 @@ def test_the_framework_takes_them(mxnet_1_9: Build) -> None:
 @pytest.mark.mxnet
 def test_the_example_of_the_docs_runs() -> None:
     """With the smallest example alone: each of them starts a worker."""
-    text = (Path(__file__).parents[2] / "docs" / "api.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "how-to" / "api.md").read_text(encoding="utf-8")
     (example,) = [block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "hypothesis" in block]
     names: dict[str, Any] = {}
     exec(example, names)
