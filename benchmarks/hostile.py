@@ -43,6 +43,7 @@ MEMORY = 700 * 2**20  # bytes that a trial may take besides what the libraries t
 LONGEST_LINE = 1200  # characters of what it says
 MOST_SAID = 2**20  # bytes of it
 CRASHED = 99  # the exit code of a trial whose main() raised
+PYTHONS_OWN = "Invalid -W option ignored"  # what an interpreter prints before it runs a line of ours
 BAD_WORDS = ("Traceback", "internal error", "Exception ignored", "MemoryError", "Fatal Python error")
 
 
@@ -100,7 +101,7 @@ class Bench:
 
     def _run(self, trial: Trial, scratch: Path, rng: random.Random) -> tuple[int | None, str, str]:
         """Its exit code (None: it took too long), and what it said on both streams."""
-        for name in ("config", "state", "cache", "tmp", "work"):
+        for name in ("home", "config", "state", "cache", "tmp", "work"):
             (scratch / name).mkdir()
         make_odd(scratch / "odd")
         for name, content in trial.files.items():
@@ -117,6 +118,7 @@ class Bench:
         arguments = [filled(one) for one in trial.arguments]
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("OPDUEL_", "XDG_"))}
         environment |= {f"XDG_{name.upper()}_HOME": str(scratch / name) for name in ("config", "state", "cache")}
+        environment["HOME"] = str(scratch / "home")  # where everything goes if an XDG variable is empty
         environment |= {"TMPDIR": str(scratch / "tmp"), "UV_OFFLINE": "1", "COLUMNS": "80"}
         for name, value in trial.environment.items():
             environment.pop(name, None)
@@ -125,7 +127,8 @@ class Bench:
         said = scratch / "said-out", scratch / "said-err"
         run = _fresh if trial.fresh else _forked
         code = run(trial, arguments, environment, scratch, said, rng)
-        texts = [path.read_bytes()[:MOST_SAID].decode("utf-8", "replace") if path.exists() else "" for path in said]
+        encoding = (trial.environment.get("PYTHONIOENCODING") or "utf-8").partition(":")[0]
+        texts = [path.read_bytes()[:MOST_SAID].decode(encoding, "replace") if path.exists() else "" for path in said]
         return code, texts[0], texts[1]
 
 
@@ -138,7 +141,7 @@ def judged(trial: Trial, code: int | None, out: str, err: str, seconds: float) -
     for words in BAD_WORDS:
         if words in out + err:
             yield f"says {words!r}: {err[-300:]!r}"
-    lines = err.splitlines()
+    lines = [line for line in err.splitlines() if not line.startswith(PYTHONS_OWN)]
     # A config's defaults are told before; a signal may come in the middle of anything.
     is_alone = trial.kind not in ("config", "signal")
     if code == WRONG and is_alone and trial.outputs[1] == "file" and trial.file_limit is None and len(lines) != 1:

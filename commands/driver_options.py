@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from commands.ai_pep import repository_kind
-from commands.options import Parser, cache_size, gibibytes, harness_parser, path, pause, positive, seconds
+from commands.option_types import cache_size, gibibytes, path, pause, positive, seconds
+from commands.options import Parser, harness_parser
 from commands.single import refuse_round_log, refuse_single_options
 from driver.builds.commit_builder import STRATEGIES
 from driver.commit_file import PLACEHOLDER
@@ -155,11 +156,21 @@ def _add_commits(parser: Parser) -> None:
     which.add_argument(
         "--remote_repository",
         metavar="REMOTE",
-        help="a URL or path; with --repo_dir a remote of it (default: origin; without, the framework's own)",
+        help="the repository to fetch from, a URL or path (default: the framework's own); with --repo_dir, the name "
+        "of one of "
+        "its remotes (default: origin)",
     )
-    which.add_argument("--repo", type=repository_kind, default="git", metavar="KIND", help="git, and nothing else")
     which.add_argument(
-        "--branch", metavar="NAMES", help="of the remote; several with commas between (default: its default branch)"
+        "--repo",
+        type=repository_kind,
+        default="git",
+        metavar="KIND",
+        help="the kind of repository; only git is supported",
+    )
+    which.add_argument(
+        "--branch",
+        metavar="NAMES",
+        help="the remote's branches to measure, separated by commas (default: its default branch)",
     )
     which.add_argument(
         "--commit", metavar="COMMIT", help="the treatment: commit, tag or branch; with --interval, where to start"
@@ -167,12 +178,10 @@ def _add_commits(parser: Parser) -> None:
     which.add_argument(
         "--base_commit",
         metavar="COMMIT",
-        help="the control, unless the week's first commit is later (default: the first commit of the week, UTC)",
+        help="the control, unless the first commit of the treatment's week (UTC) is later (default: that commit)",
     )
-    which.add_argument("--exact_base", action="store_true", help="take --base_commit whatever the week")
-    which.add_argument(
-        "--step", type=positive, default=1, metavar="N", help="measure every Nth commit, however they land"
-    )
+    which.add_argument("--exact_base", action="store_true", help="take --base_commit as the control in any case")
+    which.add_argument("--step", type=positive, default=1, metavar="N", help="measure only every Nth commit")
     which.add_argument(
         "--commit_file",
         type=path,
@@ -182,15 +191,22 @@ def _add_commits(parser: Parser) -> None:
     which.add_argument(
         "--bisect_releases",
         metavar="A,B,...",
-        help="among these releases, oldest first, find the first bad one; no repository is needed",
+        help="find the first of these releases, oldest first, that regressed; needs no repository",
     )
 
 
 def _add_builds(parser: Parser) -> None:
     builds = parser.add_argument_group("how they are built")
-    builds.add_argument("--build", choices=STRATEGIES, default="auto", help="the strategy (default: auto)")
     builds.add_argument(
-        "--platforms", "-p", "--platform", default="host", metavar="NAME", help="whose build script (default: host)"
+        "--build", choices=STRATEGIES, default="auto", help="how builds are made (docs/how-to/builds.md; default: auto)"
+    )
+    builds.add_argument(
+        "--platforms",
+        "-p",
+        "--platform",
+        default="host",
+        metavar="NAME",
+        help="the platform whose build script is used (default: host)",
     )
     builds.add_argument(
         "--frameworks_dir",
@@ -200,16 +216,27 @@ def _add_builds(parser: Parser) -> None:
     )
     builds.add_argument("--cmake_args", default="", metavar="ARGS", help="further arguments of CMake, as in a shell")
     builds.add_argument(
-        "--exec_dir", type=path, metavar="DIR", help="the build cache (default: in the user's cache folder)"
+        "--exec_dir",
+        type=path,
+        metavar="DIR",
+        help="the folder in which builds are kept (default: in the user's cache folder)",
     )
     builds.add_argument(
-        "--build_timeout", type=seconds, default=4 * 3600.0, metavar="SECONDS", help="for one compile (default: 4 h)"
+        "--build_timeout",
+        type=seconds,
+        default=4 * 3600.0,
+        metavar="SECONDS",
+        help="longest time for one compile (default: 14400, 4 h)",
     )
     builds.add_argument(
         "--min_free", type=gibibytes, default=5.0, metavar="GIB", help="disk space that must stay free (default: 5)"
     )
     builds.add_argument(
-        "--cache_size", type=cache_size, default=50.0, metavar="GIB", help="of the build cache, at most (default: 50)"
+        "--cache_size",
+        type=cache_size,
+        default=50.0,
+        metavar="GIB",
+        help="largest size of the build cache (default: 50)",
     )
     builds.add_argument(
         "--same_host",
@@ -230,7 +257,10 @@ def _add_running(parser: Parser) -> None:
         "--interval", type=pause, metavar="SECONDS", help="keep running, and look for new commits this often"
     )
     running.add_argument(
-        "--status_file", type=path, metavar="FILE", help="a 0 in it stops the driver before the next commit"
+        "--status_file",
+        type=path,
+        metavar="FILE",
+        help="write 0 into this file to stop the driver before the next commit",
     )
     running.add_argument(
         "--work_dir",
@@ -238,12 +268,14 @@ def _add_running(parser: Parser) -> None:
         metavar="DIR",
         help="where the journal, the repository and the logs are kept (default: the user's state folder)",
     )
-    running.add_argument("--again", action="store_true", help="measure again what was measured before")
+    running.add_argument("--again", action="store_true", help="measure commits again that were already measured")
     running.add_argument(
         "--retry_after",
         type=pause,
         default=120.0,
         metavar="SECONDS",
-        help="the wait before a run that can't be trusted is repeated",
+        help="how long to wait before a run that can't be trusted is repeated",
     )
-    running.add_argument("--dry_run", action="store_true", help="fetch, and print what would be done")
+    running.add_argument(
+        "--dry_run", action="store_true", help="fetch, and print what would be measured, without measuring"
+    )

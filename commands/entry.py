@@ -2,9 +2,11 @@
 
 import contextlib
 import logging
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from types import FrameType
 
 from records import OpduelError, disk_error, is_full
@@ -14,6 +16,7 @@ from reporters.stream import discard, open_closed_streams
 
 DONE, REGRESSED, USAGE, INCOMPLETE = 0, 1, 2, 3
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_AGAIN_S = 0.05  # until a signal that could not be acted on is sent again
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +31,7 @@ def run_command(name: str, action: Callable[[], int]) -> int:
     handler.addFilter(redacts)
     logging.basicConfig(format=f"{name}: %(message)s", level=logging.INFO, handlers=[handler])
     try:
-        with _handled(_stop):
+        with _handled(_stop), _none_is_lost():
             code = _outcome(action)
     except KeyboardInterrupt as error:  # it came just when handlers were set
         log.error("%s", error)
@@ -60,6 +63,10 @@ def _outcome(action: Callable[[], int]) -> int:
             return INCOMPLETE
         raise end
     except OpduelError as error:
+        if error.exit_code == USAGE and _lost.by is not None:
+            # Python dropped the signal's exception inside a validation, which then called good input wrong.
+            log.error("%s", _lost.by)
+            return INCOMPLETE
         log.error("error: %s", error)
         return error.exit_code
     except KeyboardInterrupt as error:
@@ -81,22 +88,108 @@ def redacts(record: logging.LogRecord) -> bool:
     return True
 
 
-def patience() -> contextlib.AbstractContextManager[None]:
-    """Within it a first signal is only answered, so that what was measured gets written; a second one stops."""
-    return _handled(_wait)
+@contextlib.contextmanager
+def patience(stops_after: bool = False) -> Iterator[None]:
+    """Within it a first signal is only answered, so that what was measured gets written; a second one stops.
+
+    ``stops_after``: the first one takes effect right after the block, as much else would follow.
+    """
+    answered: list[int] = []
+
+    def answer(number: int, frame: FrameType | None) -> None:
+        answered.append(number)
+        _wait(number, frame)
+
+    with _handled(answer):
+        yield
+    if stops_after and answered:
+        _send_later(answered[0])
+
+
+class _Stopped(KeyboardInterrupt):
+    """A signal; ``number`` says which."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"stopped by {signal.Signals(number).name}")
+        self.number = number
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
     """Stop; but the impatient, who press Ctrl-C twice, are to have their report."""
+    if _forks.running:
+        _send_later(number)
+        return
     for other in STOPPING:
         if signal.getsignal(other) is _stop:
             signal.signal(other, _wait)
-    raise KeyboardInterrupt(f"stopped by {signal.Signals(number).name}")
+    raise _Stopped(number)
 
 
 def _wait(number: int, frame: FrameType | None) -> None:
     signal.signal(number, _stop)
     log.warning("ending, the report is being written; once more to give it up")
+
+
+class _Forks:
+    """Knows when a process is being forked. Python drops what is raised then, and a lock of its own may stay held."""
+
+    def __init__(self) -> None:
+        self.running = 0
+
+    def begin(self) -> None:
+        self.running += 1
+
+    def end(self) -> None:
+        self.running -= 1
+
+
+_forks = _Forks()
+os.register_at_fork(before=_forks.begin, after_in_parent=_forks.end, after_in_child=_forks.end)
+
+
+def _send_later(number: int) -> None:
+    """Send this process a signal again in a moment, by a timer (setitimer(2)), when it can be acted on."""
+    signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), number))
+    signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
+
+
+@dataclass
+class _Lost:
+    """The latest signal whose exception Python dropped; None when there was none."""
+
+    by: _Stopped | None = None
+
+
+_lost = _Lost()
+
+
+@contextlib.contextmanager
+def _none_is_lost() -> Iterator[None]:
+    """Within it a signal that comes where Python drops exceptions is sent again.
+
+    Those are finalizers, and some callbacks of compiled code: pydantic asks of a value whether it is a mapping, and
+    goes on with "no" when that raises.
+    """
+    hook, alarm = sys.unraisablehook, signal.getsignal(signal.SIGALRM)
+    _lost.by = None
+
+    def notice(lost: "sys.UnraisableHookArgs") -> None:
+        if not isinstance(lost.exc_value, _Stopped):
+            hook(lost)
+            return
+        for other in STOPPING:
+            if signal.getsignal(other) is _wait:
+                signal.signal(other, _stop)
+        _lost.by = lost.exc_value
+        _send_later(lost.exc_value.number)
+
+    sys.unraisablehook = notice
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, alarm)
+        sys.unraisablehook = hook
 
 
 @contextlib.contextmanager

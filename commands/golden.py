@@ -11,6 +11,7 @@ from commands.ai_pep import library_path, refuse_idle_libraries
 from commands.config import config_path, read_config
 from commands.entry import DONE, INCOMPLETE, log
 from commands.measuring import exit_code, plan_measuring, tell
+from commands.named_operators import refuse_unknown_operators
 from commands.options import asked_metrics, harness_parser
 from commands.picking import choose, framework_of, with_files
 from commands.progress import ProgressDisplay
@@ -70,6 +71,7 @@ def _write(options: argparse.Namespace) -> int:
     plan_cpus(options.threads)  # said before the build is made, not after
     cases = with_files(choice, options)
     build = _build(options, framework)
+    refuse_unknown_operators(options, cases, framework, [build], choice.path)
     request = GoldenRequest(framework, build, cases, seed, options.threads, options.time_budget)
     log.info("%d cases of %s, outputs of %s", len(cases), choice.file_name, build.requested)
     began = time.monotonic()

@@ -75,7 +75,7 @@ def _run_ab(options: argparse.Namespace, command: Sequence[str], rounds: FileRou
     described = _described(options)
     measuring = plan_measuring(options, config, command)
     control, treatment = _builds(options, config, measuring.framework, described)
-    refuse_unknown_operators(options, measuring.cases, measuring.framework, [control, treatment])
+    refuse_unknown_operators(options, measuring.cases, measuring.framework, [control, treatment], measuring.choice.path)
     request = replace(measuring.request(control, treatment), log=rounds)
     request = fuzz.drawn(request) if fuzz else request
     count, name = len(request.cases), measuring.choice.file_name

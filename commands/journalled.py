@@ -12,7 +12,7 @@ from commands.progress import ProgressDisplay
 from driver.descriptor import info_document
 from driver.runs import RunOrder
 from harness.run import InterruptedRunError, RunRequest, run_ab, without_measuring
-from records import Report
+from records import Build, Report, UsageError
 from reporters.document import from_text, to_bytes
 from reporters.screen import ScreenReporter
 from reporters.simple_screen import SimpleScreenReporter
@@ -35,7 +35,7 @@ class JournalledHarness:
             return without_measuring(request, IDENTICAL)
         if not order.log.rounds():
             builds = [order.control, order.treatment]
-            refuse_unknown_operators(self._measuring.options, request.cases, request.framework, builds)
+            self._look_for_operators(request, builds)
         warn_of_python(order.control, order.treatment)
         kept = len(order.log.rounds())
         again = f", going on after {kept} rounds" if kept else ""
@@ -49,6 +49,20 @@ class JournalledHarness:
         if not report.run["interrupted"]:  # the signal is logged by whom it ends
             warn_of_report(report)
         return report
+
+    def _look_for_operators(self, request: RunRequest, builds: Sequence[Build]) -> None:
+        """Refuse operators of the command line that neither build has. For those of a spec, which is measured on many
+        commits, a line in the log: the other cases are measured, and the case says what is wrong.
+
+        Raises:
+            UsageError: neither build has one.
+        """
+        measuring = self._measuring
+        refuse_unknown_operators(measuring.options, request.cases, request.framework, builds)
+        try:
+            refuse_unknown_operators(measuring.options, request.cases, request.framework, builds, measuring.choice.path)
+        except UsageError as error:
+            log.warning("%s; its cases fail, the others are measured", error)
 
     def dump(self, report: Report) -> str:
         """The report as JSON."""
@@ -65,7 +79,7 @@ class JournalledHarness:
         reporters = self._measuring.reporters
         if report.run.get("continues"):
             reporters = [one for one in reporters if not one.whole_runs_only]
-        tell(reporters, report, lambda reporter: reporter.kept(report))
+        tell(reporters, report, lambda reporter: reporter.kept(report), more_follows=True)
 
     def show_again(self, report: Report) -> None:
         """Show a report on the screen that was told before this process began."""

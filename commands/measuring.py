@@ -27,7 +27,7 @@ from reporters.folder import FolderReporter
 from reporters.local import LocalReporter
 from reporters.screen import ScreenReporter
 from reporters.stream import write_text
-from reporters.summary import conclusion, distrust_line, open_lines
+from reporters.summary import conclusion, distrust_line, not_broken_down_line, open_lines
 
 
 @dataclass(frozen=True)
@@ -189,17 +189,21 @@ def warn_of_python(control: Build, treatment: Build) -> None:
 
 
 def tell(
-    reporters: Sequence[Reporter], report: Report, kept: Callable[[FolderReporter], Path | None] = lambda _: None
+    reporters: Sequence[Reporter],
+    report: Report,
+    kept: Callable[[FolderReporter], Path | None] = lambda _: None,
+    more_follows: bool = False,
 ) -> None:
     """Tell every reporter, those on disk first: whatever becomes of the others, the measurements are safe.
 
     A reporter on disk that has the report already, at the path ``kept``, is passed over. Which reporters failed is said
-    last, in one line that names the file with the report: they don't make the run one that failed.
+    last, in one line that names the file with the report: they don't make the run one that failed. A signal that comes
+    meanwhile takes effect afterwards if ``more_follows``; else the command is at its end anyway.
 
     Raises:
         RunError: the report is nowhere on disk; the others have been told.
     """
-    with patience():
+    with patience(stops_after=more_follows):
         before = {one: kept(one) for one in reporters if isinstance(one, FolderReporter)}
         known = [str(path) for path in before.values() if path is not None]
         on_disk = report_all([one for one, path in before.items() if path is None], report)
@@ -230,7 +234,7 @@ def warn_of_report(report: Report) -> None:
     """Log what a reader must know of a run before believing it: that it ended early, isn't to be trusted, left open."""
     if report.run["broken"]:
         log.warning("not completed: %s", report.run["stopped"])
-    for line in (distrust_line(report), *open_lines(report)):
+    for line in (distrust_line(report), *open_lines(report), not_broken_down_line(report)):
         if line:
             log.warning("%s", line)
 

@@ -1,8 +1,10 @@
-"""Operators that the command line names and no build has: misspelt ones, found before anything is timed."""
+"""Operators that the command line or the user's own spec names and no build has: misspelt ones, found before anything
+is timed."""
 
 import argparse
 from collections.abc import Sequence
 from difflib import get_close_matches
+from pathlib import Path
 
 from frameworks import Framework
 from frameworks.base import SPECIFICATIONS
@@ -12,28 +14,53 @@ from records import Build, Case, UsageError
 
 
 def refuse_unknown_operators(
-    options: argparse.Namespace, cases: Sequence[Case], framework: Framework, builds: Sequence[Build]
+    options: argparse.Namespace,
+    cases: Sequence[Case],
+    framework: Framework,
+    builds: Sequence[Build],
+    spec: Path | None = None,
 ) -> None:
-    """See that each operator that ``--operators`` names for ``--inputs`` is one of at least one of the builds.
+    """Check that at least one of the builds has each operator that the user names: in ``--operators`` for ``--inputs``,
+    or in a ``spec`` that isn't ours.
 
     Only those that no spec of ours has are looked for in the builds: that takes as long as importing the framework.
+    What comes from a file (a saved network) isn't an operator of any build.
 
     Raises:
         UsageError: one is in none; RunError: a build can't be started.
     """
-    if not options.inputs or options.network or not options.operators:
-        return
-    known = _operators_of_specs(framework)
-    named = {case.operator: case for case in cases if case.operator in set(options.operators) - known}
+    for_inputs = set(options.operators or ()) if options.inputs and not options.network else set()
+    whole_spec = spec is not None and SPECIFICATIONS not in spec.parents  # ours have what only some releases have
+    named: dict[str, Case] = {}
+    for case in cases:
+        if not case.files and (whole_spec or case.operator in for_inputs):
+            named.setdefault(case.operator, case)
+    known = _operators_of_specs(framework) if named else set()
+    named = {name: case for name, case in named.items() if name not in known}
     for build in builds:
         if not named:
             return
         tried = try_cases(build, framework, list(named.values()))
         named = {one.case.operator: one.case for one in tried if one.failure and one.failure.kind == "missing"}
     for operator in named:
+        place = f"--operators {operator}" if operator in for_inputs else _place(spec, operator)
         similar = get_close_matches(operator, known, 3)
         advice = f"similar: {', '.join(similar)}" if similar else "see run_bench.py --list"
-        raise UsageError(f"--operators {operator}: no build that is measured has such an operator: {advice}")
+        raise UsageError(f"{place}: no build that is measured has such an operator: {advice}")
+
+
+def _place(spec: Path | None, operator: str) -> str:
+    """File and field in which a spec, or one that it lists, names an operator."""
+    if spec is None:
+        return operator
+    document = read_plain(spec)
+    for index, test in enumerate(document.get("tests") or ()):
+        if test.get("operator") == operator:
+            return f"{spec}: tests[{index}].operator is {operator!r}"
+    for member in document.get("specs") or ():
+        if (place := _place(spec.parent / member, operator)) != operator:
+            return place
+    return operator
 
 
 def _operators_of_specs(framework: Framework) -> set[str]:

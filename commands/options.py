@@ -1,14 +1,26 @@
-"""harness.py's options, and the texts that they take."""
+"""harness.py's options."""
 
 import argparse
-import math
-import re
-from pathlib import Path
 
 from commands.ai_pep import add_ai_pep_options
+from commands.option_types import (
+    context,
+    count,
+    directions,
+    metrics,
+    path,
+    pause,
+    positive,
+    probability,
+    rounds,
+    seconds,
+    seed,
+    share,
+    threshold,
+    variable,
+)
 from comparator import DEFAULT_MAX_ROUNDS
-from harness.specs.fields import CONTEXT_PATTERN, DIRECTIONS, DTYPES
-from records import METRICS, SAMPLED
+from harness.specs.fields import DTYPES
 from records.single import Profiler
 from reporters import add_reporter_options
 from reporters.arguments import Parser as Parser
@@ -35,13 +47,18 @@ def harness_parser() -> argparse.ArgumentParser:
         "-b",
         "--benchmark_file",
         metavar="SPEC",
-        help="a spec: a path, or a name under specifications/ (conv, smoke, operators/unary); may be left out where "
-        "--operators, --category, --inputs or --int64_tensor say what",
+        help="the spec, a file that lists operators and their inputs: a path, or the name of one that comes with "
+        "opduel (conv, "
+        "smoke, operators/unary; run_bench.py --list shows all); not needed with --operators, --category, --inputs, "
+        "--network or --int64_tensor",
     )
-    what.add_argument("--control", metavar="BUILD", help="a release (PACKAGE==VERSION), an environment or a python")
     what.add_argument(
-        "--treatment", metavar="BUILD", help="the build that is suspected, in the same forms as --control"
+        "--control",
+        metavar="BUILD",
+        help="the build to compare with: a release (PACKAGE==VERSION), the folder of a Python environment, or a Python "
+        "interpreter",
     )
+    what.add_argument("--treatment", metavar="BUILD", help="the build under test, in the same forms as --control")
     what.add_argument(
         "--info",
         metavar="JSON",
@@ -61,12 +78,15 @@ def harness_parser() -> argparse.ArgumentParser:
         action="store_true",
         help="measure the host's roofline first, and show how close to it each case comes (where its work is known)",
     )
-    what.add_argument("--framework", metavar="NAME", help="check that the spec is for this framework")
+    what.add_argument("--framework", metavar="NAME", help="end with an error unless the spec is for this framework")
     what.add_argument(
         "-p", "--platform", default="host", metavar="NAME", help="platform name to store in the report (default: host)"
     )
     what.add_argument(
-        "--exec_dir", type=path, metavar="DIR", help="the build cache (default: in the user's cache folder)"
+        "--exec_dir",
+        type=path,
+        metavar="DIR",
+        help="the folder in which builds are kept (default: in the user's cache folder)",
     )
     what.add_argument(
         "--model_cache", type=path, metavar="DIR", help="where networks' files are kept (default: the user's cache)"
@@ -106,7 +126,14 @@ def harness_parser() -> argparse.ArgumentParser:
         metavar="P",
         help="false discovery rate of the run (default: 0.05)",
     )
-    how.add_argument("--time_budget", type=seconds, metavar="SECONDS", help="stop measuring after this long")
+    how.add_argument(
+        "--time_budget",
+        type=seconds,
+        metavar="SECONDS",
+        help="measure for at most this long, with the largest suspected changes first; cases that are still open are "
+        "reported "
+        "as inconclusive (default: no limit)",
+    )
     how.add_argument(
         "--round_log",
         type=path,
@@ -118,43 +145,58 @@ def harness_parser() -> argparse.ArgumentParser:
         type=rounds,
         default=DEFAULT_MAX_ROUNDS,
         metavar="N",
-        help="the most process pairs for a case: so many at screening, and as many again to confirm a change "
+        help="the most rounds for a case (a round is a fresh pair of processes): so many to screen it, and as many "
+        "again to "
+        "confirm a change "
         f"(default: {DEFAULT_MAX_ROUNDS})",
     )
     how.add_argument(
         "--seed",
         type=seed,
         metavar="N",
-        help="seed of the inputs and of the order (default: drawn at random and recorded)",
+        help="seed of the random inputs and of the order of measuring (default: drawn at random, and kept in the "
+        "report)",
     )
-    how.add_argument("--threads", type=positive, default=1, metavar="N", help="compute threads a worker (default: 1)")
     how.add_argument(
-        "--timeout", type=seconds, metavar="SECONDS", help="limit for one step of a case; overrides the spec"
+        "--threads",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="compute threads of each measuring process (default: 1)",
+    )
+    how.add_argument(
+        "--timeout",
+        type=seconds,
+        metavar="SECONDS",
+        help="longest time for one step of a case, such as its preparation; overrides the spec (default: 60)",
     )
     how.add_argument(
         "--inject",
         type=share,
         default=0.0,
         metavar="SHARE",
-        help="self-test: slow the treatment of every second case by this share, with real work",
+        help="self-test: slow every second case down on the treatment by this share, and report whether that was found",
     )
     trust = parser.add_argument_group("how far it is trusted")
     trust.add_argument(
         "--sentinels",
         type=count,
         metavar="N",
-        help="how many cases are also measured on the control against itself, as a check; 0 for none (default: one in "
-        "ten, 1 to 4)",
+        help="how many cases are also measured with the control on both sides, to see whether the host invents "
+        "differences; "
+        "0 for none (default: one in ten, 1 to 4)",
     )
     trust.add_argument(
         "--busy_host",
         choices=("hold", "report"),
         default="hold",
-        help="when other load or the sentinels say that the run can't be trusted: withhold its verdicts (hold, the "
-        "default), or report them with a warning",
+        help="when other load or the sentinels show that the run can't be trusted: withhold its verdicts (hold, the "
+        "default), or give them with a warning (report)",
     )
     trust.add_argument(
-        "--verify", action="store_true", help="measure flagged cases again, and report only what is confirmed"
+        "--verify",
+        action="store_true",
+        help="measure the cases that changed again, and report only the changes that are confirmed",
     )
     trust.add_argument(
         "--verify_after",
@@ -183,13 +225,13 @@ def _add_picking(what: argparse._ArgumentGroup) -> None:
         "--category",
         metavar="PATTERN",
         action="append",
-        help="only those of a bundle's specs (unary, nn_*); repeatable",
+        help="with a spec that bundles others, such as all: only these of them (unary, nn_*); repeatable",
     )
     what.add_argument(
         "--inputs",
         metavar="JSON",
         action="append",
-        help="arguments of the operators named by --operators, in place of a spec's, or of --network: JSON, or @FILE; "
+        help="inputs for the operators named by --operators, or for --network, in place of a spec's: JSON, or @FILE; "
         "repeatable",
     )
     what.add_argument(
@@ -206,7 +248,8 @@ def _add_picking(what: argparse._ArgumentGroup) -> None:
         "--fuzz",
         type=positive,
         metavar="N",
-        help="measure N inputs drawn for the chosen operators, in place of the spec's, and write a small spec of those "
+        help="measure N random inputs for the chosen operators, in place of the spec's, and write a small spec of "
+        "those "
         "on which the builds differ",
     )
     what.add_argument(
@@ -267,92 +310,23 @@ def _add_single_options(single: "argparse._ArgumentGroup") -> None:
         "--baseline",
         type=path,
         metavar="FILE",
-        help="an earlier result (json) to compare with: says which cases are slower by more than --threshold "
+        help="an earlier result of one build (json) to compare with: lists the cases that are slower by more than "
+        "--threshold "
         "(default: 10%%)",
     )
     single.add_argument(
         "--golden",
         type=path,
         metavar="FOLDER",
-        help="keep the build's outputs in a new folder, and measure nothing; with --metric error, compare with those "
-        "that are there",
+        help="save the build's outputs in a new folder, without measuring; with --metric error, compare with the "
+        "outputs "
+        "saved there",
     )
-
-
-def variable(text: str) -> tuple[str, str]:
-    """``NAME=VALUE``. The value isn't repeated in errors: it may be a secret."""
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise argparse.ArgumentTypeError(f"{name[:40]!r} has no =: write NAME=VALUE")
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-        raise argparse.ArgumentTypeError(
-            f"{name[:40]!r} is no name of a variable: use letters, digits and _, as in DNNL_VERBOSE=1"
-        )
-    return name, value
 
 
 def variables(options: argparse.Namespace) -> dict[str, str]:
     """What ``--env`` gives; of two values for one name, the later one."""
     return dict(options.env or [])
-
-
-def path(text: str) -> Path:
-    """A path, with the folder of ``~`` or ``~user`` written out."""
-    if not text:
-        raise argparse.ArgumentTypeError("the text is empty: give a path, or leave the option out")
-    try:
-        return Path(text).expanduser()
-    except RuntimeError:
-        raise argparse.ArgumentTypeError(f"{text}: there is no such user: write the folder out") from None
-
-
-def share(text: str) -> float:
-    """``2%`` or ``0.02`` -> 0.02; from 0 up, below 1."""
-    number = text.strip().removesuffix("%")
-    value = _number(number, text) / (100 if number != text.strip() else 1)
-    if not 0 <= value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a share from 0 up and below 1: write 2% or 0.02")
-    return value
-
-
-def threshold(text: str) -> dict[str, float]:
-    """``2%`` -> the share for every metric; ``instructions=0.5%`` -> for one."""
-    name, equals, value = text.partition("=")
-    if not equals:
-        return dict.fromkeys(SAMPLED, share(text))
-    if name in METRICS and name not in SAMPLED:
-        raise argparse.ArgumentTypeError(f"{text!r}: {name} has no threshold but a tolerance, which the spec may say")
-    if name not in METRICS:
-        raise argparse.ArgumentTypeError(f"{text!r} names no metric: write one of {', '.join(SAMPLED)} before the =")
-    try:
-        return {name: share(value)}
-    except argparse.ArgumentTypeError as error:
-        raise argparse.ArgumentTypeError(f"{text!r}: {error}") from None
-
-
-def metrics(text: str) -> list[str]:
-    """``time,instructions`` -> the names, each once."""
-    names = list(dict.fromkeys(text.split(",")))
-    for name in names:
-        if name not in METRICS:
-            raise argparse.ArgumentTypeError(f"{text!r} holds {name!r}: use one or more of {', '.join(METRICS)}")
-    return names
-
-
-def context(text: str) -> str:
-    """``cpu``, ``gpu`` or ``gpu(1)``."""
-    if not re.match(CONTEXT_PATTERN.removesuffix("$") + r"\Z", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no context: use cpu, gpu, or one of several such as gpu(1)")
-    return text
-
-
-def directions(text: str) -> list[str]:
-    """``forward,backward`` -> the names, each once."""
-    names = list(dict.fromkeys(text.split(",")))
-    for name in names:
-        if name not in DIRECTIONS:
-            raise argparse.ArgumentTypeError(f"{text!r} holds {name!r}: use one or more of {', '.join(DIRECTIONS)}")
-    return names
 
 
 def by_metric(options: argparse.Namespace) -> dict[str, float]:
@@ -363,88 +337,3 @@ def by_metric(options: argparse.Namespace) -> dict[str, float]:
 def asked_metrics(options: argparse.Namespace) -> list[str]:
     """The metrics that were asked for, each once."""
     return list(dict.fromkeys(name for one in options.metric or [] for name in one))
-
-
-def probability(text: str) -> float:
-    """A number between 0 and 1, both excluded."""
-    value = _number(text)
-    if not 0 < value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not between 0 and 1: write 0.05, say")
-    return value
-
-
-def seconds(text: str) -> float:
-    """A number above 0."""
-    value = _number(text)
-    if value <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not above 0: give seconds")
-    return value
-
-
-def pause(text: str) -> float:
-    """A number from 0 up."""
-    value = _number(text)
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is below 0: give seconds")
-    return value
-
-
-def gibibytes(text: str) -> float:
-    """A number from 0 up."""
-    value = _number(text)
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is below 0: give GiB")
-    return value
-
-
-def cache_size(text: str) -> float:
-    """A number above 0."""
-    value = _number(text)
-    if value <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not above 0: give GiB")
-    return value
-
-
-def count(text: str) -> int:
-    """An integer from 0 up."""
-    return _integer(text, 0)
-
-
-def positive(text: str) -> int:
-    """An integer from 1 up."""
-    return _integer(text, 1)
-
-
-def rounds(text: str) -> int:
-    """An integer from 2 up: one process pair tells nothing of the spread between pairs."""
-    return _integer(text, 2)
-
-
-def seed(text: str) -> int:
-    """An integer from 0 up, of 32 bits."""
-    value = _integer(text, 0)
-    if value >= 1 << 32:
-        raise argparse.ArgumentTypeError(f"{text!r} is above {2**32 - 1}: give a smaller seed")
-    return value
-
-
-def _integer(text: str, lowest: int) -> int:
-    try:
-        value = int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
-    if value < lowest:
-        raise argparse.ArgumentTypeError(f"{text!r} is below {lowest}, the least that makes sense")
-    return value
-
-
-def _number(number: str, text: str | None = None) -> float:
-    """A finite number; ``text`` is what the user wrote, where that is more."""
-    text = number if text is None else text
-    try:
-        value = float(number)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
-    if not math.isfinite(value):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a finite number")
-    return value

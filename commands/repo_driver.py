@@ -39,7 +39,7 @@ from driver.journal import Journal
 from driver.lock import ANOTHER_FOLDER, sole_driver
 from driver.points import BuildPoint
 from driver.runs import Runs
-from driver.watch import Tally, Watch, WatchSettings
+from driver.watch import Services, Tally, Watch, WatchSettings
 from frameworks import FRAMEWORKS_DIR
 from harness.cpus import plan_cpus
 from records import Commit, OpduelError, UsageError, Verdict, disk_error
@@ -129,7 +129,8 @@ class _Driver:
         if own.repo_dir and own.local is None and own.commit is not None:
             _warn_of_changes(repository, own.commit)
         builder = CommitBuilder(framework, repository, self._cache, self._build_settings(), self._work / "builds")
-        watch = Watch(repository, builder, self._runs, self._journal, self._watch_settings(), self._teller)
+        services = Services(repository, builder, self._runs, self._journal, self._teller)
+        watch = Watch(services, self._watch_settings())
         if own.dry_run:
             return self._dry_run(watch, builder)
         if own.local is not None:
@@ -198,7 +199,7 @@ class _Driver:
         """Say what would be done; of all that can be done only the fetching was."""
         tally = Tally()
         watch.fetch(tally)
-        queue = [(branch, treatment) for branch in watch.branches for treatment in branch.due()]
+        queue = watch.due(tally)
         for branch, treatment in queue:
             control, why, line, strategy = branch.plan(treatment)
             _say(plan_lines(control, why, treatment, line, strategy, branch.holder(treatment)))

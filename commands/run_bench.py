@@ -74,7 +74,8 @@ def run_bench_parser() -> Parser:
     parser.add_argument(
         "--calibrate",
         action="store_true",
-        help="measure one build against itself, plain and slowed: what can this machine find?",
+        help="find out which changes this machine can detect: measure one build against itself, as it is and slowed "
+        "down",
     )
     parser.add_argument(
         "--list",
@@ -90,13 +91,18 @@ def run_bench_parser() -> Parser:
         help="write a spec of the operator calls of a saved symbol, or of a model of the zoo; goes with "
         "--shape NAME=SIZES, --build BUILD and --output FILE",
     )
-    parser.add_argument("--convert", metavar="REPORT", type=Path, help="print a report.json as what --to says")
+    parser.add_argument(
+        "--convert", metavar="REPORT", type=Path, help="convert a report.json to the format that --to names"
+    )
     parser.add_argument(
         "--flush",
         action="store_true",
-        help="send what waits for results servers; goes with --remote_reporter's options",
+        help="send the reports that could not be delivered to results servers yet; goes with --remote_reporter's "
+        "options",
     )
-    parser.add_argument("--retry_refused", action="store_true", help="send also what a server refused; for --flush")
+    parser.add_argument(
+        "--retry_refused", action="store_true", help="with --flush: also send reports that a server refused"
+    )
     parser.add_argument(
         "--send",
         metavar="REPORT",
@@ -104,8 +110,8 @@ def run_bench_parser() -> Parser:
         type=Path,
         help="send reports that are on disk; goes with --remote_reporter, its token and --spool",
     )
-    parser.add_argument("--to", choices=list(FORMATS), help=f"for --convert, what others read. {described()}")
-    parser.add_argument("--side", choices=SIDES, help="for --convert to a format that holds one side")
+    parser.add_argument("--to", choices=list(FORMATS), help=f"with --convert: the format. {described()}")
+    parser.add_argument("--side", choices=SIDES, help="with --convert to a format that holds one side only: which one")
     parser.add_argument(
         "--output",
         metavar="FILE",

@@ -58,7 +58,7 @@ AB_ONLY = (
 MOST_NAMED = 5  # of the cases that were not measured
 WARNING = (
     "compared with an earlier run: whatever the machine did since is in every change, for all cases alike. "
-    "Much weaker than an A/B (docs/single.md): give --control to be sure"
+    "Much weaker than an A/B (docs/how-to/single.md): give --control to be sure"
 )
 
 
@@ -153,7 +153,7 @@ def _request(options: argparse.Namespace, command: Sequence[str]) -> SingleReque
     libraries = library_path(options.shared_libs)
     build = resolve_build(options.treatment, framework, BuildCache(options.exec_dir), libraries)
     refuse_idle_libraries(options.shared_libs, [build])
-    refuse_unknown_operators(options, choice.cases, framework, [build])
+    refuse_unknown_operators(options, choice.cases, framework, [build], choice.path)
     return SingleRequest(
         framework=framework,
         build=build,

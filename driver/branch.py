@@ -7,17 +7,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from driver.builds.commit_builder import CommitBuilder
 from driver.commit_file import kept_commit, shared_with
 from driver.descriptor import info_document
 from driver.documents import write_document, write_text
 from driver.flow import Investigation, Outcome, guilty_document, why_open
 from driver.git.choice import Pending, control_of, pending
-from driver.git.repository import Repository
-from driver.journal import Journal
 from driver.points import CommitPoint, UnbuildableError
-from driver.runs import NotSettled, Runs
-from driver.watch_settings import Listener, Tally, WatchSettings, explained, record
+from driver.runs import NotSettled
+from driver.watch_settings import Services, Tally, WatchSettings, explained, record
 from records import Commit, NoSpaceError, OpduelError, RunError, UsageError
 from records.files import UnreadableError, read_text
 
@@ -27,23 +24,10 @@ log = logging.getLogger(__name__)
 class Branch:
     """Investigates the commits of one branch."""
 
-    def __init__(
-        self,
-        repository: Repository,
-        builder: CommitBuilder,
-        runs: Runs,
-        journal: Journal,
-        settings: WatchSettings,
-        listener: Listener,
-        alone: bool = True,
-    ) -> None:
+    def __init__(self, services: Services, settings: WatchSettings, alone: bool = True) -> None:
         """``alone``: no other branch is to be measured in the same pass."""
-        self._repository = repository
-        self._builder = builder
-        self._runs = runs
-        self._journal = journal
+        self._services = services
         self._settings = settings
-        self._listener = listener
         self._alone = alone
         self._dealt_with: Commit | None = None
 
@@ -74,7 +58,7 @@ class Branch:
                 if not held:
                     self._finish(commit)
                 elif settled:
-                    self._journal.remember(self._beyond(commit), "")
+                    self._services.journal.remember(self._beyond(commit), "")
         tally.waiting += len(self._troubled())
 
     def due(self) -> list[Commit]:
@@ -91,7 +75,7 @@ class Branch:
         Raises:
             UsageError: the commits asked for are not there, or the commit file is another branch's.
         """
-        settings, repository = self._settings, self._repository
+        settings, repository = self._settings, self._services.repository
         tip = self._tip()
         if settings.commit is None:
             self.check_commit_file()
@@ -112,24 +96,24 @@ class Branch:
     def _go_on_after(self, chosen: Pending) -> None:
         """Where the branch no longer holds the last commit dealt with, say so, once, and take the one that it holds."""
         if chosen.note:
-            record(self._journal, "history", chosen.note)
+            record(self._services.journal, "history", chosen.note)
             if chosen.after is not None:
                 self._write_down(chosen.after)
 
     def _not_waiting(self, chosen: Pending) -> list[Commit]:
         """Going on for ever, without those that failed and are not due yet."""
-        later = {id for id, item in self._troubled().items() if not self._journal.is_due(item)}
+        later = {id for id, item in self._troubled().items() if not self._services.journal.is_due(item)}
         return [one for one in chosen.commits if one.id not in later or self._settings.interval_s is None]
 
     def plan(self, treatment: Commit) -> tuple[Commit, str, list[Commit], str]:
         """For a treatment: its control, why that one, the commits of the line (control first), and the strategy."""
         settings = self._settings
         base = None if settings.base is None else self._named("--base_commit", settings.base)
-        choice = control_of(treatment, base, settings.exact_base, self._repository)
+        choice = control_of(treatment, base, settings.exact_base, self._services.repository)
         line = [choice.commit, treatment]
         if settings.sought:
-            line = [choice.commit, *self._repository.chain(choice.commit, treatment)]
-        return choice.commit, settings.base_why or choice.why, line, self._builder.strategy(line)
+            line = [choice.commit, *self._services.repository.chain(choice.commit, treatment)]
+        return choice.commit, settings.base_why or choice.why, line, self._services.builder.strategy(line)
 
     def check_commit_file(self) -> None:
         """See that the commit file is not that of another branch: all commits since both parted would be measured.
@@ -137,32 +121,60 @@ class Branch:
         Raises:
             UsageError: it is.
         """
-        path, last = self._settings.commit_file, self._last()
-        if path is None or last is None or self._repository.is_ancestor(last, self._tip()):
+        path, last = self._commit_file, self._last()
+        if path is None or last is None:
             return
-        name, owner = self._name(), self._journal.recall(_owner_of(path))
-        others = [owner] if owner else self._repository.branches_with(last)
-        if others and name not in others:
-            raise shared_with(path, others[0], name)
+        name, owner = self.name, self._owner(path, last)
+        if self._services.repository.is_ancestor(last, self._tip()):
+            is_ours = owner in (None, name) or self._settings.branch is None or not self._has(owner)
+        else:
+            others = [owner] if owner else self._services.repository.branches_with(last)
+            is_ours = not others or name in others
+            owner = None if is_ours else others[0]
+        if not is_ours and owner:
+            raise shared_with(path, owner, name)
 
-    def is_there(self) -> bool:
-        """Whether the repository has the branch, as far as it was fetched."""
+    def _owner(self, path: Path, last: Commit) -> str | None:
+        """The branch for which the driver wrote the commit file; None if that is not known, or another commit was put
+        there since. Older drivers kept the name alone."""
+        name, _, id = (self._services.journal.recall(_owner_of(path)) or "").partition(" ")
+        return name if name and id in ("", last.id) else None
+
+    def _has(self, branch: str) -> bool:
         try:
-            self._tip()
+            self._services.repository.branch(branch)
         except UsageError:
             return False
         return True
 
-    def _tip(self) -> Commit:
-        return self._named("--branch", self._name())
+    def is_there(self) -> bool:
+        """Whether the repository has the branch, as far as it was fetched."""
+        return self._has(self.name)
 
-    def _name(self) -> str:
-        return self._settings.branch or self._repository.default_branch()
+    def _tip(self) -> Commit:
+        """The branch's newest commit.
+
+        Raises:
+            UsageError: there is no such branch (any more).
+        """
+        try:
+            return self._services.repository.branch(self.name)
+        except UsageError as error:
+            raise UsageError(f"--branch {error}") from None
+
+    @property
+    def name(self) -> str:
+        """The branch's name.
+
+        Raises:
+            UsageError: none was given, and the remote has no default branch.
+        """
+        return self._settings.branch or self._services.repository.default_branch()
 
     def holder(self, commit: Commit) -> str | None:
         """The branch, if it holds the commit: another one may have been asked for by its name."""
-        name = self._name()
-        return name if name != commit.id and self._repository.is_ancestor(commit, self._tip()) else None
+        name = self.name
+        return name if name != commit.id and self._services.repository.is_ancestor(commit, self._tip()) else None
 
     def _named(self, option: str, name: str) -> Commit:
         """The commit that an option names.
@@ -171,7 +183,7 @@ class Branch:
             UsageError: there is none.
         """
         try:
-            return self._repository.resolve(name)
+            return self._services.repository.resolve(name)
         except UsageError as error:
             raise UsageError(f"{option} {error}") from None
 
@@ -192,7 +204,7 @@ class Branch:
             tally.fail(commit.id, text)
             if error.report.run.get("run_type") == "benchmark":
                 tally.outcomes.append((commit, Outcome(error.report)))
-            record(self._journal, "not settled", text)
+            record(self._services.journal, "not settled", text)
             return False
         except (UsageError, NoSpaceError) as error:
             if alone and self._settings.interval_s is None:
@@ -203,10 +215,10 @@ class Branch:
         else:
             tally.outcomes.append((commit, outcome))
             if reason := why_open(outcome):
-                self._fail(commit, RunError(f"{commit.short}: {reason}"), tally)
+                soon = outcome.goes_on and reason == outcome.unfinished
+                self._fail(commit, RunError(f"{commit.short}: {reason}"), tally, soon)
             else:
-                self._journal.clear_trouble(self._item(commit))
-                self._journal.clear_trouble(commit.id)
+                self._clear_trouble(commit)
         return True
 
     def _was_settled(self, commit: Commit) -> bool:
@@ -215,20 +227,21 @@ class Branch:
         if settings.again or (settings.commit is not None and settings.interval_s is None):
             return False
         trouble = self._troubled().get(commit.id)
-        is_due = trouble is not None and self._journal.is_due(trouble)
-        return not is_due and self._journal.recall(self._beyond(commit)) is not None
+        is_due = trouble is not None and self._services.journal.is_due(trouble)
+        return not is_due and self._services.journal.recall(self._beyond(commit)) is not None
 
     def _beyond(self, commit: Commit) -> str:
         """The fact that a commit was dealt with while the commit file stayed before an earlier one."""
         return f"beyond the commit file/{self._item(commit)}"
 
-    def _fail(self, commit: Commit, error: OpduelError, tally: Tally) -> None:
+    def _fail(self, commit: Commit, error: OpduelError, tally: Tally, soon: bool = False) -> None:
+        """Write down that a commit failed: to be tried again by the next pass (``soon``), or after a pause."""
         tally.fail(commit.id, str(error))
-        soon = isinstance(error, NoSpaceError)
-        trouble = self._journal.record_trouble(self._item(commit), str(error), soon)
+        soon = soon or isinstance(error, NoSpaceError)
+        trouble = self._services.journal.record_trouble(self._item(commit), str(error), soon)
         kind = "unbuildable" if isinstance(error, UnbuildableError) else "failed"
         when = time.strftime("after %Y-%m-%d %H:%M UTC", time.gmtime(trouble.retry_at))
-        record(self._journal, kind, f"{error}; to be tried again {'at the next pass' if soon else when}")
+        record(self._services.journal, kind, f"{error}; to be tried again {'at the next pass' if soon else when}")
 
     def _investigate(self, treatment: Commit) -> Outcome:
         """
@@ -244,11 +257,11 @@ class Branch:
         settings = self._settings
         control, why, line, strategy = self.plan(treatment)
         branch = self.holder(treatment)
-        self._listener.begins(control, treatment, why, line, strategy, branch)
-        points = [CommitPoint(one, self._builder, strategy) for one in line]
-        investigation = Investigation(points, self._runs, self._journal, settings.identity, branch)
+        self._services.listener.begins(control, treatment, why, line, strategy, branch)
+        points = [CommitPoint(one, self._services.builder, strategy) for one in line]
+        investigation = Investigation(points, self._services.runs, self._services.journal, settings.identity, branch)
         if settings.again:
-            self._runs.forget(investigation.name)
+            self._services.runs.forget(investigation.name)
         builds = points[0].build(), points[-1].build()
         info = settings.work / "info" / f"{control.short}..{treatment.short}.json"
         write_document(info, info_document(*builds))
@@ -260,23 +273,23 @@ class Branch:
             culprits = (*outcome.known, *(outcome.guilty or ()))
             named = [one.points[-1].commit for one in culprits if one.culprit.named]
             write_document(info, info_document(*builds, [commit for commit in named if commit]))
-        self._listener.found(outcome, document)
+        self._services.listener.found(outcome, document)
         return outcome
 
     def _finish(self, commit: Commit) -> None:
         """Write the commit down as the last one that was dealt with, unless one after it already is."""
         last = self._last()
-        if last is None or not self._repository.is_ancestor(commit, last):
+        if last is None or not self._services.repository.is_ancestor(commit, last):
             self._write_down(commit)
 
     def _write_down(self, commit: Commit) -> None:
         """As the last one that was dealt with."""
         self._dealt_with = commit
-        if self._settings.commit_file is not None:
-            write_text(self._settings.commit_file, f"{commit.id}\n")
-            self._journal.remember(_owner_of(self._settings.commit_file), self._name())
+        if (path := self._commit_file) is not None:
+            write_text(path, f"{commit.id}\n")
+            self._services.journal.remember(_owner_of(path), f"{self.name} {commit.id}")
         elif self._counts():
-            self._journal.remember(self._counted, commit.id)
+            self._services.journal.remember(self._counted, commit.id)
 
     def _last(self) -> Commit | None:
         """The last commit dealt with, by the commit file, or in this process; None without one.
@@ -284,10 +297,18 @@ class Branch:
         Raises:
             UsageError: the commit file is a file of somebody else's.
         """
-        path = self._settings.commit_file
+        path = self._commit_file
         if path is None:
             return self._dealt_with or self._last_counted()
-        return kept_commit(path, self._repository.resolve)
+        return kept_commit(path, self._services.repository.resolve)
+
+    @property
+    def _commit_file(self) -> Path | None:
+        """With the name of the remote's default branch in it, if no branch was given."""
+        settings = self._settings
+        if settings.commit_file is None or settings.branch is not None:
+            return settings.commit_file
+        return settings.commit_file_of(self.name)
 
     @property
     def _counted(self) -> str:
@@ -300,9 +321,9 @@ class Branch:
 
     def _last_counted(self) -> Commit | None:
         """The last commit that an earlier start dealt with, where commits are thinned."""
-        kept = self._journal.recall(self._counted) if self._counts() and not self._settings.again else None
+        kept = self._services.journal.recall(self._counted) if self._counts() and not self._settings.again else None
         try:
-            return None if kept is None else self._repository.commit(kept)
+            return None if kept is None else self._services.repository.commit(kept)
         except UsageError:  # of another repository
             return None
 
@@ -312,10 +333,10 @@ class Branch:
             return found
         known = {one.id for one in new}
         for id, item in self._troubled().items():
-            if id in known or not self._journal.is_due(item):
+            if id in known or not self._services.journal.is_due(item):
                 continue
             try:
-                found.append(self._repository.commit(id))
+                found.append(self._services.repository.commit(id))
             except UsageError:
                 continue  # of another repository
         return found
@@ -328,17 +349,33 @@ class Branch:
     def _troubled(self) -> dict[str, str]:
         """Commit id -> the journal's item, of those that failed with these settings, on this branch.
 
-        Older drivers wrote down the id alone, or no branch: then it is anybody's to try again.
+        The remote's default branch, when it is measured without being named, writes down no branch, and older drivers
+        wrote none, or the id alone: then it is to be tried again by whichever branch holds the commit.
         """
         found: dict[str, str] = {}
-        for item in self._journal.troubled():
-            id, _, settings = item.partition("/")
-            digest, _, branch = settings.partition("/")
-            if digest == self._settings.digest and branch == (self._settings.branch or ""):
+        own = self._settings.branch or ""
+        for item in self._services.journal.troubled():
+            id, digest, branch = _parts(item)
+            if digest == self._settings.digest and branch == own:
                 found[id] = item
-            elif not digest or (digest == self._settings.digest and not branch):
+            elif digest in ("", self._settings.digest) and not branch and (not own or self._holds(id)):
                 found.setdefault(id, item)
         return found
+
+    def _holds(self, id: str) -> bool:
+        """Whether the branch holds the commit of that id."""
+        repository = self._services.repository
+        try:
+            return repository.is_ancestor(repository.commit(id), self._tip())
+        except UsageError:  # of another repository
+            return False
+
+    def _clear_trouble(self, commit: Commit) -> None:
+        """It was measured with these settings: also what an older driver, or no named branch, wrote down is done."""
+        for item in self._services.journal.troubled():
+            id, digest, branch = _parts(item)
+            if id == commit.id and digest in ("", self._settings.digest) and branch in ("", self._settings.branch):
+                self._services.journal.clear_trouble(item)
 
     @contextmanager
     def _building_ahead(self, following: Sequence[Commit]) -> Iterator[None]:
@@ -351,7 +388,7 @@ class Branch:
         try:
             yield
         except BaseException:
-            self._builder.stop()
+            self._services.builder.stop()
             raise
         finally:
             thread.join()
@@ -360,9 +397,17 @@ class Branch:
         try:
             _, _, line, strategy = self.plan(commit)
             for one in (line[0], line[-1]):
-                CommitPoint(one, self._builder, strategy, self._settings.ahead).build()
+                CommitPoint(one, self._services.builder, strategy, self._settings.ahead).build()
         except Exception as error:  # it will be said when it is that commit's turn
             log.debug("building ahead: %s", error)
+
+
+def _parts(item: str) -> tuple[str, str, str]:
+    """Of the journal's name of a commit that failed: its id, the settings' digest, and the branch, which may hold
+    slashes. An older driver wrote the id alone."""
+    id, _, settings = item.partition("/")
+    digest, _, branch = settings.partition("/")
+    return id, digest, branch
 
 
 def _owner_of(path: Path) -> str:

@@ -13,7 +13,7 @@ from records import Build, Report, RunError, UsageError
 
 WHOM = "reporters"
 TRIES = 3  # of a measurement that could not be trusted
-BUDGETS = 3  # time budgets of one run, as long as a case that looks changed is not settled
+BUDGETS = 3  # time budgets of one run, from its first test on, as long as a case that looks changed is not settled
 MOST_NAMED = 5
 
 log = logging.getLogger(__name__)
@@ -90,7 +90,8 @@ class Runs:
         branch: str | None = None,
     ) -> Report:
         """The run's report. One whose verdicts were held back is made again, ``TRIES`` times in all. One that leaves a
-        case open that looks changed gets another time budget at the next call, ``BUDGETS`` in all.
+        case open that looks changed gets another time budget at the next call, ``BUDGETS`` in all, and more as long as
+        no case has come to its first test.
 
         Raises:
             NotSettled: it is to have another time budget; what was measured is kept and told.
@@ -127,16 +128,26 @@ class Runs:
         if report.run.get("broken"):  # kept and told, but the next start makes the run anew
             self._journal.finish_run(f"{name}/broken-{report.run['id']}", self._harness.dump(report))
             self._journal.forget_run(name)
-        elif report.is_open and order.budgets < BUDGETS:
+        elif report.is_open and self._gets_more(name, report, order.budgets):
             report = _continued(report, order.budgets)
             self._journal.finish_run(f"{name}/open-{order.budgets}", self._harness.dump(report))
         else:
             if report.is_open:
-                text = f"{name}: {open_words(report)}, after {BUDGETS} time budgets; going on"
+                text = f"{name}: {open_words(report)}, after {order.budgets} time budgets; going on"
                 log.warning("%s", text)
                 self._journal.note("not settled", text)
             self._journal.finish_run(name, self._harness.dump(report))
         return report
+
+    def _gets_more(self, name: str, report: Report, budgets: int) -> bool:
+        """Whether an open run gets another time budget, after so many: ``BUDGETS`` in all, but those whose rounds only
+        led towards the first test of a case don't count."""
+        earlier = [one for number in range(1, budgets) if (one := self._finished(f"{name}/open-{number}"))]
+        before = max((_rounds(one) for one in earlier), default=0)
+        if report.nothing_compared and _rounds(report) > before:
+            return True
+        counted = budgets if report.nothing_compared else 1 + sum(not one.nothing_compared for one in earlier)
+        return counted < BUDGETS
 
     def is_finished(self, name: str) -> bool:
         """Whether the run needs no measuring."""
@@ -169,6 +180,10 @@ class Runs:
         except UsageError as error:
             self._journal.put_aside_report(name, str(error))
             return None
+
+
+def _rounds(report: Report) -> int:
+    return int(report.run.get("rounds") or 0)
 
 
 def open_words(report: Report) -> str:

@@ -5,15 +5,11 @@ import time
 from collections.abc import Callable
 
 from driver.branch import Branch
-from driver.builds.commit_builder import CommitBuilder
 from driver.git.command import RemoteGone
-from driver.git.repository import Repository
-from driver.journal import Journal
-from driver.runs import Runs
-from driver.watch_settings import Listener, Tally, WatchSettings, explained, record
-from records import OpduelError
+from driver.watch_settings import Listener, Services, Tally, WatchSettings, explained, record
+from records import Commit, OpduelError, UsageError
 
-__all__ = ["Listener", "Tally", "Watch", "WatchSettings"]
+__all__ = ["Listener", "Services", "Tally", "Watch", "WatchSettings"]
 
 CLOCK_JUMP_S = 60.0
 _POLL_S = 1.0
@@ -25,53 +21,78 @@ class Watch:
     """Investigates the commits of one repository."""
 
     def __init__(
-        self,
-        repository: Repository,
-        builder: CommitBuilder,
-        runs: Runs,
-        journal: Journal,
-        settings: WatchSettings,
-        listener: Listener,
-        sleep: Callable[[float], None] = time.sleep,
+        self, services: Services, settings: WatchSettings, sleep: Callable[[float], None] = time.sleep
     ) -> None:
-        self._repository = repository
-        self._builder = builder
-        self._runs = runs
-        self._journal = journal
+        self._services = services
         self._settings = settings
-        self._listener = listener
         self._sleep = sleep
         self._offset = time.time() - time.monotonic()
         each = settings.each()
-        parts = repository, builder, runs, journal
-        self.branches = [Branch(*parts, one, listener, alone=len(each) == 1) for one in each]
+        self.branches = [Branch(services, one, alone=len(each) == 1) for one in each]
+        self._recorded: dict[str, str] = {}  # what is the matter with branches, as the journal has it
 
     def once(self) -> Tally:
         """One pass over the commits that are due.
 
         Raises:
-            UsageError: the commits asked for are not there.
+            UsageError: the commits asked for are not there, or no branch is.
             KeyboardInterrupt: a signal; what was measured is kept.
         """
         tally = Tally()
-        self._builder.resume()  # a pass that was broken off stopped it
+        self._services.builder.resume()  # a pass that was aborted stopped it
         self._notice_the_clock()
-        self._runs.tell_all()
-        self._listener.looks()
+        self._services.runs.tell_all()
+        self._services.listener.looks()
         self.fetch(tally)
+        before, self._recorded = self._recorded, {}
+
+        def failed(name: str, text: str) -> None:
+            self._recorded[name] = text
+            if before.get(name) == text:  # once in a row, however many passes find it so
+                log.warning("branch failed: %s", text)
+            else:
+                record(self._services.journal, "branch failed", text)
+
+        self._each(tally, lambda branch: branch.measure(tally), failed)
+        return tally
+
+    def due(self, tally: Tally) -> list[tuple[Branch, Commit]]:
+        """The commits that a pass would measure, with their branch; nothing is written down.
+
+        Raises:
+            UsageError: the commits asked for are not there, or no branch is.
+        """
+        found: list[tuple[Branch, Commit]] = []
+        self._each(
+            tally,
+            lambda branch: found.extend((branch, one) for one in branch.due()),
+            lambda _, text: log.error("error: %s", text),
+        )
+        return found
+
+    def _each(self, tally: Tally, act: Callable[[Branch], None], failed: Callable[[str, str], None]) -> None:
+        """Do something with each branch; what is the matter with one holds up no other.
+
+        Raises:
+            OpduelError: what is the matter with the only branch.
+            UsageError: every branch is asked for wrongly.
+        """
+        errors: list[OpduelError] = []
         for name, branch in zip(self._settings.branches or (None,), self.branches, strict=True):
             if branch.is_told_to_stop():
                 what = f"branch {name}" if name else "the first commit"
                 log.info("%s says 0: stopping before %s", self._settings.status_file, what)
                 break
             try:
-                branch.measure(tally)
-            except OpduelError as error:  # what is the matter with one branch holds up no other
+                act(branch)
+            except OpduelError as error:
                 if name is None or len(self.branches) == 1:
                     raise
-                record(self._journal, "branch failed", f"{name}: {error}")
+                errors.append(error)
+                failed(name, f"{name}: {error}")
                 tally.fail(f"branch {name}", f"{name}: {error}")
-        return tally
+        if len(errors) == len(self.branches) and all(isinstance(error, UsageError) for error in errors):
+            raise UsageError("; ".join(map(str, errors)))
 
     def is_told_to_stop(self) -> bool:
         """Whether the status file says 0."""
@@ -92,7 +113,7 @@ class Watch:
                 tally = self.once()
             except (OpduelError, OSError) as error:
                 text = str(explained(self._settings, error) if isinstance(error, OSError) else error)
-                record(self._journal, "pass failed", text)
+                record(self._services.journal, "pass failed", text)
                 tally = Tally()
                 tally.fail("pass", text)
             after_pass(tally)
@@ -100,24 +121,30 @@ class Watch:
         log.info("%s says 0: stopped", self._settings.status_file)
 
     def fetch(self, tally: Tally) -> None:
-        """Fetch; a remote that can't be reached is written down, and the commits at hand have to do."""
+        """Fetch; a remote that can't be reached is written down, and the commits at hand have to do.
+
+        Raises:
+            RemoteGone: there are none: nothing was ever fetched.
+        """
         try:
-            fetched = self._repository.fetch()
+            fetched = self._services.repository.fetch()
         except RemoteGone as error:
-            record(self._journal, "remote gone", f"{error}; going on with the commits at hand")
+            if not self._services.repository.has_branches():
+                raise  # there are no commits at hand
+            record(self._services.journal, "remote gone", f"{error}; going on with the commits at hand")
             tally.fail("remote", str(error))
             return
         for moved in fetched.moved:
             text = f"branch {moved.branch} was forced from {moved.old.short} to {moved.new.short}"
-            record(self._journal, "history", text)
+            record(self._services.journal, "history", text)
         if fetched.default is not None and not self._settings.branches:
             before, now = fetched.default
-            record(self._journal, "history", f"the remote's default branch is {now} now, and was {before}")
+            record(self._services.journal, "history", f"the remote's default branch is {now} now, and was {before}")
 
     def _notice_the_clock(self) -> None:
         offset = time.time() - time.monotonic()
         if abs(offset - self._offset) > CLOCK_JUMP_S:
-            record(self._journal, "clock jump", f"the clock was moved by {offset - self._offset:+.0f} s")
+            record(self._services.journal, "clock jump", f"the clock was moved by {offset - self._offset:+.0f} s")
             self._offset = offset
 
     def _wait(self, until: float) -> None:

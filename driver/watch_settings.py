@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import quote
 
+from driver.builds.commit_builder import CommitBuilder
 from driver.commit_file import PLACEHOLDER
 from driver.flow import Outcome
+from driver.git.repository import Repository
 from driver.journal import Journal
 from driver.lock import ANOTHER_FOLDER
+from driver.runs import Runs
 from records import Commit, RunError, Verdict, disk_error
 
 log = logging.getLogger(__name__)
@@ -56,13 +59,13 @@ class WatchSettings:
 
     def each(self) -> "list[WatchSettings]":
         """The settings of each branch alone."""
-        found = [replace(self, branches=(one,), commit_file=_of(self.commit_file, one)) for one in self.branches]
+        found = [replace(self, branches=(one,), commit_file=self.commit_file_of(one)) for one in self.branches]
         return found or [self]
 
-
-def _of(path: Path | None, branch: str) -> Path | None:
-    """The commit file of one branch: a name with a slash in it stays one name."""
-    return None if path is None else Path(str(path).replace(PLACEHOLDER, quote(branch, safe="")))
+    def commit_file_of(self, branch: str) -> Path | None:
+        """The commit file of one branch: a name with a slash in it stays one name."""
+        path = self.commit_file
+        return None if path is None else Path(str(path).replace(PLACEHOLDER, quote(branch, safe="")))
 
 
 @dataclass
@@ -82,6 +85,17 @@ class Tally:
         """Note a failure."""
         self.failures.append(text)
         self.failed[what] = text
+
+
+@dataclass(frozen=True)
+class Services:
+    """What the loop works with, whatever it is asked to do."""
+
+    repository: Repository
+    builder: CommitBuilder
+    runs: Runs
+    journal: Journal
+    listener: "Listener"
 
 
 class Listener(Protocol):

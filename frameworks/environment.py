@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from frameworks.base import Framework
 from records import Build, UsageError
-from records.redaction import recorded_variables
+from records.redaction import mask_everywhere, recorded_variables
 
 OURS = "OPDUEL_"  # how the names begin that only this project uses
 # glibc's malloc is kept from giving freed blocks back to the kernel, which makes some processes ten times slower than
@@ -35,6 +35,9 @@ def run_environment(
 ) -> dict[str, str]:
     """The environment of a run's workers on both sides: ours, the framework's, and the variables ``given``.
 
+    Of these a report keeps only values that can hold no secret. A framework may print the others: from now on they are
+    masked in all texts that are stored or logged.
+
     Raises:
         UsageError: a variable is set by opduel itself, or by one of ``builds`` and so not on both sides alike.
     """
@@ -45,6 +48,8 @@ def run_environment(
         for build in builds:
             if name in build.environment:
                 raise UsageError(f"--env {name}: is set by the build {build.requested} itself: leave it out")
+    kept = recorded_environment(given, given, framework.name)
+    mask_everywhere(value for name, value in given.items() if kept[name] != value)
     return {**worker_environment(), **fixed, **given}
 
 

@@ -214,11 +214,13 @@ def ask_results(
         requests.append({"op": "digest", **about})
     tries = 1
     while True:
+        if time.monotonic() >= deadline:  # before a worker is started
+            return Answer(Failure(solo.side, "timeout", OUT_OF_TIME))
         answer = solo.ask(requests, time_left(case, deadline), fork=fork)
         if not isinstance(answer, Failure):
             arrays = [_array(one, folder) for one in answer[0]["arrays"]]
             return Answer(arrays, str(answer[1]["digest"]) if digest else "")
-        if answer.kind in FOR_GOOD or tries == MOST_TRIES or time.monotonic() >= deadline:
+        if answer.kind in FOR_GOOD or tries == MOST_TRIES:
             return Answer(answer)
         tries += 1
 

@@ -4,13 +4,15 @@ It is no second verdict: one process a side, the profiler's own cost in it, and 
 operator can be seen.  Whatever goes wrong here costs a case its breakdown and nothing else.
 """
 
+import math
 import statistics
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from frameworks import Framework
-from harness.blocks import CaseRequest
+from harness.blocks import CaseRequest, time_left
 from harness.schedule import Findings
 from harness.solo import Solo
 from harness.supply import Bench
@@ -19,6 +21,7 @@ from records.measurement import SIDES, Side
 
 PROFILED_NS = 500_000_000  # about as much profiled work as a case gets on either side
 MOST_CALLS = 10
+_PLACES = {"regressed": 0, "improved": 1}
 
 
 def add_breakdowns(
@@ -31,30 +34,31 @@ def add_breakdowns(
     seed: int,
     threads: int,
     every_case: bool,
+    deadline: float = math.inf,
 ) -> list[Comparison]:
-    """The comparisons, those of networks (or ``every_case``) with a breakdown, if they were timed on both sides.
+    """The comparisons, those of ``to_break_down`` with a breakdown, if they were timed on both sides.
 
-    A run that was cut short gets none; a signal meanwhile is noted in ``findings``.
+    After ``deadline`` (of the monotonic clock) no further one is made: those that regressed come first, then those that
+    improved.  How many were left out is noted in ``findings``.  A run that was cut short gets none; a signal meanwhile
+    is noted in ``findings``.
     """
-    by_id = {case.id: case for case in cases}
-    wanted = {
-        one.case: by_id[one.case]
-        for one in comparisons
-        if one.metric == DEFAULT_METRIC
-        and one.control is not None
-        and (every_case or framework.is_network(by_id[one.case]))
-    }
+    by_id = {case.id: case for case in to_break_down(cases, framework, every_case)}
+    wanted = [number for number, one in enumerate(comparisons) if one.case in by_id and one.control is not None]
     if not wanted or findings.broken:
         return list(comparisons)
+    wanted.sort(key=lambda number: _PLACES.get(comparisons[number].verdict, len(_PLACES)))
     environment = {**bench.environment, **framework.profiling_environment()}
     solos = {side: Solo(side, bench.builds[side], framework.adaptor, environment, bench.cpus.start) for side in SIDES}
     result = list(comparisons)
     try:
-        for place, one in enumerate(comparisons):
-            if one.case in wanted and one.control is not None:
-                case = framework.as_profiled(wanted[one.case])
-                fork = framework.can_fork(threads, case.context)
-                result[place] = replace(one, breakdown=_break_down(solos, case, one.control, seed, fork))
+        for done, number in enumerate(wanted):
+            one, case = comparisons[number], framework.as_profiled(by_id[comparisons[number].case])
+            fork = framework.can_fork(threads, case.context)
+            made = _break_down(solos, case, one.control or 0.0, seed, fork, deadline)
+            if made is None:
+                findings.not_broken_down = len(wanted) - done
+                break
+            result[number] = replace(one, breakdown=made)
     except KeyboardInterrupt as error:
         findings.stop(error)
     finally:
@@ -63,18 +67,29 @@ def add_breakdowns(
     return result
 
 
-def _break_down(solos: Mapping[Side, Solo], case: Case, call_ns: float, seed: int, fork: bool) -> Breakdown:
-    """One case on both sides; what can't be profiled is said in the note."""
+def to_break_down(cases: Sequence[Case], framework: Framework, every_case: bool) -> list[Case]:
+    """The cases that get a breakdown if they are measured: those of networks, or every one that is timed."""
+    return [case for case in cases if case.metric == DEFAULT_METRIC and (every_case or framework.is_network(case))]
+
+
+def _break_down(
+    solos: Mapping[Side, Solo], case: Case, call_ns: float, seed: int, fork: bool, deadline: float
+) -> Breakdown | None:
+    """One case on both sides; what can't be profiled is said in the note. None: the time was up before it was over."""
     calls = max(1, min(MOST_CALLS, int(PROFILED_NS / call_ns)))
     tables: dict[Side, tuple[OperatorTime, ...]] = dict.fromkeys(SIDES, ())
     problems = []
     for side in SIDES:
+        if time.monotonic() >= deadline:  # before a worker is started
+            return None
         requests = [CaseRequest(case, seed).message(side), {"op": "profile", "calls": 1 + calls}]
         try:
-            answers = solos[side].ask(requests, case.timeout_s, fork=fork)
+            answers = solos[side].ask(requests, time_left(case, deadline), fork=fork)
         except RunError as error:
             problems.append(f"{side}: {error}")
             continue
+        if isinstance(answers, Failure) and answers.kind == "timeout" and time.monotonic() >= deadline:
+            return None
         if isinstance(answers, Failure):
             problems.append(f"{side}: {answers.kind}: {answers.reason}")
         else:

@@ -7,6 +7,12 @@ from harness.blocks import CaseRequest
 from harness.pace import Load, Pace
 
 SPENT_S = 1.0  # with less left than this, a budget is spent
+# What is kept of a time budget for profiles, which are made after measuring: no more than a share, and no more than
+# starting two workers takes on a busy machine, and profiling each case.
+PROFILING_SHARE = 0.25
+PROFILING_START_S = 10.0
+PROFILING_CASE_S = 3.0
+NO_TIME_LEFT = "the time budget was spent"
 
 
 @dataclass(frozen=True)
@@ -50,6 +56,20 @@ def _fitting(trips: Sequence[tuple[Trip, int]], left_s: float, pace: Pace) -> li
             load = more
             chosen.append(trip)
     return chosen
+
+
+def kept_for_profiling(time_budget: float | None, cases: int) -> float:
+    """Seconds of a time budget that measuring leaves for profiling so many cases after it; 0 without a budget."""
+    if time_budget is None or not cases:
+        return 0.0
+    return min(PROFILING_SHARE * time_budget, PROFILING_START_S + PROFILING_CASE_S * cases)
+
+
+def with_profiling(measuring_s: float, cases: int) -> float:
+    """The time budget that leaves so many seconds for measuring: the reverse of ``kept_for_profiling``."""
+    if not cases:
+        return measuring_s
+    return min(measuring_s / (1 - PROFILING_SHARE), measuring_s + PROFILING_START_S + PROFILING_CASE_S * cases)
 
 
 def spent_words(budget: str, left_s: float, needed_s: float | None) -> str:

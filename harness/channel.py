@@ -8,14 +8,19 @@ import re
 import select
 import tempfile
 import time
+import weakref
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from records.output import MOST_KEPT, keep_ends
+from records.text import without_controls
+
 LAST_WORDS_BYTES = 2000
-_CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]|\x1b\[[0-9;]*[A-Za-z]")
+LOOK_S = 0.2  # how often the length of outputs is looked at while an answer is awaited
 
 T = TypeVar("T")
+_OPEN: "weakref.WeakSet[Channel]" = weakref.WeakSet()
 
 
 @dataclass(frozen=True)
@@ -26,10 +31,11 @@ class Waiting:
     deadline: float
 
     def wait(self) -> None:
-        """Block until there is, or the deadline is over."""
-        remaining = self.deadline - time.monotonic()
-        if remaining > 0:
-            select.select([self.descriptor], [], [], remaining)
+        """Block until there is, or the deadline is over. Meanwhile no worker's output fills the disk."""
+        while (remaining := self.deadline - time.monotonic()) > 0:
+            if select.select([self.descriptor], [], [], min(remaining, LOOK_S))[0]:
+                return
+            bound_outputs()
 
 
 # A piece of work that pauses whenever it would have to wait, so that others can go on meanwhile.
@@ -49,6 +55,12 @@ def complete(steps: Steps[T]) -> T:
 
 class ClosedError(Exception):
     """Nobody is at the other end."""
+
+
+def bound_outputs() -> None:
+    """Shorten the output of every worker and case that has printed too much."""
+    for channel in list(_OPEN):
+        channel.bound_output()
 
 
 class Channel:
@@ -73,10 +85,12 @@ class Channel:
             self._ours = kept.pop_all()
         self._buffer = b""
         self._closed = False
+        _OPEN.add(self)
 
     def close(self) -> None:
         """Close our ends. Idempotent."""
         self._closed = True
+        _OPEN.discard(self)
         self._ours.close()
 
     def send(self, message: Mapping[str, Any]) -> None:
@@ -121,9 +135,18 @@ class Channel:
             return
         self._printed.truncate(0)
 
+    def bound_output(self) -> None:
+        """Keep only the ends of what was printed, if that is too much."""
+        if not self._closed:
+            with contextlib.suppress(OSError):  # the disk is full: there is room for less now
+                keep_ends(self._printed.fileno(), MOST_KEPT)
+
     def last_words(self) -> str:
-        """The tail of what was printed, made printable."""
+        """The tail of what was printed, made printable; it begins with a whole word."""
         descriptor = self._printed.fileno()
         size = os.fstat(descriptor).st_size
         tail = os.pread(descriptor, LAST_WORDS_BYTES, max(0, size - LAST_WORDS_BYTES))
-        return _CONTROL_CHARACTERS.sub("", tail.decode("utf-8", "replace")).strip()
+        if size > LAST_WORDS_BYTES:  # half a word may be half a secret, or the rest of an escape sequence
+            space = re.search(rb"\s", tail)
+            tail = tail[space.start() :] if space else b""
+        return without_controls(tail.decode("utf-8", "replace")).strip()

@@ -1,6 +1,7 @@
 """One round of instruction counting: a fresh process pair under valgrind's callgrind, both sides at once.
 
-Counts don't mind what else the machine does, so that the sides need not take turns; docs/instructions.md has the rest.
+Counts don't mind what else the machine does, so that the sides need not take turns; The rest is in
+docs/explanation/instructions.md.
 """
 
 import math
@@ -20,7 +21,7 @@ from harness.losses import CaseRefusedError, together
 from harness.pair import Round, RoundResult
 from harness.process import WORKER, Worker
 from harness.supply import PADDING_BYTES, Bench, Counting, Pair, PairSupply
-from harness.untimed import at_once, run_untimed_round
+from harness.untimed import at_once, run_untimed_round, start_limit_s
 from records import Case, Failure, PairSample, UsageError
 from records.measurement import SIDES, Side
 
@@ -31,7 +32,8 @@ SLOWDOWN = 20  # a request may take this many times what it may take without val
 CASE_INSTRUCTIONS = 20_000_000  # large calls are counted fewer times, to stay near this many a side ...
 FEWEST_CALLS, MOST_CALLS = 2, 50  # ... within these bounds
 # glibc's malloc then keeps what is freed in lists of one size each, where finding a block takes the same number of
-# instructions whatever was freed before: without it counts of one build differ by up to 0.3 % (docs/instructions.md).
+# instructions whatever was freed before: without it counts of one build differ by up to 0.3 %
+# (docs/explanation/instructions.md).
 ALLOCATOR = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=65535"}
 NOTHING = "executes nothing in the functions that are counted"
 DISCARD = 0.5  # calls before those that are counted, as a share of them: pools and caches settle
@@ -121,11 +123,13 @@ def run_counting_round(supply: PairSupply, plan: Round, coin: random.Random, res
         raise ValueError("this bench counts no instructions")
     with TemporaryDirectory(prefix="opduel-counts-") as folder:
         run_untimed_round(
-            plan, coin, result, lambda stack: _start_pair(bench, counting, Path(folder), stack, coin), _count
+            plan, coin, result, lambda stack: _start_pair(bench, counting, Path(folder), plan, stack, coin), _count
         )
 
 
-def _start_pair(bench: Bench, counting: Counting, folder: Path, stack: ExitStack, coin: random.Random) -> Pair:
+def _start_pair(
+    bench: Bench, counting: Counting, folder: Path, plan: Round, stack: ExitStack, coin: random.Random
+) -> Pair:
     """Start both sides, each with a random environment size, on all processors; wait until both are ready.
 
     Raises:
@@ -149,7 +153,8 @@ def _start_pair(bench: Bench, counting: Counting, folder: Path, stack: ExitStack
             prefix=callgrind(counting, paths),
         )
         pair[side] = stack.enter_context(worker)
-    at_once({side: pair[side].readying(START_TIMEOUT_S) for side in SIDES})
+    limit_s = start_limit_s(plan, START_TIMEOUT_S)
+    at_once({side: pair[side].readying(limit_s) for side in SIDES})
     return pair
 
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from harness.blocks import CaseRequest, Processes, time_left
 from harness.pair import Round, RoundResult
-from harness.process import Worker
+from harness.process import START_TIMEOUT_S, Worker
 from harness.supply import PADDING_BYTES, Bench, Pair, PairSupply
-from harness.untimed import at_once, run_untimed_round
+from harness.untimed import at_once, run_untimed_round, start_limit_s
 from records import PairSample
 from records.measurement import SIDES, Side
 
@@ -29,10 +29,10 @@ def run_memory_round(supply: PairSupply, plan: Round, coin: random.Random, resul
     The pair is none of ``supply``'s. All cases of a round have one metric.
     """
     storage = any(request.case.metric == STORAGE for request in plan.requests)
-    run_untimed_round(plan, coin, result, lambda stack: _start_pair(supply.bench, storage, stack, coin), _measure)
+    run_untimed_round(plan, coin, result, lambda stack: _start_pair(supply.bench, storage, plan, stack, coin), _measure)
 
 
-def _start_pair(bench: Bench, storage: bool, stack: ExitStack, coin: random.Random) -> Pair:
+def _start_pair(bench: Bench, storage: bool, plan: Round, stack: ExitStack, coin: random.Random) -> Pair:
     """Start both sides, each with a random environment size, on all processors; wait until both are ready.
 
     With ``storage``, they get what measuring it needs.
@@ -46,7 +46,8 @@ def _start_pair(bench: Bench, storage: bool, stack: ExitStack, coin: random.Rand
         environment["OPDUEL_PADDING"] = "x" * coin.randrange(PADDING_BYTES)
         worker = Worker(side, bench.builds[side], bench.adaptor, environment, bench.cpus.start)
         pair[side] = stack.enter_context(worker)
-    at_once({side: pair[side].readying() for side in SIDES})
+    limit_s = start_limit_s(plan, START_TIMEOUT_S)
+    at_once({side: pair[side].readying(limit_s) for side in SIDES})
     return pair
 
 

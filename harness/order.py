@@ -121,6 +121,7 @@ class Findings:
     stopped: str | None = None
     broken: bool = False  # stopped by something other than the budget: the run could not be completed
     interrupted: bool = False  # and that was a signal
+    not_broken_down: int = 0  # cases whose breakdown the time budget had no room for
     closed: bool = False  # the verification has ended, and with it the run: the first measurement is not taken up again
 
     @property

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from comparator import Looks, in_words
+from harness.budget import with_profiling
 from harness.pace import Pace
 from records import Case, Comparison
 
@@ -22,17 +23,20 @@ def with_seconds(
     return [_told(one, until.get(one.case), looks) for one in comparisons]
 
 
-def budget_for(comparisons: Sequence[Comparison], wall_s: float, share: float) -> dict[str, Any] | None:
+def budget_for(
+    comparisons: Sequence[Comparison], wall_s: float, share: float, profiled: int = 0
+) -> dict[str, Any] | None:
     """The report's ``run["forecast"]``: the time budget that would settle most of the open cases that can be settled.
 
-    ``wall_s`` is what the run has taken; ``share``: the part of a budget that its first measurement gets.
+    ``wall_s`` is what the run has taken; ``share``: the part of a budget that its first measurement gets; ``profiled``:
+    how many cases are profiled after it.
     """
     open_cases = [one for one in comparisons if one.forecast]
     ends = sorted(one.forecast.seconds for one in open_cases if one.forecast and one.forecast.seconds is not None)
     if not ends:
         return None
     settles = math.ceil(MOST * len(ends))
-    whole = (wall_s + ends[settles - 1]) / share
+    whole = with_profiling((wall_s + ends[settles - 1]) / share, profiled)
     budget = ROUNDED_TO_S * math.ceil(whole / ROUNDED_TO_S)
     return {"time_budget": float(budget), "settles": settles, "open": len(open_cases)}
 

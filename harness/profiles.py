@@ -5,8 +5,10 @@ else.
 """
 
 import json
+import math
 import random
 import re
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
@@ -14,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from frameworks import Framework
-from harness.blocks import CaseRequest
+from harness.blocks import CaseRequest, time_left
+from harness.budget import NO_TIME_LEFT
 from harness.cpus import CpuPlan
 from harness.solo import Solo
 from records import Build, Case, Failure, RunError
@@ -64,10 +67,15 @@ class Profiles:
 
 
 def write_profiles(
-    folder: Path, cases: Sequence[Case], failed: Mapping[str, str], subject: Subject, cut_short: bool
+    folder: Path,
+    cases: Sequence[Case],
+    failed: Mapping[str, str],
+    subject: Subject,
+    cut_short: bool,
+    deadline: float = math.inf,
 ) -> Profiles:
     """Profile each of ``cases``, once whatever its metrics, but for those that have ``failed`` (id -> why); none, if
-    the run was ``cut_short``.
+    the run was ``cut_short``; none after ``deadline`` (of the monotonic clock).
 
     The files are in ``<folder>/<case>/<side>``, or in ``<folder>/<case>`` where there is one side alone; those of an
     earlier run are replaced. Never raises for what a worker does, or for a signal.
@@ -87,7 +95,7 @@ def write_profiles(
                 for side in coin.sample(list(solos), len(solos)):
                     place = places[case.time_id] if len(solos) == 1 else places[case.time_id] / side
                     entry = {"case": case.time_id, "side": side, "folder": place.as_posix(), "calls": None}
-                    why = failed.get(case.id) or _profile(solos[side], case, folder / place, subject, entry)
+                    why = failed.get(case.id) or _profile(solos[side], case, folder / place, subject, deadline, entry)
                     profiles.entries.append({**entry, "problem": why})
         except KeyboardInterrupt as error:
             profiles.stopped = error
@@ -105,8 +113,12 @@ def is_profiles_folder(folder: Path) -> bool:
         return False
 
 
-def _profile(solo: Solo, case: Case, folder: Path, subject: Subject, entry: dict[str, Any]) -> str | None:
+def _profile(
+    solo: Solo, case: Case, folder: Path, subject: Subject, deadline: float, entry: dict[str, Any]
+) -> str | None:
     """Profile one case on one side, and note the number of calls; returns why there is no profile."""
+    if time.monotonic() >= deadline:  # before a worker is started
+        return NO_TIME_LEFT
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name in FILES:
@@ -121,12 +133,14 @@ def _profile(solo: Solo, case: Case, folder: Path, subject: Subject, entry: dict
     prepare = CaseRequest(case, subject.seed).message("control")  # nothing is slowed
     fork = subject.framework.can_fork(subject.threads, case.context)
     try:
-        answers = solo.ask([prepare, question], case.timeout_s, fork=fork)
+        answers = solo.ask([prepare, question], time_left(case, deadline), fork=fork)
     except RunError as error:
         return str(error)
     if not isinstance(answers, Failure):
         entry["calls"] = answers[1]["calls"]
         return None
+    if answers.kind == "timeout" and time.monotonic() >= deadline:
+        return NO_TIME_LEFT
     with suppress(OSError), open(folder / "output.txt", "x", encoding="utf-8") as stream:  # a child that died left none
         stream.write(f"{answers.last_words}\n")
     return f"{answers.kind}: {answers.reason}"

@@ -13,7 +13,8 @@ from typing import Any
 from comparator import SentinelCheck, check_sentinels, fit_priors, hold_back, plan_looks, read_together
 from frameworks import Framework, recorded_environment, run_environment
 from harness.agreement import Agreement
-from harness.breakdown import add_breakdowns
+from harness.breakdown import add_breakdowns, to_break_down
+from harness.budget import kept_for_profiling
 from harness.caches import plan_wiping
 from harness.cpus import CpuPlan, plan_cpus, this_thread_on
 from harness.golden import Golden
@@ -45,12 +46,12 @@ class RunRequest:
     flagged cases again, so many seconds later; None for not at all. ``log``: where rounds are kept, and where those of
     an earlier start are found, if it measured the same cases on the same builds in the same way; None: nowhere. The
     time budget may differ. ``roofline``: measure the host's before anything else. ``breakdown``: profile every case,
-    not networks alone, operator by operator; that comes after measuring, and on top of the time budget. ``wipe_cache``:
+    not networks alone, operator by operator, after measuring, in what is kept of the time budget. ``wipe_cache``:
     evict the processor's caches before each timed call. ``golden``: outputs that stand in for the control, which is
     the build that they are of; for cases of the metric "error" alone. ``suspects_only``: measure no case on that is
     being screened, beyond its first look. ``env``: variables that the workers of both sides get besides their own.
-    ``profile_output``: an absolute path, where the framework's own profile of every case is put, after measuring, and
-    on top of the time budget; None for nowhere.
+    ``profile_output``: an absolute path, where the framework's own profile of every case is put, after measuring, in
+    what is kept of the time budget; None for nowhere.
     """
 
     framework: Framework
@@ -107,13 +108,15 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     order = _order(request)
     monitor = HostMonitor(allowed=cpus.measure | cpus.control)
     monitor.begin()
-    agreement = _Agreed(request, bench, order)
 
     def tell(progress: Progress) -> None:
         monitor.sample()
         on_progress(progress)
 
+    began = time.monotonic()
     roofline = measure_roofline(cpus, request.threads, environment) if request.roofline else None
+    order = dataclasses.replace(order, spent_s=time.monotonic() - began if request.roofline else 0.0)
+    agreement = _Agreed(request, bench, order)
     host = {**host_fingerprint(), "roofline": roofline}
     recall = Recall(request.log, _identity(request, order, bench, host))
     start = _begin(recall)
@@ -122,7 +125,8 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
         order = agreement.compare(tell, recall.elapsed_s)
         findings = Findings(samples={case.id: [] for case in order.cases}, wall_s=order.spent_s)
         if agreement.stopped is None and order.cases:
-            findings = Schedule(bench, order if request.verify_after is None else first_order(order), tell, kept).run()
+            after_s = request.verify_after
+            findings = Schedule(bench, order if after_s is None else first_order(order, after_s), tell, kept).run()
         agreement.note(findings)
         during = kept.noise()
         if findings.broken and not any(findings.samples.values()) and not agreement.found:
@@ -135,6 +139,7 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
             comparisons = verifier.verify(findings, comparisons)
         agreement.note_time(findings)
         comparisons = with_seconds(comparisons, {case.id: case for case in order.cases}, findings.pace, order.looks)
+        ends = math.inf if request.time_budget is None else verifier.began + request.time_budget
         comparisons = add_breakdowns(
             comparisons,
             request.cases,
@@ -144,8 +149,9 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
             seed=request.seed,
             threads=request.threads,
             every_case=request.breakdown,
+            deadline=ends,
         )
-        profiles = _profiles(request, comparisons, findings, bench)
+        profiles = _profiles(request, comparisons, findings, bench, ends)
     noise = {**monitor.summary(), "during": during, "verifying": verifier.host}
     trust = _trust(request, order, findings, noise, cpus)
     if request.hold and not trust["trusted"]:
@@ -153,20 +159,24 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     comparisons = _with_work(request, agreement.among(read_together(comparisons)))
     run = _run_record(request, order, findings, start, recall.resumed, bench, trust)
     if findings.stopped is not None:
-        run["forecast"] = budget_for(comparisons, findings.wall_s, 1.0 if request.verify_after is None else FIRST_SHARE)
+        share = 1.0 if request.verify_after is None else FIRST_SHARE
+        run["forecast"] = budget_for(comparisons, findings.wall_s, share, _profiled(request))
     run["profile_output"] = profiles
     return Report(run, request.control, request.treatment, {**host, **noise}, comparisons, cases=tuple(request.cases))
 
 
 def _profiles(
-    request: RunRequest, comparisons: Sequence[Comparison], findings: Findings, bench: Bench
+    request: RunRequest, comparisons: Sequence[Comparison], findings: Findings, bench: Bench, deadline: float
 ) -> dict[str, Any] | None:
-    """Write the profiles that were asked for, unless the run was cut short; returns what the report keeps of them."""
+    """Write the profiles that were asked for, unless the run was cut short; returns what the report keeps of them.
+
+    None is made after ``deadline``, of the monotonic clock.
+    """
     if request.profile_output is None:
         return None
     failed = {one.case: one.failure.reason for one in comparisons if one.failure is not None}
     subject = Subject(bench.builds, request.framework, bench.environment, bench.cpus, request.threads, request.seed)
-    profiles = write_profiles(request.profile_output, request.cases, failed, subject, cut_short=findings.broken)
+    profiles = write_profiles(request.profile_output, request.cases, failed, subject, findings.broken, deadline)
     if profiles.stopped is not None:
         findings.stop(profiles.stopped)
     return profiles.record()
@@ -185,7 +195,7 @@ class _Agreed:
         """Compare them; returns the order that is left. ``earlier_s``: what earlier starts took of the time budget."""
         if not self._cases:
             return self._order
-        began, cases = time.monotonic(), len(self._request.cases)
+        began, cases = time.monotonic() - self._order.spent_s, len(self._request.cases)
         budget = self._order.time_budget
         share = AGREEMENT_SHARE if self._order.cases else 1.0
 
@@ -221,7 +231,7 @@ class _Agreed:
     def note_time(self, findings: Findings) -> None:
         """Note in ``findings``, when all is measured, that some cases were not come to: the next start may."""
         if self._agreement and self._agreement.out_of_time:
-            findings.stopped = findings.stopped or f"the time budget of {self._order.time_budget:g} s was spent"
+            findings.stopped = findings.stopped or f"{self._order.budget} was spent"
             findings.closed = False
 
     def among(self, others: Sequence[Comparison]) -> list[Comparison]:
@@ -338,18 +348,26 @@ def _begin(recall: Recall) -> Start:
     return recall.begin(f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}", now.isoformat(timespec="seconds"))
 
 
+def _profiled(request: RunRequest) -> int:
+    """How many cases are profiled after measuring, if time is left: for breakdowns and for ``profile_output``."""
+    broken_down = len(to_break_down(request.cases, request.framework, request.breakdown))
+    return broken_down + (0 if request.profile_output is None else len({case.time_id for case in request.cases}))
+
+
 def _order(request: RunRequest) -> Order:
     timed = [case.metric == DEFAULT_METRIC for case in request.cases]
+    budget, kept = request.time_budget, kept_for_profiling(request.time_budget, _profiled(request))
     return Order(
         [case for case in request.cases if case.metric in SAMPLED],
         plan_looks(request.max_rounds),
         request.alpha,
         request.seed,
-        request.time_budget,
+        None if budget is None else budget - kept,
         request.inject,
         can_fork=lambda case: request.framework.can_fork(threads_of(case, request.threads), case.context),
         sentinels=usual_count(sum(timed)) if request.sentinels is None else request.sentinels,
         suspects_only=request.suspects_only,
+        budget_words="" if budget is None else f"the time budget of {budget:g} s",
     )
 
 
@@ -394,6 +412,7 @@ def _summary(findings: Findings, logged: bool) -> dict[str, Any]:
         "interrupted": findings.interrupted,
         "stopped": findings.stopped,
         "forecast": None,
+        "not_broken_down": findings.not_broken_down,
         "continues": False,
         "rounds": findings.rounds,
         "wall_s": findings.wall_s,

@@ -294,13 +294,14 @@ class Schedule:
         return float("inf") if budget is None else self._began + budget
 
     def _check_time(self, cases: Sequence[Case]) -> None:
-        """No pair is started that would come too late to measure anything; the first one is started in any case.
+        """No pair is started that would come too late to measure anything; the first one is started in any case,
+        unless what came before it took all the time.
 
         Raises:
             _OutOfTime: this one would.
         """
         needed_s = min(self._pace.least_s(case) for case in cases)
-        if self.findings.rounds and time.monotonic() + needed_s >= self._deadline():
+        if (self.findings.rounds or self._order.spent_s) and time.monotonic() + needed_s >= self._deadline():
             raise _OutOfTime(needed_s)
 
     def _tell(self) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 from frameworks import Framework, recorded_environment, run_environment
 from harness.blocks import CaseRequest, time_left
+from harness.budget import kept_for_profiling
 from harness.caches import VARIABLE, plan_wiping
 from harness.cpus import plan_cpus, this_thread_on
 from harness.host import HostMonitor, host_fingerprint
@@ -46,7 +47,7 @@ class SingleRequest:
     each process, after ``warmup`` others; None: as many as fit into 50 ms, 5 to 1000. ``labels``: further keys of
     the report's ``run``. ``roofline``: measure the host's before anything else. ``wipe_cache``: evict the processor's
     caches before each timed call. ``env``: variables that workers get besides their own. ``profile_output``: an
-    absolute path, where the framework's own profile of every case is put, after measuring, and on top of the time
+    absolute path, where the framework's own profile of every case is put, after measuring, in what is kept of the time
     budget; None for nowhere.
     """
 
@@ -134,7 +135,9 @@ class _Run:
         self._gathered = {case.id: _Gathered() for case in request.cases}
         self._monitor = HostMonitor(allowed=self._cpus.measure | self._cpus.control)
         self._started = time.monotonic()
-        self._deadline = self._started + (math.inf if request.time_budget is None else request.time_budget)
+        self._ends = self._started + (math.inf if request.time_budget is None else request.time_budget)
+        profiled = 0 if request.profile_output is None else len({case.time_id for case in request.cases})
+        self._deadline = self._ends - kept_for_profiling(request.time_budget, profiled)  # of measuring
 
     def run(self) -> SingleReport:
         started = datetime.now(UTC)
@@ -209,7 +212,7 @@ class _Run:
         builds: dict[Side, Build] = {"treatment": request.build}
         subject = Subject(builds, request.framework, self._environment, self._cpus, request.threads, request.seed)
         with this_thread_on(self._cpus.control):
-            return write_profiles(folder, request.cases, failed, subject, cut_short=broken)
+            return write_profiles(folder, request.cases, failed, subject, broken, self._ends)
 
     def _solo(self, environment: Mapping[str, str]) -> Solo:
         request = self._request

@@ -41,6 +41,11 @@ class Solo:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def side(self) -> Side:
+        """Which side the build is."""
+        return self._side
+
     def close(self) -> None:
         """End the worker, if there is one."""
         if self._worker is not None:

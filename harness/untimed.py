@@ -43,6 +43,11 @@ def run_untimed_round(
     result.wall_s = time.monotonic() - began
 
 
+def start_limit_s(plan: Round, usual_s: float) -> float:
+    """Seconds to wait for the start of a pair: one that isn't ready when the round must end measures nothing."""
+    return max(0.001, min(usual_s, plan.deadline - time.monotonic()))
+
+
 def at_once(steps: Mapping[Side, Steps[T]]) -> dict[Side, T]:
     """What both sides' steps return; while one is waited for, the other's worker works.
 

@@ -17,11 +17,13 @@ FIRST_SHARE = 0.7  # of a time budget, for the first measurement; the second has
 ENDED = "the run ended before"
 
 
-def first_order(order: Order) -> Order:
-    """The order of a first measurement that leaves time for a second."""
-    budget = order.time_budget
-    words = f"the first measurement's share, {FIRST_SHARE:.0%} of {order.budget}," if budget is not None else ""
-    return order if budget is None else replace(order, time_budget=FIRST_SHARE * budget, budget_words=words)
+def first_order(order: Order, after_s: float = 0.0) -> Order:
+    """The order of a first measurement that leaves time for a wait of ``after_s`` and a second one."""
+    if order.time_budget is None:
+        return order
+    words = f"the first measurement's share, {FIRST_SHARE:.0%} of {order.budget}"
+    words += f" less a wait of {after_s:g} s," if after_s else ","
+    return replace(order, time_budget=FIRST_SHARE * max(0.0, order.time_budget - after_s), budget_words=words)
 
 
 @dataclass

@@ -75,7 +75,8 @@ class Case:
     ``inputs`` is plain JSON data keyed by the operator's own argument names; the framework's adaptor in the
     worker turns it into tensors.  ``threshold`` is a share (0.02 for 2 %), ``timeout_s`` bounds one request.
     ``mode`` is how a block runs: as it is, or compiled to a graph first; operators know the default alone.  ``files``
-    are those of a saved network, by what they are.
+    are those of a saved network, by what they are. ``category`` is the name of the spec that the case is from, as
+    ``--category`` has it; None for one that no spec's file has.
     """
 
     id: str
@@ -90,6 +91,7 @@ class Case:
     mode: Mode = DEFAULT_MODE
     tolerance: Tolerance = Tolerance()  # for the metric "error"
     files: Mapping[str, ModelFile] = field(default_factory=dict)
+    category: str | None = None
 
     @property
     def time_id(self) -> str:

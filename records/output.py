@@ -1,9 +1,14 @@
-"""A program's output boiled down to the one line that says what went wrong."""
+"""A program's output: boiled down to the one line that says what went wrong, and kept within bounds on disk."""
 
+import os
 import re
 from collections.abc import Sequence
 
-_COLOR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+from records.text import without_controls
+
+MOST_KEPT = 64 * 2**20  # bytes of output in a file
+KEPT_END = 2**20  # bytes of each end of longer output
+_MOST_READ = 2 * 2**20  # characters in which the line that tells is looked for
 _TRACEBACK = "Traceback (most recent call last):"
 # Tracebacks of what goes wrong while Python exits: they come after the exception that ended the program.
 _ON_EXIT = ("Exception ignored in", "Error in atexit._run_exitfuncs")
@@ -50,15 +55,32 @@ def telling_line(text: str) -> str:
     It is the first of these that is there: a compiler's, linker's or CMake's first error; the exception that ended a
     Python program; the first line about a fatal signal, a failed check or a C++ exception; the last line
     ``error: ...``, or the innermost of its causes; the last line that is not routine; the last line. Where the
-    exception's first line ends in a colon the next one is added, and to a syntax error its file and line.
+    exception's first line ends in a colon the next one is added, and to a syntax error its file and line. Of very long
+    output the ends are searched alone.
     """
-    lines = [line for line in (_COLOR.sub("", line).rstrip() for line in text.splitlines()) if line]
+    if len(text) > _MOST_READ:
+        text = f"{text[: _MOST_READ // 2]}\n{text[-_MOST_READ // 2 :]}"
+    lines = [line for line in (without_controls(line).rstrip() for line in text.splitlines()) if line]
     if not lines:
         return ""
     for find in (_compiler_error, _exception, _fatal_error, _plain_error):
         if found := find(lines):
             return found
     return next((line for line in reversed(lines) if not _ROUTINE.match(line.strip())), lines[-1]).strip()
+
+
+def keep_ends(descriptor: int, most: int, end: int = KEPT_END) -> None:
+    """Shorten a file that a program prints into, if it has more than ``most`` bytes, to ``end`` bytes of each end.
+
+    The file must be open for reading and appending, by the program, too (O_APPEND). What the program prints at the
+    same moment may be lost.
+    """
+    size = os.fstat(descriptor).st_size
+    if size <= most:
+        return
+    tail = os.pread(descriptor, end, size - end)
+    os.ftruncate(descriptor, end)
+    os.write(descriptor, b"\n[%d bytes of output left out]\n" % (size - 2 * end) + tail)
 
 
 def _compiler_error(lines: Sequence[str]) -> str:

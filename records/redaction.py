@@ -67,15 +67,28 @@ _HARMLESS_VARIABLES = (
 )
 
 
-def redact(text: str, secrets: Iterable[str] = ()) -> str:
-    """The text without what is, or looks like, a secret: the given ones, those in the environment, user names and
-    passwords in addresses, headers that log in, tokens of known services, assignments to names such as PASSWORD.
+_GIVEN: set[str] = set()  # what the user gave this process to keep: mask_everywhere adds to it
 
-    A given secret is found as it is and percent-encoded. The bare user name of an ssh address is no secret and stays.
+
+def mask_everywhere(values: Iterable[str]) -> None:
+    """From now on ``redact`` masks these values, and each of their lines, wherever they occur: all but short ones,
+    which would be found everywhere."""
+    for value in values:
+        lines = {value, *(line.strip() for line in value.splitlines())}
+        _GIVEN.update(line for line in lines if len(line) >= SHORTEST_SECRET)
+
+
+def redact(text: str, secrets: Iterable[str] = ()) -> str:
+    """The text without what is, or looks like, a secret: the given ones, those of ``mask_everywhere``, those in the
+    environment, user names and passwords in addresses, headers that log in, tokens of known services, assignments to
+    names such as PASSWORD.
+
+    A given secret is found as it is, as Python shows it, and percent-encoded. The bare user name of an ssh address
+    stays.
     """
-    known = {*secrets, *secrets_of(os.environ)} - {""}
+    known = {*secrets, *_GIVEN, *secrets_of(os.environ)} - {""}
     for secret in sorted(known, key=len, reverse=True):
-        for form in (secret, quote(secret, safe="", errors="surrogateescape")):
+        for form in (secret, repr(secret)[1:-1], quote(secret, safe="", errors="surrogateescape")):
             text = text.replace(form, MASK)
     for pattern in _SAID:
         text = pattern.sub(rf"\g<1>{MASK}", text)

@@ -6,6 +6,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from records import Breakdown, OperatorTime, Report
+from reporters.summary import not_broken_down_line
 from reporters.text import fold, printable, shorten
 from reporters.units import human_share, human_value
 
@@ -25,6 +26,8 @@ def breakdown_lines(report: Report, width: int) -> list[Text]:
             if one.breakdown.note:
                 words = shorten(printable(f"not profiled: {one.breakdown.note}"), 3 * (width - 4))
                 lines += [Text(f"  {piece}") for piece in fold(words, width - 2)]
+    if left_out := not_broken_down_line(report):
+        lines += [Text(""), *(Text(piece) for piece in fold(left_out, width))]
     return lines
 
 

@@ -85,6 +85,15 @@ def _forecast_line(report: Report) -> str:
     )
 
 
+def not_broken_down_line(report: Report) -> str:
+    """How many cases have no operator breakdown, though they get one in a longer run; empty for most runs."""
+    count = report.run.get("not_broken_down")
+    if not isinstance(count, int) or count < 1:
+        return ""
+    cases = "1 case" if count == 1 else f"{count} cases"
+    return f"no operator breakdown of {cases}: the time budget was spent; give a larger one"
+
+
 def distrust_line(report: Report) -> str:
     """Why the run can't be trusted, what that did to its verdicts, and the mend; empty for a run that can."""
     trust = report.run.get("trust")

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
@@ -25,8 +26,11 @@ settings.load_profile("untimed")
 def pytest_configure() -> None:
     """A worker of pytest-xdist, and whatever its tests start, keeps to a processor of its own.
 
-    So runs of the product that are tested at the same time don't measure on the same one.
+    So runs of the product that are tested at the same time don't measure on the same one.  Ctrl-C stops what tests
+    start, also where whoever started the tests ignores it: a shell's background job, say.
     """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     worker = os.environ.get("PYTEST_XDIST_WORKER", "")  # gw0, gw1, ...
     if worker:
         allowed = sorted(os.sched_getaffinity(0))

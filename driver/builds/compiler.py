@@ -21,7 +21,7 @@ from driver.builds.process import clean_environment, run
 from driver.builds.repository_data import Platform
 from driver.lock import ANOTHER_FOLDER
 from records import BrokenBuildError, Commit, NoSpaceError, RunError
-from records.output import telling_line
+from records.output import MOST_KEPT, keep_ends, telling_line
 
 _LOG_END_BYTES = 2**20  # of a log, in which the reason is looked for
 # With these the environment would decide what is compiled, and by which compiler, unknown to the library's identity.
@@ -128,7 +128,8 @@ class Compiler:
         log_path.parent.mkdir(parents=True, exist_ok=True)
         command = ["nice", "-n", "10", "sh", str(self.platform.script), str(source), str(destination), *self.flags]
         self._heed_stop()
-        with log_path.open("wb") as stream:
+        log_path.unlink(missing_ok=True)
+        with log_path.open("ab") as stream:  # it can be shortened meanwhile
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -248,11 +249,19 @@ def _watch(process: subprocess.Popen[bytes], build: Path, log_path: Path, limits
             return process.wait(_PAUSE_S)
         except subprocess.TimeoutExpired:
             now = time.monotonic()
+        _bound(log_path)
         if now - began > limits.time_s:
             raise RunError(f"compiling took longer than {limits.time_s:g} s (--build_timeout); log: {log_path}")
         if now >= look_at_space:
             look_at_space = now + _SPACE_EVERY_S
             require_space(build, limits.free_bytes)
+
+
+def _bound(log_path: Path) -> None:
+    """Keep a log from filling the disk: of a very long one the ends stay."""
+    if log_path.stat().st_size > MOST_KEPT:
+        with log_path.open("ab+") as stream:
+            keep_ends(stream.fileno(), MOST_KEPT)
 
 
 def require_space(folder: Path, free_bytes: int) -> None:

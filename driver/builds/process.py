@@ -47,11 +47,11 @@ class Outcome:
     @property
     def last_words(self) -> str:
         """The line of stderr that says what went wrong, or else how it ended."""
-        line = telling_line(self.stderr)
         if self.flooded:
             return f"stopped: it printed more than {MOST_OUTPUT // 2**20} MiB"
         if self.code is None:
             return "no answer in time"
+        line = telling_line(self.stderr)
         if self.code < 0:
             name = signal.Signals(-self.code).name if -self.code in set(signal.Signals) else f"signal {-self.code}"
             return f"died of {name}" + (f" after saying {line!r}" if line else "")

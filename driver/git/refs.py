@@ -3,7 +3,7 @@
 import difflib
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from driver.git.command import Git, GitFailed
@@ -19,6 +19,7 @@ LOCAL = "refs/local/heads/"
 LOCAL_HEAD = "refs/local/HEAD"
 
 _ID = re.compile(r"[0-9a-f]{4,40}")
+_WHOLE_ID = re.compile(r"[0-9a-f]{40}")
 _SIMILAR = 5
 
 
@@ -105,10 +106,23 @@ def resolve(git: Git, name: str) -> Commit:
             return read_commit(git, ids[0])
         if ids:
             raise UnknownCommit(f"{name}: {len(ids)} commits begin so: {_some(ids)}: give more digits")
-    names = {ref.removeprefix(prefix) for ref in refs for prefix in (BRANCHES, TAGS, LOCAL) if ref.startswith(prefix)}
-    similar = difflib.get_close_matches(name, sorted(names), _SIMILAR, 0.5)
-    hint = f"; similar: {', '.join(similar)}" if similar else ""
+    hint = _similar(name, refs, (BRANCHES, TAGS, LOCAL))
     raise UnknownCommit(f"{name!r}: no branch, tag or commit of that name{hint}")
+
+
+def resolve_branch(git: Git, name: str) -> Commit:
+    """The newest commit of a branch of the remote, or else of the user's own; or the commit of a whole id.
+
+    Raises:
+        UnknownCommit: there is none; a tag of that name, or an id that begins so, does not stand in for it.
+    """
+    if _WHOLE_ID.fullmatch(name):
+        return resolve(git, name)
+    refs = read_refs(git)
+    for prefix in (BRANCHES, LOCAL):
+        if prefix + name in refs and (peeled := _peel(git, refs[prefix + name])):
+            return read_commit(git, peeled)
+    raise UnknownCommit(f"{name!r}: no branch of that name{_similar(name, refs, (BRANCHES, LOCAL))}")
 
 
 def default_branch(git: Git) -> str:
@@ -159,6 +173,13 @@ def _commits_that_begin(git: Git, prefix: str) -> list[str]:
 def _missing(git: Git, ids: set[str]) -> set[str]:
     answer = git.run("cat-file", "--batch-check", stdin="\n".join(sorted(ids)).encode()) if ids else b""
     return {line.split()[0] for line in answer.decode().splitlines() if line.endswith("missing")}
+
+
+def _similar(name: str, refs: Iterable[str], prefixes: Sequence[str]) -> str:
+    """A hint at names that are nearly the same, if there are any."""
+    names = {ref.removeprefix(prefix) for ref in refs for prefix in prefixes if ref.startswith(prefix)}
+    similar = difflib.get_close_matches(name, sorted(names), _SIMILAR, 0.5)
+    return f"; similar: {', '.join(similar)}" if similar else ""
 
 
 def _some(ids: list[str]) -> str:

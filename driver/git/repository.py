@@ -76,6 +76,19 @@ class Repository:
                 raise
             return history.read_commit(self.git, known)
 
+    def branch(self, name: str) -> Commit:
+        """The newest commit of a branch of the remote, or else of the user's own, or the commit of a whole id; never
+        of a tag.
+
+        Raises:
+            UnknownCommit: there is no such branch.
+        """
+        return refs.resolve_branch(self.git, name)
+
+    def has_branches(self) -> bool:
+        """Whether there are any commits at hand: branches of the remote, or of the user's repository."""
+        return any(refs.read_refs(self.git, under) for under in (refs.BRANCHES, refs.LOCAL))
+
     def default_branch(self) -> str:
         """The remote's default branch; if none is known main, master, the only one, or what the user has checked out.
 

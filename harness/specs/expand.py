@@ -181,6 +181,7 @@ def _cases_of(
                 mode=mode,
                 tolerance=Tolerance() if tolerance is None else Tolerance(tolerance.rtol, tolerance.atol),
                 files={name: file.record() for name, file in (test.files or {}).items()},
+                category=test.category,
             )
 
 

@@ -52,7 +52,8 @@ def _read(path: Path) -> Spec:
             "such as '{\"data\": [1, 3, 224, 224]}'"
         )
     spec = validate(data)
-    return spec.model_copy(update={"tests": [anchored(test, path.absolute().parent) for test in spec.tests]})
+    tests = [anchored(test, path.absolute().parent).in_category(path.stem) for test in spec.tests]
+    return spec.model_copy(update={"tests": tests})
 
 
 def anchored(test: Test, folder: Path) -> Test:

@@ -10,6 +10,7 @@ from pydantic import (
     ConfigDict,
     Discriminator,
     Field,
+    PrivateAttr,
     Tag,
     WithJsonSchema,
     model_validator,
@@ -193,6 +194,7 @@ class Test(Settings):
     """One operator on one or several inputs."""
 
     __test__ = False  # pytest: not one of yours
+    _category: str | None = PrivateAttr(default=None)
 
     operator: Operator = Field(description="As in the framework: nd.Convolution, nd.linalg.gemm2, np.add, npx.relu.")
     identifier: Identifier | None = Field(
@@ -204,6 +206,17 @@ class Test(Settings):
     files: dict[str, File] | None = Field(
         default=None, description="Of a saved network: symbol, and perhaps params. Of a block of your own: module."
     )
+
+    @property
+    def category(self) -> str | None:
+        """The name of the spec's file that the test is from, as ``--category`` has it; None where that isn't known."""
+        return self._category
+
+    def in_category(self, category: str) -> "Test":
+        """The test as one of the spec's file of that name."""
+        copy = self.model_copy()
+        copy._category = category
+        return copy
 
     @model_validator(mode="after")
     def _files_fit(self) -> "Test":

@@ -9,7 +9,15 @@ from typing import Any
 from records import Build, Commit, Report
 from reporters.html.cases import fragment_of
 from reporters.rates import roofline_words
-from reporters.summary import WORST_FIRST, distrust_line, injection, injection_line, open_lines, worst_first
+from reporters.summary import (
+    WORST_FIRST,
+    distrust_line,
+    injection,
+    injection_line,
+    not_broken_down_line,
+    open_lines,
+    worst_first,
+)
 from reporters.text import printable, printable_lines
 from reporters.units import human_change, human_duration, human_interval, human_share
 from reporters.words import disturbance_words, effort_words, host_words, incidents, is_number
@@ -109,6 +117,8 @@ def _warnings(report: Report) -> Iterator[str]:
     if report.run.get("complete") is False:
         yield f"Not complete: {report.run.get('stopped') or 'stopped early'}"
     yield from (line[:1].upper() + line[1:] for line in open_lines(report))
+    if line := not_broken_down_line(report):
+        yield line[:1].upper() + line[1:]
     if words := disturbance_words(report.host):
         yield f"Busy host: {words}"
     outcome = injection(report)

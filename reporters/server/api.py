@@ -35,6 +35,10 @@ def _printable(value: str) -> str:
 
 
 Words = Annotated[str, Query(max_length=200), AfterValidator(_printable)]
+Branch = Annotated[Words | None, Query(description="of this branch; empty: of runs that name none")]
+OperatorCategory = Annotated[
+    Words | None, Query(description="cases of this category of operators, the spec that they are from")
+]
 Digits = Annotated[str, Query(pattern=rf"^[0-9A-Fa-f]{{{SHORTEST_COMMIT},64}}$", description="the first digits")]
 Limit = Annotated[int, Query(ge=1, le=MOST_ROWS)]
 Offset = Annotated[int, Query(ge=0, le=2**31 - 1)]
@@ -73,9 +77,10 @@ def run_filter(
     text: Words | None = None,
     since: Annotated[date | None, Query(description="started on this day (UTC) or later")] = None,
     until: Annotated[date | None, Query(description="started on this day (UTC) or earlier")] = None,
+    branch: Branch = None,
 ) -> RunFilter:
     """The query's filter."""
-    return RunFilter(framework, spec, category, platform, verdict, commit, text, *days(since, until))
+    return RunFilter(framework, spec, category, platform, verdict, commit, text, *days(since, until), branch)
 
 
 router = APIRouter()
@@ -192,13 +197,15 @@ def list_cases(
     _reader: CanRead,
     framework: Words | None = None,
     text: Words | None = None,
+    operator_category: OperatorCategory = None,
     limit: Limit = 100,
     offset: Offset = 0,
 ) -> schemas.CasesOut:
     """Cases whose id or operator has a text, in the order of their names."""
     with database_of(request).reading() as session:
-        total = queries.count_cases(session, framework, text)
-        found = queries.find_cases(session, framework, text, limit, offset)
+        wanted = queries.CaseFilter(framework, text, operator_category)
+        total = queries.count_cases(session, wanted)
+        found = queries.find_cases(session, wanted, limit, offset)
         cases = [schemas.CaseOut.model_validate(case) for case in found]
     return schemas.CasesOut(cases=cases, total=total, next_offset=next_offset(offset, len(cases), total))
 
@@ -210,13 +217,14 @@ def case_history(
     number: CaseNumber,
     platform: Words | None = None,
     category: Words | None = None,
+    branch: Branch = None,
     limit: Limit = MOST_ROWS,
     offset: Offset = 0,
 ) -> schemas.HistoryOut:
     """All that runs said of a case, the oldest first; without runs that slowed it on purpose."""
     with database_of(request).reading() as session:
         case = found_case(session, number)
-        total, rows = _some(session, queries.history_of(case, platform, category), limit, offset)
+        total, rows = _some(session, queries.history_of(case, platform, category, branch), limit, offset)
         points = [schemas.point_out(result, run) for result, run in rows]
         about = schemas.CaseOut.model_validate(case)
     return schemas.HistoryOut(

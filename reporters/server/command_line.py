@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import select
@@ -13,7 +14,7 @@ from reporters.arguments import Parser
 from reporters.notifier import Notifier
 from reporters.notify_command import NotifyCommand
 from reporters.notify_webhook import NotifyWebhook
-from reporters.server.alerts import send_alerts
+from reporters.server.alerts import SLOWDOWNS, send_alerts
 from reporters.server.app import create_app
 from reporters.server.database import Database, default_url
 from reporters.server.logs import log_to_stderr
@@ -33,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not given or (given[0].startswith("-") and given[0] not in ("-h", "--help")):
         given.insert(0, "serve")
     try:
-        options = _parser().parse_args(given)
+        options = server_parser().parse_args(given)
         options.do(options)
     except OpduelError as error:
         print_note(f"{error}\n")
@@ -41,16 +42,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def server_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="python -m reporters.server",
-        description="Keeps reports that --remote_reporter sends, and shows them. docs/server.md has more.",
+        description="Keeps reports that --remote_reporter sends, and shows them. docs/how-to/server.md has more.",
     )
     commands = parser.add_subparsers(required=True, metavar="{serve,migrate,token,alert,run}")
     _add_serve(commands.add_parser("serve", help="answer requests; the default"))
     migrate = commands.add_parser("migrate", help="make the tables, or bring them to this version")
     migrate.set_defaults(do=_migrate)
-    tokens = commands.add_parser("token", help="who may read and write")
+    tokens = commands.add_parser("token", help="create, list and revoke the tokens with which clients read and write")
     kinds = tokens.add_subparsers(required=True, metavar="{add,list,revoke}")
     add = kinds.add_parser("add", help="create a token and print it, this once only")
     add.add_argument("name", metavar="NAME")
@@ -61,18 +62,22 @@ def _parser() -> argparse.ArgumentParser:
         "--expires", metavar="DAYS", type=_days, help="days until it expires (default: it does not expire)"
     )
     add.set_defaults(do=_add_token)
-    listing = kinds.add_parser("list", help="names, scopes and times, tab-separated")
+    listing = kinds.add_parser("list", help="print names, scopes and times, tab-separated")
     listing.set_defaults(do=_list_tokens)
     revoke = kinds.add_parser("revoke", help="revoke a token: it stops working at once")
     revoke.add_argument("name", metavar="NAME")
     revoke.set_defaults(do=_revoke_token)
-    alert = commands.add_parser("alert", help="tell of change points in histories that nobody was told of; for cron")
-    receivers = alert.add_argument_group("receivers", "who is told; several may be given")
+    alert = commands.add_parser("alert", help="notify of change points that nobody was notified of yet; for cron")
+    receivers = alert.add_argument_group("receivers", "who is notified; several may be given")
     super(NotifyCommand, NotifyCommand).add_options(receivers)  # without --notify_unverified, which is for runs
     NotifyWebhook.add_options(receivers)
+    alert.add_argument("--branch", metavar="NAME", help="only change points of this branch (default: of all)")
+    alert.add_argument(
+        "--category", metavar="NAME", help="only those whose history has a run in this category (default: all)"
+    )
     _add_public_url(alert)
     alert.set_defaults(do=_alert)
-    runs = commands.add_parser("run", help="what is kept").add_subparsers(required=True, metavar="{remove}")
+    runs = commands.add_parser("run", help="remove runs").add_subparsers(required=True, metavar="{remove}")
     remove = runs.add_parser("remove", help="remove runs for good, with their reports")
     remove.add_argument("ids", metavar="RUN", nargs="+", help="a run's id")
     remove.set_defaults(do=_remove_runs)
@@ -90,7 +95,7 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
         metavar="BYTES",
         type=_whole,
         default=DEFAULT_MAX_REPORT_BYTES,
-        help=f"the largest body that is taken. Default: {DEFAULT_MAX_REPORT_BYTES}",
+        help=f"the largest report that is accepted, in bytes. Default: {DEFAULT_MAX_REPORT_BYTES}",
     )
     parser.add_argument(
         "--commit_url", metavar="TEMPLATE", help="a link to a commit, http or https, with {commit} for its digits"
@@ -107,7 +112,9 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
 
 def _add_public_url(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--public_url", metavar="URL", help="where people reach the server, for links in feeds and alerts"
+        "--public_url",
+        metavar="URL",
+        help="the address under which people reach the server, for links in feeds and alerts",
     )
 
 
@@ -226,7 +233,8 @@ def _alert(options: argparse.Namespace) -> None:
     for one in notifiers:
         one.check()
     public_url = None if options.public_url is None else checked_public_url(options.public_url)
-    failures = send_alerts(_existing(options), notifiers, public_url, datetime.now(UTC))
+    wanted = replace(SLOWDOWNS, branch=options.branch, category=options.category)
+    failures = send_alerts(_existing(options), notifiers, public_url, wanted)
     if failures:
         raise RunError("; ".join(failures))
 

@@ -2,12 +2,13 @@
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
-from sqlalchemy import ColumnElement, delete, func, select
+from sqlalchemy import ColumnElement, and_, case, delete, func, select, update
 from sqlalchemy.orm import Session
 
 from comparator.history import Component, case_history, edge_from_interval
@@ -19,6 +20,7 @@ from reporters.server.histories import (
     BuildName,
     Series,
     build_of,
+    by_branch,
     interval,
     node_order,
 )
@@ -50,6 +52,7 @@ class _RunBuilds:
 
     platform: str
     threads: int | None
+    branch: str | None
     started: datetime
     alpha: float
     control: BuildName
@@ -99,6 +102,10 @@ class Weighing:
         with self._database.reading() as session:
             runs, stamps = _runs(session), _stamps(session)
             known = _known(session)
+        for old, new in _named_now(known, stamps).items():
+            with self._database.writing() as session:
+                session.execute(update(WeighedSeries).where(*_is(old)).values(branch=new.branch))
+            known[new] = known.pop(old)
         stale = [one for one, stamp in stamps.items() if known.get(one) != stamp]
         with self._lock:
             self._total, self._left = len(stamps), len(stale)
@@ -165,6 +172,8 @@ def _weighed(session: Session, series: Series, runs: Mapping[int, _RunBuilds]) -
         run = runs.get(number)
         if run is None or (run.platform, run.threads) != (series.platform, series.threads):
             continue
+        if not series.is_only and run.branch != series.branch:
+            continue
         edge = edge_from_interval(run.control.node, run.treatment.node, ratio, interval(low, high), run.alpha)
         if edge is not None:
             edges.append(edge)
@@ -181,6 +190,7 @@ def _store(session: Session, one: _Weighed, stamp: Stamp) -> None:
         "case_number": one.series.case_number,
         "platform": one.series.platform,
         "threads": _threads(one.series.threads),
+        "branch": one.series.branch or "",
     }
     values = {"run_count": stamp[0], "newest": stamp[1], "method": METHOD, **_figures(one)}
     statement = upsert(session, WeighedSeries).values(**identity, **values)
@@ -213,7 +223,13 @@ def _is(series: Series) -> tuple[ColumnElement[bool], ...]:
         WeighedSeries.case_number == series.case_number,
         WeighedSeries.platform == series.platform,
         WeighedSeries.threads == _threads(series.threads),
+        WeighedSeries.branch == (series.branch or ""),
     )
+
+
+def _series(row: Any) -> Series:
+    threads = None if row.threads == UNKNOWN_THREADS else row.threads
+    return Series(row.case_number, row.platform, threads, row.branch or None)
 
 
 def _threads(threads: int | None) -> int:
@@ -222,11 +238,17 @@ def _threads(threads: int | None) -> int:
 
 def _runs(session: Session) -> dict[int, _RunBuilds]:
     """All runs that count, by number."""
-    columns = (Run.number, Run.platform, Run.threads, Run.started, Run.alpha, *BUILD_COLUMNS)
+    columns = (Run.number, Run.platform, Run.threads, Run.branch, Run.started, Run.alpha, *BUILD_COLUMNS)
     rows = session.execute(select(*columns).where(Run.inject.is_(None), Run.trusted))
     return {
         row.number: _RunBuilds(
-            row.platform, row.threads, row.started, row.alpha, build_of(row, "control"), build_of(row, "treatment")
+            row.platform,
+            row.threads,
+            row.branch,
+            row.started,
+            row.alpha,
+            build_of(row, "control"),
+            build_of(row, "treatment"),
         )
         for row in rows
     }
@@ -234,22 +256,33 @@ def _runs(session: Session) -> dict[int, _RunBuilds]:
 
 def _stamps(session: Session) -> dict[Series, Stamp]:
     """Every series with its stamp: when that is the same, so is its history."""
+    counts = and_(Run.inject.is_(None), Run.trusted)
+    key = (Result.case_number, Run.platform, Run.threads, Run.branch)
     query = (
-        select(Result.case_number, Run.platform, Run.threads, func.count(), func.max(Run.received))
+        select(*key, func.sum(case((counts, 1), else_=0)), func.max(case((counts, Run.received))))
         .join(Run, Result.run_number == Run.number)
-        .where(Run.inject.is_(None), Run.trusted)
-        .group_by(Result.case_number, Run.platform, Run.threads)
+        .group_by(*key)
     )
-    return {Series(row[0], row[1], row[2]): (row[3], row[4]) for row in session.execute(query)}
+    found: dict[Series, Stamp] = {Series(*row[:4]): (row[4], row[5]) for row in session.execute(query)}
+    stamps: dict[Series, Stamp] = {}
+    for part, whole in by_branch(found).items():
+        count, newest = found[part]
+        if count:
+            before = stamps.get(whole, (0, None))
+            stamps[whole] = before[0] + count, max(one for one in (before[1], newest) if one is not None)
+    return stamps
+
+
+def _named_now(known: Collection[Series], stamps: Collection[Series]) -> dict[Series, Series]:
+    """The histories whose runs named no branch, and that are a named branch's now, as it is the only one: they keep
+    their change points, and with these who acknowledged them."""
+    unnamed = {one: replace(one, branch=None) for one in stamps if one.is_only and one.branch and one not in known}
+    return {old: new for new, old in unnamed.items() if old in known}
 
 
 def _known(session: Session) -> dict[Series, Stamp]:
     """The series that are weighed already, by this method, with their stamps then."""
     table = WeighedSeries
-    columns = (table.case_number, table.platform, table.threads, table.run_count, table.newest, table.method)
-    return {
-        Series(row[0], row[1], None if row[2] == UNKNOWN_THREADS else row[2]): (row[3], row[4])
-        if row[5] == METHOD
-        else (-1, None)
-        for row in session.execute(select(*columns))
-    }
+    key = (table.case_number, table.platform, table.threads, table.branch)
+    rows = session.execute(select(*key, table.run_count, table.newest, table.method))
+    return {_series(row): (row[4], row[5]) if row[6] == METHOD else (-1, None) for row in rows}

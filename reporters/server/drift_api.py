@@ -8,7 +8,7 @@ from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, Field, ValidationError
 
 from reporters.server.access import CanRead, CanWrite, database_of
-from reporters.server.api import PROBLEMS, Limit, Offset, Words, next_offset, problems
+from reporters.server.api import PROBLEMS, Branch, Limit, Offset, OperatorCategory, Words, next_offset, problems
 from reporters.server.change_points import LONGEST_NOTE, acknowledge, withdraw
 from reporters.server.drift import weighing_of
 from reporters.server.findings import (
@@ -53,12 +53,13 @@ class AcknowledgementOut(BaseModel):
 
 
 class ChangePointOut(BaseModel):
-    """A change in the history of a case on one platform."""
+    """A change in the history of a case on one platform and branch."""
 
     number: int
     case: CaseOut
     platform: str
     threads: int | None
+    branch: str | None = Field(description="null where the runs of the history name none")
     kind: str = Field(description="step; drift: gradual, over `builds` builds; overall: newest against oldest")
     before: BuildOut
     after: BuildOut
@@ -95,6 +96,9 @@ def list_change_points(
     direction: Direction = "all",
     platform: Words | None = None,
     framework: Words | None = None,
+    branch: Branch = None,
+    category: Annotated[Words | None, Query(description="whose history has a run in this category")] = None,
+    operator_category: OperatorCategory = None,
     since: Annotated[date | None, Query(description="found, or materially changed, on this day (UTC) or later")] = None,
     q: Annotated[float, Query(ge=0, le=1, description="the largest q value")] = 1.0,
     limit: Limit = 100,
@@ -103,8 +107,9 @@ def list_change_points(
     """Change points, the worst first: the largest slowdown, ..., the largest gain."""
     progress = weighing_of(request.app.state).progress()
     begin = None if since is None else moment_of(since)
+    wanted = Wanted(state, direction, platform, framework, begin, q, branch, category, operator_category)
     with database_of(request).reading() as session:
-        found = list_findings(session, Wanted(state, direction, platform, framework, begin, q))
+        found = list_findings(session, wanted)
         some = [_out(one) for one in found[offset : offset + limit]]
     return ChangePointsOut(
         change_points=some,
@@ -178,6 +183,7 @@ def _out(one: Finding) -> ChangePointOut:
         case=CaseOut.model_validate(one.case),
         platform=one.series.platform,
         threads=one.series.threads,
+        branch=one.series.branch,
         kind=point.kind,
         before=_build(point.before),
         after=_build(point.after),

@@ -21,7 +21,7 @@ from reporters.server.access import (
 from reporters.server.api import days
 from reporters.server.change_points import LONGEST_NOTE, acknowledge, withdraw
 from reporters.server.drift import weighing_of
-from reporters.server.findings import ALERT_Q, Wanted, count_series, find_findings, list_findings, platforms
+from reporters.server.findings import ALERT_Q, Wanted, count_series, drift_choices, find_findings, list_findings
 from reporters.server.forms import form_of
 from reporters.server.pages import Words, dates_asked, day_of, page_of, words_of
 from reporters.server.templating import ENVIRONMENT
@@ -48,17 +48,22 @@ def drift_page(
     since: Words = "",
     state: Words = "",
     new: Words = "",
+    branch: Words = "",
+    category: Words = "",
+    operator_category: Words = "",
 ) -> Response:
     """Change points, the worst first."""
     progress = weighing_of(request.app.state).progress()
     seen = _seen(request)
-    asked = {"platform": words_of(platform), "new": "1" if new and seen else ""}
+    narrowed = {"platform": platform, "branch": branch, "category": category, "operator_category": operator_category}
+    chosen = {name: words_of(value) or None for name, value in narrowed.items()}
+    asked = {name: value or "" for name, value in chosen.items()} | {"new": "1" if new and seen else ""}
     asked |= {"state": state if state in ("acknowledged", "all") else ""}
     asked |= dates_asked(since, "")
     begin = days(day_of(since), None)[0]
     if asked["new"] and seen is not None:
         begin = max(seen, begin or seen)
-    wanted = Wanted(asked["state"] or "open", "all", asked["platform"] or None, None, begin)  # type: ignore[arg-type]
+    wanted = Wanted(asked["state"] or "open", since=begin, **chosen)  # type: ignore[arg-type]
     with database_of(request).reading() as session:
         found = list_findings(session, wanted)
         return page_of(
@@ -68,7 +73,8 @@ def drift_page(
             found=found[:_MOST_LISTED],
             left=len(found) - _MOST_LISTED,
             histories=count_series(session),
-            platforms=platforms(session),
+            choices=drift_choices(session),
+            feed=_query({name: value for name, value in chosen.items() if value}),
             asked={name: value for name, value in asked.items() if value},
             seen=seen,
             may_write=writing_login(request, login) is not None,
@@ -116,10 +122,16 @@ def feed(
     platform: Words = "",
     framework: Words = "",
     direction: Annotated[str, Query(pattern="^(slower|faster|all)$")] = "all",
+    branch: Words = "",
+    category: Words = "",
+    operator_category: Words = "",
 ) -> Response:
     """The change points found or materially changed last, as an Atom feed (RFC 4287)."""
     weighing_of(request.app.state).progress(0.0)
-    wanted = Wanted("all", direction, words_of(platform) or None, words_of(framework) or None, None, ALERT_Q)  # type: ignore[arg-type]
+    narrowed = {"platform": platform, "framework": framework, "branch": branch, "category": category}
+    narrowed |= {"operator_category": operator_category}
+    chosen = {name: words_of(value) or None for name, value in narrowed.items()}
+    wanted = Wanted("all", direction, q=ALERT_Q, **chosen)  # type: ignore[arg-type]
     base = settings_of(request).public_url or str(request.base_url).rstrip("/")
     query = f"?{request.url.query}" if request.url.query else ""
     with database_of(request).reading() as session:
@@ -147,7 +159,11 @@ def _seen(request: Request) -> datetime | None:
     return moment if moment.tzinfo is not None else None
 
 
+def _query(asked: dict[str, str]) -> str:
+    return f"?{urlencode(asked)}" if asked else ""
+
+
 def _back(text: str) -> list[tuple[str, Any]]:
     """The filters to come back to."""
-    names = ("platform", "since", "state", "new")
+    names = ("platform", "branch", "category", "operator_category", "since", "state", "new")
     return [(name, value) for name, value in parse_qsl(text[:500]) if name in names]

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from typing import Literal
 
-from sqlalchemy import ColumnElement, select
-from sqlalchemy.orm import Session, joinedload
+from sqlalchemy import ColumnElement, and_, func, or_, select
+from sqlalchemy.orm import Session, aliased, joinedload
 
 from comparator.fdr import benjamini_hochberg
 from reporters.server.histories import BuildName, Series
-from reporters.server.models import UNKNOWN_THREADS, Case, ChangePoint, WeighedSeries
+from reporters.server.models import UNKNOWN_THREADS, Case, ChangePoint, Result, Run, WeighedSeries
 
 ALERT_Q = 0.05  # the share of false ones to expect among those that alerts and feeds report
 State = Literal["open", "acknowledged", "all"]
@@ -22,8 +22,9 @@ Direction = Literal["slower", "faster", "all"]
 class Wanted:
     """Which change points: those for which everything holds.
 
-    ``since``: found, or materially changed, at that time or later. ``q``: at most this q value. Those that are gone
-    are never listed.
+    ``since``: found, or materially changed, at that time or later. ``q``: at most this q value. ``branch``: empty for
+    histories whose runs name none. ``category``: its history has a run in it. ``operator_category``: its case is from
+    that spec of the catalogue. Those that are gone are never listed.
     """
 
     state: State = "open"
@@ -32,6 +33,9 @@ class Wanted:
     framework: str | None = None
     since: datetime | None = None
     q: float = 1.0
+    branch: str | None = None
+    category: str | None = None
+    operator_category: str | None = None
 
 
 @dataclass(frozen=True)
@@ -93,9 +97,18 @@ def count_series(session: Session) -> int:
     return len(_q_values(session))
 
 
-def platforms(session: Session) -> list[str]:
-    """The platforms that histories are of."""
-    return list(session.scalars(select(WeighedSeries.platform).distinct().order_by(WeighedSeries.platform)))
+def drift_choices(session: Session) -> dict[str, list[str]]:
+    """What there is to choose from: platforms and branches of histories, categories of runs and of operators."""
+    columns = {
+        "platform": WeighedSeries.platform,
+        "branch": WeighedSeries.branch,
+        "category": Run.category,
+        "operator_category": Case.operator_category,
+    }
+    return {
+        name: [one for one in session.scalars(select(column).distinct().order_by(column)) if one]
+        for name, column in columns.items()
+    }
 
 
 def exp(log_ratio: float) -> float:
@@ -123,9 +136,29 @@ def _conditions(wanted: Wanted) -> list[ColumnElement[bool]]:
         found.append(WeighedSeries.platform == wanted.platform)
     if wanted.framework is not None:
         found.append(Case.framework == wanted.framework)
+    if wanted.operator_category is not None:
+        found.append(Case.operator_category == wanted.operator_category)
+    if wanted.branch is not None:
+        found.append(WeighedSeries.branch == wanted.branch)
+    if wanted.category is not None:
+        found.append(_has_run_in(wanted.category))
     if wanted.since is not None:
         found.append(ChangePoint.changed >= wanted.since)
     return found
+
+
+def _has_run_in(category: str) -> ColumnElement[bool]:
+    """That the history has a run in the category."""
+    threads = func.coalesce(Run.threads, UNKNOWN_THREADS) == WeighedSeries.threads
+    of_series = (Run.platform == WeighedSeries.platform, threads, Result.case_number == WeighedSeries.case_number)
+    other = aliased(WeighedSeries)
+    same = [getattr(other, name) == getattr(WeighedSeries, name) for name in ("case_number", "platform", "threads")]
+    is_only = ~select(other.number).where(*same, other.number != WeighedSeries.number).exists()
+    branch = or_(
+        func.coalesce(Run.branch, "") == WeighedSeries.branch, and_(Run.branch.is_(None), is_only)
+    )  # as histories.by_branch has it
+    runs = select(Result.run_number).join(Run, Result.run_number == Run.number)
+    return runs.where(Run.category == category, *of_series, branch).exists()
 
 
 def _has_state(point: ChangePoint, state: State) -> bool:
@@ -138,7 +171,7 @@ def _finding(point: ChangePoint, q_values: dict[int, float]) -> Finding:
     return Finding(
         point=point,
         case=weighed.case,
-        series=Series(weighed.case_number, weighed.platform, threads),
+        series=Series(weighed.case_number, weighed.platform, threads, weighed.branch or None),
         before=BuildName(**point.before),
         after=BuildName(**point.after),
         weighed=weighed,

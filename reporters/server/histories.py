@@ -1,8 +1,8 @@
 """A case's history out of the tables: which runs count, which builds they compared, and what that comes to."""
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from comparator.history import Component, Edge, case_history, edge_from_interval
 from reporters.server.models import Result, Run
+from reporters.server.queries import is_of_branch
 
 CONFIDENCE_ALPHA = 0.05  # of the intervals that histories show, whatever the runs' own
 _SIDES = ("requested", "digest", "version", "commit", "commit_time", "commit_subject")
@@ -19,11 +20,17 @@ BUILD_COLUMNS = tuple(getattr(Run, f"{side}_{name}") for side in ("control", "tr
 
 @dataclass(frozen=True)
 class Series:
-    """What makes results of one case comparable over runs: the platform, and the workers' threads."""
+    """What makes results of one case comparable over runs: the platform, the workers' threads, and the branch.
+
+    ``branch`` is None for runs that name none. ``is_only``: there is no other branch of the same case, platform and
+    threads; then runs that name none are a part of this one.
+    """
 
     case_number: int
     platform: str
     threads: int | None
+    branch: str | None = None
+    is_only: bool = field(default=True, compare=False)
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,7 @@ class MeasuredRun:
     started: datetime
     control: BuildName
     treatment: BuildName
+    branch: str | None
     verdict: str
     held_back: str | None
     note: str | None
@@ -66,6 +74,12 @@ class History:
     components: Sequence[Component]
     minimal: float
 
+    @property
+    def unnamed(self) -> int:
+        """How many of its runs name no branch, though others do."""
+        none = sum(run.branch is None for run in self.runs)
+        return none if none < len(self.runs) else 0
+
 
 def build_of(row: Any, side: str) -> BuildName:
     """The build of ``side``, "control" or "treatment", of a run, or of a row that has its columns."""
@@ -84,17 +98,39 @@ def build_of(row: Any, side: str) -> BuildName:
 def series_of(session: Session, case_number: int) -> list[Series]:
     """The series that a case has results in, that of the newest run first."""
     query = (
-        select(Run.platform, Run.threads, Run.started)
+        select(Run.platform, Run.threads, Run.branch, Run.started)
         .join(Result, Result.run_number == Run.number)
         .where(Result.case_number == case_number)
         .order_by(Run.started.desc())
     )
-    return list(dict.fromkeys(Series(case_number, row.platform, row.threads) for row in session.execute(query)))
+    found = (Series(case_number, row.platform, row.threads, row.branch) for row in session.execute(query))
+    return list(dict.fromkeys(by_branch(list(dict.fromkeys(found))).values()))
 
 
-def history_of(session: Session, series: Series) -> History:
-    """The history of ``series``, positions and all."""
-    rows = session.execute(_results_of(series).order_by(Run.started.desc(), Run.number.desc())).all()
+def by_branch(found: Collection[Series]) -> dict[Series, Series]:
+    """The series that each of those found is a part of: its own, but where a case has runs of one branch alone (on a
+    platform, with so many threads), what names no branch belongs to that one."""
+    branches: dict[tuple[Any, ...], set[str]] = {}
+    for one in found:
+        named = branches.setdefault(_without_branch(one), set())
+        if one.branch is not None:
+            named.add(one.branch)
+    parts = {}
+    for one in found:
+        named = branches[_without_branch(one)]
+        is_only = len(named) <= 1
+        parts[one] = replace(one, is_only=is_only, branch=next(iter(named), None) if is_only else one.branch)
+    return parts
+
+
+def _without_branch(one: Series) -> tuple[Any, ...]:
+    return one.case_number, one.platform, one.threads
+
+
+def history_of(session: Session, series: Series, category: str | None = None) -> History:
+    """The history of ``series``, positions and all; of its runs in that category alone, if one is given."""
+    query = _results_of(series) if category is None else _results_of(series).where(Run.category == category)
+    rows = session.execute(query.order_by(Run.started.desc(), Run.number.desc())).all()
     measured = [_measured(row) for row in rows]
     runs = [run for run, _ in measured]
     order = node_order((run.started, build) for run in runs for build in (run.control, run.treatment))
@@ -104,6 +140,12 @@ def history_of(session: Session, series: Series) -> History:
         [edge for _, edge in measured if edge is not None], order, minimal=minimal, alpha=CONFIDENCE_ALPHA
     )
     return History(builds, runs, components, minimal)
+
+
+def categories_of(session: Session, series: Series) -> list[str]:
+    """The categories that runs of ``series`` are in."""
+    columns = _results_of(series).with_only_columns(Run.category).distinct().order_by(Run.category)
+    return list(session.scalars(columns))
 
 
 def narrowed(history: History, since: datetime | None, until: datetime | None) -> History:
@@ -151,7 +193,13 @@ def _version_key(version: str) -> tuple[int, ...]:
 
 
 def _results_of(series: Series) -> Select[Any]:
-    threads = Run.threads.is_(None) if series.threads is None else Run.threads == series.threads
+    of_series = [
+        Result.case_number == series.case_number,
+        Run.platform == series.platform,
+        Run.threads.is_(None) if series.threads is None else Run.threads == series.threads,
+    ]
+    if not series.is_only:
+        of_series.append(is_of_branch(series.branch or ""))
     result = (Result.verdict, Result.held_back, Result.note, Result.ratio, Result.ci_low, Result.ci_high)
     return (
         select(
@@ -161,12 +209,13 @@ def _results_of(series: Series) -> Select[Any]:
             Run.alpha,
             Run.inject,
             Run.trusted,
+            Run.branch,
             *BUILD_COLUMNS,
             *result,
             Result.threshold,
         )
         .join(Run, Result.run_number == Run.number)
-        .where(Result.case_number == series.case_number, Run.platform == series.platform, threads)
+        .where(*of_series)
     )
 
 
@@ -181,6 +230,7 @@ def _measured(row: Any) -> tuple[MeasuredRun, Edge | None]:
         started=row.started,
         control=control,
         treatment=treatment,
+        branch=row.branch,
         verdict=row.verdict,
         held_back=row.held_back,
         note=row.note,

@@ -46,6 +46,7 @@ class RunFacts(BaseModel):
     platform: str = "host"
     spec: str = ""
     user_identifier: str | None = None
+    branch: str | None = None
     run_type: str = "benchmark"
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
     threads: Count | None = None

@@ -53,9 +53,12 @@ def list_runs(session: Session, wanted: RunFilter, page: int) -> RunList:
 
 
 def choices(session: Session) -> dict[str, list[str]]:
-    """What there is to choose from: the frameworks, platforms, categories and specs of all runs."""
-    columns = {"framework": Run.framework, "platform": Run.platform, "category": Run.category, "spec": Run.spec}
-    return {name: list(session.scalars(select(column).distinct().order_by(column))) for name, column in columns.items()}
+    """What there is to choose from: the frameworks, platforms, branches, categories and specs of all runs."""
+    columns = {name: getattr(Run, name) for name in ("framework", "platform", "branch", "category", "spec")}
+    return {
+        name: [one for one in session.scalars(select(column).distinct().order_by(column)) if one is not None]
+        for name, column in columns.items()
+    }
 
 
 def results_worst_first(session: Session, run: Run) -> list[Any]:

@@ -91,6 +91,7 @@ class Run(Base):
     platform: Mapped[str]
     spec: Mapped[str]
     user_identifier: Mapped[str | None]
+    branch: Mapped[str | None]  # that the treatment is on; None where the report names none
     run_type: Mapped[str]
     control_requested: Mapped[str]
     control_digest: Mapped[str]
@@ -153,6 +154,7 @@ class Case(Base):
     unit: Mapped[str]
     dtype: Mapped[str | None]
     context: Mapped[str | None]
+    operator_category: Mapped[str | None]  # the spec that it is from; the last report that names one counts
 
     results: Mapped[list["Result"]] = relationship(back_populates="case")
 
@@ -188,20 +190,21 @@ class Result(Base):
 
 
 class WeighedSeries(Base):
-    """What the history of one case on one platform came to, when its runs were weighed together last.
+    """What the history of one case on one platform and branch came to, when its runs were weighed together last.
 
     ``run_count``, ``newest`` and ``method`` say of which runs, and how: while they are the same, so is the result.
     ``p_value`` is against "no change anywhere", ``drift_...`` the newest build against the oldest, in log ratios. A
-    build is an object as ``BuildName`` has it.
+    build is an object as ``BuildName`` has it. ``branch`` is empty where its runs name none.
     """
 
     __tablename__ = "weighed_series"
-    __table_args__ = (UniqueConstraint("case_number", "platform", "threads"),)
+    __table_args__ = (UniqueConstraint("case_number", "platform", "threads", "branch"),)
 
     number: Mapped[int] = mapped_column(primary_key=True)
     case_number: Mapped[int] = mapped_column(ForeignKey("cases.number", ondelete="CASCADE"))
     platform: Mapped[str]
     threads: Mapped[int]  # UNKNOWN_THREADS where runs don't say
+    branch: Mapped[str] = mapped_column(default="", server_default="")
     run_count: Mapped[int]
     newest: Mapped[datetime | None]
     method: Mapped[int]
@@ -260,7 +263,11 @@ class ChangePoint(Base):
 
 
 class Notice(Base):
-    """That a change point was sent to a receiver of alerts, and when last."""
+    """That a change point was sent to a receiver of alerts, or is being sent.
+
+    ``sent`` is the ``changed`` of the change point as it was sent last, None before the first time. ``claimed`` is
+    since when an ``alert`` is sending it: no other one does meanwhile. It is None when that is over.
+    """
 
     __tablename__ = "notices"
 
@@ -268,7 +275,8 @@ class Notice(Base):
         ForeignKey("change_points.number", ondelete="CASCADE"), primary_key=True
     )
     receiver: Mapped[str] = mapped_column(primary_key=True)
-    sent: Mapped[datetime]
+    sent: Mapped[datetime | None]
+    claimed: Mapped[datetime | None]
 
 
 class Token(Base):

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from typing import Annotated, Any
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, HTTPException, Path, Query, Request
 from fastapi.responses import Response
@@ -15,7 +16,15 @@ from reporters.server.access import CanRead, database_of, settings_of
 from reporters.server.api import days, found_case, found_run, sent_report
 from reporters.server.comparing import compare_runs, in_words
 from reporters.server.guard import SECURITY_HEADERS
-from reporters.server.histories import Series, build_of, history_of, narrowed, runs_of_builds, series_of
+from reporters.server.histories import (
+    Series,
+    build_of,
+    categories_of,
+    history_of,
+    narrowed,
+    runs_of_builds,
+    series_of,
+)
 from reporters.server.listing import MOST_FOUND, choices, list_runs, results_worst_first, search_cases, search_runs
 from reporters.server.models import Run
 from reporters.server.queries import RunFilter, latest_runs
@@ -50,11 +59,12 @@ def runs_page(
     text: Words = "",
     since: Words = "",
     until: Words = "",
+    branch: Words = "",
     page: PageNumber = 1,
 ) -> Response:
     """The latest runs, narrowed and page by page."""
-    asked = {"framework": framework, "platform": platform, "category": category, "spec": spec}
-    asked |= {"verdict": _verdict(verdict) or "", "commit": commit, "text": text}
+    asked = {"framework": framework, "platform": platform, "branch": branch, "category": category}
+    asked |= {"spec": spec, "verdict": _verdict(verdict) or "", "commit": commit, "text": text}
     asked = {name: cleaned for name, value in asked.items() if (cleaned := words_of(value))}
     begin, end = days(day_of(since), day_of(until))
     wanted = RunFilter(**{**asked, "verdict": _verdict(verdict)}, since=begin, until=end)  # type: ignore[arg-type]
@@ -92,23 +102,33 @@ def case_page(
     number: CaseNumber,
     platform: Words = "",
     threads: Words = "",
+    branch: Words | None = None,
+    category: Words = "",
     since: Words = "",
     until: Words = "",
 ) -> Response:
-    """A case's history over builds, in one of its series; of all of it, the builds and runs of some days."""
+    """A case's history over builds, in one of its series (an empty ``branch``: of runs that name none), from all its
+    runs or those of a category; of all of it, the builds and runs of some days."""
     with database_of(request).reading() as session:
         case = found_case(session, number)
         all_series = series_of(session, number)
-        wanted = [one for one in all_series if (not platform or one.platform == platform) and _is(threads, one)]
+        wanted = [
+            one
+            for one in all_series
+            if (not platform or one.platform == platform) and _is(threads, one) and _is_of(branch, one)
+        ]
         if not wanted:
-            raise HTTPException(404, "there is no run of this case on that platform")
-        history = history_of(session, wanted[0])
+            raise HTTPException(404, "there is no run of this case on that platform and branch")
+        chosen = words_of(category) or None
+        history = history_of(session, wanted[0], chosen)
         return page_of(
             request,
             "case.html",
             case=case,
             series=wanted[0],
             all_series=all_series,
+            category=chosen,
+            categories=categories_of(session, wanted[0]),
             history=narrowed(history, *days(day_of(since), day_of(until))),
             measured=runs_of_builds(history),
             asked=dates_asked(since, until),
@@ -185,6 +205,17 @@ def _is(threads: str, series: Series) -> bool:
     return not threads or threads == _threads(series.threads)
 
 
+def _is_of(branch: str | None, series: Series) -> bool:
+    """Whether the series is of that branch, or has the runs that name none, where it is empty."""
+    return branch is None or words_of(branch) == (series.branch or "") or (branch == "" and series.is_only)
+
+
+def link_of(series: Series) -> str:
+    """The path and query of the page of a series' history."""
+    asked = {"platform": series.platform, "threads": _threads(series.threads), "branch": series.branch or ""}
+    return f"/cases/{series.case_number}?{urlencode(asked)}"
+
+
 def _threads(threads: int | None) -> str:
     return "unknown" if threads is None else str(threads)
 
@@ -226,6 +257,7 @@ ENVIRONMENT.filters.update(
 ENVIRONMENT.globals.update(
     build_of=build_of,
     in_words=in_words,
+    link_of=link_of,
     verdicts=WORST_FIRST,
     epoch=datetime.fromtimestamp(0, UTC),
     places_of=lambda nodes: {node: place for place, node in enumerate(nodes)},

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, func, or_, select
+from sqlalchemy import ColumnElement, Select, func, or_, select
 from sqlalchemy.orm import Session
 
 from records import Verdict
@@ -21,7 +21,8 @@ class RunFilter:
 
     ``verdict``: at least one result has it. ``commit``: control or treatment begins with these digits. ``text``: is
     a part of the run's id, spec, builds, commits, their subjects or authors, or user identifier, whatever the case of
-    its letters. ``since`` and ``until``: it started then or later, and before that.
+    its letters. ``since`` and ``until``: it started then or later, and before that. ``branch``: empty for runs that
+    name none.
     """
 
     framework: str | None = None
@@ -33,6 +34,7 @@ class RunFilter:
     text: str | None = None
     since: datetime | None = None
     until: datetime | None = None
+    branch: str | None = None
 
     def conditions(self) -> list[ColumnElement[bool]]:
         """The filter as conditions on ``Run``."""
@@ -41,6 +43,8 @@ class RunFilter:
             value = getattr(self, name)
             if value is not None:
                 found.append(getattr(Run, name) == value)
+        if self.branch is not None:
+            found.append(is_of_branch(self.branch))
         if self.verdict is not None:
             found.append(getattr(Run, self.verdict) > 0)
         if self.commit is not None:
@@ -71,6 +75,11 @@ _RUN_TEXTS = (
 )
 
 
+def is_of_branch(branch: str) -> ColumnElement[bool]:
+    """The condition that a run is of ``branch``, or names none where that is empty."""
+    return Run.branch == branch if branch else Run.branch.is_(None)
+
+
 def count_runs(session: Session, wanted: RunFilter) -> int:
     """How many runs ``wanted`` lets through."""
     return session.scalar(select(func.count()).select_from(Run).where(*wanted.conditions())) or 0
@@ -98,41 +107,54 @@ def results_of(run: Run, verdict: Verdict | None = None) -> Select[Result, Case]
     return statement if verdict is None else statement.where(Result.verdict == verdict)
 
 
-def count_cases(session: Session, framework: str | None, text: str | None) -> int:
-    """How many cases there are, of ``framework``, with ``text`` in their id or operator."""
-    return session.scalar(select(func.count()).select_from(Case).where(_cases(framework, text))) or 0
+@dataclass(frozen=True)
+class CaseFilter:
+    """Which cases: those for which everything holds that isn't None. ``text`` is a part of their id or operator."""
+
+    framework: str | None = None
+    text: str | None = None
+    operator_category: str | None = None
+
+    def conditions(self) -> list[ColumnElement[bool]]:
+        """The filter as conditions on ``Case``."""
+        found: list[ColumnElement[bool]] = []
+        if self.framework is not None:
+            found.append(Case.framework == self.framework)
+        if self.text:
+            found.append(_has(self.text, Case.case, Case.operator))
+        if self.operator_category is not None:
+            found.append(Case.operator_category == self.operator_category)
+        return found
 
 
-def find_cases(
-    session: Session, framework: str | None, text: str | None, limit: int, offset: int = 0
-) -> Sequence[Case]:
+def count_cases(session: Session, wanted: CaseFilter) -> int:
+    """How many cases ``wanted`` lets through."""
+    return session.scalar(select(func.count()).select_from(Case).where(*wanted.conditions())) or 0
+
+
+def find_cases(session: Session, wanted: CaseFilter, limit: int, offset: int = 0) -> Sequence[Case]:
     """Those cases, in the order of their names."""
-    statement = select(Case).where(_cases(framework, text)).order_by(Case.case, Case.framework)
+    statement = select(Case).where(*wanted.conditions()).order_by(Case.case, Case.framework)
     return session.scalars(statement.limit(limit).offset(offset)).all()
 
 
-def history_of(case: Case, platform: str | None = None, category: str | None = None) -> Select[Result, Run]:
+def history_of(
+    case: Case, platform: str | None = None, category: str | None = None, branch: str | None = None
+) -> Select[Result, Run]:
     """Asks for all that runs said of ``case``, the oldest first; without those that slowed it on purpose."""
     statement = select(Result, Run).join(Run).where(Result.case_number == case.number, Result.injected.is_(False))
     if platform is not None:
         statement = statement.where(Run.platform == platform)
     if category is not None:
         statement = statement.where(Run.category == category)
+    if branch is not None:
+        statement = statement.where(is_of_branch(branch))
     return statement.order_by(Run.started, Run.number)
 
 
 def count(session: Session, statement: Select[*tuple[Any, ...]]) -> int:
     """How many rows ``statement`` would give."""
     return session.scalar(select(func.count()).select_from(statement.order_by(None).subquery())) or 0
-
-
-def _cases(framework: str | None, text: str | None) -> ColumnElement[bool]:
-    found: list[ColumnElement[bool]] = [Case.number.is_not(None)]
-    if framework is not None:
-        found.append(Case.framework == framework)
-    if text:
-        found.append(_has(text, Case.case, Case.operator))
-    return and_(*found)
 
 
 def _has(text: str, *columns: Any) -> ColumnElement[bool]:

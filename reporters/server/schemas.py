@@ -25,7 +25,7 @@ class Posted(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     category: Category = Field(description="what the sender calls this line of runs", examples=["nightly"])
-    report: Report = Field(description="the document that docs/report.md describes")
+    report: Report = Field(description="the document that docs/reference/report.md describes")
 
 
 class Kept(BaseModel):
@@ -75,6 +75,7 @@ class RunOut(BaseModel):
     platform: str
     spec: str
     user_identifier: str | None
+    branch: str | None = Field(description="that the treatment is on; null where the report names none")
     run_type: str
     control: SideOut
     treatment: SideOut
@@ -112,6 +113,7 @@ class CaseOut(BaseModel):
     unit: str
     dtype: str | None
     context: str | None
+    operator_category: str | None = Field(description="the spec that the case is from, such as unary", default=None)
 
 
 class CasesOut(BaseModel):
@@ -131,7 +133,7 @@ class FailureOut(BaseModel):
 
 
 class Figures(BaseModel):
-    """What a run says of a case; as in ``comparisons`` of docs/report.md."""
+    """What a run says of a case; as in ``comparisons`` of docs/reference/report.md."""
 
     verdict: Verdict
     held_back: Verdict | None
@@ -172,6 +174,7 @@ class PointOut(BaseModel):
     started: datetime
     category: str
     platform: str
+    branch: str | None
     alpha: float
     trusted: bool
     control: SideOut
@@ -232,7 +235,7 @@ def result_out(result: Result, case: Case) -> ResultOut:
 
 def point_out(result: Result, run: Run) -> PointOut:
     """One row of a case's history for the API."""
-    names = ("run_id", "started", "category", "platform", "alpha", "trusted")
+    names = ("run_id", "started", "category", "platform", "branch", "alpha", "trusted")
     return PointOut(
         control=side_out(run, "control"),
         treatment=side_out(run, "treatment"),

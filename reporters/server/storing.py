@@ -16,6 +16,7 @@ from reporters.server.models import Base, Case, Document, Result, Run
 from reporters.text import printable
 
 _AT_A_TIME = 500
+_DETAILS = ("operator", "direction", "metric", "unit", "dtype", "context", "operator_category")  # of a case
 _Row = TypeVar("_Row")
 _SHORT, _LONG = 200, 1000  # characters of a text
 
@@ -87,11 +88,11 @@ def _case_numbers(session: Session, report: Report) -> dict[str, int]:
     for some in _batches([{"framework": framework, "case": case, **wanted[case]} for case in new]):
         session.execute(upsert(session, Case).on_conflict_do_nothing(), some)
     known |= _known_cases(session, framework, new)
-    changed = [
-        {"number": row.number, **wanted[case]}
-        for case, row in sorted(known.items())
-        if any(getattr(row, name) != value for name, value in wanted[case].items())
-    ]
+    changed = []
+    for case, row in sorted(known.items()):
+        details = wanted[case] | {"operator_category": wanted[case]["operator_category"] or row.operator_category}
+        if any(getattr(row, name) != value for name, value in details.items()):
+            changed.append({"number": row.number, **details})
     if changed:
         session.execute(update(Case), changed)
     return {case: row.number for case, row in known.items()}
@@ -99,7 +100,7 @@ def _case_numbers(session: Session, report: Report) -> dict[str, int]:
 
 def _known_cases(session: Session, framework: str, ids: Iterable[str]) -> dict[str, Any]:
     known = {}
-    columns = (Case.number, Case.case, Case.operator, Case.direction, Case.metric, Case.unit, Case.dtype, Case.context)
+    columns = [getattr(Case, name) for name in ("number", "case", *_DETAILS)]
     for some in _batches(list(ids)):
         for row in session.execute(select(*columns).where(Case.framework == framework, Case.case.in_(some))):
             known[row.case] = row
@@ -119,6 +120,7 @@ def _cases(report: Report) -> Iterator[tuple[str, dict[str, str | None]]]:
                 "unit": _fit(one.unit),
                 "dtype": None if case is None else _fit(case.dtype),
                 "context": None if case is None else _fit(case.context),
+                "operator_category": None if case is None or not case.category else _fit(case.category),
             },
         )
 
@@ -137,6 +139,7 @@ def _run(submission: Submission) -> dict[str, Any]:
         "platform": _fit(facts.platform),
         "spec": _fit(facts.spec),
         "user_identifier": None if facts.user_identifier is None else _fit(facts.user_identifier, _LONG),
+        "branch": _fit(facts.branch) if facts.branch and facts.branch.strip() else None,
         "run_type": _fit(facts.run_type),
         **_side("control", report.control),
         **_side("treatment", report.treatment),

@@ -8,12 +8,16 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
 from command_line import LONG_S, ROOT, Outcome, run_process
+from packaging.specifiers import SpecifierSet
 
-PACKAGES = ("commands", "comparator", "driver", "frameworks", "harness", "records", "reporters", "specifications")
+from commands import bootstrap
+
+PACKAGES = ("comparator", "driver", "frameworks", "harness", "records", "reporters", "specifications")
 SCRIPTS = ("harness.py", "run_bench.py", "repo_driver.py")
 LONG_COMMANDS = {  # what takes longer than any of these tests waits
     "harness.py": ("-b", "all", "--operators", "nothing"),
@@ -34,10 +38,11 @@ def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A fresh clone, without .venv, in a folder whose name has a space."""
+    """A fresh clone, without .venv, in a folder whose name has a space; what no test changes is linked."""
     folder = tmp_path / "the clone"
+    shutil.copytree(ROOT / "commands", folder / "commands")
     for package in PACKAGES:
-        shutil.copytree(ROOT / package, folder / package)
+        (folder / package).symlink_to(ROOT / package)
     for name in (*SCRIPTS, "Makefile", "requirements.lock"):
         shutil.copy(ROOT / name, folder / name)
     return folder
@@ -104,6 +109,22 @@ def test_a_complete_interpreter_will_do_without_the_environment(checkout: Path) 
     assert run_process([sys.executable, checkout / "harness.py", "--help"]).code == 0
 
 
+@pytest.mark.parametrize("minor", range(6, 21))
+def test_it_runs_on_those_pythons_that_the_project_allows(
+    minor: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    monkeypatch.setattr(bootstrap, "ENVIRONMENT", str(tmp_path / "none"))
+    monkeypatch.setattr(sys, "version_info", (3, minor, 0, "final", 0))
+    if SpecifierSet(project["requires-python"]).contains(f"3.{minor}.0"):
+        bootstrap.enter()
+        return
+    with pytest.raises(SystemExit) as ended:
+        bootstrap.enter()
+    assert ended.value.code == 2
+    assert "make -C" in capsys.readouterr().err
+
+
 def test_an_incomplete_environment_is_to_be_made_anew(bare_python: Path, checkout: Path) -> None:
     (checkout / ".venv").symlink_to(bare_python.parent.parent)
     for interpreter in (bare_python, sys.executable):
@@ -120,10 +141,20 @@ def test_an_environment_from_another_machine_is_to_be_made_anew(bare_python: Pat
     assert command[-2:] == ["clean", "setup"]
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_a_damaged_environment_is_no_regression(checkout: Path, script: str) -> None:
+def test_the_scripts_differ_in_their_command_alone() -> None:
+    """So that what the other tests find of one of them holds for all."""
+    texts = {script: (ROOT / script).read_text(encoding="utf-8").splitlines() for script in SCRIPTS}
+    common = {
+        tuple(line for line in text if not line.startswith(('"""', "    bootstrap.run("))) for text in texts.values()
+    }
+    assert len(common) == 1
+    for script, text in texts.items():
+        assert text[-1] == f'    bootstrap.run("commands.{Path(script).stem}")'
+
+
+def test_a_damaged_environment_is_no_regression(checkout: Path) -> None:
     (checkout / "commands" / "entry.py").write_text("import no_such_library\n")
-    said = command_said(run_process([sys.executable, checkout / script, "--help"]))
+    said = command_said(run_process([sys.executable, checkout / "harness.py", "--help"]))
     assert said[:2] == ["make", "-C"]
 
 
@@ -174,8 +205,10 @@ def heeds_signals(pid: int) -> bool:
     return any(mask >> (signal.SIGTERM - 1) & 1 for mask in masks)
 
 
-@pytest.mark.parametrize("after_s", [0.0, 0.1, 0.3])
-@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize(
+    ("script", "after_s"),
+    [*(("harness.py", after_s) for after_s in (0.0, 0.1, 0.3)), ("run_bench.py", 0.1), ("repo_driver.py", 0.1)],
+)
 def test_a_signal_while_it_is_loaded_is_one_line(
     bare_python: Path, checkout: Path, script: str, after_s: float
 ) -> None:

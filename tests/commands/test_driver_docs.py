@@ -1,4 +1,4 @@
-"""docs/driver.md has every option of the driver and no other, its defaults, and examples that are good usage."""
+"""docs/how-to/driver.md has every option of the driver and no other, its defaults, and examples that are good usage."""
 
 import argparse
 import re
@@ -13,11 +13,11 @@ from reporters import chosen_reporters
 from reporters.local import LocalReporter
 from reporters.screen import ScreenReporter
 
-TEXT = (ROOT / "docs" / "driver.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs" / "how-to" / "driver.md").read_text(encoding="utf-8")
 OWN = TEXT.partition("\n## Coming from AI-PEP\n")[0]  # there are AI-PEP's, and what to use instead
 EXAMPLES = re.findall(r"^    python3 repo_driver\.py (.*)$", TEXT, flags=re.MULTILINE)
-NIGHTLY_TEXT = (ROOT / "docs" / "nightly.md").read_text(encoding="utf-8")
-# The cron line up to its redirection, and the unit's.
+NIGHTLY_TEXT = (ROOT / "docs" / "how-to" / "nightly.md").read_text(encoding="utf-8")
+# The cron lines, for one branch and for two, up to their redirection, and the unit's.
 NIGHTLY = re.findall(r"repo_driver\.py (.*?)(?: >>.*)?$", NIGHTLY_TEXT, flags=re.MULTILINE)
 NIGHTLY = [line for line in NIGHTLY if line.startswith("--")]
 ACTIONS = list(driver_parser()._actions)
@@ -66,4 +66,4 @@ def test_a_nightly_run_prints_the_table_of_verdicts_that_the_page_promises(examp
 
 def test_there_are_examples() -> None:
     assert len(EXAMPLES) >= 3
-    assert len(NIGHTLY) == 2
+    assert len(NIGHTLY) == 3

@@ -1,12 +1,18 @@
 """What every command shares: errors, signals, exit codes. Signals are real ones, sent to this very process."""
 
+import contextlib
 import errno
 import os
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from command_line import fresh_logging
+from pydantic import TypeAdapter, ValidationError
 
 from commands.entry import DONE, INCOMPLETE, STOPPING, patience, run_command
 from records import RunError, UsageError
@@ -24,9 +30,10 @@ def command(action: Callable[[], int]) -> int:
 @pytest.fixture(autouse=True)
 def handlers() -> Iterator[None]:
     """Whatever a command does to signals, it undoes; and what the test does, here."""
-    before = {number: signal.getsignal(number) for number in STOPPING}
+    heeded = (*STOPPING, signal.SIGALRM)
+    before = {number: signal.getsignal(number) for number in heeded}
     yield
-    left = {number: signal.getsignal(number) for number in STOPPING}
+    left = {number: signal.getsignal(number) for number in heeded}
     for number, handler in before.items():
         signal.signal(number, handler)
     assert left == before
@@ -142,6 +149,67 @@ def test_pressing_it_three_times_stops_whatever_it_does() -> None:
     assert command(action) == INCOMPLETE
 
 
+class Odd:
+    """A value that gets a signal while pydantic asks whether it is a mapping."""
+
+    @property
+    def __class__(self) -> type:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return int
+
+
+def refusing() -> int:
+    """Go on with what pydantic makes of that: good input is wrong."""
+    try:
+        TypeAdapter(dict[str, int]).validate_python(Odd())
+    except ValidationError as error:
+        raise UsageError(f"spec.json: {error.errors()[0]['msg']}: give a mapping") from None
+    raise AssertionError("went on")
+
+
+def test_a_signal_that_a_validation_swallows_is_no_wrong_input(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(refusing) == INCOMPLETE
+    assert capsys.readouterr().err == "do.py: stopped by SIGTERM\n"
+
+
+def test_a_signal_that_is_swallowed_stops_a_moment_later(capsys: pytest.CaptureFixture[str]) -> None:
+    """Twice: in a validation, and in a finalizer while the command goes on; without it, it would go on for ever."""
+
+    class Finalized:
+        def __del__(self) -> None:
+            deadline = time.monotonic() + 10
+            while time.monotonic() < deadline:
+                pass
+
+    def action() -> int:
+        with contextlib.suppress(UsageError):
+            refusing()
+        Finalized()
+        time.sleep(60)
+        raise AssertionError("went on")
+
+    assert command(action) == INCOMPLETE
+    assert capsys.readouterr().err == "do.py: stopped by SIGTERM\n"
+
+
+def test_other_exceptions_that_nobody_can_catch_are_told_as_ever(capsys: pytest.CaptureFixture[str]) -> None:
+    class Broken:
+        def __del__(self) -> None:
+            raise ValueError("in a finalizer")
+
+    def action() -> int:
+        Broken()
+        return DONE
+
+    hook = sys.unraisablehook
+    sys.unraisablehook = sys.__unraisablehook__
+    try:
+        assert command(action) == DONE
+    finally:
+        sys.unraisablehook = hook
+    assert "in a finalizer" in capsys.readouterr().err
+
+
 def test_patience_lasts_for_one_signal_and_ends_with_its_block() -> None:
     events = []
 
@@ -157,3 +225,63 @@ def test_patience_lasts_for_one_signal_and_ends_with_its_block() -> None:
 
     assert command(action) == INCOMPLETE
     assert events == ["written", "written again"]
+
+
+def waits() -> int:
+    """What no signal ends is noticed, and does not hang."""
+    time.sleep(30)
+    raise AssertionError("went on")
+
+
+@NUMBERS
+def test_a_signal_where_python_drops_exceptions_is_not_lost(
+    number: signal.Signals, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Dying:
+        def __del__(self) -> None:
+            os.kill(os.getpid(), number)
+            [None for _ in range(2)]  # at the latest here it is noticed, and the exception goes nowhere
+
+    def action() -> int:
+        Dying()
+        return waits()
+
+    assert command(action) == INCOMPLETE
+    assert capsys.readouterr().err == f"do.py: stopped by {number.name}\n"
+
+
+def test_a_signal_while_a_process_is_forked_stops_afterwards_and_leaves_no_lock_held() -> None:
+    """`logging` takes its lock before a fork and gives it back after it: an exception between the two would keep it."""
+    script = """
+import os, signal, subprocess, sys, threading
+finished = []
+def hook():
+    os.kill(os.getpid(), signal.SIGTERM)
+    finished.append([None for _ in range(2)])
+os.register_at_fork(after_in_parent=hook)
+from commands.entry import run_command
+def action():
+    try:
+        subprocess.run(["sleep", "30"], preexec_fn=lambda: None)
+    finally:
+        assert len(finished) == 1
+    return 0
+sys.exit(run_command("do.py", action))
+"""
+    root = Path(__file__).resolve().parent.parent.parent
+    done = subprocess.run([sys.executable, "-c", script], cwd=root, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (INCOMPLETE, "do.py: stopped by SIGTERM\n")
+
+
+def test_a_signal_while_a_report_is_written_stops_what_would_follow(capsys: pytest.CaptureFixture[str]) -> None:
+    events = []
+
+    def action() -> int:
+        with patience(stops_after=True):
+            os.kill(os.getpid(), signal.SIGTERM)
+            events.append("written")
+        return waits()
+
+    assert command(action) == INCOMPLETE
+    assert events == ["written"]
+    assert capsys.readouterr().err.endswith("do.py: stopped by SIGTERM\n")

@@ -1,15 +1,22 @@
 """An operator that is named for --inputs, and that no build has, is wrong usage: also beside a good one."""
 
+import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
-from made_reports import build
+from made_reports import build, comparison, run_ab_giving
 
-from commands import named_operators
+from commands import journalled, named_operators
+from commands.journalled import JournalledHarness
+from commands.measuring import plan_measuring
 from commands.named_operators import refuse_unknown_operators
 from commands.options import harness_parser
 from commands.picking import choose
+from commands.round_log import FileRoundLog
+from driver.runs import RunOrder
 from frameworks import get_framework
 from harness.trial import Attempt
 from records import Build, Case, Failure, UsageError
@@ -63,6 +70,52 @@ def test_what_no_build_has_is_wrong_usage(tried: list[str]) -> None:
         look("nd.add", "nd.addd")
     with pytest.raises(UsageError, match=r"see run_bench\.py --list"):
         look("nd.qqqqqqqq")
+
+
+def look_at_spec(folder: Path, *operators: str, builds: Sequence[str] = ("control", "treatment")) -> None:
+    """The same for a spec of the user's, in a bundle."""
+    tests = [{"operator": one, "identifier": f"t{number}", "inputs": {}} for number, one in enumerate(operators)]
+    (folder / "own.json").write_text(json.dumps({"framework": "mxnet", "tests": tests}), encoding="utf-8")
+    bundle = folder / "bundle.json"
+    bundle.write_text(json.dumps({"framework": "mxnet", "specs": ["own.json"]}), encoding="utf-8")
+    options = harness_parser().parse_args(["-b", str(bundle)])
+    chosen = choose(options, 0)
+    refuse_unknown_operators(options, chosen.cases, get_framework("mxnet"), list(map(build, builds)), chosen.path)
+
+
+def test_a_misspelt_operator_of_a_spec_is_told_with_file_and_field(tried: list[str], tmp_path: Path) -> None:
+    words = r"own\.json: tests\[1\]\.operator is 'nd\.addd': no build .* has such an operator: similar: nd\.add"
+    with pytest.raises(UsageError, match=words):
+        look_at_spec(tmp_path, "nd.add", "nd.addd")
+    assert tried == ["control: nd.addd", "treatment: nd.addd"]
+
+
+def test_an_operator_that_one_build_has_is_no_misspelt_one(tried: list[str], tmp_path: Path) -> None:
+    look_at_spec(tmp_path, "nd.newer", "nd.exp")
+    assert tried == ["control: nd.newer", "treatment: nd.newer"]
+    with pytest.raises(UsageError, match="newer"):
+        look_at_spec(tmp_path, "nd.newer", "nd.exp", builds=["control"])
+
+
+def test_the_driver_logs_a_misspelt_operator_of_a_spec_and_measures_the_others(
+    tried: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its next commit may have it; what the command line names is refused by the driver, too."""
+    spec = tmp_path / "own.json"
+    spec.write_text('{"framework": "mxnet", "tests": [{"operator": "nd.addd", "inputs": {}}]}', encoding="utf-8")
+    monkeypatch.setattr(journalled, "run_ab", run_ab_giving(comparison("unchanged"), interrupted=True))
+    for arguments in (["-b", str(spec)], ["--operators", "nd.addd", *INPUTS]):
+        options = harness_parser().parse_args([*arguments, "--local_reporter", str(tmp_path)])
+        measuring = plan_measuring(options, {}, ["repo_driver.py"])
+        rounds = FileRoundLog(tmp_path / f"rounds{len(arguments)}", lambda: 1)
+        control, treatment = build("control"), replace(build("treatment"), digest="11")
+        order = RunOrder(control, treatment, None, "benchmark", 1, rounds)
+        if "-b" in arguments:
+            assert JournalledHarness(measuring).measure(order).comparisons
+            assert "tests[0].operator is 'nd.addd'" in caplog.text
+        else:
+            with pytest.raises(UsageError, match=r"nd\.addd"):
+                JournalledHarness(measuring).measure(order)
 
 
 @pytest.mark.mxnet

@@ -9,6 +9,7 @@ from typing import ClassVar, Self
 
 import pytest
 from made_reports import build, comparison
+from results_server import REPORTS, running_server
 
 from commands.notifying import Notifications, alarm_of_outcome, effective
 from driver.bisection import Culprit, Step
@@ -19,6 +20,12 @@ from records import Commit, Comparison, Report, RunError
 from reporters.alarm import Alarm
 from reporters.alarm_text import headline, plain_text
 from reporters.notifier import Notifier
+from reporters.remote.delivery import Sender
+from reporters.remote.place import parse_place
+from reporters.remote.post import Waits
+from reporters.remote.reporter import RemoteReporter
+from reporters.remote.spool import Spool
+from reporters.remote.token import Token
 from reporters.simple_local import SimpleLocalReporter
 from reporters.summary import conclusion
 
@@ -118,6 +125,27 @@ def test_a_culprit_is_named_with_its_own_figures(start: Start) -> None:
     assert "traced by bisection" in text
     assert f"report     {start.folder / 'report.json'}\n" in text
     assert start.second.sent == [alarm]
+
+
+def test_the_page_of_a_run_that_was_sent_to_a_server_is_in_the_notification(tmp_path: Path) -> None:
+    """Posted as the driver does, by a remote reporter to a real server, which says where the page is."""
+    with running_server(tmp_path) as server:
+        sender = Sender(Spool(tmp_path / "spool"), Token(server.write_token, "a test"), Waits())
+        remote = RemoteReporter(parse_place(f"{server.url}{REPORTS}|nightly"), sender)
+        journal, notifier = Journal(tmp_path / "journal.db"), Recorder()
+        made = traced(culprit(2, 3, SLOW))
+        assert made.verification is not None
+        sent = [replace(one, run={**one.run, "started": "2024-01-01"}) for one in (made.benchmark, made.verification)]
+        for report in sent:
+            remote.report(report)
+        outcome = replace(made, benchmark=sent[0], verification=sent[1])
+        Notifications(journal, [remote], [notifier]).found(outcome, None)
+        (alarm,) = notifier.sent
+        assert alarm.pages == (f"{server.url}/runs/2",)  # of the run that confirmed it
+        assert f"page       {server.url}/runs/2\n" in plain_text(alarm) + "\n"
+        with server.client("read") as client:
+            assert client.get(alarm.pages[0]).status_code == 200
+        journal.close()
 
 
 def test_an_open_range_and_what_was_traced_to_nobody_are_told_as_such() -> None:

@@ -1,7 +1,7 @@
-"""Error rates of the whole procedure, by simulation with fixed seeds.
+"""A smoke test of the error rates of the whole procedure, by few simulated runs with fixed seeds.
 
 Every bound is a binomial tail: if the claimed rate held exactly, a fresh seed would break it less than once in a
-million times.
+million times. So it finds gross errors alone; test_nominal_rates.py finds a rate of twice the claimed one.
 """
 
 import math

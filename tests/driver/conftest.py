@@ -1,4 +1,4 @@
-"""The toy framework with its index, a made-up loop, and a watch on the processes that a test starts."""
+"""The toy framework with its index, git repositories, a made-up loop, and a watch on processes that a test starts."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made_repository import Made, isolate, run
 from made_watch import Loop
 from toy_framework import Toy, write_index, write_releases
 
@@ -59,3 +60,30 @@ def loop(tmp_path: Path) -> Iterator[Loop]:
     made = Loop(tmp_path, 4)
     yield made
     made.journal.close()
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
+    """A remote with one commit and a tag."""
+    isolate(monkeypatch, tmp_path)
+    made = Made(tmp_path / "remote.git")
+    made.commit({"a": "1", "folder/b": "2"})
+    made.tag("v1", made.tip("main"), annotated=True)
+    return made
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    return tmp_path / "work"
+
+
+@pytest.fixture
+def user(made: Made, tmp_path: Path) -> Path:
+    """The user's checkout of the remote, with a branch and a tag of its own."""
+    folder = tmp_path / "user"
+    run("clone", "--quiet", made.path, folder)
+    run("checkout", "--quiet", "-b", "mine", at=folder)
+    (folder / "a").write_text("mine")
+    run("commit", "--quiet", "-am", "my change", at=folder)
+    run("tag", "my_tag", at=folder)
+    return folder

@@ -43,7 +43,8 @@ class MadeHarness:
     """Measures nothing. ``level``: case -> what it takes at each build, by name; None where it fails.
 
     ``rounds`` are kept in each run before it ends; ``ends``: what becomes of the next runs, in turn ("interrupted",
-    "broken", "held", "open": out of time, or an exception), all others being complete.
+    "broken", "held", "open": out of time, "untested": the same before any test, or an
+    exception), all others being complete.
     """
 
     level: Mapping[str, Mapping[str, float | None]]
@@ -67,8 +68,9 @@ class MadeHarness:
             raise end
         cases = self.level if order.cases is None else order.cases
         found = [self._compare(case, order, held=end == "held") for case in cases]
-        if end == "open":
-            found = [replace(one, verdict="inconclusive", suspected="regressed", p_value=0.2) for one in found]
+        if end in ("open", "untested"):
+            p_value = 0.2 if end == "open" else None
+            found = [replace(one, verdict="inconclusive", suspected="regressed", p_value=p_value) for one in found]
         flags = {"interrupted": end == "interrupted", "broken": end in ("broken", "interrupted")}
         stopped = "by a signal" if end else None
         names = f"{order.control.requested}..{order.treatment.requested}"
@@ -81,6 +83,7 @@ class MadeHarness:
             run_type=order.run_type,
             stopped=stopped,
             complete=not end,
+            rounds=self.rounds * order.budgets,
             **flags,
         )
 

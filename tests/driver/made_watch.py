@@ -12,7 +12,7 @@ from driver.flow import Outcome
 from driver.git import Fetched, Moved, RemoteGone
 from driver.journal import Journal
 from driver.runs import Runs
-from driver.watch import Tally, Watch, WatchSettings
+from driver.watch import Services, Tally, Watch, WatchSettings
 from records import Build, Commit, UsageError
 
 HOUR_S = 3600.0
@@ -34,11 +34,17 @@ class MadeRepository:
         self.on_fetch()
         return Fetched(self.moved, self.default)
 
+    def has_branches(self) -> bool:
+        return bool(self.line)
+
     def default_branch(self) -> str:
         return "main"
 
     def resolve(self, name: str) -> Commit:
         return self.line[-1] if name == "main" else self.commit(name)
+
+    def branch(self, name: str) -> Commit:
+        return self.resolve(name)
 
     def commit(self, name: str) -> Commit:
         for one in self.line:
@@ -136,8 +142,8 @@ class Loop:
     def watch(self, sleep: Callable[[float], None] = time.sleep, **settings: Any) -> Watch:
         chosen = WatchSettings(self.folder, status_file=self.status, **{"commit_file": self.last, **settings})
         runs = Runs(self.journal, self.harness, 0.0, lambda _: None)
-        parts: tuple[Any, ...] = (self.repository, self.builder, runs, self.journal, chosen, self.ear)
-        return Watch(*parts, sleep=sleep)
+        made: tuple[Any, ...] = (self.repository, self.builder, runs, self.journal, self.ear)
+        return Watch(Services(*made), chosen, sleep=sleep)
 
     def passes(self, count: int, between: Callable[[int], None] = lambda _: None, **settings: Any) -> list[Tally]:
         """So many passes of one process, with something happening after the first, the second..."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from driver.builds import compiler as compiler_module
 from driver.builds.compiler import Compiler, Limits
 from driver.builds.repository_data import Platform
 from records import Commit, NoSpaceError, RunError
@@ -98,6 +99,20 @@ def test_a_disk_that_fills_up_while_compiling_is_no_fault_of_the_commit(
         NoSpaceError, match=rf"^{bench.folder}/host/build-\S+: the disk is full: free .* --work_dir; log"
     ):
         bench.compiler().compile(COMMIT, bench.folder / "made", log, Limits(60.0, 0, 1))
+
+
+def test_a_script_that_prints_for_ever_does_not_fill_the_disk(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its log keeps the beginning and the end, where the reason is."""
+    monkeypatch.setattr(compiler_module, "MOST_KEPT", 3 * 2**20)
+    bench.change(bench.script, "echo first; yes | head -c 32m; sleep 1; echo error: the reason; exit 1\n")
+    with pytest.raises(RunError, match="error: the reason; log: "):
+        bench.compile()
+    log = bench.log.read_bytes()
+    assert len(log) <= 3 * 2**20
+    assert b"first\ny\n" in log[:1000]
+    assert b"bytes of output left out]\ny\n" in log
 
 
 def test_once_stopped_nothing_is_even_checked_out_until_it_goes_on(bench: Workbench) -> None:

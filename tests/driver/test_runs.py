@@ -184,3 +184,23 @@ def test_forgetting_makes_runs_anew(start: Start) -> None:
         start.make(name)
     assert len(start.harness.orders) == 5
     assert len(start.harness.told) == 5
+
+
+def test_time_budgets_that_only_led_to_the_first_test_do_not_count(start: Start) -> None:
+    """On a busy machine three of them passed before any case was tested, and a case at +101 % was left at that."""
+    untested = BUDGETS + 2
+    start.harness.ends = ["untested"] * untested + ["open"] * 10
+    for _ in range(untested + BUDGETS - 1):
+        with pytest.raises(NotSettled):
+            start.make()
+    assert start.make().open_suspects
+    assert len(start.harness.orders) == untested + BUDGETS
+
+
+def test_a_run_whose_time_budgets_bring_no_round_is_left_at_that(start: Start) -> None:
+    start.harness.ends = ["untested"] * 10
+    start.harness.rounds = 0
+    for _ in range(BUDGETS - 1):
+        with pytest.raises(NotSettled):
+            start.make()
+    start.make()

@@ -16,6 +16,7 @@ from toy_bench import toy_bench, toy_case
 import harness.agreement
 from harness.agreement import Agreement
 from harness.run import run_ab
+from harness.solo import Solo
 from records import Case, Comparison, Tolerance
 
 
@@ -107,6 +108,23 @@ def test_of_large_arrays_the_beginning_is_compared_and_that_is_said(
 def test_when_the_time_is_up_the_rest_is_open(folder: Path) -> None:
     late = compared(numbers("a", off=[1, 0, 0]), deadline=time.monotonic())
     assert (late["a"].verdict, late["a"].note) == ("inconclusive", "not compared: the time budget was spent")
+
+
+def test_no_worker_is_started_after_the_deadline(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of three workers that a case needs, the first takes all the time."""
+    started: list[str] = []
+    real = harness.agreement.Solo.ask
+
+    def ask(solo: Solo, *arguments: Any, **others: Any) -> Any:
+        started.append(solo.side)
+        time.sleep(max(0.0, deadline - time.monotonic()))
+        return real(solo, *arguments, **others)
+
+    monkeypatch.setattr(harness.agreement.Solo, "ask", ask)
+    deadline = time.monotonic() + 0.5
+    late = compared(numbers("a"), numbers("b"), deadline=deadline)
+    assert len(started) == 1
+    assert {one.note for one in late.values()} == {"not compared: the time budget was spent"}
 
 
 def test_a_signal_costs_nothing_that_was_compared_and_claims_nothing_that_was_not_confirmed(folder: Path) -> None:

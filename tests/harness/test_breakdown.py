@@ -1,17 +1,20 @@
 """Where a case's time goes: medians over calls; and what goes wrong with it costs no verdict."""
 
+import time
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from test_run import Toy
 from test_run import request as toy_request
-from toy_bench import toy_build, toy_case
+from toy_bench import toy_bench, toy_build, toy_case
 
 import harness.breakdown
-from harness.breakdown import operator_times
+from harness.breakdown import add_breakdowns, operator_times
 from harness.run import run_ab
-from records import OperatorTime
+from harness.schedule import Findings
+from records import Breakdown, Case, Comparison, OperatorTime, Verdict
 from records.measurement import SIDES
 
 
@@ -60,6 +63,46 @@ def test_without_being_asked_only_networks_are_profiled() -> None:
     report = run_ab(toy_request(replace(toy_case("a"), threshold=0.5)))
     assert report.comparisons[0].breakdown is None
     assert report.run["breakdown"] == "networks"
+
+
+def test_breakdowns_fit_into_the_time_budget() -> None:
+    """Profiling a case would take minutes: it is cut off, and that is said; all was measured in the rest."""
+    slow = replace(toy_request(replace(toy_case("a", timeout_s=600.0), threshold=0.5), TOY_PROFILING_S="300"))
+    report = run_ab(replace(slow, breakdown=True, time_budget=3.0))
+    (one,) = report.comparisons
+    assert one.samples
+    assert one.breakdown is None
+    assert report.run["not_broken_down"] == 1
+    assert not report.run["broken"]
+
+
+def test_what_changed_is_broken_down_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = {"same": "unchanged", "worse": "regressed", "late": "inconclusive", "better": "improved"}
+    cases = [toy_case(name) for name in names]
+    found: list[Comparison] = [
+        replace(Comparison.without_figures(case, cast(Verdict, names[case.id])), control=1e6) for case in cases
+    ]
+    asked: list[str] = []
+
+    def break_down(_: object, case: Case, *others: object) -> Breakdown | None:
+        asked.append(case.id)
+        return Breakdown((), ()) if len(asked) < 3 else None
+
+    monkeypatch.setattr(harness.breakdown, "_break_down", break_down)
+    findings, options = Findings(), {"seed": 1, "threads": 1, "every_case": True, "deadline": 0.0}
+    result = add_breakdowns(found, cases, findings, toy_bench(), Toy(), **options)
+    assert asked == ["worse", "better", "same"]
+    assert [one.case for one in result if one.breakdown is not None] == ["worse", "better"]
+    assert findings.not_broken_down == 2
+
+
+def test_after_the_deadline_no_worker_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(harness.breakdown.Solo, "ask", lambda *_, **__: pytest.fail("a worker was asked"))
+    case, findings = toy_case("a"), Findings()
+    found = [replace(Comparison.without_figures(case, "unchanged"), control=1e6)]
+    options = {"seed": 1, "threads": 1, "every_case": True, "deadline": time.monotonic()}
+    assert add_breakdowns(found, [case], findings, toy_bench(), Toy(), **options) == found
+    assert findings.not_broken_down == 1
 
 
 def test_a_signal_meanwhile_keeps_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from toy_bench import toy_case
 from comparator import plan_looks
 from comparator.notes import duration
 from harness.blocks import CaseRequest
-from harness.budget import Trip, affordable, spent_words
+from harness.budget import Trip, affordable, kept_for_profiling, spent_words, with_profiling
 from harness.outlook import budget_for, with_seconds
 from harness.pace import Pace
 from harness.pair import FORKED_S, Round, RoundResult, forks_for
@@ -135,6 +135,19 @@ def test_where_no_look_can_be_reached_the_rounds_go_to_cases_for_which_they_coun
 )
 def test_why_a_run_ended(left_s: float, needed_s: float | None, words: str) -> None:
     assert spent_words("the time budget of 90 s", left_s, needed_s) == words
+
+
+@given(st.floats(0.1, 1e6), st.integers(0, 5000))
+def test_a_budget_keeps_a_share_for_profiling_and_no_more_than_that_takes(budget: float, cases: int) -> None:
+    kept = kept_for_profiling(budget, cases)
+    assert 0 <= kept <= 0.25 * budget
+    assert (kept > 0) == (cases > 0)
+    assert kept <= 10 + 3 * cases
+    assert with_profiling(budget - kept, cases) == pytest.approx(budget)
+
+
+def test_without_a_budget_nothing_is_kept_for_profiling() -> None:
+    assert kept_for_profiling(None, 3) == 0
 
 
 def an_open_case(name: str, rounds: int | None) -> Comparison:

@@ -13,6 +13,7 @@ import pytest
 from toy_bench import ADAPTOR, toy_build, toy_case
 
 from frameworks import worker_environment
+from harness import channel
 from harness.blocks import CaseRequest
 from harness.channel import complete
 from harness.losses import CaseLostError, CaseRefusedError, WorkerLostError, refusal
@@ -213,10 +214,37 @@ def test_kill_9_of_the_worker_itself(worker: Worker) -> None:
 
 
 def test_garbage_on_stdout_breaks_nothing(worker: Worker) -> None:
-    words = prepare(worker, "garbage").last_words()
-    assert "not JSON" in words
-    assert words.isprintable() or "\n" in words
-    assert "\x1b" not in words
+    """The tail from the start of a word; of the colour neither ESC nor ``[31m``."""
+    tail = prepare(worker, "garbage").last_words()
+    line = '\ufffd\ufffd not JSON {"ns": [1]}\n'
+    repeats = 2000 // len(b'{"ns": [1]}\n\x00\xff\xfe not JSON \x1b[31m')
+    assert tail == line * repeats + "\ufffd\ufffd not JSON"
+
+
+def test_what_a_case_prints_fills_no_disk(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not while another case of the worker is waited for, either: here 32 MiB."""
+    monkeypatch.setattr(channel, "MOST_KEPT", 3 * 2**20)
+    flooding, other = begin(worker), begin(worker)
+    flooding._channel.send(CaseRequest(toy_case("a", "flood"), seed=1).message("treatment"))
+    with pytest.raises(CaseLostError, match="no answer"):
+        ask_to_prepare(other, "hang", 2.0)
+    printed = flooding._channel.passed[2]
+    assert os.fstat(printed).st_size <= 3 * 2**20
+    assert os.pread(printed, 16, 0) == b"the first words\n"
+    assert b" bytes of output left out]\n" in os.pread(printed, 4 * 2**20, 0)
+    assert flooding.last_words().endswith("going to sleep")
+
+
+def test_the_output_tail_begins_with_a_whole_word() -> None:
+    """Half a secret would not be recognized as one."""
+    with contextlib.ExitStack() as ends:
+        made = channel.Channel(ends)
+        os.write(made.passed[2], b"secret " * 1000)
+        assert made.last_words().split() == ["secret"] * 285
+        made.forget_words()
+        os.write(made.passed[2], b"y" * 5000)
+        assert made.last_words() == ""
+        made.close()
 
 
 def test_failed_import_is_told_with_its_words() -> None:

@@ -58,6 +58,24 @@ def test_of_one_build_alone_no_side_is_named_and_older_files_are_replaced(tmp_pa
     assert {path.name for path in (tmp_path / "a").iterdir()} == {"trace.json", "output.txt", "mine.txt"}
 
 
+def test_profiles_fit_into_the_time_budget(tmp_path: Path) -> None:
+    slow = replace(toy_request(replace(toy_case("a", timeout_s=600.0), threshold=0.5), TOY_PROFILE="sleep"))
+    report = run_ab(replace(slow, profile_output=tmp_path, time_budget=3.0))
+    problem = "the time budget was spent"
+    assert report.comparisons[0].samples
+    assert report.run["profile_output"]["problems"] == [f"a ({side}): {problem}" for side in ("treatment", "control")]
+
+
+def test_of_one_build_alone_profiles_fit_into_the_time_budget(tmp_path: Path) -> None:
+    build = toy_build("control", TOY_PROFILE="sleep")
+    case = toy_case("a", timeout_s=600.0)
+    report = run_single(SingleRequest(Toy(), build, [case], seed=3, rounds=1, time_budget=3.0, profile_output=tmp_path))
+    assert report.cases[0].time is not None
+    assert [one.rpartition(": ")[2] for one in report.run["profile_output"]["problems"]] == [
+        "the time budget was spent"
+    ]
+
+
 def test_without_being_asked_nothing_is_profiled() -> None:
     assert run_ab(toy_request(replace(toy_case("a"), threshold=0.5))).run["profile_output"] is None
 

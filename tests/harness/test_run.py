@@ -11,7 +11,9 @@ from toy_bench import ADAPTOR, toy_build, toy_case
 import harness.judging
 from frameworks import Framework
 from harness.run import RunRequest, run_ab
-from records import Case, RunError, UsageError
+from records import Case, RunError, UsageError, redaction
+from records.redaction import redact
+from reporters.document import to_bytes
 
 
 class Toy(Framework):
@@ -60,6 +62,19 @@ def test_the_users_variables_reach_both_sides(metric: str) -> None:
     assert report.run["environment"]["GIVEN"] == "***", "it may be a secret"
 
 
+@pytest.mark.parametrize("metric", ["time", "memory", "error"])
+def test_a_users_variable_that_a_framework_prints_is_masked(metric: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be a secret, whatever its name; the values that are known to be harmless stay."""
+    monkeypatch.setattr(redaction, "_GIVEN", set())
+    case = replace(toy_case("a", "variable", asked="GIVEN"), metric=metric)
+    report = run_ab(replace(request(case), env={"GIVEN": "wonderful horse", "DNNL_VERBOSE": "profile_exec"}))
+    assert report.comparisons[0].failure is not None
+    assert report.comparisons[0].failure.reason == "ValueError: GIVEN is ***"
+    assert b"wonderful" not in to_bytes(report)
+    assert report.run["environment"]["DNNL_VERBOSE"] == "profile_exec"
+    assert redact("wonderful horse; profile_exec") == "***; profile_exec", "in the log, too"
+
+
 def test_a_variable_that_one_build_sets_is_refused() -> None:
     with pytest.raises(UsageError, match="--env TOY_SIDE: is set by the build toy itself"):
         run_ab(replace(request(toy_case("a")), env={"TOY_SIDE": "control"}))
@@ -84,6 +99,15 @@ def test_the_report_tells_what_was_asked_and_done() -> None:
 def test_when_nothing_was_measured_there_is_no_report() -> None:
     with pytest.raises(RunError, match=r"nothing was measured.*no such library"):
         run_ab(request(toy_case("a"), TOY_IMPORT="dies"))
+
+
+def test_a_pair_that_would_be_ready_too_late_is_not_waited_for() -> None:
+    """Under valgrind a start takes many times what it takes without."""
+    case = replace(toy_case("a"), metric="memory")
+    report = run_ab(replace(request(case, TOY_IMPORT="sleeps"), time_budget=1.0))
+    assert (report.run["broken"], report.run["stopped"]) == (False, "the time budget of 1 s was spent")
+    assert report.comparisons[0].failure is None
+    assert report.run["incidents"] == []
 
 
 def test_ctrl_c_while_judging_costs_no_report(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,8 +24,6 @@ from harness.sentinels import Turns, draw_sentinels, usual_count
 from harness.supply import PairSupply
 from records import Case, Stage
 
-pytestmark = pytest.mark.measures
-
 LOOKS = Looks(screen=(3, 5), own=(4, 6), screening_share=0.0)  # suspects get rounds of their own
 CASES = [toy_case(f"c{number}") for number in range(40)]
 

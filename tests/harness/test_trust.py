@@ -20,8 +20,6 @@ from harness.trust import FEWEST_READINGS, Frequency, Limits, distrust, sentinel
 from records import Case
 from records.measurement import Side
 
-pytestmark = pytest.mark.measures
-
 LIMITS = Limits(neighbours=0.2, stolen=0.1, memory_pressure=0.01, frequency=0.2)
 
 

@@ -18,8 +18,6 @@ from harness.schedule import Findings, Order, Progress, Schedule
 from harness.verification import FIRST_SHARE, Verifier, first_order
 from records import Case, Comparison, Report
 
-pytestmark = pytest.mark.measures
-
 LOOKS = plan_looks(5)
 SHARE_SPENT = "the first measurement's share, 70% of the time budget of 1000 s, was spent"
 
@@ -150,6 +148,13 @@ def test_the_first_measurement_leaves_time_for_the_second() -> None:
     order = Order([same()], LOOKS, alpha=0.05, seed=1)
     assert first_order(order) == order
     assert first_order(replace(order, time_budget=100.0)).time_budget == pytest.approx(100 * FIRST_SHARE)
+
+
+def test_the_first_measurement_leaves_time_for_the_wait() -> None:
+    order = Order([same()], LOOKS, alpha=0.05, seed=1, time_budget=100.0)
+    first = first_order(order, 40.0)
+    assert first.time_budget == pytest.approx(60 * FIRST_SHARE)
+    assert first.budget == "the first measurement's share, 70% of the time budget of 100 s less a wait of 40 s,"
 
 
 def test_a_spent_budget_leaves_suspects_unconfirmed() -> None:

@@ -1,6 +1,9 @@
 """A worker-side adaptor whose operators fail in every way that a framework does, and take a known time otherwise.
 
 It stands in for MXNet where the point is the worker, not the operator; real MXNet is in test_mxnet_*.py.
+
+With ``TOY_CLOCK=simulated`` the worker's clock stands still but for what a call is said to take. A round then needs a
+tenth of the time, and its values don't depend on what else the machine does.
 """
 
 import array
@@ -12,6 +15,11 @@ import sys
 import time
 import zlib
 
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from simulated_clock import simulated_clock
+
+CLOCK = simulated_clock()
+TURN_NS = 30.0
 LEFT_BEHIND = []
 
 
@@ -20,6 +28,8 @@ class MissingOperator(Exception):
 
 
 def versions():
+    if os.environ.get("TOY_IMPORT") == "sleeps":
+        time.sleep(60)
     if os.environ.get("TOY_IMPORT") == "dies":
         sys.stderr.write("cannot import toy: no such library\n")
         sys.exit(1)
@@ -34,7 +44,8 @@ def work(turns):
 
 
 def profile(call, calls):
-    """``TOY_OPERATORS`` says what a call runs."""
+    """``TOY_OPERATORS`` says what a call runs, ``TOY_PROFILING_S`` how long it takes to find that out."""
+    time.sleep(float(os.environ.get("TOY_PROFILING_S", "0")))
     return [{"operators": json.loads(os.environ.get("TOY_OPERATORS", '{"toy_work": [1000]}'))} for _ in range(calls)]
 
 
@@ -48,6 +59,8 @@ def write_profile(call, calls, folder, name):
         os.kill(os.getpid(), signal.SIGABRT)
     if wrong == "refuse":
         raise ValueError("no profiler here")
+    if wrong == "sleep":
+        time.sleep(300)
     for _ in range(calls):
         call()
     with open(os.path.join(folder, "trace.json"), "w") as stream:
@@ -119,6 +132,12 @@ def make_call(case, seed):
     if name == "hang":
         os.write(1, b"going to sleep\n")
         time.sleep(1000)
+    if name == "flood":
+        os.write(1, b"the first words\n")
+        for _ in range(1024):
+            os.write(1, b"y\n" * 16384)
+        os.write(1, b"going to sleep\n")
+        time.sleep(1000)
     if name == "garbage":
         os.write(1, b'{"ns": [1]}\n\x00\xff\xfe not JSON \x1b[31m' * 100)
     if name == "remember":
@@ -132,7 +151,7 @@ def make_call(case, seed):
             calls.append(1)
             if len(calls) > 40:
                 raise ValueError("the forty-first call is too many")
-            time.sleep(0.002)
+            CLOCK.spin(200_000) if CLOCK else time.sleep(0.002)
 
         return refuse_later
     if name == "checksum":
@@ -141,4 +160,4 @@ def make_call(case, seed):
     turns = inputs.get("turns", 2000)
     if side == "treatment" and os.path.exists(inputs.get("slower_while", __file__)):
         turns = int(turns * inputs.get("slower", 1))
-    return lambda: work(turns)
+    return (lambda: CLOCK.take(turns * TURN_NS)) if CLOCK else (lambda: work(turns))

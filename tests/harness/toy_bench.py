@@ -14,7 +14,8 @@ ADAPTOR = Path(__file__).with_name("toy_adaptor.py")
 
 
 def toy_build(side: Side, **environment: str) -> Build:
-    variables = {"TOY_SIDE": side, **environment}
+    """One whose calls take a simulated time, unless it is given ``TOY_CLOCK="real"``."""
+    variables = {"TOY_SIDE": side, "TOY_CLOCK": "simulated", **environment}
     return Build("toy", "toy", "interpreter", sys.executable, "1.0", "3.11", "digest", environment=variables)
 
 

@@ -1,6 +1,7 @@
 """The native toy as a framework: found in a specifications folder that the test has written."""
 
 import json
+import os
 import shutil
 import sys
 from collections.abc import Mapping
@@ -33,7 +34,7 @@ class NativeToy(Framework):
         return HERE / "adaptor.py"
 
     def environment(self, threads: int) -> Mapping[str, str]:
-        return {"TOY_THREADS": str(threads)}
+        return {"TOY_THREADS": str(threads), "TOY_CLOCK": os.environ.get("TOY_CLOCK", "simulated")}
 
     def can_fork(self, threads: int, context: str) -> bool:
         return True

@@ -2,12 +2,13 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from records.output import telling_line
+from records.output import keep_ends, telling_line
 
 ENGINE = "[10:57:33] ../src/engine/engine.cc:54: MXNet start using engine: NaiveEngine"
 TRACEBACK = "Traceback (most recent call last):"
@@ -148,6 +149,25 @@ raise ValueError("the reason")
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert "while exiting" in done.stderr or "in a handler" in done.stderr
     assert telling_line(done.stderr) == "ValueError: the reason"
+
+
+def test_very_long_output_is_searched_at_its_ends() -> None:
+    """A program may print for ever: 64 MiB of short lines took 20 s."""
+    many = "y\n" * 2**20
+    assert telling_line(many + "error: a\n" + many) == "y"
+    assert telling_line("error: a\n" + many + many) == "error: a"
+    assert telling_line(many + many + "error: a\n") == "error: a"
+
+
+def test_of_long_output_in_a_file_the_ends_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"first" + b"x" * 100 + b"last")
+    with path.open("ab+") as stream:
+        keep_ends(stream.fileno(), most=109, end=5)
+        assert path.stat().st_size == 109
+        keep_ends(stream.fileno(), most=108, end=5)
+        stream.write(b" more")
+    assert path.read_bytes() == b"first\n[99 bytes of output left out]\nxlast more"
 
 
 @given(st.text(alphabet=st.sampled_from("ab \n:.()[]'`Error/\t\x1b[0m\\1"), max_size=200))

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from records import Failure, RunError
+from records import Failure, RunError, redaction
 from records.redaction import (
     bare_address,
+    mask_everywhere,
     recorded_command,
     recorded_variables,
     redact,
@@ -78,6 +79,15 @@ def test_secrets_of_the_environment_are_found_anywhere(monkeypatch: pytest.Monke
     text = "it said wonderful/1, wonderful%2F1, short, /run/credentials, @/run/hook"
     assert redact(text) == "it said ***, ***, short, /run/credentials, @/run/hook"
     assert "wonderful/1" in secrets_of({"A_SECRET": "wonderful/1", "B": "wonderful/2"})
+
+
+def test_what_the_user_gave_to_keep_is_found_anywhere_and_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redaction, "_GIVEN", set())
+    mask_everywhere(["a\\b is secret", "first line\nsecond line\nx", "short", "1234567"])
+    shown = repr(ValueError("a\\b is secret"))
+    assert redact(f"{shown}; a\\b is secret; second line; first%20line; x; short; 1234567") == (
+        "ValueError('***'); ***; ***; ***; x; short; 1234567"
+    )
 
 
 def test_a_secret_that_is_no_text_is_found_too(monkeypatch: pytest.MonkeyPatch) -> None:

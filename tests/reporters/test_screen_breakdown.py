@@ -35,6 +35,13 @@ def test_the_operators_that_differ_most_come_first() -> None:
     assert " ".join(rows[2]) == "add 2 - - 14.0 us 14.0 % +14.0 us"
 
 
+def test_breakdowns_that_the_time_budget_had_no_room_for_are_named() -> None:
+    line = "no operator breakdown of 2 cases: the time budget was spent; give a larger one"
+    short = replace(report("regressed"), run=samples.run(not_broken_down=2))
+    assert line in render(short).splitlines()
+    assert "no operator breakdown" not in render(report("regressed"))
+
+
 @pytest.mark.parametrize(
     ("verdict", "asked", "shown"),
     [("improved", "networks", True), ("unchanged", "networks", False), ("unchanged", "all", True)],

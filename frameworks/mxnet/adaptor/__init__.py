@@ -20,6 +20,14 @@ from .profiler import Profiler, device_name, write_profile  # noqa: F401 - the w
 from .results import digest_of
 from .results import results as results_of
 from .storage import storage
+from .whole_numbers import check_average, check_case
+
+# oneDNN 2.4 packs the weights of a quantized recurrent layer for VNNI instructions, and can't reorder them into that.
+NO_REORDER = "could not create a primitive descriptor for a reorder primitive"
+NO_REORDER_ADVICE = (
+    "oneDNN can't reorder a tensor into the layout for this processor's instructions; "
+    "with older ones it may: --env DNNL_MAX_CPU_ISA=AVX512_CORE"
+)
 
 
 def versions():
@@ -34,7 +42,8 @@ def telling_line(message):
     """
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     line = lines[-1] if lines[0].startswith("Traceback") else lines[0]
-    return re.sub(r"\[\d\d:\d\d:\d\d\] \S+:\d+: ", "", line)
+    line = re.sub(r"\[\d\d:\d\d:\d\d\] \S+:\d+: ", "", line)
+    return "{}: {}".format(line, NO_REORDER_ADVICE) if line.endswith(NO_REORDER) else line
 
 
 def profile(call, calls):
@@ -79,6 +88,7 @@ def made_ready(case, seed):
         network = Network(case, seed)
         network.settle(static=False)
         return network.outputs, network.inputs, [], {}
+    check_case(case)
     if is_object(case["operator"]):
         operator, args, kwargs = make_use(case, inputs), [], {}
         inputs.check_dtype()
@@ -90,6 +100,7 @@ def made_ready(case, seed):
         operator = resolve(case["operator"])
         args, kwargs = inputs.arguments()
         kwargs = inputs.with_dtype(operator, kwargs)
+        check_average(case, args, kwargs)
         if case.get("mode") == "hybridized":
             operator, args = make_graph(inputs, args, kwargs)
             kwargs = {}

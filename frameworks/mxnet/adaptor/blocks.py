@@ -14,6 +14,7 @@ from mxnet.gluon import contrib  # noqa: F401 - its blocks are looked up in gluo
 from .functions import function
 from .graphs import BACKEND, hybridize
 from .operators import MissingOperator
+from .whole_numbers import check_block
 
 ROOT = "gluon."
 MODULES = ("nn", "rnn", "loss", "contrib.nn", "contrib.rnn", "contrib.cnn", "data.vision.transforms")
@@ -115,6 +116,7 @@ class BlockCall:
         if self.stateful and given.get(STATES) is not None:
             made = self.tensors(inputs, STATES, given[STATES], taken)
             self.given_states = made if isinstance(made, list) else [made]
+        check_block(name, self.block, self.args)
         self.call = self.caller(given.get(UNROLL), inputs)
         self.settle(case["dtype"], inputs, is_made)
         if case.get("mode") == "hybridized":

@@ -276,24 +276,23 @@ def test_what_is_new_since_the_last_look_is_marked(server: RunningServer) -> Non
 
 
 def test_an_alert_is_sent_once_and_again_when_it_changes(server: RunningServer) -> None:
-    now = datetime.now(UTC)
     with HookServer(Answer(500), Answer()) as hook:
         webhook = NotifyWebhook(hook.url(), pauses_s=())
-        (failure,) = send_alerts(server.database, [webhook], "https://r.example.org", now)
+        (failure,) = send_alerts(server.database, [webhook], "https://r.example.org")
         assert "to be tried again by the next alert" in failure
-        assert send_alerts(server.database, [webhook], "https://r.example.org", now) == []
+        assert send_alerts(server.database, [webhook], "https://r.example.org") == []
         text = hook.posts[-1][1]["text"]
         assert "1 case regressed" in text
         assert "since 000000000000 2023-11-26 Change 12 &lt;b&gt;&amp;" in text
         assert "steady on cpu  +8.0 %" in text
         assert "https://r.example.org/drift" in text
-        assert send_alerts(server.database, [webhook], None, now) == []
+        assert send_alerts(server.database, [webhook], None) == []
         assert len(hook.posts) == 2
         with server.database.writing() as session:
             (one,) = list_findings(session, Wanted())
             number = one.point.number
             one.point.changed = datetime.now(UTC) + timedelta(seconds=1)
-        assert send_alerts(server.database, [webhook], None, now) == []
+        assert send_alerts(server.database, [webhook], None) == []
         assert len(hook.posts) == 3
         with server.client("write") as client:
             client.put(f"/api/v1/change_points/{number}/acknowledgement", json={"note": "known"})
@@ -301,7 +300,7 @@ def test_an_alert_is_sent_once_and_again_when_it_changes(server: RunningServer) 
             (one,) = find_findings(session, [number])
             one.point.changed = one.point.acknowledged - timedelta(seconds=1)  # type: ignore[operator]
         other = NotifyWebhook(hook.url(), pauses_s=())
-        assert send_alerts(server.database, [webhook, other], None, now) == []
+        assert send_alerts(server.database, [webhook, other], None) == []
         assert len(hook.posts) == 3  # nobody hears of what somebody knows
 
 
@@ -311,7 +310,9 @@ def test_the_alert_command(server: RunningServer, tmp_path: Path, capsys: pytest
     command = ["alert", "--database", url, "--notify_command", f"tee {out}", "--public_url", "https://r.example.org"]
     assert main(command) == 0
     text = out.read_text(encoding="utf-8")
-    assert re.search(r"^page       https://r\.example\.org/cases/\d+$", text, re.MULTILINE)
+    assert re.search(
+        r"^page       https://r\.example\.org/cases/\d+\?platform=cpu&threads=1&branch=$", text, re.MULTILINE
+    )
     assert "control" not in text
     assert main(["alert", "--database", url]) == 2
     assert "nobody is to be told" in capsys.readouterr().err

@@ -8,4 +8,8 @@ double toy_mul(const double *values, int count);
 double toy_sum(const double *values, int count);
 int toy_revision(void);
 
+/* How many values the last call has read. */
+void toy_count(int steps);
+int toy_last_steps(void);
+
 #endif

@@ -38,3 +38,4 @@ def _front_end(name):
 add = _front_end("add")
 mul = _front_end("mul")
 sum = _front_end("sum")
+last_steps = _library.toy_last_steps

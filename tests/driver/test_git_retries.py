@@ -1,0 +1,169 @@
+"""A remote that fails, or a command that was killed: what is tried again, and that the next start opens it."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from made_repository import Made, command_lines, run, serve
+
+from driver.git import RemoteGone, Repository, open_repository
+from records import RunError
+
+OPEN = "import sys; from pathlib import Path; from driver.git import open_repository as o; r = o(Path(sys.argv[1]), "
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def start(expression: str, work: Path, *arguments: str) -> "subprocess.Popen[bytes]":
+    """A process of its own that opens a repository, to be killed."""
+    command = [sys.executable, "-c", OPEN + expression, str(work), *arguments]
+    return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE)
+
+
+def clones(url: str) -> list[str]:
+    """The command lines of running git clones of something on that server."""
+    return [line for line in command_lines() if " clone " in line and url in line and "-c" not in line.split()[:2]]
+
+
+def ids(repository: Repository, *names: str) -> list[str]:
+    return [repository.resolve(name).id for name in names]
+
+
+def test_locks_of_killed_commands_do_not_block(made: Made, work: Path) -> None:
+    repository = open_repository(work, str(made.path))
+    repository.checkout(repository.resolve("main"), work / "tree")
+    place = repository.directory
+    left = [
+        "packed-refs.lock",
+        "packed-refs.new",
+        "config.lock",
+        "HEAD.lock",
+        "shallow.lock",
+        "objects/pack/tmp_pack_x",
+    ]
+    left += ["refs/remotes/origin/main.lock", "refs/tags/v2.lock", "objects/info/commit-graph.lock", "index.lock"]
+    left += ["worktrees/tree/index.lock", "objects/tmp_objdir-incoming-x/y", "refs/remotes/origin/empty"]
+    for name in left:
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_text("")
+    (work / "repository.git.making" / ".git").mkdir(parents=True)
+    made.commit()
+    made.branch("more", made.tip("main"))
+    pauses: list[float] = []
+    repository = open_repository(work, str(made.path), sleep=pauses.append)
+    repository.fetch()
+    assert not pauses
+    assert ids(repository, "main", "more") == [made.tip("main")] * 2
+    assert not [name for name in left if (place / name).exists()]
+    assert not (work / "repository.git.making").exists()
+    run("pack-refs", "--all", at=place)
+
+
+def test_a_clone_that_fails_is_tried_three_times(work: Path, made: Made) -> None:
+    pauses: list[float] = []
+    with pytest.raises(
+        RemoteGone, match=r"^cloning http://127.0.0.1:9/x: failed 3 times; git said last: fatal: "
+    ) as raised:
+        open_repository(work, "http://127.0.0.1:9/x", sleep=pauses.append)
+    assert len(pauses) == 2
+    assert 0 < pauses[0] < pauses[1]
+    assert sum(pauses) <= 10, "somebody is watching"
+    assert "\n" not in str(raised.value)
+    assert isinstance(raised.value, RunError)
+    assert not (work / "repository.git").exists()
+
+
+def test_who_only_wants_to_look_waits_for_no_remote(work: Path, made: Made) -> None:
+    pauses: list[float] = []
+    with pytest.raises(RemoteGone, match=r"^cloning http://127.0.0.1:9/x: git said: fatal: "):
+        open_repository(work, "http://127.0.0.1:9/x", sleep=pauses.append, insists=False)
+    assert pauses == []
+
+
+@pytest.mark.parametrize(
+    ("remote", "said"),
+    [
+        ("ext::sh -c true", "transport 'ext' not allowed"),
+        ("{server}/nothing.git", "not found"),
+        ("{locked}/remote.git", "could not read Username"),
+        ("gopher://127.0.0.1/x", "gopher"),
+        ("nosuchhelper::x", "nosuchhelper"),
+        ("http://[::1/x.git", "fatal: "),
+    ],
+)
+def test_what_can_never_work_is_not_tried_again(remote: str, said: str, work: Path, made: Made, tmp_path: Path) -> None:
+    pauses: list[float] = []
+    with serve(made.path.parent) as server, serve(made.path.parent, ("ada", "password")) as locked:
+        url = remote.format(server=server.url, locked=locked.url)
+        with pytest.raises(RemoteGone, match=r"^cloning .*correct the address, or git's access to it$") as raised:
+            open_repository(work, url, sleep=pauses.append)
+    assert said in str(raised.value)
+    assert pauses == []
+
+
+def test_a_server_that_says_nothing_is_given_up(made: Made, work: Path, tmp_path: Path) -> None:
+    released = threading.Event()
+    with serve(tmp_path) as server:
+        server.hold = lambda: released.wait(60) and None
+        with pytest.raises(RemoteGone, match=r"not done after 0\.5 s"):
+            open_repository(work, f"{server.url}/remote.git", sleep=lambda _: None, time_limit=0.5)
+        released.set()
+    assert not [line for line in command_lines() if server.url in line]
+    assert not (work / "repository.git.making").exists()
+
+
+def test_a_clone_killed_half_way_is_made_anew(made: Made, work: Path, tmp_path: Path) -> None:
+    reached, released = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        reached.set()
+        released.wait(60)
+
+    with serve(tmp_path) as server:
+        server.hold = hold
+        child = start("sys.argv[2])", work, f"{server.url}/remote.git")
+        assert reached.wait(60)
+        assert clones(server.url)
+        child.kill()
+        child.wait()
+        end = time.monotonic() + 30
+        while clones(server.url) and time.monotonic() < end:
+            time.sleep(0.05)
+        assert not clones(server.url)  # though the server still keeps it waiting
+        assert (work / "repository.git.making").exists()
+        assert not (work / "repository.git").exists()
+        server.hold = None
+        released.set()
+        repository = open_repository(work, f"{server.url}/remote.git")
+    assert child.returncode == -signal.SIGKILL
+    assert ids(repository, "main") == [made.tip("main")]
+
+
+@pytest.mark.parametrize("borrow", [False, True])
+def test_killed_at_any_moment_it_opens_again(made: Made, user: Path, work: Path, borrow: bool) -> None:
+    made.line(50)
+    rest = "'origin', Path(sys.argv[3])); r.fetch()" if borrow else "sys.argv[2]); r.fetch()"
+    target = (str(made.path), str(user))
+    begun = time.monotonic()
+    assert start(rest, work / "whole", *target).wait() == 0
+    whole = time.monotonic() - begun
+    killed = 0
+    for step in range(6):
+        child = start(rest, work / "killed", *target)
+        try:
+            child.wait(whole * (0.3 + 0.1 * step))
+        except subprocess.TimeoutExpired:
+            child.kill()
+            killed += 1
+        child.wait()
+        made.commit()
+    assert killed
+    repository = open_repository(work / "killed", *(("origin", user) if borrow else (str(made.path),)))
+    repository.fetch()
+    assert ids(repository, "main") == [made.tip("main")]
+    assert os.listdir(work / "killed").count("repository.git") == 1
+    run("fsck", "--connectivity-only", at=repository.directory)
