@@ -164,7 +164,6 @@ def test_another_builds_reports_are_not_taken(
 
 
 def test_the_figure_is_the_same_bytes_every_time(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     from benchmarks.calibration_figure import draw
 
     rows = calibrate.evaluate([report(0, 0.02), report(0.05, 0.02), report(0.02, 0.005), report(0, 0.01)])

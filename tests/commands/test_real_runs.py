@@ -76,6 +76,7 @@ def test_the_report_tells_how_the_run_went(finished: Finished) -> None:
     assert run["environment"]["OMP_NUM_THREADS"] == "1"
 
 
+@pytest.mark.nightly  # tests/end_to_end/test_two_releases.py finds an injected slowdown, too
 def test_a_regression_ends_in_1_and_the_injection_is_accounted_for(finished: Finished, home: Path) -> None:
     options = ["--inject", "95%", "--threshold", "20%", "--max_rounds", "10", "--seed", "5", "--screen_reporter"]
     reporter = ["--simple_local_reporter", str(home / "reports")]
@@ -99,6 +100,7 @@ def test_a_spent_budget_says_so_and_that_nothing_was_compared(finished: Finished
     assert any(line.startswith("# not complete") for line in outcome.out.splitlines())
 
 
+@pytest.mark.nightly  # tests/end_to_end/test_two_releases.py has failures, test_reporting.py their exit codes
 def test_what_only_the_treatment_lacks_ends_in_1(finished: Finished, home: Path) -> None:
     tests = [
         {"operator": "nd.exp", "identifier": "both", "inputs": {"data": [8, 8]}},
@@ -115,6 +117,7 @@ def test_what_only_the_treatment_lacks_ends_in_1(finished: Finished, home: Path)
     assert outcome.code == 1
 
 
+@pytest.mark.nightly  # tests/end_to_end/test_repo_driver.py does the same on the native toy
 def test_a_run_that_was_killed_goes_on_where_it_was(home: Path) -> None:
     rounds = home / "rounds"
     folder = ["--simple_local_reporter", str(home / "reports")]

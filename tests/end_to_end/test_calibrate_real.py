@@ -1,4 +1,7 @@
-"""run_bench.py --calibrate on real MXNet, kept short: that what it says is what its reports hold."""
+"""run_bench.py --calibrate on real MXNet, kept short: that what it says is what its reports hold.
+
+For the night: tests/commands/test_calibrate_command.py has the same command on made reports.
+"""
 
 import json
 import os
@@ -12,7 +15,7 @@ from comparator.calibration import evaluate
 from records import Build
 from reporters import read_report
 
-pytestmark = pytest.mark.mxnet
+pytestmark = [pytest.mark.mxnet, pytest.mark.nightly]
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 

@@ -1,12 +1,13 @@
 """repo_driver.py from a git remote to a guilty commit: a native project, through real git, CMake, Ninja and ccache."""
 
 import json
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from faulty_server import TOKEN, ResultsServer, refusal
-from toy_driver import Outcome, Shared, ToyDriver, toy_driver, verdicts
+from toy_driver import Outcome, Shared, ToyDriver, toy_driver, verdicts, wait_for
 
 MUL = "mul/float64/forward"
 
@@ -121,6 +122,31 @@ def test_the_builds_described_by_the_driver_are_understood_by_the_harness(traced
     for side in ("control", "treatment"):
         assert report[side]["commit"]["id"] == described[side]["commit"]
         assert report[side]["interpreter"] == described[side]["program"]
+
+
+def test_a_run_of_the_harness_that_was_killed_goes_on_where_it_was(
+    traced: tuple[Outcome, ToyDriver], tmp_path: Path
+) -> None:
+    _, driver = traced
+    (info,) = (driver.work / "info").glob("*.json")
+    rounds, reports = tmp_path / "rounds", tmp_path / "reports"
+    options = ["-b", str(driver.specifications / "toy.json"), "--info", str(info), "--operators", "add"]
+    options += ["--threshold", "0.1%", "--sentinels", "0", "--busy_host", "report", "--max_rounds", "30"]
+    options += ["--round_log", str(rounds), "--simple_local_reporter", str(reports)]
+    quiet = subprocess.DEVNULL
+    command = driver.launch("harness", *options)
+    with subprocess.Popen(command, env=driver.variables(), stdout=quiet, stderr=quiet) as process:
+        wait_for(lambda: rounds.exists() and rounds.read_bytes().count(b'"kind": "round"') >= 2, process)
+        process.kill()
+    kept = rounds.read_bytes().count(b'"kind": "round"')
+    outcome = driver.run_other("harness", *options)
+    assert outcome.code in (0, 1), outcome.err
+    (path,) = reports.rglob("report.json")
+    run = json.loads(path.read_text())["run"]
+    assert len(run["resumed"]) == 1
+    assert run["rounds"] > kept
+    assert run["complete"]
+    assert not rounds.exists()
 
 
 def test_builds_that_are_paths_need_no_data_of_the_framework(traced: tuple[Outcome, ToyDriver], tmp_path: Path) -> None:
