@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Does it cry wolf, does it miss, what does it cost? Runs harness.py on one build against itself, plain and slowed.
 
-    .venv/bin/python benchmarks/calibrate.py --runs 10 --folder reports/calibration --svg docs/calibration.svg
+    .venv/bin/python benchmarks/calibrate.py --runs 10 --folder reports/calibration \\
+        --svg docs/explanation/calibration.svg
 
 A row of the plan is SHARE:THRESHOLD: that much is injected into every second case, and the run's --threshold is the
 second.  The other cases are evidence on false flags.  All rows take turns in random order, so that a slow hour hits
@@ -21,7 +22,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from commands.entry import DONE, INCOMPLETE, run_command  # noqa: E402
-from commands.options import Parser, positive, seed, share  # noqa: E402
+from commands.option_types import positive, seed, share  # noqa: E402
+from commands.options import Parser  # noqa: E402
 from comparator.calibration import CONFIDENCE, Rate, Row, evaluate, leanings  # noqa: E402
 from records import Report, RunError, UsageError  # noqa: E402
 from reporters import read_report  # noqa: E402

@@ -6,7 +6,7 @@
 
 A session draws from its seed which cases are slowed, one of every two, as harness.py --inject does, and runs every
 tool on them, in random order. Results are appended to results.jsonl in --folder; what is there is not done again,
-so a run that was stopped goes on where it was. docs/peers.md says what each tool is.
+so a run that was stopped goes on where it was. docs/explanation/peers.md says what each tool is.
 """
 
 import argparse

@@ -58,7 +58,8 @@ def main() -> None:
 
 
 def drawn(page: Page) -> None:
-    """Wait until every plot of the page is there."""
+    """Wait until every plot of the page is there; the page of an error has no navigation, and is refused."""
+    expect(page.get_by_role("navigation", name="Main")).to_be_visible()
     for figure in page.locator("figure").all():
         expect(figure.locator("svg").last).to_be_visible()
 

@@ -9,6 +9,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ENVIRONMENT = os.path.join(ROOT, ".venv")
 STOPPING = {signal.SIGINT: "SIGINT", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "SIGHUP"}
+PYTHONS = ((3, 11), (3, 12))  # from the first to below the second: requires-python in pyproject.toml
 INCOMPLETE = 3  # the exit code of what was stopped
 # Variables that are meant for another interpreter, or change how this one ends: the commands go on without them.
 UNWANTED = ("PYTHONHOME", "PYTHONINSPECT", "PYTHONPATH", "PYTHONPLATLIBDIR", "PYTHONWARNINGS")
@@ -73,7 +74,7 @@ def enter():
     interpreter = os.path.join(ENVIRONMENT, "bin", "python")
     if os.access(interpreter, os.X_OK) and not entered and (redirected or not inside):
         start_again(interpreter, UNWANTED, {"OPDUEL_ENTERED": "1"})
-    elif (inside or not entered) and sys.version_info[:2] >= (3, 11) and all(map(importable, NEEDED)):
+    elif (inside or not entered) and PYTHONS[0] <= sys.version_info[:2] < PYTHONS[1] and all(map(importable, NEEDED)):
         if "PYTHONINSPECT" in os.environ:  # at its end Python would ask for commands, and forget the exit code
             start_again(sys.executable, ("PYTHONINSPECT",), {})
         return

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from commands.coverage_text import BuildCoverage, coverage_text
 from commands.entry import DONE, log, run_command
-from commands.options import Parser, path
+from commands.option_types import path
+from commands.options import Parser
 from driver.builds import BuildCache, resolve_build
 from driver.catalogue import apply_rules, ask_registry, load_rules, spec_files, write_specs
 from frameworks import Framework, framework_names, get_framework
@@ -17,7 +18,7 @@ from harness.trial import Attempt, try_cases
 from records import UsageError
 from reporters.stream import print_result
 
-DOCUMENT = SPECIFICATIONS.parent / "docs" / "coverage.md"
+DOCUMENT = SPECIFICATIONS.parent / "docs" / "reference" / "coverage.md"
 PEER_FILE = "opperf.json"  # in the framework's data: operator -> whether that tool measures its backward
 EVERY = 200  # cases between two lines of progress
 
@@ -40,7 +41,9 @@ def catalogue_parser() -> Parser:
         "build", metavar="BUILD", nargs="+", help="the builds to try them on; the report covers the first one in full"
     )
     coverage.add_argument("-b", "--benchmark_file", metavar="SPEC", default="all", help="the spec. Default: all")
-    coverage.add_argument("--write", action="store_true", help=f"write docs/{DOCUMENT.name} instead of printing it")
+    coverage.add_argument(
+        "--write", action="store_true", help="write docs/reference/coverage.md instead of printing it"
+    )
     return parser
 
 

@@ -1,4 +1,4 @@
-"""docs/coverage.md: which operators of a build have cases that run, which have not, and why."""
+"""docs/reference/coverage.md: which operators of a build have cases that run, which have not, and why."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -146,7 +146,7 @@ def _against_peer(build: BuildCoverage, peer: Mapping[str, bool]) -> Iterable[st
         "## Beside opperf\n\n"
         f"opperf 1.9.1 calls {len(peer)} names, which are {len(distinct)} registered operators "
         f"({PEER_SOURCE}),\n{len(backward)} of "
-        "them backward, too. All of them are in `nd`, and only functions of `nd` are held against them."
+        "them backward, too. All of them are in `nd`, and only functions of `nd` are compared with them."
     )
     yield _table(
         ("", "opperf", "of these here", "here in all"),

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from commands.ai_pep import repository_kind
-from commands.options import Parser, cache_size, gibibytes, harness_parser, path, pause, positive, seconds
+from commands.option_types import cache_size, gibibytes, path, pause, positive, seconds
+from commands.options import Parser, harness_parser
 from commands.single import refuse_round_log, refuse_single_options
 from driver.builds.commit_builder import STRATEGIES
 from driver.commit_file import PLACEHOLDER
@@ -197,7 +198,7 @@ def _add_commits(parser: Parser) -> None:
 def _add_builds(parser: Parser) -> None:
     builds = parser.add_argument_group("how they are built")
     builds.add_argument(
-        "--build", choices=STRATEGIES, default="auto", help="how builds are made (docs/builds.md; default: auto)"
+        "--build", choices=STRATEGIES, default="auto", help="how builds are made (docs/how-to/builds.md; default: auto)"
     )
     builds.add_argument(
         "--platforms",

@@ -22,7 +22,7 @@ from frameworks import Framework
 from harness.specs import find_spec, load_spec
 from records import Case, Commit, UsageError
 
-CASE_S = 1.6  # what a case costs in an A/B of two equal builds on a quiet machine, in seconds: docs/performance.md
+CASE_S = 1.6  # seconds a case in an A/B of two equal builds on a quiet machine: docs/explanation/performance.md
 SHOWN = 5  # names in a line
 # Options by which the user says which cases are measured: they are not narrowed down further.
 _CHOSEN = ("operators", "category", "inputs")

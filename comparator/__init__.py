@@ -2,7 +2,8 @@
 
 ``plan_looks`` fixes the schedule before there are data, ``standing`` tells the scheduler after each round what every
 case still needs, ``judge`` makes the comparisons when the run is over; ``confirm`` and ``hold_back`` take back what a
-second measurement, or a run that can't be trusted, doesn't support. docs/statistics.md says why they are right.
+second measurement, or a run that can't be trusted, doesn't support. docs/explanation/statistics.md
+says why they are right.
 """
 
 from comparator.assessment import fit_priors

@@ -1,4 +1,6 @@
-"""One build's results beside an earlier result of one build: within a share of it, or not. No test: see docs/single.md.
+"""One build's results beside an earlier result of one build: within a share of it, or not.
+
+No test: see docs/how-to/single.md.
 
 Both runs had the machine to themselves, at different times: the machine's own change is in every ratio, all of a run's
 processes share it, and no number of them tells it from the build's.

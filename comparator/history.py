@@ -2,7 +2,7 @@
 
 A run gives one edge: the log ratio of two builds with its standard error. Runs may form a chain (each commit against
 the one before), a star (all against one release), anything between, repeat, or fall apart. Positions are the
-generalised least-squares solution on that graph. docs/history.md says why, and how often this is wrong.
+generalised least-squares solution on that graph. docs/explanation/history.md says why, and how often this is wrong.
 """
 
 import math

@@ -1,6 +1,6 @@
 """What known culprits account for of a later change: pure arithmetic on log ratios with intervals.
 
-docs/bisection.md, "Known culprits", says what follows from it.
+docs/explanation/bisection.md, "Known culprits", says what follows from it.
 """
 
 import math

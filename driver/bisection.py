@@ -1,7 +1,8 @@
 """Which point changed a case: the range between two points is halved by measuring, until it can't be halved further.
 
 A search over injected callables, without I/O, clock or randomness: the same answers lead to the same questions, so a
-caller that keeps every answer can run the whole search again after a crash.  docs/bisection.md says what a name claims.
+caller that keeps every answer can run the whole search again after a crash.  docs/explanation/bisection.md
+says what a name claims.
 """
 
 import math

@@ -215,7 +215,8 @@ class Branch:
         else:
             tally.outcomes.append((commit, outcome))
             if reason := why_open(outcome):
-                self._fail(commit, RunError(f"{commit.short}: {reason}"), tally)
+                soon = outcome.goes_on and reason == outcome.unfinished
+                self._fail(commit, RunError(f"{commit.short}: {reason}"), tally, soon)
             else:
                 self._clear_trouble(commit)
         return True
@@ -233,9 +234,10 @@ class Branch:
         """The fact that a commit was dealt with while the commit file stayed before an earlier one."""
         return f"beyond the commit file/{self._item(commit)}"
 
-    def _fail(self, commit: Commit, error: OpduelError, tally: Tally) -> None:
+    def _fail(self, commit: Commit, error: OpduelError, tally: Tally, soon: bool = False) -> None:
+        """Write down that a commit failed: to be tried again by the next pass (``soon``), or after a pause."""
         tally.fail(commit.id, str(error))
-        soon = isinstance(error, NoSpaceError)
+        soon = soon or isinstance(error, NoSpaceError)
         trouble = self._services.journal.record_trouble(self._item(commit), str(error), soon)
         kind = "unbuildable" if isinstance(error, UnbuildableError) else "failed"
         when = time.strftime("after %Y-%m-%d %H:%M UTC", time.gmtime(trouble.retry_at))

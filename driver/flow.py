@@ -12,7 +12,7 @@ from driver.bisection import Culprit, Step, bisect
 from driver.journal import Journal
 from driver.known_changes import KnownChanges
 from driver.points import Point, UnbuildableError
-from driver.runs import Runs
+from driver.runs import NotSettled, Runs, open_words
 from records import Build, Comparison, Report, RunError, Verdict
 
 log = logging.getLogger(__name__)
@@ -33,7 +33,8 @@ class Outcome:
 
     ``known``: the culprits of earlier investigations on the line, with the cases of ``attributions`` that they still
     account for, in part or as a whole; their figures are those that were measured then. ``unfinished``: why the search
-    for the guilty ended before its end; empty if it didn't.
+    for the guilty ended before its end; empty if it didn't. ``goes_on``: because the time budget of one of its steps
+    was too short, so that the next pass goes on with it.
     """
 
     benchmark: Report
@@ -43,6 +44,7 @@ class Outcome:
     unfinished: str = ""
     known: tuple[Guilty, ...] = ()
     attributions: Mapping[str, Attribution] = field(default_factory=dict)
+    goes_on: bool = False
 
 
 class Investigation:
@@ -162,7 +164,7 @@ class Investigation:
                 guilty += self._bisect(changed, {case: more[case].threshold for case in changed}, gap)
         except RunError as error:
             confirmed = tuple(sorted({*outcome.confirmed, *found}))
-            return replace(outcome, confirmed=confirmed, unfinished=f"the search for the culprit ended: {error}")
+            return _cut_short(replace(outcome, confirmed=confirmed), error)
         if not found:
             return outcome
         everyone = tuple(sorted({*outcome.confirmed, *found}))
@@ -186,7 +188,7 @@ class Investigation:
         try:
             return replace(found, guilty=self._bisect(steps, thresholds, (0, last)))
         except RunError as error:  # the same search goes on from there another time; what is confirmed stays so
-            return replace(found, unfinished=f"the search for the culprit ended: {error}")
+            return _cut_short(found, error)
 
     def _bisect(self, steps: Mapping[str, Step], thresholds: Mapping[str, float], between: Range) -> tuple[Guilty, ...]:
         """The culprits in a part of the line that a direct A/B found changed in the cases of ``steps``."""
@@ -260,6 +262,13 @@ class Investigation:
         return self._builds[index]
 
 
+def _cut_short(outcome: Outcome, error: RunError) -> Outcome:
+    """The outcome of a search that ended early; it goes on at the next pass if only a step's time budget was short."""
+    short = isinstance(error, NotSettled)
+    why = open_words(error.report) if isinstance(error, NotSettled) else str(error)
+    return replace(outcome, unfinished=f"the search for the culprit ended: {why}", goes_on=short)
+
+
 def _merged(guilty: Sequence[Guilty]) -> tuple[Guilty, ...]:
     """From left to right, those of the same points as one."""
     found: dict[Range, Guilty] = {}
@@ -324,7 +333,7 @@ def why_open(outcome: Outcome) -> str:
 
 
 def guilty_document(outcome: Outcome, name: str) -> dict[str, Any]:
-    """The culprits as plain JSON data: see docs/bisection.md."""
+    """The culprits as plain JSON data: see docs/explanation/bisection.md."""
     return {
         "line": name,
         "confirmed": list(outcome.confirmed),

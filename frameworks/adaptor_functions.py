@@ -6,7 +6,7 @@ from pathlib import Path
 
 from records import UsageError
 
-# What a worker calls (docs/builds.md), and how.
+# What a worker calls (docs/how-to/builds.md), and how.
 FUNCTIONS: Mapping[str, str] = {
     "versions": "versions()",
     "make_call": "make_call(case, seed)",

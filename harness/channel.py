@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from records.output import MOST_KEPT, keep_ends
+from records.text import without_controls
 
 LAST_WORDS_BYTES = 2000
 LOOK_S = 0.2  # how often the length of outputs is looked at while an answer is awaited
-_CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]|\x1b\[[0-9;]*[A-Za-z]")
 
 T = TypeVar("T")
 _OPEN: "weakref.WeakSet[Channel]" = weakref.WeakSet()
@@ -142,11 +142,11 @@ class Channel:
                 keep_ends(self._printed.fileno(), MOST_KEPT)
 
     def last_words(self) -> str:
-        """The tail of what was printed, made printable."""
+        """The tail of what was printed, made printable; it begins with a whole word."""
         descriptor = self._printed.fileno()
         size = os.fstat(descriptor).st_size
         tail = os.pread(descriptor, LAST_WORDS_BYTES, max(0, size - LAST_WORDS_BYTES))
-        if size > LAST_WORDS_BYTES:  # half a word may be half a secret, which nobody would recognize
+        if size > LAST_WORDS_BYTES:  # half a word may be half a secret, or the rest of an escape sequence
             space = re.search(rb"\s", tail)
             tail = tail[space.start() :] if space else b""
-        return _CONTROL_CHARACTERS.sub("", tail.decode("utf-8", "replace")).strip()
+        return without_controls(tail.decode("utf-8", "replace")).strip()

@@ -22,7 +22,7 @@ _BUSY_FIELDS = ("user", "nice", "system", "irq", "softirq")
 
 
 def host_fingerprint(proc: Path = PROC, sys_folder: Path = SYS) -> dict[str, Any]:
-    """What the host is, as JSON data; None for whatever it doesn't tell. docs/report.md has the keys and units."""
+    """What the host is, as JSON data; None for whatever it doesn't tell. Keys and units: docs/reference/report.md."""
     cpuinfo = _cpuinfo(proc)
     memory, swap = _tolerant(psutil.virtual_memory), _tolerant(psutil.swap_memory)
     flags = cpuinfo.get("flags")
@@ -96,7 +96,7 @@ class HostMonitor:
         self._begin = len(self._samples) - 1
 
     def summary(self) -> dict[str, Any]:
-        """``{"before": ..., "during": ...}``, each as docs/report.md says; None without any sample."""
+        """``{"before": ..., "during": ...}``, each as docs/reference/report.md says; None without any sample."""
         if self._begin is None:
             return {"before": _summed(self._samples), "during": None}
         return {"before": _summed(self._samples[: self._begin + 1]), "during": _summed(self._samples[self._begin :])}

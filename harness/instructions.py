@@ -1,6 +1,7 @@
 """One round of instruction counting: a fresh process pair under valgrind's callgrind, both sides at once.
 
-Counts don't mind what else the machine does, so that the sides need not take turns; docs/instructions.md has the rest.
+Counts don't mind what else the machine does, so that the sides need not take turns; The rest is in
+docs/explanation/instructions.md.
 """
 
 import math
@@ -31,7 +32,8 @@ SLOWDOWN = 20  # a request may take this many times what it may take without val
 CASE_INSTRUCTIONS = 20_000_000  # large calls are counted fewer times, to stay near this many a side ...
 FEWEST_CALLS, MOST_CALLS = 2, 50  # ... within these bounds
 # glibc's malloc then keeps what is freed in lists of one size each, where finding a block takes the same number of
-# instructions whatever was freed before: without it counts of one build differ by up to 0.3 % (docs/instructions.md).
+# instructions whatever was freed before: without it counts of one build differ by up to 0.3 %
+# (docs/explanation/instructions.md).
 ALLOCATOR = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=65535"}
 NOTHING = "executes nothing in the functions that are counted"
 DISCARD = 0.5  # calls before those that are counted, as a share of them: pools and caches settle

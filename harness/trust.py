@@ -10,7 +10,9 @@ from comparator import SentinelCheck
 
 @dataclass(frozen=True)
 class Limits:
-    """From where on a disturbance counts, as means over a measurement. docs/statistics.md has what lies behind them.
+    """From where on a disturbance counts, as means over a measurement.
+
+    docs/explanation/statistics.md has what lies behind them.
 
     ``neighbours`` and ``stolen`` are in processors: a fifth of one is what the 20 % trimmed mean can leave out at
     each end; the hypervisor's other guests also take caches and memory bandwidth that nothing here shows, hence half

@@ -1,4 +1,6 @@
-"""The records that flow between rooms: frozen dataclasses, no behaviour beyond (de)serialising.
+"""The records that flow between packages: frozen dataclasses, which read and write themselves as JSON.
+
+They compute only what follows from their own fields (``work.py``: rates and roofline), and do no I/O.
 
 ``Build pair -> Case -> Round -> Comparison -> Report``.  Every room may import this one; it imports none.
 """

@@ -4,10 +4,11 @@ import os
 import re
 from collections.abc import Sequence
 
+from records.text import without_controls
+
 MOST_KEPT = 64 * 2**20  # bytes of output in a file
 KEPT_END = 2**20  # bytes of each end of longer output
 _MOST_READ = 2 * 2**20  # characters in which the line that tells is looked for
-_COLOR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _TRACEBACK = "Traceback (most recent call last):"
 # Tracebacks of what goes wrong while Python exits: they come after the exception that ended the program.
 _ON_EXIT = ("Exception ignored in", "Error in atexit._run_exitfuncs")
@@ -59,7 +60,7 @@ def telling_line(text: str) -> str:
     """
     if len(text) > _MOST_READ:
         text = f"{text[: _MOST_READ // 2]}\n{text[-_MOST_READ // 2 :]}"
-    lines = [line for line in (_COLOR.sub("", line).rstrip() for line in text.splitlines()) if line]
+    lines = [line for line in (without_controls(line).rstrip() for line in text.splitlines()) if line]
     if not lines:
         return ""
     for find in (_compiler_error, _exception, _fatal_error, _plain_error):

@@ -160,7 +160,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Report:
-    """One run. ``run`` and ``host`` are plain JSON data (see docs/report.md for their keys).
+    """One run. ``run`` and ``host`` are plain JSON data (see docs/reference/report.md for their keys).
 
     ``cases`` are what was to be measured, in full; none in reports of earlier versions. However a report comes about,
     the texts of ``run`` hold no secret that can be recognised: an older version may have stored one.

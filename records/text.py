@@ -7,12 +7,25 @@ LONGEST_WORD = 300  # of one word of it: a path, or an argument that somebody pa
 LONGEST_QUOTE = 80  # of an argument that is quoted in an error
 _ELLIPSIS = "..."
 _LONG_QUOTE = re.compile(rf"(?<!\w)(['\"])((?:(?!\1).){{{2 * LONGEST_QUOTE},}})\1(?!\w)")
+# Escape sequences of a terminal (ECMA-48), each as a whole: CSI (colours, cursor), strings such as OSC (titles, links),
+# and the short ones. A control character by itself, ESC included, comes last: it would leave a sequence's rest.
+_CONTROLS = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
+    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"
+    r"|\x1b[ -/]*[0-Z\\^-~]"
+    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
+)
 _LONG_WORD = re.compile(rf"\S{{{LONGEST_WORD + 1},}}")
 
 
 def printable(text: str) -> str:
     """``text`` with whatever could move a cursor, colour a terminal or fail to encode written as an escape."""
     return "".join(char if char.isprintable() else escape(char) for char in text)
+
+
+def without_controls(text: str) -> str:
+    """``text`` without escape sequences and control characters; tabs and line feeds stay."""
+    return _CONTROLS.sub("", text)
 
 
 def escape(char: str) -> str:

@@ -1,4 +1,7 @@
-"""Reporters: who is told of a run. They read records and nothing else; docs/report.md describes what they write."""
+"""Reporters: steps that get the report of a run. They read records, and the comparator for statistics over runs.
+
+docs/reference/report.md describes what they write.
+"""
 
 from reporters.base import Reporter, Told, catch_up_all, report_all
 from reporters.document import read_report, write_report

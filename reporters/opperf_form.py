@@ -1,6 +1,6 @@
 """A single-build run in opperf's own form: operator -> one object for each of its inputs, times in ms, memory in kB.
 
-docs/coming-from-opperf.md has examples.
+docs/how-to/coming-from-opperf.md has examples.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The simple screen reporter: one tab-separated line a case, for pipes. docs/report.md has its columns."""
+"""The simple screen reporter: one tab-separated line a case, for pipes. docs/reference/report.md has its columns."""
 
 import math
 import sys

@@ -19,7 +19,7 @@ _MEND = "give a file that harness.py wrote with --output-format json"
 
 
 def single_text(report: SingleReport) -> str:
-    """The document, ending in a newline. docs/single.md has its keys."""
+    """The document, ending in a newline. docs/how-to/single.md has its keys."""
     whole = asdict(report)
     document = {
         "kind": KIND,

@@ -169,7 +169,8 @@ def _environment(rng: random.Random) -> Trial:
     places = ("", "relative", "/dev/null/x", "/proc/nothing", "{precious}/notes.txt", "x" * 5000)
     choices: tuple[tuple[str, tuple[str | None, ...]], ...] = (
         *((name, (*places, None)) for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "TMPDIR")),
-        *((name, ("1", "0", "x")) for name in ("PYTHONSAFEPATH", "PYTHONINSPECT", "PYTHONDEVMODE", "PYTHONUTF8")),
+        *((name, ("1", "0", "x")) for name in ("PYTHONSAFEPATH", "PYTHONINSPECT", "PYTHONDEVMODE")),
+        ("PYTHONUTF8", ("1", "0")),  # any other value ends the interpreter before it runs a line of ours
         ("PYTHONWARNINGS", ("error", "x:y:z")),
         ("PYTHONPATH", ("{odd}", "", ":::")),
         ("PYTHONIOENCODING", ("ascii", "utf-16", "latin-1:strict")),

@@ -1,1 +1,4 @@
-"""Other tools' procedures and rules beside ours, one file a kind; benchmarks/peers.py runs them (docs/peers.md)."""
+"""Other tools' procedures and rules beside ours, one file a kind. benchmarks/peers.py runs them.
+
+docs/explanation/peers.md has the results.
+"""

@@ -82,7 +82,7 @@ def cells_of(rows: Sequence[Row]) -> list[list[str]]:
 
 
 def markdown(rows: Sequence[Row]) -> str:
-    """For docs/peers.md."""
+    """For docs/explanation/peers.md."""
     heading, *lines = cells_of(rows)
     texts = [heading, ["---"] * len(heading), *lines]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in texts)

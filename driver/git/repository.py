@@ -87,7 +87,7 @@ class Repository:
 
     def has_branches(self) -> bool:
         """Whether there are any commits at hand: branches of the remote, or of the user's repository."""
-        return bool(refs.read_refs(self.git))
+        return any(refs.read_refs(self.git, under) for under in (refs.BRANCHES, refs.LOCAL))
 
     def default_branch(self) -> str:
         """The remote's default branch; if none is known main, master, the only one, or what the user has checked out.

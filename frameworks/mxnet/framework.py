@@ -67,9 +67,9 @@ class MXNet(Framework):
     def environment(self, threads: int) -> Mapping[str, str]:
         """Threads, engine and operator tuning.
 
-        The threaded engine is what users run; the naive one is no quieter on the whole, and much louder for softmax
-        (docs/statistics.md).  Operator tuning measures at import, so that processes of one build would differ in
-        what they run: it is off.
+        The threaded engine is what users run; the naive one is no quieter on the whole, and much noisier for softmax
+        (docs/explanation/statistics.md).  Operator tuning measures at import, so that processes of one build would
+        differ in what they run: it is off.
         """
         count = str(threads)
         return {

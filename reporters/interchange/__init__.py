@@ -1,4 +1,7 @@
-"""Interchange: a report in the words of tools that people already use, a file for each. See docs/interchange.md."""
+"""Interchange: a report in the words of tools that people already use, a file for each.
+
+See docs/how-to/interchange.md.
+"""
 
 from reporters.interchange.written import Written
 

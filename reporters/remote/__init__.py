@@ -1,4 +1,7 @@
-"""The remote reporter: reports posted to a results server, and kept on disk until it has them. docs/remote.md."""
+"""The remote reporter: reports posted to a results server, and kept on disk until it has them.
+
+See docs/how-to/remote.md.
+"""
 
 from reporters.remote.reporter import RemoteReporter
 

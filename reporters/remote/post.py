@@ -180,7 +180,7 @@ def _understood(
         )
     if status in _STUCK:
         none = status == http.HTTPStatus.UNAUTHORIZED and token is None
-        return Answer("stuck", said("no token was sent: see docs/remote.md" if none else _MENDS[status]), status)
+        return Answer("stuck", said("no token was sent: see docs/how-to/remote.md" if none else _MENDS[status]), status)
     if 400 <= status < 500:
         return Answer("refused", said(_MENDS.get(status, "")), status)
     return Answer("stuck", said("that is no results server's answer: is the address right?"), status)

@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not given or (given[0].startswith("-") and given[0] not in ("-h", "--help")):
         given.insert(0, "serve")
     try:
-        options = _parser().parse_args(given)
+        options = server_parser().parse_args(given)
         options.do(options)
     except OpduelError as error:
         print_note(f"{error}\n")
@@ -42,10 +42,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def server_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="python -m reporters.server",
-        description="Keeps reports that --remote_reporter sends, and shows them. docs/server.md has more.",
+        description="Keeps reports that --remote_reporter sends, and shows them. docs/how-to/server.md has more.",
     )
     commands = parser.add_subparsers(required=True, metavar="{serve,migrate,token,alert,run}")
     _add_serve(commands.add_parser("serve", help="answer requests; the default"))

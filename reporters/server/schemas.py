@@ -25,7 +25,7 @@ class Posted(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     category: Category = Field(description="what the sender calls this line of runs", examples=["nightly"])
-    report: Report = Field(description="the document that docs/report.md describes")
+    report: Report = Field(description="the document that docs/reference/report.md describes")
 
 
 class Kept(BaseModel):
@@ -133,7 +133,7 @@ class FailureOut(BaseModel):
 
 
 class Figures(BaseModel):
-    """What a run says of a case; as in ``comparisons`` of docs/report.md."""
+    """What a run says of a case; as in ``comparisons`` of docs/reference/report.md."""
 
     verdict: Verdict
     held_back: Verdict | None

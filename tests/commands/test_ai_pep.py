@@ -66,7 +66,9 @@ def test_what_is_named_instead_is_there() -> None:
 
 
 def test_those_not_taken_are_in_the_documentation_and_not_in_the_help() -> None:
-    text = (ROOT / "docs" / "driver.md").read_text(encoding="utf-8").partition("\n## Coming from AI-PEP\n")[2]
+    text = (
+        (ROOT / "docs" / "how-to" / "driver.md").read_text(encoding="utf-8").partition("\n## Coming from AI-PEP\n")[2]
+    )
     named = set(re.findall(r"`(--?\w+)`", "\n".join(line.split("|")[1] for line in text.splitlines() if "| " in line)))
     assert named == set(REFUSED)
     help = harness_parser().format_help()

@@ -8,10 +8,14 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
 from command_line import LONG_S, ROOT, Outcome, run_process
+from packaging.specifiers import SpecifierSet
+
+from commands import bootstrap
 
 PACKAGES = ("comparator", "driver", "frameworks", "harness", "records", "reporters", "specifications")
 SCRIPTS = ("harness.py", "run_bench.py", "repo_driver.py")
@@ -103,6 +107,22 @@ def test_the_projects_environment_comes_before_another_complete_one(checkout: Pa
 
 def test_a_complete_interpreter_will_do_without_the_environment(checkout: Path) -> None:
     assert run_process([sys.executable, checkout / "harness.py", "--help"]).code == 0
+
+
+@pytest.mark.parametrize("minor", range(6, 21))
+def test_it_runs_on_those_pythons_that_the_project_allows(
+    minor: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    monkeypatch.setattr(bootstrap, "ENVIRONMENT", str(tmp_path / "none"))
+    monkeypatch.setattr(sys, "version_info", (3, minor, 0, "final", 0))
+    if SpecifierSet(project["requires-python"]).contains(f"3.{minor}.0"):
+        bootstrap.enter()
+        return
+    with pytest.raises(SystemExit) as ended:
+        bootstrap.enter()
+    assert ended.value.code == 2
+    assert "make -C" in capsys.readouterr().err
 
 
 def test_an_incomplete_environment_is_to_be_made_anew(bare_python: Path, checkout: Path) -> None:

@@ -110,7 +110,9 @@ def test_the_smallest_case_of_every_operator_runs(release: str, step: int, reque
     quantized = "nd.contrib.quantized_rnn" in {case.operator for case in tried}
     if quantized and ("avx512_vnni" in Path("/proc/cpuinfo").read_text() or release == "mxnet_1_8"):
         assert failed.pop("nd.contrib.quantized_rnn")  # oneDNN can't pack its weights there, and 1.8 hasn't got it
-    expected = {"nd.amp_cast", "gluon.nn.Conv3DTranspose"} if release == "mxnet_1_8" else set()  # docs/coverage.md
+    expected = (
+        {"nd.amp_cast", "gluon.nn.Conv3DTranspose"} if release == "mxnet_1_8" else set()
+    )  # docs/reference/coverage.md
     assert set(failed) == expected, failed
 
 

@@ -19,7 +19,7 @@ from reporters.github import OUTPUTS
 
 EXAMPLES = ROOT / "docs" / "examples"
 SCHEMAS = {"opduel.github.yml": "github-workflows", "action.yml": "github-actions", "opduel.gitlab.yml": "gitlab-ci"}
-TEXT = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs" / "how-to" / "ci.md").read_text(encoding="utf-8")
 
 
 def recipe(name: str) -> dict[str, Any]:
@@ -48,7 +48,7 @@ COMMANDS = [
 
 def test_every_recipe_is_here_and_in_the_docs() -> None:
     assert {path.name for path in EXAMPLES.iterdir()} == set(SCHEMAS)
-    assert all(f"(examples/{name})" in TEXT for name in SCHEMAS)
+    assert all(f"(../examples/{name})" in TEXT for name in SCHEMAS)
 
 
 @pytest.mark.parametrize("name", SCHEMAS)

@@ -1,4 +1,4 @@
-"""docs/driver.md has every option of the driver and no other, its defaults, and examples that are good usage."""
+"""docs/how-to/driver.md has every option of the driver and no other, its defaults, and examples that are good usage."""
 
 import argparse
 import re
@@ -13,10 +13,10 @@ from reporters import chosen_reporters
 from reporters.local import LocalReporter
 from reporters.screen import ScreenReporter
 
-TEXT = (ROOT / "docs" / "driver.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs" / "how-to" / "driver.md").read_text(encoding="utf-8")
 OWN = TEXT.partition("\n## Coming from AI-PEP\n")[0]  # there are AI-PEP's, and what to use instead
 EXAMPLES = re.findall(r"^    python3 repo_driver\.py (.*)$", TEXT, flags=re.MULTILINE)
-NIGHTLY_TEXT = (ROOT / "docs" / "nightly.md").read_text(encoding="utf-8")
+NIGHTLY_TEXT = (ROOT / "docs" / "how-to" / "nightly.md").read_text(encoding="utf-8")
 # The cron lines, for one branch and for two, up to their redirection, and the unit's.
 NIGHTLY = re.findall(r"repo_driver\.py (.*?)(?: >>.*)?$", NIGHTLY_TEXT, flags=re.MULTILINE)
 NIGHTLY = [line for line in NIGHTLY if line.startswith("--")]

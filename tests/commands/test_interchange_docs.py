@@ -1,4 +1,4 @@
-"""docs/interchange.md has every format there is, and its commands work as they stand there, one after the other."""
+"""docs/how-to/interchange.md has every format there is, and its commands work in their order."""
 
 import random
 import re
@@ -20,7 +20,7 @@ from reporters import chosen_reporters, write_report
 from reporters.formats import FORMATS
 from reporters.interchange.table import CASE_COLUMNS, RUN_COLUMNS, SAMPLE_COLUMNS
 
-TEXT = (ROOT / "docs" / "interchange.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs" / "how-to" / "interchange.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^    (python3|benchstat) (.*)$", TEXT, flags=re.MULTILINE)
 
 

@@ -1,4 +1,4 @@
-"""docs/notifications.md names every variable, option and limit there is, and its examples are good usage."""
+"""docs/how-to/notifications.md names every variable, option and limit there is, and its examples are good usage."""
 
 import re
 import shlex
@@ -14,7 +14,7 @@ from reporters.alarm_text import LONGEST_BLOCK, LONGEST_FACT, variables
 from reporters.notify_command import LONGEST_S, NotifyCommand
 from reporters.notify_webhook import PAUSES_S, SILENCE_S, VARIABLE, NotifyWebhook
 
-TEXT = (ROOT / "docs" / "notifications.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs" / "how-to" / "notifications.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^    python3 (harness|repo_driver)\.py (.*)$", TEXT, flags=re.MULTILINE)
 NOTHING = dict.fromkeys(("ratio", "ci", "p_value", "q_value", "mde", "control", "treatment", "decided_on"))
 

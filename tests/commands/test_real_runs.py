@@ -18,8 +18,8 @@ Finished = tuple[Outcome, Path]
 
 
 def documented(heading: str) -> list[str]:
-    """The keys in docs/report.md's table of that heading."""
-    text = (ROOT / "docs" / "report.md").read_text(encoding="utf-8")
+    """The keys in docs/reference/report.md's table of that heading."""
+    text = (ROOT / "docs" / "reference" / "report.md").read_text(encoding="utf-8")
     section = text.split(f"### {heading}\n")[1].partition("\n#")[0]
     return re.findall(r"^\| `(\w+)` \|", section, flags=re.MULTILINE)
 

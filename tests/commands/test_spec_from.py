@@ -61,7 +61,7 @@ def test_a_file_that_is_no_network_ends_in_2(home: Path, tmp_path: Path, caplog:
     assert f"{path}: arg_nodes is missing" in caplog.text
 
 
-DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "picking.md").read_text(encoding="utf-8")
+DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "how-to" / "picking.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^    python3 (harness|run_bench)\.py (.*)$", DOCUMENT, flags=re.MULTILINE)
 
 

@@ -1,4 +1,4 @@
-"""docs/usage.md has every option there is and no other, and its examples are good usage."""
+"""docs/reference/usage.md has every option there is and no other, and its examples are good usage."""
 
 import argparse
 import json
@@ -35,7 +35,7 @@ from harness.profiles import FILES, INDEX
 from reporters import reporter_options
 from reporters.remote.spool import default_spool
 
-TEXT = (ROOT / "docs" / "usage.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs" / "reference" / "usage.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^    python3 (harness|run_bench)\.py (.*)$", TEXT, flags=re.MULTILINE)
 
 
@@ -105,7 +105,7 @@ def test_examples_are_good_usage(command: str, line: str) -> None:
     assert choose(harness_parser().parse_args(arguments), 0).cases
 
 
-PROFILES = (ROOT / "docs" / "profiles.md").read_text(encoding="utf-8")
+PROFILES = (ROOT / "docs" / "how-to" / "profiles.md").read_text(encoding="utf-8")
 RECIPES = re.findall(r"^    .*python3 harness\.py (.*)$", PROFILES, flags=re.MULTILINE)
 
 

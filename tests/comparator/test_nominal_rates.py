@@ -1,4 +1,4 @@
-"""The error rates that docs/statistics.md states, by simulation: twice a stated rate is found with 95 % power.
+"""The error rates in docs/explanation/statistics.md, by simulation: twice a stated rate is found with 95 % power.
 
 The number of simulated runs follows from two binomial tails (``plan``): at the stated rate itself a test fails with
 probability 0.001, at twice that rate it passes with probability 0.05 at most. The runs are the product's own decisions

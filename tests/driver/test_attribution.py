@@ -24,7 +24,7 @@ from driver.attribution import (
     together,
 )
 
-BISECTION = (Path(__file__).resolve().parents[2] / "docs" / "bisection.md").read_text(encoding="utf-8")
+BISECTION = (Path(__file__).resolve().parents[2] / "docs" / "explanation" / "bisection.md").read_text(encoding="utf-8")
 NUMBERS = st.floats(-3, 3, allow_nan=False)
 WIDTHS = st.floats(0, 2)
 CHANGES = st.builds(

@@ -136,6 +136,7 @@ def test_without_a_default_that_ever_existed_there_are_sensible_ones(made: Made,
     made.drop("refs/heads/main")
     repository.fetch()
     assert repository.default_branch() == "develop"
+    assert repository.has_branches()
     made.branch("other", made.tip("develop"))
     repository.fetch()
     with pytest.raises(UsageError, match=r"no default branch \(2 branches\): name one with --branch"):
@@ -152,6 +153,13 @@ def test_a_remote_that_is_gone_is_tried_three_times_and_said(made: Made, tmp_pat
     assert len(pauses) == 2
     assert 0 < pauses[0] < pauses[1]
     assert repository.resolve("main").id == made_tip(tmp_path / "away")
+
+
+def test_a_tag_alone_is_no_commit_to_go_on_with(made: Made, repository: Repository) -> None:
+    made.tag("v1", made.tip("main"))
+    made.drop("refs/heads/main")
+    repository.fetch()
+    assert not repository.has_branches()
 
 
 def test_a_remote_that_comes_back_in_time_is_fetched_from(made: Made, tmp_path: Path) -> None:

@@ -172,6 +172,15 @@ def test_for_ever_takes_what_lands_and_survives_whatever_a_pass_ends_in(loop: Lo
     assert "the disk is full" in loop.events("failed")[0]
 
 
+def test_a_remote_that_is_gone_before_anything_was_fetched_ends_it(loop: Loop) -> None:
+    """There are no commits at hand to go on with, and no branch is to blame."""
+    loop.repository.gone = True
+    loop.repository.line.clear()
+    with pytest.raises(RunError, match="failed 3 times"):
+        loop.watch().once()
+    assert loop.events("remote gone") == []
+
+
 FULL = OSError(errno.ENOSPC, "No space left on device", "/work/git.lock")
 FREE_SOME = "/work/git.lock: No space left on device: free some space, or give another folder with --work_dir"
 

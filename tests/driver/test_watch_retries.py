@@ -109,6 +109,23 @@ def test_a_search_that_ended_early_is_a_failure_and_goes_on_when_due(loop: Loop)
     assert loop.journal.troubled() == {}
 
 
+def test_a_search_of_which_a_step_is_not_settled_goes_on_at_the_next_pass(loop: Loop) -> None:
+    """And not an hour later: the next night's pass is to name the commit."""
+    level = {one.short: 1.0 if number < 2 else 1.5 for number, one in enumerate(loop.repository.line)}
+    loop.harness = replace(loop.harness, level={"case": level})
+    loop.harness.ends = ["", "", "open"]
+    tally = loop.watch(sought=("regressed",)).once()
+    assert tally.failures == [
+        f"{a_commit(3).short}: the search for the culprit ended: case looked changed when the time budget ended, and is"
+        " not settled"
+    ]
+    assert loop.events("failed")[0].endswith("; to be tried again at the next pass")
+    assert loop.watch(sought=("regressed",)).once().failures == []
+    (guilty,) = loop.ear.outcomes[-1].guilty or ()
+    assert [point.name for point in guilty.points] == [a_commit(1).short, a_commit(2).short]
+    assert loop.journal.troubled() == {}
+
+
 def test_with_other_settings_other_culprits_are_written_down(loop: Loop) -> None:
     level = {one.short: 1.0 if number < 2 else 1.5 for number, one in enumerate(loop.repository.line)}
     loop.harness = replace(loop.harness, level={"case": level})

@@ -1,4 +1,4 @@
-"""docs/pull-request.md: every command is run, on a checkout whose Python code is that of a real release."""
+"""docs/how-to/pull-request.md: every command is run, on a checkout whose Python code is that of a real release."""
 
 import re
 import shlex
@@ -12,7 +12,7 @@ from commands import repo_driver
 from reporters import read_report
 
 ROOT = Path(__file__).resolve().parents[2]
-TEXT = (ROOT / "docs" / "pull-request.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs" / "how-to" / "pull-request.md").read_text(encoding="utf-8")
 COMMANDS = [line for block in re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL) for line in block.splitlines()]
 SLOWER = "    for _ in range(3000):\n        pass\n"
 

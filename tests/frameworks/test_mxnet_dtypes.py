@@ -52,12 +52,18 @@ WITHOUT_DTYPE |= {"np.random.power", "np.random.rayleigh", "np.random.weibull"}
 REFUSED = "nothing in this case would be"
 
 
-def dtypes(build: Build, cases: Sequence[Case]) -> list[dict[str, Any]]:
-    """What ``dtypes_of.py`` says of each case."""
+def dtypes(build: Build, cases: Sequence[Case], **variables: str) -> list[dict[str, Any]]:
+    """What ``dtypes_of.py`` says of each case; ``variables`` are added to the environment."""
     command = [build.interpreter, str(Path(__file__).with_name("dtypes_of.py")), str(MXNET.adaptor)]
     text = "".join(json.dumps(asdict(one)) + "\n" for one in cases)
     finished = subprocess.run(
-        command, input=text, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=ENVIRONMENT, check=True
+        command,
+        input=text,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**ENVIRONMENT, **variables},
+        check=True,
     )
     return [json.loads(line) for line in finished.stdout.splitlines()]
 
@@ -171,6 +177,16 @@ def test_what_computes_with_fractions_throughout_is_refused_in_whole_numbers(mxn
     reasons = [answer["error"] for answer in answers]
     assert all(reason.startswith("optimizer.") and "use a floating-point dtype" in reason for reason in reasons[:2])
     assert reasons[2].startswith("backend: fused operators compute in floating point")
+
+
+def test_a_quantized_recurrent_layer_runs_without_vnni_and_says_so_with_it(mxnet_1_9: Build) -> None:
+    cases = [one for one in expand_cases(load_spec(find_spec("operators/quantization"))) if "_rnn" in one.operator]
+    assert len(cases) == 1
+    (older,) = dtypes(mxnet_1_9, cases, DNNL_MAX_CPU_ISA="AVX512_CORE")
+    assert older["given"] == ["float32"]
+    if "avx512_vnni" in Path("/proc/cpuinfo").read_text():
+        (usual,) = dtypes(mxnet_1_9, cases)
+        assert usual["error"].endswith("with older ones it may: --env DNNL_MAX_CPU_ISA=AVX512_CORE")
 
 
 @pytest.mark.nightly

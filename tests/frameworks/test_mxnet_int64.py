@@ -16,7 +16,7 @@ from records import Build, Case
 
 pytestmark = pytest.mark.mxnet
 TEXT = (SPECIFICATIONS / "int64.json").read_text(encoding="utf-8")
-DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "picking.md").read_text(encoding="utf-8")
+DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "how-to" / "picking.md").read_text(encoding="utf-8")
 # The spec's numbers, and small ones that are to each other as these are.
 SMALLER = {2147483648: 64, 2147479552: 60, 65536: 16, 65000: 12, 32769: 9, 32000: 5, 10923: 3, 4096: 4, 2048: 8}
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -312,7 +313,7 @@ def test_json_and_yaml_give_the_same_cases(tmp_path_factory: pytest.TempPathFact
     found = []
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8", newline="")
-        found.append(expand_cases(load_spec(folder / name)))
+        found.append([replace(case, category=None) for case in expand_cases(load_spec(folder / name))])
     assert all(cases == found[0] for cases in found)
     assert SCHEMA.is_valid(document)
 

@@ -1,4 +1,4 @@
-"""The specs that come with the project, and every example in docs/specs.md."""
+"""The specs that come with the project, and every example in docs/reference/specs.md."""
 
 import json
 import re
@@ -15,7 +15,7 @@ from harness.specs.schema import SCHEMA_FILE
 from harness.specs.values import Tensor
 from records import METRICS, SAMPLED
 
-DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "specs.md").read_text(encoding="utf-8")
+DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "specs.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```(json|yaml)\n(.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL)
 
 
@@ -68,7 +68,7 @@ def test_the_documentation_has_examples_of_both_kinds() -> None:
 
 
 def test_every_metric_is_documented_with_its_unit_and_threshold() -> None:
-    text = (Path(__file__).resolve().parents[2] / "docs" / "metrics.md").read_text(encoding="utf-8")
+    text = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
     for name, metric in METRICS.items():
         matters = f"{100 * metric.threshold:.3g} %" if metric.sampled else "a tolerance"
         assert re.search(rf"^\| `{name}` \| {metric.unit} \| .* \| {matters} \|", text, flags=re.MULTILINE), name

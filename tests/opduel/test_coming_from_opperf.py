@@ -1,4 +1,4 @@
-"""Every counterpart in docs/coming-from-opperf.md, taken from the page and run on MXNet 1.9.1."""
+"""Every counterpart in docs/how-to/coming-from-opperf.md, taken from the page and run on MXNet 1.9.1."""
 
 import json
 import re
@@ -13,7 +13,7 @@ import pytest
 from commands.harness import main
 
 ROOT = Path(__file__).resolve().parents[2]
-TEXT = (ROOT / "docs" / "coming-from-opperf.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs" / "how-to" / "coming-from-opperf.md").read_text(encoding="utf-8")
 PYTHON = re.findall(r"^```python\n(.*?)^```", TEXT, flags=re.MULTILINE | re.DOTALL)
 INSIDE = [block for block in PYTHON if "build=" not in block]
 OUTSIDE = [block for block in PYTHON if "build=" in block]

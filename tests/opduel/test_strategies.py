@@ -1,5 +1,7 @@
 """opduel.strategies: inputs that operators take, for property-based tests."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,7 +37,7 @@ def test_an_operator_that_is_not_there_is_named() -> None:
 
 @pytest.mark.mxnet
 def test_the_framework_takes_them(mxnet_1_9: Build) -> None:
-    """Of usual operators none is refused; of all of them a few are (docs/fuzzing.md)."""
+    """Of usual operators none is refused; of all of them a few are (docs/how-to/fuzzing.md)."""
     framework = get_framework("mxnet")
     environment = {**worker_environment(), **framework.environment(1)}
     with Solo("treatment", mxnet_1_9, framework.adaptor, environment, plan_cpus(1).start) as solo:
@@ -48,3 +50,14 @@ def test_the_framework_takes_them(mxnet_1_9: Build) -> None:
         usual = settings(max_examples=8, deadline=None, database=None, suppress_health_check=list(HealthCheck))
         for operator in USUAL:
             usual(given(st.just(operator), inputs(operator, most_elements=1 << 14))(runs))()
+
+
+@pytest.mark.mxnet
+def test_the_example_of_the_docs_runs() -> None:
+    """With the smallest example alone: each of them starts a worker."""
+    text = (Path(__file__).parents[2] / "docs" / "how-to" / "api.md").read_text(encoding="utf-8")
+    (example,) = [block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "hypothesis" in block]
+    names: dict[str, Any] = {}
+    exec(example, names)
+    (test,) = [one for name, one in names.items() if name.startswith("test_")]
+    settings(max_examples=1, deadline=None, database=None, suppress_health_check=list(HealthCheck))(test)()

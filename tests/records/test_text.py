@@ -1,10 +1,11 @@
 """Texts for people: one printable line, with what is too long to be read left out."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from records import UsageError
-from records.text import LONGEST_LINE, clipped, one_line
+from records.text import LONGEST_LINE, clipped, one_line, without_controls
 
 
 def test_the_middle_is_what_is_left_out() -> None:
@@ -30,3 +31,22 @@ def test_any_text_becomes_one_line(text: str) -> None:
     assert line.isprintable()
     assert len(line) <= LONGEST_LINE
     assert one_line(line) == line
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("a \x1b[31mred\x1b[0m one", "a red one"),
+        ("\x1b[1;38;5;196mbold\x1b[m", "bold"),
+        ("progress\x1b[2K\x1b[?25h done", "progress done"),
+        ("\x9b31mred\x9b0m", "red"),
+        ("\x1b]0;a title\x07text", "text"),
+        ("\x1b]8;;https://example.org\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x1b(Bascii\x1b7 saved\x1bc", "ascii saved"),
+        ("bell\x07 null\x00 tab\t line\n return\r", "bell null tab\t line\n return"),
+        ("cut off \x1b[31", "cut off [31"),
+        ("[31m is text without ESC", "[31m is text without ESC"),
+    ],
+)
+def test_escape_sequences_are_removed_whole(text: str, plain: str) -> None:
+    assert without_controls(text) == plain

@@ -38,7 +38,7 @@ def trust(*reasons: str) -> dict[str, Any]:
 
 
 def run(**changes: Any) -> dict[str, Any]:
-    """A run's mapping with every key that docs/report.md lists."""
+    """A run's mapping with every key that docs/reference/report.md lists."""
     return {
         "id": "20240229T101112Z-7f3a",
         "started": "2024-02-29T10:11:12Z",
@@ -77,6 +77,7 @@ def run(**changes: Any) -> dict[str, Any]:
         "stopped": None,
         "forecast": None,
         "continues": False,
+        "not_broken_down": 0,
         "rounds": 12,
         "wall_s": 230.5,
         "timed_s": 101.25,

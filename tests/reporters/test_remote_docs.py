@@ -1,4 +1,4 @@
-"""docs/remote.md says what is so: the form of a place, the token's places, what each answer means, the columns."""
+"""docs/how-to/remote.md is right on the form of a place, the token's places, each answer, the columns."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ from reporters.remote.place import FORM, LONGEST_CATEGORY, Place, parse_place
 from reporters.remote.post import Kind, Parcel, Waits, _understood
 from reporters.remote.token import VARIABLE
 
-TEXT = (Path(__file__).resolve().parents[2] / "docs" / "remote.md").read_text(encoding="utf-8")
+TEXT = (Path(__file__).resolve().parents[2] / "docs" / "how-to" / "remote.md").read_text(encoding="utf-8")
 OUTCOMES: dict[str, Kind] = {
     "leaves the spool": "stored",
     "marked as refused": "refused",

@@ -1,4 +1,4 @@
-"""docs/report.md names every key and column there is, and no other."""
+"""docs/reference/report.md names every key and column there is, and no other."""
 
 import re
 from dataclasses import fields
@@ -27,7 +27,7 @@ from records import (
 from reporters import REPORTERS
 from reporters.simple_screen import COLUMNS
 
-TEXT = (Path(__file__).resolve().parents[2] / "docs" / "report.md").read_text(encoding="utf-8")
+TEXT = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "report.md").read_text(encoding="utf-8")
 
 
 def documented(heading: str) -> list[str]:

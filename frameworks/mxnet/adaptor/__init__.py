@@ -22,6 +22,13 @@ from .results import results as results_of
 from .storage import storage
 from .whole_numbers import check_average, check_case
 
+# oneDNN 2.4 packs the weights of a quantized recurrent layer for VNNI instructions, and can't reorder them into that.
+NO_REORDER = "could not create a primitive descriptor for a reorder primitive"
+NO_REORDER_ADVICE = (
+    "oneDNN can't reorder a tensor into the layout for this processor's instructions; "
+    "with older ones it may: --env DNNL_MAX_CPU_ISA=AVX512_CORE"
+)
+
 
 def versions():
     """What the controller is told once the framework is imported."""
@@ -35,7 +42,8 @@ def telling_line(message):
     """
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     line = lines[-1] if lines[0].startswith("Traceback") else lines[0]
-    return re.sub(r"\[\d\d:\d\d:\d\d\] \S+:\d+: ", "", line)
+    line = re.sub(r"\[\d\d:\d\d:\d\d\] \S+:\d+: ", "", line)
+    return "{}: {}".format(line, NO_REORDER_ADVICE) if line.endswith(NO_REORDER) else line
 
 
 def profile(call, calls):

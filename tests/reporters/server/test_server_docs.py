@@ -1,4 +1,4 @@
-"""docs/server.md: its examples are run, and its tables name all options and answers."""
+"""docs/how-to/server.md: its examples are run, and its tables name all options and answers."""
 
 import os
 import re
@@ -14,12 +14,12 @@ from results_server import numbered, running_server
 
 from reporters.document import to_bytes
 from reporters.server.api import _POST_PROBLEMS
-from reporters.server.command_line import _parser
+from reporters.server.command_line import server_parser
 from reporters.server.settings import DEFAULT_MAX_REPORT_BYTES
 
-HEAD = "v0003"  # of the migrations
+HEAD = "v0004"  # of the migrations
 ROOT = Path(__file__).resolve().parents[3]
-TEXT = (ROOT / "docs" / "server.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs" / "how-to" / "server.md").read_text(encoding="utf-8")
 
 
 def test_the_examples_run_as_they_stand(tmp_path: Path) -> None:
@@ -65,6 +65,6 @@ def test_every_option_and_answer_is_documented() -> None:
 
 def _serve_help() -> str:
     """The help of `serve`."""
-    commands = next(action for action in _parser()._actions if action.choices)
+    commands = next(action for action in server_parser()._actions if action.choices)
     assert isinstance(commands.choices, dict)
     return str(commands.choices["serve"].format_help())

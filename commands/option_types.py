@@ -1,0 +1,165 @@
+"""The texts that options take, and the values that they stand for: types for argparse, whose errors name the fix."""
+
+import argparse
+import math
+import re
+from pathlib import Path
+
+from harness.specs.fields import CONTEXT_PATTERN, DIRECTIONS
+from records import METRICS, SAMPLED
+
+
+def variable(text: str) -> tuple[str, str]:
+    """``NAME=VALUE``. The value isn't repeated in errors: it may be a secret."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"{name[:40]!r} has no =: write NAME=VALUE")
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise argparse.ArgumentTypeError(
+            f"{name[:40]!r} is no name of a variable: use letters, digits and _, as in DNNL_VERBOSE=1"
+        )
+    return name, value
+
+
+def path(text: str) -> Path:
+    """A path, with the folder of ``~`` or ``~user`` written out."""
+    if not text:
+        raise argparse.ArgumentTypeError("the text is empty: give a path, or leave the option out")
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        raise argparse.ArgumentTypeError(f"{text}: there is no such user: write the folder out") from None
+
+
+def share(text: str) -> float:
+    """``2%`` or ``0.02`` -> 0.02; from 0 up, below 1."""
+    number = text.strip().removesuffix("%")
+    value = _number(number, text) / (100 if number != text.strip() else 1)
+    if not 0 <= value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share from 0 up and below 1: write 2% or 0.02")
+    return value
+
+
+def threshold(text: str) -> dict[str, float]:
+    """``2%`` -> the share for every metric; ``instructions=0.5%`` -> for one."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        return dict.fromkeys(SAMPLED, share(text))
+    if name in METRICS and name not in SAMPLED:
+        raise argparse.ArgumentTypeError(f"{text!r}: {name} has no threshold but a tolerance, which the spec may say")
+    if name not in METRICS:
+        raise argparse.ArgumentTypeError(f"{text!r} names no metric: write one of {', '.join(SAMPLED)} before the =")
+    try:
+        return {name: share(value)}
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(f"{text!r}: {error}") from None
+
+
+def metrics(text: str) -> list[str]:
+    """``time,instructions`` -> the names, each once."""
+    names = list(dict.fromkeys(text.split(",")))
+    for name in names:
+        if name not in METRICS:
+            raise argparse.ArgumentTypeError(f"{text!r} holds {name!r}: use one or more of {', '.join(METRICS)}")
+    return names
+
+
+def context(text: str) -> str:
+    """``cpu``, ``gpu`` or ``gpu(1)``."""
+    if not re.match(CONTEXT_PATTERN.removesuffix("$") + r"\Z", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no context: use cpu, gpu, or one of several such as gpu(1)")
+    return text
+
+
+def directions(text: str) -> list[str]:
+    """``forward,backward`` -> the names, each once."""
+    names = list(dict.fromkeys(text.split(",")))
+    for name in names:
+        if name not in DIRECTIONS:
+            raise argparse.ArgumentTypeError(f"{text!r} holds {name!r}: use one or more of {', '.join(DIRECTIONS)}")
+    return names
+
+
+def probability(text: str) -> float:
+    """A number between 0 and 1, both excluded."""
+    value = _number(text)
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not between 0 and 1: write 0.05, say")
+    return value
+
+
+def seconds(text: str) -> float:
+    """A number above 0."""
+    value = _number(text)
+    if value <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not above 0: give seconds")
+    return value
+
+
+def pause(text: str) -> float:
+    """A number from 0 up."""
+    value = _number(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is below 0: give seconds")
+    return value
+
+
+def gibibytes(text: str) -> float:
+    """A number from 0 up."""
+    value = _number(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is below 0: give GiB")
+    return value
+
+
+def cache_size(text: str) -> float:
+    """A number above 0."""
+    value = _number(text)
+    if value <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not above 0: give GiB")
+    return value
+
+
+def count(text: str) -> int:
+    """An integer from 0 up."""
+    return _integer(text, 0)
+
+
+def positive(text: str) -> int:
+    """An integer from 1 up."""
+    return _integer(text, 1)
+
+
+def rounds(text: str) -> int:
+    """An integer from 2 up: one process pair tells nothing of the spread between pairs."""
+    return _integer(text, 2)
+
+
+def seed(text: str) -> int:
+    """An integer from 0 up, of 32 bits."""
+    value = _integer(text, 0)
+    if value >= 1 << 32:
+        raise argparse.ArgumentTypeError(f"{text!r} is above {2**32 - 1}: give a smaller seed")
+    return value
+
+
+def _integer(text: str, lowest: int) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+    if value < lowest:
+        raise argparse.ArgumentTypeError(f"{text!r} is below {lowest}, the least that makes sense")
+    return value
+
+
+def _number(number: str, text: str | None = None) -> float:
+    """A finite number; ``text`` is what the user wrote, where that is more."""
+    text = number if text is None else text
+    try:
+        value = float(number)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a finite number")
+    return value

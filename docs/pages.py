@@ -1,0 +1,198 @@
+"""Pages of the site that are made from the code at every build: a hook of mkdocs (mkdocs.yml).
+
+Options come from the parsers, the fields of a spec and a report from their models, the architecture from its file.
+"""
+
+import argparse
+import html
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))  # mkdocs is started from its own folder
+
+from commands.catalogue import catalogue_parser  # noqa: E402
+from commands.driver_options import driver_parser  # noqa: E402
+from commands.options import harness_parser  # noqa: E402
+from commands.run_bench import run_bench_parser  # noqa: E402
+from commands.spec_from import spec_from_parser  # noqa: E402
+from harness.specs.schema import schema_text  # noqa: E402
+from records.report import Report  # noqa: E402
+from reporters.server.command_line import server_parser  # noqa: E402
+
+PARSERS = {
+    "harness": harness_parser,
+    "run_bench": run_bench_parser,
+    "spec_from": spec_from_parser,
+    "repo_driver": driver_parser,
+    "server": server_parser,
+    "catalogue": catalogue_parser,
+}
+TYPES = {"boolean": "`true` or `false`", "null": "null"}
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the generated pages; called by mkdocs."""
+    from mkdocs.structure.files import File
+
+    for path, text in generated().items():
+        files.append(File.generated(config, path, content=text))
+    return files
+
+
+def generated() -> dict[str, str]:
+    """All generated pages in Markdown, by their paths below docs/."""
+    pages = {f"reference/options/{name}.md": options_page(parser()) for name, parser in PARSERS.items()}
+    pages["reference/spec-fields.md"] = schema_page(
+        "Fields of a spec",
+        "A spec is a JSON file. [Specs](specs.md) explains it; editors check it by `specifications/spec.schema.json`, "
+        "which has the same fields.",
+        json.loads(schema_text()),
+    )
+    pages["reference/report-fields.md"] = schema_page(
+        "Fields of a report",
+        "A `report.json` is one JSON object. [Reports](report.md) explains it, with the keys of `run` and `host`.",
+        TypeAdapter(Report).json_schema(mode="serialization"),
+    )
+    pages["explanation/architecture.md"] = architecture()
+    return pages
+
+
+def architecture() -> str:
+    """ARCHITECTURE.md, with its links as they are from its place in the site."""
+    return (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").replace("](docs/", "](../")
+
+
+def options_page(parser: argparse.ArgumentParser) -> str:
+    """A command's options, in the groups and the order of its help, each subcommand in a section."""
+    lines = [f"# {parser.prog}", ""]
+    for command in _commands(parser):
+        if command is not parser:
+            lines += [f"## {command.prog}", ""]
+        if command.description:
+            lines += [_text(command.description), ""]
+        for group in command._action_groups:
+            rows = [_row(action, command) for action in group._group_actions if _is_shown(action)]
+            if rows:
+                lines += [f"{'##' if command is parser else '###'} {_capitalized(group.title or '')}", ""]
+                lines += [_text(group.description), ""] if group.description else []
+                lines += ["| option | meaning |", "|---|---|", *rows, ""]
+        if command.epilog:
+            lines += [_text(command.epilog), ""]
+    return "\n".join(lines)
+
+
+def _commands(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for child in action.choices.values():
+                yield from _commands(child)
+
+
+def _capitalized(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _is_shown(action: argparse.Action) -> bool:
+    return action.help != argparse.SUPPRESS and not isinstance(action, argparse._SubParsersAction)
+
+
+def _row(action: argparse.Action, parser: argparse.ArgumentParser) -> str:
+    formatter = parser._get_formatter()
+    if action.option_strings:
+        argument = "" if action.nargs == 0 else formatter._format_args(action, _metavar(action))
+        names = [f"{name} {argument}".strip() for name in action.option_strings]
+    else:
+        names = [formatter._format_args(action, _metavar(action)) if action.nargs else _metavar(action)]
+    meaning = formatter._expand_help(action) if action.help else ""
+    if action.choices and action.metavar:
+        meaning += f" One of {', '.join(map(str, action.choices))}."
+    required = " Required." if action.required and action.option_strings else ""
+    first = ", ".join(f"`{name}`" for name in names).replace("|", "\\|")
+    return f"| {first} | {_text(meaning)}{required} |"
+
+
+def _metavar(action: argparse.Action) -> str:
+    if isinstance(action.metavar, str):
+        return action.metavar
+    return "{" + ",".join(map(str, action.choices)) + "}" if action.choices else action.dest.upper()
+
+
+def _text(text: str) -> str:
+    """Plain text on one line of Markdown; options and what is quoted as code in docstrings stay code."""
+    line = " ".join(text.split()).replace("``", "`")
+    parts = re.split(r"(`[^`]*`)", line)
+    return "".join(part.replace("|", "\\|") if part.startswith("`") else _escaped(part) for part in parts)
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([\\*_\[\]])", r"\\\1", html.escape(text, quote=False)).replace("|", "&#124;")
+
+
+def schema_page(title: str, introduction: str, schema: Mapping[str, Any]) -> str:
+    """The fields of a JSON Schema: those of the document first, then those of each object within it."""
+    lines = [f"# {title}", "", introduction, "", f"## {schema['title'].capitalize()}", ""]
+    lines += _fields(schema)
+    for name, part in sorted(schema.get("$defs", {}).items()):
+        lines += [f"## {name}", "", *_fields(part)]
+    return "\n".join(lines)
+
+
+def _fields(part: Mapping[str, Any]) -> list[str]:
+    lines = [_paragraphs(part["description"]), ""] if "description" in part else []
+    if not part.get("properties"):
+        return [*lines, f"Type: {_type(part)}", ""]
+    required = part.get("required", ())
+    lines += ["| field | type | meaning |", "|---|---|---|"]
+    for name, field in part["properties"].items():
+        meaning = [_text(field["description"])] if "description" in field else []
+        if name in required:
+            meaning.append("Required.")
+        elif field.get("default") is not None:
+            meaning.append(f"Default: `{json.dumps(field['default'])}`.")
+        lines.append(f"| `{name}` | {_type(field)} | {' '.join(meaning)} |")
+    return [*lines, ""]
+
+
+def _paragraphs(text: str) -> str:
+    return "\n\n".join(_text(paragraph) for paragraph in text.split("\n\n"))
+
+
+def _type(field: Mapping[str, Any]) -> str:
+    """A field's type in words, with links to the objects on the page."""
+    if "$ref" in field:
+        name = field["$ref"].rpartition("/")[2]
+        return f"[{name}](#{name.lower()})"
+    for key in ("anyOf", "oneOf"):
+        if key in field:
+            return " or ".join(dict.fromkeys(_type(one) for one in field[key]))
+    if "enum" in field:
+        return ", ".join(f"`{value}`" for value in field["enum"])
+    if "const" in field:
+        return f"`{field['const']}`"
+    return _plain_type(field)
+
+
+def _plain_type(field: Mapping[str, Any]) -> str:
+    kind = str(field.get("type", "any JSON value"))
+    if kind == "array":
+        items = field.get("items") or {}
+        return f"list of {_type(items)}" if items else "list"
+    if kind == "object" and isinstance(field.get("additionalProperties"), Mapping):
+        return f"object of {_type(field['additionalProperties'])}"
+    if kind in ("number", "integer"):
+        return f"{kind}{_bounds(field)}"
+    return TYPES.get(kind, kind)
+
+
+def _bounds(field: Mapping[str, Any]) -> str:
+    words = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at most", "exclusiveMaximum": "below"}
+    found = [f"{word} {field[key]}" for key, word in words.items() if key in field]
+    return f" ({', '.join(found)})" if found else ""

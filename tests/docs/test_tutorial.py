@@ -1,0 +1,57 @@
+"""The tutorial's commands are good usage and choose the cases that its outputs show; its lists are what is printed."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from commands.driver_options import parse as parse_driver
+from commands.listing import list_cases
+from commands.options import harness_parser
+from commands.picking import choose
+from commands.run_bench import run_bench_parser
+
+ROOT = Path(__file__).resolve().parents[2]
+TUTORIAL = ROOT / "docs" / "tutorial"
+# Each command with the last output that follows it.
+STEPS = [
+    (page.name, command, re.findall(r"```text\n(.*?)```", rest, re.DOTALL)[-1])
+    for page in sorted(TUTORIAL.glob("*.md"))
+    for command, rest in re.findall(
+        r"```sh\n(python3 .*?)\n```\n(.*?)(?=```sh|\Z)", page.read_text(encoding="utf-8"), re.DOTALL
+    )
+]
+
+
+@pytest.fixture(autouse=True)
+def _in_the_tutorials_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (spec,) = re.findall(r"```json\n(.*?)```", (TUTORIAL / "own-spec.md").read_text(encoding="utf-8"), re.DOTALL)
+    (tmp_path / "my-model.json").write_text(spec, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+
+
+def test_there_are_steps() -> None:
+    commands = [shlex.split(command)[1] for _, command, _ in STEPS]
+    assert commands.count("harness.py") == 4
+    assert commands.count("run_bench.py") == 2
+    assert commands.count("repo_driver.py") == 1
+
+
+@pytest.mark.parametrize(("page", "command", "output"), STEPS)
+def test_a_step_shows_what_its_command_prints(
+    page: str, command: str, output: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, script, *arguments = shlex.split(command)
+    if script == "run_bench.py":
+        own, rest = run_bench_parser().parse_known_args(arguments)
+        assert list_cases(own.list, harness_parser().parse_args(rest) if rest else None) == 0
+        printed = [line.split("\t") for line in capsys.readouterr().out.splitlines() if not line.startswith("#")]
+        assert printed == [line.split() for line in output.splitlines()]
+        return
+    if script == "repo_driver.py":
+        parse_driver(arguments)
+        assert re.search(r"^dot/forward .*\n\n0 regressed, 0 failed, 0 inconclusive, 0 improved, 1 unch", output, re.M)
+        return
+    shown = re.findall(r"^(\S+/(?:forward|backward)\S*) ", output, flags=re.MULTILINE)
+    assert sorted(shown) == sorted(case.id for case in choose(harness_parser().parse_args(arguments), 0).cases)
