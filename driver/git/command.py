@@ -106,7 +106,7 @@ class Git:
     time_limit: float = NETWORK_SECONDS
     ours: bool = True  # False: the user's repository, which is only read
     sleep: Callable[[float], None] = field(default=time.sleep, repr=False)
-    pauses: tuple[float, ...] = PAUSES  # seconds; one attempt more is made than there are pauses
+    pauses: tuple[float, ...] = field(default_factory=lambda: PAUSES)  # s; one attempt more than pauses
 
     def run(
         self,
