@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The front door: asks on its first use for what is missing, keeps the answers, and calls harness.py."""
+"""The entry command: asks on its first use for what is missing, keeps the answers, and calls harness.py."""
 
 if __name__ == "__main__":
     import _signal  # the core of the module signal: there at once

@@ -55,12 +55,12 @@ class Step:
 
 
 def plan_steps(rows: Sequence[tuple[float, float]], runs: int, base: int) -> list[Step]:
-    """Every row once, in random order, then every row again: wherever it is broken off, the rows are even."""
-    coin = random.Random(f"order {base}")
+    """Every row once, in random order, then every row again: wherever it is aborted, the rows are even."""
+    rng = random.Random(f"order {base}")
     return [
         Step(inject, threshold, number)
         for number in range(1, runs + 1)
-        for inject, threshold in coin.sample(rows, len(rows))
+        for inject, threshold in rng.sample(rows, len(rows))
     ]
 
 
@@ -84,7 +84,7 @@ def kept(step: Step, options: argparse.Namespace) -> Report | None:
     report = read_report(path)
     if {report.control.requested, report.treatment.requested} != {options.build} or report.run["spec"] != options.spec:
         raise UsageError(f"--folder {options.folder}: {step.name} is of another build or spec: give another folder")
-    if report.run["broken"]:
+    if report.run["aborted"]:
         return None
     return as_if_trusted(report) if options.anyway else report
 

@@ -28,8 +28,8 @@ from harness.blocks import CaseRequest  # noqa: E402
 from harness.cpus import plan_cpus  # noqa: E402
 from harness.instructions import plan_counting, require_counting, run_counting_round  # noqa: E402
 from harness.pair import Round, RoundResult  # noqa: E402
+from harness.pair_pool import Bench, PairPool  # noqa: E402
 from harness.specs import expand_cases, find_spec, load_spec, select_cases  # noqa: E402
-from harness.supply import Bench, PairSupply  # noqa: E402
 from records import PairSample  # noqa: E402
 
 BUSY = "while True: pass"
@@ -67,14 +67,14 @@ def main() -> None:
     builds = {"control": control, "treatment": treatment}
     bench = Bench(builds, framework.adaptor, environment, plan_cpus(1), plan_counting(framework))
     samples: dict[str, list[PairSample]] = defaultdict(list)
-    coin = random.Random(1)
+    rng = random.Random(1)
     with ExitStack() as stack:
         for _ in range(options.load):
             stack.callback(subprocess.Popen([sys.executable, "-c", BUSY]).kill)
         for number in range(options.rounds):
             began, result = time.monotonic(), RoundResult()
             requests = [CaseRequest(case, 1, options.inject) for case in cases]
-            run_counting_round(PairSupply(bench, coin), Round(requests, number), coin, result)
+            run_counting_round(PairPool(bench, rng), Round(requests, number), rng, result)
             seconds = (time.monotonic() - began - result.start_s) / len(cases)
             print(f"pair {number}: {result.start_s:.1f} s to start, then {seconds:.1f} s a case", flush=True)
             for name, failure in {**result.refused, **result.lost}.items():

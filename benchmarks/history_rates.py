@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.simulate_decisions import Noise, Scenario, Simulation, run
 from comparator import plan_looks
-from comparator.history import Component, Edge, case_history, edge_from_interval
+from comparator.network_meta_analysis import Component, Edge, analyse_network, edge_from_interval
 from records import Comparison
 
 ALPHA, THRESHOLD = 0.05, 0.02
@@ -79,10 +79,10 @@ def name(place: int) -> str:
     return f"{place:04}"
 
 
-def weighed(edges: list[Edge], builds: int) -> Component:
+def analysed(edges: list[Edge], builds: int) -> Component:
     """The history that has the newest build."""
     order = {name(i): float(i) for i in range(builds)}
-    return case_history(edges, order, minimal=THRESHOLD / 2, alpha=ALPHA, with_positions=False)[0]
+    return analyse_network(edges, order, minimal=THRESHOLD / 2, alpha=ALPHA, with_positions=False)[0]
 
 
 def truths(builds: int) -> dict[str, list[float]]:
@@ -111,7 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for truth, levels in truths(options.builds).items():
         for kind, make, count in makers:
             for shape in (chain, star, mixed):
-                found = [weighed(one, options.builds) for one in make(shape(options.builds), levels, count, rng)]
+                found = [analysed(one, options.builds) for one in make(shape(options.builds), levels, count, rng)]
                 hits = sum(bool(one.changes) for one in found)
                 low, high = stats.binomtest(hits, len(found)).proportion_ci(method="exact")
                 covered = sum(one.drift.ci[0] <= levels[-1] <= one.drift.ci[1] for one in found) / len(found)

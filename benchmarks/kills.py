@@ -49,7 +49,7 @@ LONGEST_INTO_S = {"git": 0.02, "compile": 0.3, "make": 0.2, "measure": 2.0, "tel
 
 
 @dataclass
-class Findings:
+class MeasurementResult:
     """What all campaigns came to."""
 
     kills: Counter[str] = field(default_factory=Counter)  # by what was going on
@@ -142,13 +142,13 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=random.randrange(2**32), metavar="N", help="of the moments")
     parser.add_argument("--mean", type=float, default=4.0, metavar="SECONDS", help="until a kill (default: 4)")
     options = parser.parse_args()
-    coin = random.Random(options.seed)
+    rng = random.Random(options.seed)
     print(f"seed {options.seed}", flush=True)
-    found = Findings()
+    found = MeasurementResult()
     with tempfile.TemporaryDirectory(prefix="opduel-kills-") as folder:
         while found.kills.total() < options.kills:
             driver = new_campaign(Path(folder) / str(found.campaigns))
-            run_campaign(driver, coin, options.mean, options.kills, found)
+            run_campaign(driver, rng, options.mean, options.kills, found)
             shutil.rmtree(driver.cache.parent)
             print(f"{found.kills.total()} kills, {found.campaigns} campaigns", flush=True)
     print("\n".join(found.lines()))
@@ -164,13 +164,13 @@ def new_campaign(folder: Path) -> ToyDriver:
     return toy_driver(folder, project)
 
 
-def run_campaign(driver: ToyDriver, coin: random.Random, mean_s: float, kills: int, found: Findings) -> None:
+def run_campaign(driver: ToyDriver, rng: random.Random, mean_s: float, kills: int, found: MeasurementResult) -> None:
     """Start it and kill it until it ends by itself, which it may after so many kills in all."""
     kept = Kept()
     while True:
         process = driver.start(*OPTIONS)
         if found.kills.total() < kills:
-            wait(driver, process, coin, mean_s)
+            wait(driver, process, rng, mean_s)
         else:
             process.wait(LONGEST_S)
         if process.poll() is not None:
@@ -183,19 +183,19 @@ def run_campaign(driver: ToyDriver, coin: random.Random, mean_s: float, kills: i
         found.rounds_lost += kept.look(driver)
 
 
-def wait(driver: ToyDriver, process: subprocess.Popen[str], coin: random.Random, mean_s: float) -> None:
+def wait(driver: ToyDriver, process: subprocess.Popen[str], rng: random.Random, mean_s: float) -> None:
     """Until a random time (exponentially distributed), or a random moment of a phase, or the end of the process."""
-    phase = coin.choice(list(LONGEST_INTO_S)) if coin.random() < 2 / 3 else None
+    phase = rng.choice(list(LONGEST_INTO_S)) if rng.random() < 2 / 3 else None
     if phase is None:
         with suppress(subprocess.TimeoutExpired):
-            process.wait(coin.expovariate(1 / mean_s))
+            process.wait(rng.expovariate(1 / mean_s))
         return
     while process.poll() is None and phase_of(driver, process.pid) != phase:
         time.sleep(0.001)
-    time.sleep(coin.uniform(0, LONGEST_INTO_S[phase]))
+    time.sleep(rng.uniform(0, LONGEST_INTO_S[phase]))
 
 
-def check_end(driver: ToyDriver, outcome: Outcome, kept: Kept, found: Findings) -> None:
+def check_end(driver: ToyDriver, outcome: Outcome, kept: Kept, found: MeasurementResult) -> None:
     """Compare what was said, the journal and the disk."""
     found.campaigns += 1
     if outcome.code != 1:

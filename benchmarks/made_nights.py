@@ -97,13 +97,13 @@ def _comparison(number: int, truth: float, spread: float, rng: np.random.Generat
     p = float(2 * special.stdtr(ROUNDS - 1, -max(abs(mean) - bound, 0) / error))
     name = case_id(number)
     samples = tuple(
-        PairSample(name, "screen", i, base, base * math.exp(value), float(value), 8, 640)
+        PairSample(name, "screening", i, base, base * math.exp(value), float(value), 8, 640)
         for i, value in enumerate(log_ratios)
     )
     return Comparison(
         name, f"nd.{_OPERATORS[number % len(_OPERATORS)]}", name.rpartition("/")[2], "time", "ns", verdict,
         math.exp(mean), (math.exp(low), math.exp(high)), p, min(1.0, 2 * p), THRESHOLD, math.expm1(bound + 3 * error),
-        base, base * math.exp(mean), ROUNDS, "screen", None, False, samples=samples,
+        base, base * math.exp(mean), ROUNDS, "screening", None, False, samples=samples,
     )  # fmt: skip
 
 
@@ -124,11 +124,11 @@ def _report(night: int, number: int, control: Build, treatment: Build, compariso
         "threads": 1,
         "inject": None,
         "complete": True,
-        "broken": False,
+        "aborted": False,
         "wall_s": 3000.0,
         "rounds": 40,
         "incidents": [],
-        "trust": {"trusted": True, "hold": True, "reasons": [], "frequency_mhz": None, "sentinels": []},
+        "validity": {"valid": True, "hold": True, "reasons": [], "frequency_mhz": None, "aa_checks": []},
     }
     cases = tuple(
         Case(one.case, one.operator, one.direction, {"data": [64, 128]}, "float32", "cpu", THRESHOLD, 60.0)

@@ -15,9 +15,9 @@ THRESHOLD = 0.02
 
 def made_report(cases: int, rounds: int = 12, seed: int = 1) -> Report:
     """A report of ``cases`` cases with ``rounds`` samples each; most of them have not changed, one in sixty fails."""
-    coin = random.Random(seed)
+    rng = random.Random(seed)
     names = _names()
-    comparisons = [_comparison(coin, *next(names), rounds) for _ in range(cases)]
+    comparisons = [_comparison(rng, *next(names), rounds) for _ in range(cases)]
     run = {
         "id": "20260101T000000Z-made",
         "started": "2026-01-01T00:00:00+00:00",
@@ -35,7 +35,7 @@ def made_report(cases: int, rounds: int = 12, seed: int = 1) -> Report:
         "complete": True,
         "incidents": [],
         "environment": {"OMP_NUM_THREADS": "1"},
-        "trust": {"trusted": True, "hold": True, "reasons": [], "frequency_mhz": None, "sentinels": []},
+        "validity": {"valid": True, "hold": True, "reasons": [], "frequency_mhz": None, "aa_checks": []},
     }
     host = {"cpu_model": "a made CPU", "logical_cpus": 8, "memory_total": 32 * 2**30, "kernel": "Linux 6.1"}
     control, treatment = _build("1.0", "Make tensors lazy", 1), _build("1.1", "Fuse what can be fused", 2)
@@ -72,14 +72,14 @@ def _names() -> Iterator[tuple[str, str]]:
         number += 1
 
 
-def _comparison(coin: random.Random, case: str, operator: str, rounds: int) -> Comparison:
-    base = 10 ** coin.uniform(4, 7.5)
+def _comparison(rng: random.Random, case: str, operator: str, rounds: int) -> Comparison:
+    base = 10 ** rng.uniform(4, 7.5)
     failure = (
-        Failure("treatment", "crash", "killed by SIGSEGV", "Segmentation fault") if coin.random() < 1 / 60 else None
+        Failure("treatment", "crash", "killed by SIGSEGV", "Segmentation fault") if rng.random() < 1 / 60 else None
     )
-    effect = coin.choice((0.0, 0.0, 0.0, 0.0, coin.gauss(0, 0.06), abs(coin.gauss(0, 0.2))))
-    spread = coin.uniform(0.003, 0.03)
-    samples = () if failure else tuple(_sample(coin, case, base, effect, spread, number) for number in range(rounds))
+    effect = rng.choice((0.0, 0.0, 0.0, 0.0, rng.gauss(0, 0.06), abs(rng.gauss(0, 0.2))))
+    spread = rng.uniform(0.003, 0.03)
+    samples = () if failure else tuple(_sample(rng, case, base, effect, spread, number) for number in range(rounds))
     ratios = [one.log_ratio for one in samples]
     middle = statistics.median(ratios) if ratios else None
     half = 2.2 * statistics.stdev(ratios) / math.sqrt(rounds) if ratios else 0.0
@@ -93,24 +93,24 @@ def _comparison(coin: random.Random, case: str, operator: str, rounds: int) -> C
         verdict=_verdict(ends),
         ratio=None if middle is None else math.exp(middle),
         ci=ends,
-        p_value=None if middle is None else coin.random(),
-        q_value=None if middle is None else coin.random(),
+        p_value=None if middle is None else rng.random(),
+        q_value=None if middle is None else rng.random(),
         threshold=THRESHOLD,
         mde=None if middle is None else THRESHOLD + 2 * half,
         control=base if samples else None,
         treatment=None if middle is None else base * math.exp(middle),
         rounds=len(samples),
-        decided_on="screen" if samples else None,
+        decided_on="screening" if samples else None,
         failure=failure,
         injected=False,
         samples=samples,
     )
 
 
-def _sample(coin: random.Random, case: str, base: float, effect: float, spread: float, number: int) -> PairSample:
-    control = base * math.exp(coin.gauss(0, spread))
-    treatment = control * math.exp(coin.gauss(effect, spread))
-    return PairSample(case, "screen", number, control, treatment, math.log(treatment / control), 16, 640)
+def _sample(rng: random.Random, case: str, base: float, effect: float, spread: float, number: int) -> PairSample:
+    control = base * math.exp(rng.gauss(0, spread))
+    treatment = control * math.exp(rng.gauss(effect, spread))
+    return PairSample(case, "screening", number, control, treatment, math.log(treatment / control), 16, 640)
 
 
 def _verdict(ends: tuple[float, float] | None) -> Verdict:

@@ -33,8 +33,8 @@ from frameworks import get_framework, worker_environment  # noqa: E402
 from harness.blocks import CaseRequest  # noqa: E402
 from harness.cpus import plan_cpus, this_thread_on  # noqa: E402
 from harness.pair import Round, RoundResult, run_round  # noqa: E402
+from harness.pair_pool import Bench, PairPool  # noqa: E402
 from harness.specs import expand_cases, find_spec, load_spec  # noqa: E402
-from harness.supply import Bench, PairSupply  # noqa: E402
 
 
 def spread(values: list[float]) -> float:
@@ -100,19 +100,19 @@ def main() -> None:
     environment = {**worker_environment(), **framework.environment(1)}
     bench = Bench({"control": build, "treatment": build}, framework.adaptor, environment, plan_cpus(1))
     requests = [CaseRequest(case, 1) for case in expand_cases(spec)]
-    coin = random.Random(1)
+    rng = random.Random(1)
     settings = options.setting or ["ahead=yes"]
     seen = {setting: Seen() for setting in settings}
     with this_thread_on(bench.cpus.control), ExitStack() as stack:
         supplies = {}
         for setting in settings:
             with applied(setting, bench) as changed:
-                supplies[setting] = stack.enter_context(PairSupply(changed, coin))
+                supplies[setting] = stack.enter_context(PairPool(changed, rng))
         for number in range(options.rounds):
-            for setting in coin.sample(settings, len(settings)):
+            for setting in rng.sample(settings, len(settings)):
                 result = RoundResult()
                 with applied(setting, bench):
-                    run_round(supplies[setting], Round(requests, number), coin, result)
+                    run_round(supplies[setting], Round(requests, number), rng, result)
                 for sample in result.samples:
                     seen[setting].ratios[sample.case_id].append(sample.log_ratio)
                 seen[setting].wall_s.append(result.wall_s)

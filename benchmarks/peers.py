@@ -39,7 +39,7 @@ from driver.builds import BuildCache, load_releases  # noqa: E402
 from driver.builds.release import release_build  # noqa: E402
 from frameworks import get_framework, worker_environment  # noqa: E402
 from harness.cpus import plan_cpus  # noqa: E402
-from harness.schedule import Order  # noqa: E402
+from harness.schedule import MeasurementPlan  # noqa: E402
 from harness.specs import expand_cases, find_spec, load_spec, select_cases  # noqa: E402
 from records import RunError, UsageError  # noqa: E402
 
@@ -141,7 +141,7 @@ class Session:
 
     def injected(self, bench: Bench) -> frozenset[str]:
         """The ids of the cases that harness.py --inject would slow."""
-        return Order(bench.cases, plan_looks(DEFAULT_MAX_ROUNDS), 0.05, self.seed, inject=self.share).injected
+        return MeasurementPlan(bench.cases, plan_looks(DEFAULT_MAX_ROUNDS), 0.05, self.seed, inject=self.share).injected
 
     def __str__(self) -> str:
         return f"session {self.number}, +{100 * self.share:g} %"

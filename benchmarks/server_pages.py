@@ -33,7 +33,7 @@ from reporters.server.database import Database
 from reporters.server.ingest import accept
 from reporters.server.models import Case, Document, Result, Run
 from reporters.server.settings import DEFAULT_MAX_REPORT_BYTES
-from reporters.server.storing import store
+from reporters.server.storage import store
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -105,7 +105,7 @@ def pages(database: Database) -> dict[str, str]:
     }
 
 
-def weighed(client: httpx.Client) -> float:
+def analysed(client: httpx.Client) -> float:
     """Seconds until the drift page has everything, from nothing."""
     began = time.perf_counter()
     while "Being weighed" in client.get("/drift").text:
@@ -116,7 +116,7 @@ def weighed(client: httpx.Client) -> float:
 def weighed_at(url: str) -> float:
     """The same, of the server at ``url``."""
     with httpx.Client(base_url=url, timeout=600, trust_env=False) as client:
-        return weighed(client)
+        return analysed(client)
 
 
 def sizes(database: Database) -> str:
@@ -158,7 +158,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def measure(url: str, asked: dict[str, str], tries: int) -> None:
     """Ask for every page that often, and print the median and the longest time, and the page's size."""
     with httpx.Client(base_url=url, timeout=600, trust_env=False) as client:
-        print(f"drift from nothing: {weighed(client):.1f} s in the background")
+        print(f"drift from nothing: {analysed(client):.1f} s in the background")
         for name, path in asked.items():
             times = []
             for _ in range(tries):

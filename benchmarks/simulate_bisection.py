@@ -2,7 +2,8 @@
 
     .venv/bin/python benchmarks/simulate_bisection.py [--histories 200] [--seed 1] [--points 64] [--cases 3] ...
 
-Every A/B is a run of simulated process pairs through ``standing`` and ``judge``, as in simulate_decisions.py: normal
+Every A/B is a run of simulated process pairs through ``analyse_interim`` and ``compare_cases``, as in
+simulate_decisions.py: normal
 noise, its standard deviation drawn once per case, and stray processes.  The ends of a history are measured and verified
 first, and what is confirmed is bisected.  Prints a Markdown table; rates are per case and smallest range.
 """
@@ -23,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from simulate_decisions import Noise, Scenario, Simulation, run, verified
 
 from comparator import Looks, plan_looks
-from driver.bisection import Culprit, Step, bisect
+from driver.bisection import CulpritRange, Step, bisect
 from records import Comparison
 
 PAIR_SD = 0.01  # of the log ratio of one process pair: two processes
@@ -35,33 +36,33 @@ Draw = Callable[[np.random.Generator, int, float], Changes]
 def some(count: int) -> Draw:
     """That many culprits anywhere, all slower."""
 
-    def draw(rng: np.random.Generator, points: int, bound: float) -> Changes:
-        places = rng.choice(np.arange(1, points + 1), count, replace=False)
+    def draw(rng: np.random.Generator, revisions: int, bound: float) -> Changes:
+        places = rng.choice(np.arange(1, revisions + 1), count, replace=False)
         return {int(place): float(size) for place, size in zip(places, rng.uniform(*SIZES, count) * bound, strict=True)}
 
     return draw
 
 
-def up_and_half_down(rng: np.random.Generator, points: int, bound: float) -> Changes:
+def up_and_half_down(rng: np.random.Generator, revisions: int, bound: float) -> Changes:
     """A culprit, and elsewhere an improvement that takes half of it back."""
-    first, second = (int(place) for place in rng.choice(np.arange(1, points + 1), 2, replace=False))
+    first, second = (int(place) for place in rng.choice(np.arange(1, revisions + 1), 2, replace=False))
     size = float(rng.uniform(3, 5)) * bound
     return {first: size, second: -size / 2}
 
 
-def between_neighbours(rng: np.random.Generator, points: int, bound: float) -> Changes:
+def between_neighbours(rng: np.random.Generator, revisions: int, bound: float) -> Changes:
     """A culprit whose neighbours change by nine tenths of the threshold: innocent, but hard to tell."""
-    place = int(rng.integers(2, points))
+    place = int(rng.integers(2, revisions))
     return {place - 1: 0.9 * bound, place: float(rng.uniform(*SIZES)) * bound, place + 1: 0.9 * bound}
 
 
-def spread(rng: np.random.Generator, points: int, bound: float) -> Changes:
+def spread(rng: np.random.Generator, revisions: int, bound: float) -> Changes:
     """Four neighbours of seven tenths of the threshold each: no point is a culprit."""
-    first = int(rng.integers(1, points - 2))
+    first = int(rng.integers(1, revisions - 2))
     return dict.fromkeys(range(first, first + 4), 0.7 * bound)
 
 
-def nothing(rng: np.random.Generator, points: int, bound: float) -> Changes:
+def nothing(rng: np.random.Generator, revisions: int, bound: float) -> Changes:
     """No change at all: the ends were flagged falsely, whatever a measurement of them would say."""
     return {}
 
@@ -90,13 +91,13 @@ class History:
     def __post_init__(self) -> None:
         noise = Noise()
         self.scales = self.options.noise / math.sqrt(2) * np.exp(self.rng.normal(0, noise.spread, len(self.changes)))
-        middle = range(1, self.options.points)
-        self.unbuildable = {point for point in middle if self.rng.random() < self.options.unbuildable}
+        middle = range(1, self.options.revisions)
+        self.unbuildable = {revision for revision in middle if self.rng.random() < self.options.unbuildable}
 
     def whole(self) -> dict[str, Step]:
         """The ends, measured and verified: the regressions that were confirmed."""
         cases = list(range(len(self.changes)))
-        simulation = self._simulation(0, self.options.points, cases)
+        simulation = self._simulation(0, self.options.revisions, cases)
         first = run(simulation, self._looks, self.options.alpha)
         again = verified(simulation, first, self._looks, self.options.alpha)
         steps = {str(case): _step(one) for case, one in zip(cases, again, strict=True)}
@@ -108,17 +109,17 @@ class History:
         judged = run(simulation, self._looks, self.options.alpha)
         return {case: _step(one) for case, one in zip(cases, judged, strict=True)}
 
-    def prepare(self, point: int) -> bool:
-        return point not in self.unbuildable
+    def prepare(self, revision: int) -> bool:
+        return revision not in self.unbuildable
 
-    def smallest(self, point: int) -> tuple[int, int]:
+    def smallest(self, revision: int) -> tuple[int, int]:
         """The smallest range around a point's change whose ends can be built."""
-        left = next(p for p in range(point - 1, -1, -1) if p not in self.unbuildable)
-        return left, next(p for p in range(point, self.options.points + 1) if p not in self.unbuildable)
+        left = next(p for p in range(revision - 1, -1, -1) if p not in self.unbuildable)
+        return left, next(p for p in range(revision, self.options.revisions + 1) if p not in self.unbuildable)
 
     def change(self, case: int, left: int, right: int) -> float:
         """The true log ratio of a case between two points."""
-        return math.fsum(size for point, size in self.changes[case].items() if left < point <= right)
+        return math.fsum(size for revision, size in self.changes[case].items() if left < revision <= right)
 
     def innocents_asked(self, case: str, bound: float) -> int:
         """How many smallest ranges of a case were measured whose true change is at most ``bound``."""
@@ -158,14 +159,14 @@ class Tally:
     ranges: int = 0  # that stayed open
     measurements: list[int] = field(default_factory=list)
 
-    def add(self, history: History, whole: Mapping[str, Step], found: Sequence[Culprit], bound: float) -> None:
+    def add(self, history: History, whole: Mapping[str, Step], found: Sequence[CulpritRange], bound: float) -> None:
         """Counts one history in."""
         self.cases += len(whole)
         self.unconfirmed += len(history.changes) - len(whole)
         self.measurements.append(len(history.asked))
         for case in whole:
-            culprits = [point for point, size in history.changes[int(case)].items() if size > bound]
-            targets = {history.smallest(point) for point in culprits}
+            culprits = [revision for revision, size in history.changes[int(case)].items() if size > bound]
+            targets = {history.smallest(revision) for revision in culprits}
             mine = [one for one in found if case in one.cases]
             names = {(one.left, one.right) for one in mine if not one.undecided}
             wide = [one for one in mine if one.undecided]
@@ -184,14 +185,14 @@ def simulate(name: str, draw: Draw, number: int, options: argparse.Namespace) ->
     tally = Tally()
     for index in range(options.histories):
         rng = np.random.default_rng([options.seed, number, index])
-        history = History(options, rng, [draw(rng, options.points, bound) for _ in range(options.cases)])
+        history = History(options, rng, [draw(rng, options.revisions, bound) for _ in range(options.cases)])
         if draw is nothing:
             flagged = Step("regressed", 1.5 * bound, 1.1 * bound, 1.9 * bound)
             whole = {str(case): flagged for case in range(options.cases)}
         else:
             whole = history.whole()
         thresholds = dict.fromkeys(whole, options.threshold)
-        found = bisect(options.points, whole, history.measure, history.prepare, (), thresholds) if whole else []
+        found = bisect(options.revisions, whole, history.measure, history.prepare, (), thresholds) if whole else []
         tally.add(history, whole, found, bound)
     return " | ".join(["", name, *cells(tally), ""]).strip()
 

@@ -20,7 +20,7 @@ from scipy import stats
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from comparator import FLAGGED, Looks, confirm, fit_priors, judge, plan_looks, standing
+from comparator import FLAGGED, Looks, analyse_interim, apply_replication, compare_cases, fit_priors, plan_looks
 from records import Case, Comparison, Forecast, PairSample, Stage
 from records.measurement import STAGES
 
@@ -83,10 +83,10 @@ def _case(index: int, threshold: float) -> Case:
 def run(simulation: Simulation, looks: Looks, alpha: float) -> list[Comparison]:
     """Measures until every case is settled, every case up to its next look at a time."""
     while True:
-        standings = standing(simulation.cases, simulation.samples, {}, looks, alpha)
-        wanted = {case_id: s for case_id, s in standings.items() if not s.settled}
+        interim = analyse_interim(simulation.cases, simulation.samples, {}, looks, alpha)
+        wanted = {case_id: s for case_id, s in interim.items() if not s.settled}
         if not wanted:
-            return judge(simulation.cases, simulation.samples, {}, looks, alpha)
+            return compare_cases(simulation.cases, simulation.samples, {}, looks, alpha)
         simulation.round += 1
         for case_id, s in wanted.items():
             for _ in range(s.missing):
@@ -98,14 +98,14 @@ def verified(simulation: Simulation, first: list[Comparison], looks: Looks, alph
     flagged = [case for case, one in zip(simulation.cases, first, strict=True) if one.verdict in FLAGGED]
     priors = fit_priors(simulation.cases, simulation.samples, looks)
     for case in flagged:
-        simulation.samples[case.id] = [one for one in simulation.samples[case.id] if one.stage == "screen"]
+        simulation.samples[case.id] = [one for one in simulation.samples[case.id] if one.stage == "screening"]
     samples = {case.id: simulation.samples[case.id] for case in flagged}
     while True:
-        standings = standing(flagged, samples, {}, looks, alpha, priors)
-        wanted = {case_id: s for case_id, s in standings.items() if not s.settled}
+        interim = analyse_interim(flagged, samples, {}, looks, alpha, priors)
+        wanted = {case_id: s for case_id, s in interim.items() if not s.settled}
         if not wanted:
-            again = judge(flagged, samples, {}, looks, alpha, priors=priors)
-            return confirm(first, {one.case: one for one in again})
+            again = compare_cases(flagged, samples, {}, looks, alpha, priors=priors)
+            return apply_replication(first, {one.case: one for one in again})
         for case_id, s in wanted.items():
             for _ in range(s.missing):
                 simulation.measure(case_id, s.stage)
@@ -119,7 +119,7 @@ def forecast_rows(
     for _ in range(options.runs):
         simulation = Simulation(scenario, noise, rng)
         _rounds(simulation, looks, options.alpha, int(rng.integers(5, 41)))
-        ended = judge(simulation.cases, simulation.samples, {}, looks, options.alpha)
+        ended = compare_cases(simulation.cases, simulation.samples, {}, looks, options.alpha)
         before = {case_id: len(samples) for case_id, samples in simulation.samples.items()}
         settled = _rounds(simulation, looks, options.alpha, None)
         for one in ended:
@@ -143,11 +143,11 @@ def _rounds(simulation: Simulation, looks: Looks, alpha: float, most: int | None
     """Rounds of all open cases, at most so many: samples of each case at which it got a verdict, of those that did."""
     settled: dict[str, int] = {}
     while True:
-        standings = standing(simulation.cases, simulation.samples, {}, looks, alpha)
-        for case_id, now in standings.items():
+        interim = analyse_interim(simulation.cases, simulation.samples, {}, looks, alpha)
+        for case_id, now in interim.items():
             if now.settled and now.verdict != "inconclusive":
                 settled.setdefault(case_id, len(simulation.samples[case_id]))
-        wanted = {case_id: now.stage for case_id, now in standings.items() if now.missing}
+        wanted = {case_id: now.stage for case_id, now in interim.items() if now.missing}
         if not wanted or most == 0:
             return settled
         most = None if most is None else most - 1
@@ -177,7 +177,7 @@ def rows(results: Sequence[list[Comparison]], scenario: Scenario) -> Iterator[tu
         found = sum(run[i] == want for run in verdicts for i, want in zip(beyond, right, strict=True))
         yield "found", found, total
         early = [
-            run[i] for run in results for i in beyond if run[i].verdict in FLAGGED and run[i].decided_on == "screen"
+            run[i] for run in results for i in beyond if run[i].verdict in FLAGGED and run[i].decided_on == "screening"
         ]
         yield "found at screening", len(early), total
         yield "unchanged, wrongly", sum(run[i] == "unchanged" for run in verdicts for i in beyond), total
@@ -187,7 +187,7 @@ def rows(results: Sequence[list[Comparison]], scenario: Scenario) -> Iterator[tu
         for one, change in zip(run, scenario.changes, strict=True)
         if one.verdict in FLAGGED and one.ci is not None
     ]
-    for stage, name in (("screen", "screening"), ("own", "confirmation")):
+    for stage, name in (("screening", "screening"), ("confirmation", "confirmation")):
         intervals = [(one.ci, change) for one, change in flagged if one.decided_on == stage and one.ci]
         if intervals:
             held = sum(low <= 1 + change <= high for (low, high), change in intervals)
@@ -233,7 +233,9 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--max_rounds", type=int, default=30, help="of a case in each stage (default %(default)s)")
     parser.add_argument("--noise", type=float, default=Noise.typical, help="sd of a process (default %(default)s)")
     parser.add_argument("--strays", type=float, default=Noise.stray_share, help="share of stray processes")
-    parser.add_argument("--verify", action="store_true", help="measure flagged cases again, and count what holds twice")
+    parser.add_argument(
+        "--verify", action="store_true", help="measure flagged cases again, and count what is replicated"
+    )
     parser.add_argument("--forecasts", action="store_true", help="how good the forecasts of ended runs are, instead")
     parser.add_argument("--screen", type=_counts, help="looks on the screen, as 6,9,14 (default: planned)")
     parser.add_argument("--own", type=_counts, help="looks at a case's own samples (default: planned)")
@@ -251,10 +253,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Prints the table."""
     options = parse(arguments)
     planned = plan_looks(options.max_rounds)
-    screen, own = options.screen or planned.screen, options.own or planned.own
-    looks = Looks(screen, own, options.suspect_level, options.screening_share)
+    screening, confirmation = options.screening or planned.screening, options.confirmation or planned.confirmation
+    looks = Looks(screening, confirmation, options.suspect_level, options.screening_share)
     noise = Noise(typical=options.noise, stray_share=options.strays)
-    print(f"looks: screen {looks.screen}, own {looks.own}; {noise}; {options.runs} runs of {options.cases} cases")
+    print(
+        f"looks: screening {looks.screening}, confirmation {looks.confirmation}; {noise}; "
+        f"{options.runs} runs of {options.cases} cases"
+    )
     for scenario in (one for one in scenarios(options.cases) if options.only in one.name):
         rng = np.random.default_rng(options.seed)
         if options.forecasts:
@@ -266,8 +271,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             simulation = Simulation(scenario, noise, rng)
             first = run(simulation, looks, options.alpha)
             results.append(verified(simulation, first, looks, options.alpha) if options.verify else first)
-        print(f"\n{scenario.name}: rounds a case: {mean_rounds(results, 'screen'):.1f} screening", end="")
-        print(f" + {mean_rounds(results, 'own'):.1f} confirmation")
+        print(f"\n{scenario.name}: rounds a case: {mean_rounds(results, 'screening'):.1f} screening", end="")
+        print(f" + {mean_rounds(results, 'confirmation'):.1f} confirmation")
         _show(rows(results, scenario))
     return 0
 

@@ -12,10 +12,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from driver.builds import BuildCache, resolve_build
 from frameworks import get_framework
+from harness.smoke_check import smoke_check
 from harness.specs import expand_cases, find_spec, load_spec
 from harness.specs.strategies import case_of, drawn, examples
 from harness.specs.template import templates
-from harness.trial import try_cases
 from opduel.strategies import CATALOGUE
 
 
@@ -38,7 +38,7 @@ def main() -> None:
     ]
     refused: Counter[str] = Counter()
     drawn_of: Counter[str] = Counter(case.operator for case in cases)
-    for attempt in try_cases(build, framework, cases, limit_s=10.0):
+    for attempt in smoke_check(build, framework, cases, limit_s=10.0):
         refused[attempt.case.operator] += attempt.reason is not None
     bad = sum(refused.values())
     print(f"{len(kinds)} kinds of inputs of {len(drawn_of)} operators: {bad} of {len(cases)} draws refused")

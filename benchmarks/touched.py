@@ -19,10 +19,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from commands.local import is_touched, operators_of
+from commands.local import is_affected, operators_of
 from driver.builds import BuildCache, resolve_build
 from driver.builds.repository_data import load_repository_data
-from driver.touched import load_touched, touched_by
+from driver.change_impact import impact_of, load_impact_rules
 from frameworks import Framework, get_framework, worker_environment
 from harness.blocks import CaseRequest
 from harness.specs import expand_cases, find_spec, load_spec
@@ -89,12 +89,12 @@ def executed(build: str, framework: Framework, cases: Mapping[str, Case]) -> Cas
 
 def omissions(framework: Framework, cases: Mapping[str, Case], ran_by: Cases) -> Iterator[tuple[str, set[str]]]:
     """Files, and the cases that ran them though their rule doesn't say so."""
-    data = load_touched(framework)
+    data = load_impact_rules(framework)
     assert data is not None
     for path, ids in sorted(ran_by.items()):
-        touched = touched_by([path], data)
+        touched = impact_of([path], data)
         of_categories = operators_of(touched)
-        left = {id for id in ids if not is_touched(cases[id], touched, of_categories)}
+        left = {id for id in ids if not is_affected(cases[id], touched, of_categories)}
         if left and not touched.everything:
             yield path, left
 

@@ -38,8 +38,8 @@ from harness.blocks import (  # noqa: E402
 )
 from harness.channel import complete  # noqa: E402
 from harness.cpus import plan_cpus, this_thread_on  # noqa: E402
+from harness.pair_pool import Bench, Pair, PairStart  # noqa: E402
 from harness.specs import expand_cases, find_spec, load_spec  # noqa: E402
-from harness.supply import Bench, Pair, PairStart  # noqa: E402
 from records import Case  # noqa: E402
 from records.measurement import SIDES, Side  # noqa: E402
 
@@ -50,14 +50,14 @@ Costs = dict[str, list[float]]
 
 
 def quads(
-    processes: Processes, case: Case, call_ns: dict[Side, float], coin: random.Random, bench: Bench
+    processes: Processes, case: Case, call_ns: dict[Side, float], rng: random.Random, bench: Bench
 ) -> list[float]:
     """The log ratio of each quad of one placement, which has just been prepared."""
     for process in processes.values():
         process.pin(bench.cpus.measure)
     with this_thread_on(bench.cpus.measure):
-        plan = plan_blocks(settle(processes, case, call_ns, coin))
-        blocks = measure_blocks(processes, case, plan, coin)
+        plan = plan_blocks(settle(processes, case, call_ns, rng))
+        blocks = measure_blocks(processes, case, plan, rng)
     logs = {side: [math.log(lower_decile(block)) for block in blocks[side]] for side in SIDES}
     return [
         statistics.fmean(logs["treatment"][i : i + 2]) - statistics.fmean(logs["control"][i : i + 2])
@@ -66,22 +66,22 @@ def quads(
 
 
 def one_fork(
-    pair: Pair, request: CaseRequest, placements: int, coin: random.Random, bench: Bench, costs: Costs
+    pair: Pair, request: CaseRequest, placements: int, rng: random.Random, bench: Bench, costs: Costs
 ) -> list[list[float]]:
     """One fork of a case: placements of quads."""
     began = time.monotonic()
-    processes = {side: complete(pair[side].beginning(fork=True)) for side in coin.sample(SIDES, 2)}
+    processes = {side: complete(pair[side].beginning(fork=True)) for side in rng.sample(SIDES, 2)}
     costs["fork"].append(time.monotonic() - began)
     found = []
     for _ in range(placements):
         began = time.monotonic()
         call_ns = {
             side: processes[side].ask(request.message(side), request.case.timeout_s)["call_ns"]
-            for side in coin.sample(SIDES, 2)
+            for side in rng.sample(SIDES, 2)
         }
         costs["placement"].append(time.monotonic() - began)
         began = time.monotonic()
-        found.append(quads(processes, request.case, call_ns, coin, bench))
+        found.append(quads(processes, request.case, call_ns, rng, bench))
         costs["quad"].append((time.monotonic() - began) / len(found[-1]))
     for process in processes.values():
         complete(process.ended())
@@ -106,19 +106,19 @@ def components(values: np.ndarray) -> list[float]:
 
 def measure(options: argparse.Namespace, bench: Bench, cases: Sequence[Case], costs: Costs) -> dict[str, np.ndarray]:
     """All log ratios, by case: shape (pairs, forks, placements, quads)."""
-    coin = random.Random(1)
+    rng = random.Random(1)
     found: dict[str, list[list[list[list[float]]]]] = {case.id: [] for case in cases}
     with this_thread_on(bench.cpus.control):
         for number in range(options.pairs):
             began = time.monotonic()
-            start = PairStart(bench, coin)
+            start = PairStart(bench, rng)
             pair = start.finish()
             costs["pair"].append(time.monotonic() - began)
             for values in found.values():
                 values.append([])
-            for case in coin.sample(list(cases) * options.forks, len(cases) * options.forks):
+            for case in rng.sample(list(cases) * options.forks, len(cases) * options.forks):
                 request = CaseRequest(case, 1)
-                found[case.id][-1].append(one_fork(pair, request, options.placements, coin, bench, costs))
+                found[case.id][-1].append(one_fork(pair, request, options.placements, rng, bench, costs))
             start.close()
             print(f"pair {number + 1} of {options.pairs}", file=sys.stderr, flush=True)
     fewest = {case_id: min(len(q) for p in values for f in p for q in f) for case_id, values in found.items()}

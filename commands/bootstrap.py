@@ -29,7 +29,7 @@ def run(module):
     try:
         main = importlib.import_module(module).main
     except ImportError as error:
-        say(f"opduel: its environment does not work ({one_line(error)}); rebuild it with: {mend()}\n")
+        say(f"opduel: its environment does not work ({one_line(error)}); rebuild it with: {fix()}\n")
         raise SystemExit(2) from None
     except Exception as error:  # no memory, no more open files, a module that is damaged
         say(f"opduel: cannot be loaded: {type(error).__name__}: {one_line(error)}\n")
@@ -78,7 +78,7 @@ def enter():
         if "PYTHONINSPECT" in os.environ:  # at its end Python would ask for commands, and forget the exit code
             start_again(sys.executable, ("PYTHONINSPECT",), {})
         return
-    say("opduel: its environment is missing or incomplete; make it with: " + mend() + "\n")
+    say("opduel: its environment is missing or incomplete; make it with: " + fix() + "\n")
     raise SystemExit(2)
 
 
@@ -116,7 +116,7 @@ def importable(name):
     return importlib.util.find_spec(name) is not None
 
 
-def mend():
+def fix():
     """The command that makes the environment; what is there of it and does not do is removed first."""
     import shlex
 

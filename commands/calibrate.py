@@ -18,19 +18,19 @@ from pathlib import Path
 
 from commands.ai_pep import library_path, refuse_idle_libraries
 from commands.calibration_text import Outcome, smallest_found, tell
+from commands.case_selection import choose
 from commands.config import KeptAnswers, config_path, default_reports
 from commands.entry import DONE, INCOMPLETE, log
 from commands.harness import run_harness
 from commands.options import Parser, by_metric, harness_parser
-from commands.picking import choose
 from commands.single import refuse_round_log, refuse_single_options
 from comparator.calibration import evaluate
 from driver.builds import BuildCache, load_releases, resolve_build
 from frameworks import get_framework
-from harness.advice import Watch, advise
 from harness.cpus import plan_cpus
-from harness.forecast import Forecast, forecast, noises, threshold_for
 from harness.host import host_fingerprint
+from harness.power_analysis import Forecast, forecast, noises, threshold_for
+from harness.system_check import Watch, check_system
 from records import Report, RunError, UsageError
 from reporters import read_report, reporter_options
 from reporters.atomic import check_folder, write_atomically
@@ -60,7 +60,7 @@ class Calibration:
     steps: list[tuple[float, float]]  # injected share, threshold
     folder: Path
     ends: float
-    coin: random.Random
+    rng: random.Random
     watch: Watch
     fixed_threshold: bool
     tried: set[float] = field(default_factory=set)  # injected shares that got a run
@@ -210,12 +210,12 @@ def _without_ours(arguments: Sequence[str]) -> list[str]:
 
 def _run_all(calibration: Calibration) -> None:
     """Every step once, in random order, each with its part of the budget; then again while there is time for it."""
-    first = calibration.coin.sample(calibration.steps, len(calibration.steps))
+    first = calibration.rng.sample(calibration.steps, len(calibration.steps))
     for number, step in enumerate(first):
         if calibration.broken is None and calibration.left_s() > 0:
             _run(calibration, step, calibration.left_s() / (len(first) - number))
     while calibration.broken is None:
-        for step in calibration.coin.sample(calibration.steps, len(calibration.steps)):
+        for step in calibration.rng.sample(calibration.steps, len(calibration.steps)):
             if calibration.broken or calibration.left_s() < calibration.longest_s:
                 return
             _run(calibration, step, calibration.left_s())
@@ -226,7 +226,7 @@ def _run(calibration: Calibration, step: tuple[float, float], budget_s: float) -
     inject, threshold = step
     folder = calibration.folder / str(len(calibration.reports) + 1)
     own = ["--inject", str(inject), "--threshold", str(threshold), "--time_budget", f"{budget_s:.3f}"]
-    own += ["--seed", str(calibration.coin.getrandbits(32)), "--simple_local_reporter", str(folder)]
+    own += ["--seed", str(calibration.rng.getrandbits(32)), "--simple_local_reporter", str(folder)]
     what = f"{inject * 100:+.3g} %" if inject else "nothing"
     log.info("run %d: %s injected", len(calibration.reports) + 1, what)
     began = time.monotonic()
@@ -240,8 +240,8 @@ def _run(calibration: Calibration, step: tuple[float, float], budget_s: float) -
     calibration.watch.sample()
     calibration.longest_s = max(calibration.longest_s, time.monotonic() - began)
     calibration.reports.append(report)
-    if report.run["broken"]:
-        calibration.broken = str(report.run["stopped"])
+    if report.run["aborted"]:
+        calibration.broken = str(report.run["stop_reason"])
     else:
         calibration.tried.add(inject)
 
@@ -266,14 +266,14 @@ def _outcome(calibration: Calibration, options: argparse.Namespace, seconds: flo
         build=reports[0].control.requested,
         spec=reports[0].run["spec"],
         cases=len(reports[0].comparisons),
-        runs=sum(not report.run["broken"] for report in reports),
+        runs=sum(not report.run["aborted"] for report in reports),
         seconds=seconds,
         rows=rows,
         not_run=[share for share, _ in calibration.steps if share not in calibration.tried],
         smallest=smallest_found(rows),
         forecasts=expected,
         facts=facts,
-        advice=advise(facts),
+        advice=check_system(facts),
         reports=[str(Path(str(number)) / REPORT_NAME) for number in range(1, len(reports) + 1)],
         complete=calibration.broken is None,
     )
@@ -290,6 +290,6 @@ def _forecasts(calibration: Calibration, options: argparse.Namespace) -> list[Fo
     )
     threshold = _threshold(options) if calibration.fixed_threshold else None
     return [
-        forecast(cases, times * options.max_rounds, options.alpha, cost, calibration.coin, threshold)
+        forecast(cases, times * options.max_rounds, options.alpha, cost, calibration.rng, threshold)
         for times in MORE_ROUNDS
     ]

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from comparator.calibration import CONFIDENCE, Rate, Row
-from harness.advice import Advice, Facts
-from harness.forecast import POWER, Forecast
+from harness.power_analysis import POWER, Forecast
+from harness.system_check import Facts, Remedy
 from reporters.units import human_duration
 
 
@@ -23,7 +23,7 @@ class Outcome:
     smallest: Row | None
     forecasts: list[Forecast]
     facts: Facts
-    advice: list[Advice]
+    advice: list[Remedy]
     reports: list[str]
     complete: bool
 
@@ -121,12 +121,12 @@ def _more_time(forecasts: Sequence[Forecast]) -> list[str]:
     return lines
 
 
-def _advice(advice: Sequence[Advice]) -> list[str]:
+def _advice(advice: Sequence[Remedy]) -> list[str]:
     if not advice:
         return ["advice: none; nothing was seen that could be improved"]
     lines = ["advice:"]
     for one in advice:
-        lines += [f"- {one.fact}", f"  {one.mend}"]
+        lines += [f"- {one.fact}", f"  {one.fix}"]
     return lines
 
 

@@ -13,8 +13,8 @@ from driver.builds import BuildCache, resolve_build
 from driver.catalogue import apply_rules, ask_registry, load_rules, spec_files, write_specs
 from frameworks import Framework, framework_names, get_framework
 from frameworks.base import SPECIFICATIONS
+from harness.smoke_check import SmokeCheck, smoke_check
 from harness.specs import expand_cases, find_spec, load_spec
-from harness.trial import Attempt, try_cases
 from records import UsageError
 from reporters.stream import print_result
 
@@ -72,8 +72,8 @@ def _coverage(options: argparse.Namespace, framework: Framework, cache: BuildCac
     for request in options.build:
         build = resolve_build(request, framework, cache)
         registry = ask_registry(build, framework)
-        attempts: list[Attempt] = []
-        for attempt in try_cases(build, framework, cases, profile=True):
+        attempts: list[SmokeCheck] = []
+        for attempt in smoke_check(build, framework, cases, profile=True):
             attempts.append(attempt)
             if len(attempts) % EVERY == 0:
                 log.info("%s: %d of %d cases tried", request, len(attempts), len(cases))

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from commands.entry import DONE, log
-from commands.overwriting import refuse_overwriting
+from commands.overwrite_check import refuse_overwriting
 from records.measurement import Side
 from reporters import read_report
 from reporters.export import Export

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from driver.catalogue import Registry
-from harness.trial import Attempt
+from harness.smoke_check import SmokeCheck
 
 PEER_SOURCE = "opperf.json beside the rules; its script says how it was made from opperf itself"
 PEER_NAMESPACE = "nd."  # the only one that opperf measures
@@ -19,7 +19,7 @@ class BuildCoverage:
 
     request: str
     registry: Registry
-    attempts: Sequence[Attempt]
+    attempts: Sequence[SmokeCheck]
     left_out: Mapping[str, str]  # function or registered operator -> reason
 
     def operators(self, direction: str) -> set[str]:
@@ -71,7 +71,7 @@ class BuildCoverage:
 
 
 def coverage_text(builds: Sequence[BuildCoverage], categories: Sequence[str], peer: Mapping[str, bool]) -> str:
-    """The document. The first build is told of in full, the others in what differs."""
+    """The document. The first build is reported in full, the others in what differs."""
     first = builds[0]
     requests = " ".join(build.request for build in builds)
     parts = [

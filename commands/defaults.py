@@ -23,8 +23,16 @@ PARSERS: Mapping[str, Sequence[Callable[[], argparse.ArgumentParser]]] = {
     CALIBRATE: (harness_parser,),
 }
 # What says what is measured differs from run to run and is not kept; nor is a token.
-SAYS_WHAT = ("benchmark_file", "operators", "category", "inputs", "int64_tensor", "bisect_releases", "regressed_types")
-NOT_KEPT = (*SAYS_WHAT, "control", "treatment", "info", "commit", "base_commit", "remote_access_token")
+DESCRIBES_RUN = (
+    "benchmark_file",
+    "operators",
+    "category",
+    "inputs",
+    "int64_tensor",
+    "bisect_releases",
+    "regressed_types",
+)
+NOT_KEPT = (*DESCRIBES_RUN, "control", "treatment", "info", "commit", "base_commit", "remote_access_token")
 
 
 def with_defaults(command: str, arguments: Sequence[str]) -> list[str]:
@@ -74,9 +82,9 @@ def keep(command: str, arguments: Sequence[str]) -> None:
     log.info("kept for %s in %s: %s", command, path, ", ".join(kept) or "nothing")
 
 
-def says_what(command: str, arguments: Sequence[str]) -> bool:
+def describes_run(command: str, arguments: Sequence[str]) -> bool:
     """Whether a command line says what is measured."""
-    return any(action.dest in SAYS_WHAT for action, _ in _parts(arguments, _actions(command)))
+    return any(action.dest in DESCRIBES_RUN for action, _ in _parts(arguments, _actions(command)))
 
 
 def is_for_driver(arguments: Sequence[str]) -> bool:

@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterable, Sequence
 
 from driver.attribution import Change
-from driver.flow import Guilty, Outcome
-from driver.points import Point
+from driver.investigation import Culprit, Outcome
+from driver.revisions import Revision
 from records import Commit
 from reporters.units import human_change, human_interval
 
@@ -43,12 +43,12 @@ def compile_lines(commits: Sequence[Commit], minutes: float | None) -> list[str]
     ]
 
 
-def guilty_lines(outcome: Outcome) -> list[str]:
+def culprit_lines(outcome: Outcome) -> list[str]:
     """Which commits caused the confirmed changes, with the evidence; nothing when nothing was sought."""
     if outcome.guilty is None and not outcome.known:
         return []
-    found = [line for guilty in outcome.known for line in _guilty_lines(guilty, outcome, known=True)]
-    found += [line for guilty in outcome.guilty or () for line in _guilty_lines(guilty, outcome)]
+    found = [line for guilty in outcome.known for line in _culprit_lines(guilty, outcome, known=True)]
+    found += [line for guilty in outcome.guilty or () for line in _culprit_lines(guilty, outcome)]
     named = {case for guilty in (*outcome.known, *(outcome.guilty or ())) for case in guilty.culprit.cases}
     missing = [case for case in outcome.confirmed if case not in named]
     if missing:
@@ -56,16 +56,16 @@ def guilty_lines(outcome: Outcome) -> list[str]:
     return found
 
 
-def _guilty_lines(guilty: Guilty, outcome: Outcome, known: bool = False) -> Iterable[str]:
-    culprit, points = guilty.culprit, guilty.points
+def _culprit_lines(guilty: Culprit, outcome: Outcome, known: bool = False) -> Iterable[str]:
+    culprit, revisions = guilty.culprit, guilty.revisions
     verdicts = {step.verdict for step in culprit.cases.values()}
     word = ("known, " if known else "") + ("improved by" if verdicts == {"improved"} else "first bad")
     if culprit.named:
-        yield f"{word}: {point_line(points[-1])}"
+        yield f"{word}: {revision_line(revisions[-1])}"
     else:
         note = f" ({culprit.note})" if culprit.note else ""
-        yield f"{word}: one of {len(points) - 1}, after {points[0].name} up to {points[-1].name}{note}"
-        yield from (f"    {point_line(point)}" for point in points[1:])
+        yield f"{word}: one of {len(revisions) - 1}, after {revisions[0].name} up to {revisions[-1].name}{note}"
+        yield from (f"    {revision_line(revision)}" for revision in revisions[1:])
     for case, step in culprit.cases.items():
         yield f"  {case}: {step.verdict}{_figures(step.change)}{_account(outcome, case) if known else ''}"
     if culprit.named and culprit.note:
@@ -90,6 +90,6 @@ def _account(outcome: Outcome, case: str) -> str:
     return f"{whole}: nothing else was sought"
 
 
-def point_line(point: Point) -> str:
+def revision_line(revision: Revision) -> str:
     """A commit with its author, date and subject; a release by its name."""
-    return commit_line(point.commit) if point.commit else point.name
+    return commit_line(revision.commit) if revision.commit else revision.name

@@ -170,7 +170,7 @@ def _none_is_lost() -> Iterator[None]:
     Those are finalizers, and some callbacks of compiled code: pydantic asks of a value whether it is a mapping, and
     goes on with "no" when that raises.
     """
-    hook, alarm = sys.unraisablehook, signal.getsignal(signal.SIGALRM)
+    hook, alert = sys.unraisablehook, signal.getsignal(signal.SIGALRM)
     _lost.by = None
 
     def notice(lost: "sys.UnraisableHookArgs") -> None:
@@ -188,7 +188,7 @@ def _none_is_lost() -> Iterator[None]:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, alarm)
+        signal.signal(signal.SIGALRM, alert)
         sys.unraisablehook = hook
 
 

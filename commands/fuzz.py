@@ -96,7 +96,7 @@ class Fuzz:
                 request,
                 cases=cases,
                 max_rounds=min(STEP_ROUNDS, request.max_rounds),
-                sentinels=0,
+                aa_cases=0,
                 time_budget=None if math.isinf(left) else max(left * STEP_SHARE, min(left, STEP_S)),
                 roofline=False,
             )

@@ -8,19 +8,19 @@ import time
 from collections.abc import Mapping, Sequence
 
 from commands.ai_pep import library_path, refuse_idle_libraries
+from commands.case_selection import choose, framework_of, with_files
 from commands.config import config_path, read_config
 from commands.entry import DONE, INCOMPLETE, log
-from commands.measuring import exit_code, plan_measuring, tell
 from commands.named_operators import refuse_unknown_operators
 from commands.options import asked_metrics, harness_parser
-from commands.picking import choose, framework_of, with_files
 from commands.progress import ProgressDisplay
+from commands.session import exit_code, plan_session, tell
 from commands.single import AB_ONLY, SINGLE_ONLY, is_single
 from driver.builds import BuildCache, resolve_build
 from frameworks import FRAMEWORKS_DIR, Framework
-from harness.agreement import OTHER_INPUTS
 from harness.cpus import plan_cpus
 from harness.golden import GoldenCase, GoldenRequest, check_new, read_golden, write_golden
+from harness.output_check import OTHER_INPUTS
 from harness.run import run_ab
 from harness.single import SingleProgress
 from records import Build, UsageError
@@ -108,22 +108,22 @@ def _compare(options: argparse.Namespace, command: Sequence[str]) -> int:
             f"--seed {options.seed}: {options.golden} was written with seed {manifest.seed}: leave the option out"
         )
     options.seed = manifest.seed
-    measuring = plan_measuring(options, read_config(config_path()), command)
-    if measuring.framework.name != manifest.framework:
+    session = plan_session(options, read_config(config_path()), command)
+    if session.framework.name != manifest.framework:
         raise UsageError(
             f"--golden {options.golden}: holds outputs of {manifest.framework}, and the spec is for "
-            f"{measuring.framework.name}: name another folder"
+            f"{session.framework.name}: name another folder"
         )
-    golden.check(measuring.cases)
-    treatment = _build(options, measuring.framework)
-    request = dataclasses.replace(measuring.request(manifest.build, treatment), golden=golden)
-    names = measuring.choice.file_name, treatment.requested, manifest.build.requested, options.golden
+    golden.check(session.cases)
+    treatment = _build(options, session.framework)
+    request = dataclasses.replace(session.request(manifest.build, treatment), golden=golden)
+    names = session.choice.file_name, treatment.requested, manifest.build.requested, options.golden
     log.info("%d cases of %s, %s compared with the golden outputs of %s in %s", len(request.cases), *names)
     with ProgressDisplay(len(request.cases), sys.stderr) as display:
         report = run_ab(request, display.show)
-    if report.run["broken"]:
-        log.warning("not completed: %s; what was compared is in the report", report.run["stopped"])
-    tell(measuring.reporters, report)
+    if report.run["aborted"]:
+        log.warning("not completed: %s; what was compared is in the report", report.run["stop_reason"])
+    tell(session.reporters, report)
     others = [one.case for one in report.comparisons if one.note == OTHER_INPUTS]
     if others:
         log.error(

@@ -12,12 +12,12 @@ from commands.config import KeptAnswers, config_path
 from commands.entry import log, run_command
 from commands.fuzz import Fuzz
 from commands.golden import run_golden
-from commands.measuring import exit_code, log_profiles, plan_measuring, tell, warn_of_python, warn_of_report
 from commands.named_operators import refuse_unknown_operators
 from commands.options import harness_parser
 from commands.progress import ProgressDisplay
-from commands.recorded import recorded
+from commands.recorded_options import recorded
 from commands.round_log import FileRoundLog
+from commands.session import exit_code, log_profiles, plan_session, tell, warn_of_python, warn_of_report
 from commands.single import is_single, refuse_single_options, run_one_build
 from driver.builds import BuildCache, load_releases, resolve_build
 from driver.descriptor import Described, read_info
@@ -73,19 +73,19 @@ def _run_ab(options: argparse.Namespace, command: Sequence[str], rounds: FileRou
     fuzz = _fuzz(options)
     config = KeptAnswers(config_path())
     described = _described(options)
-    measuring = plan_measuring(options, config, command)
-    control, treatment = _builds(options, config, measuring.framework, described)
-    refuse_unknown_operators(options, measuring.cases, measuring.framework, [control, treatment], measuring.choice.path)
-    request = replace(measuring.request(control, treatment), log=rounds)
+    session = plan_session(options, config, command)
+    control, treatment = _builds(options, config, session.framework, described)
+    refuse_unknown_operators(options, session.cases, session.framework, [control, treatment], session.choice.path)
+    request = replace(session.request(control, treatment), log=rounds)
     request = fuzz.drawn(request) if fuzz else request
-    count, name = len(request.cases), measuring.choice.file_name
+    count, name = len(request.cases), session.choice.file_name
     log.info("%d cases of %s, %s against %s", count, name, control.requested, treatment.requested)
     with ProgressDisplay(count, sys.stderr) as display:
         report = run_ab(request, display.show)
     warn_of_report(report)
     log_profiles(report.run)
-    tell(_heard(measuring.reporters, report, rounds), report)
-    if report.run["broken"]:
+    tell(_heard(session.reporters, report, rounds), report)
+    if report.run["aborted"]:
         log.warning("what was measured is in the report")
     if fuzz:
         fuzz.keep_findings(request, report)
@@ -106,7 +106,7 @@ def _fuzz(options: argparse.Namespace) -> Fuzz | None:
 
 
 def _heard(reporters: Sequence[Reporter], report: Report, rounds: FileRoundLog | None) -> list[Reporter]:
-    """Who is told of a report: of one that the same command will make more complete, not all."""
+    """Who is reported a report: of one that the same command will make more complete, not all."""
     to_be_resumed = rounds is not None and report.run["resumable"]
     waiting = [one for one in reporters if to_be_resumed and one.whole_runs_only]
     for option in dict.fromkeys(one.option for one in waiting):

@@ -5,8 +5,8 @@ import fnmatch
 import re
 import sys
 
+from commands.case_selection import choose
 from commands.entry import DONE
-from commands.picking import choose
 from harness.specs import expand_cases, find_spec, is_bundle, list_specs, load_spec
 from records import UsageError
 from reporters.stream import print_result

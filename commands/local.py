@@ -10,14 +10,14 @@ from pathlib import Path
 
 import platformdirs
 
+from commands.case_selection import EVERYTHING
 from commands.driver_options import DriverOptions
 from commands.entry import log
-from commands.measuring import Measuring
-from commands.picking import EVERYTHING
+from commands.session import Session
 from driver.builds.repository_data import load_repository_data
+from driver.change_impact import Impact, impact_of, load_impact_rules
 from driver.git.local import Base, Snapshot, base_of, changed_files, snapshot, top_of
 from driver.git.repository import Repository, open_repository
-from driver.touched import Touched, load_touched, touched_by
 from frameworks import Framework
 from harness.specs import find_spec, load_spec
 from records import Case, Commit, UsageError
@@ -33,7 +33,7 @@ class Local:
     """What is measured for a checkout: the driver's options with both commits, and the cases that are left."""
 
     options: DriverOptions
-    measuring: Measuring
+    session: Session
 
 
 def begin_local(options: DriverOptions) -> None:
@@ -54,7 +54,7 @@ def local_work_directory(own: argparse.Namespace, framework: Framework) -> Path:
     return platformdirs.user_state_path("opduel") / "local" / framework.name / name
 
 
-def plan_local(options: DriverOptions, measuring: Measuring, work: Path) -> Local | None:
+def plan_local(options: DriverOptions, session: Session, work: Path) -> Local | None:
     """Both commits and the cases that the difference can touch; says what was chosen and why. None: nothing can differ.
 
     Raises:
@@ -63,7 +63,7 @@ def plan_local(options: DriverOptions, measuring: Measuring, work: Path) -> Loca
     own = options.own
     repository = open_repository(work, None, own.repo_dir)
     taken = snapshot(repository)
-    _see_framework(repository, taken.head, measuring.framework, own.repo_dir)
+    _see_framework(repository, taken.head, session.framework, own.repo_dir)
     base, why = _base(own, repository, taken)
     _say_what_is_measured(taken)
     if base.id == taken.commit.id:
@@ -72,13 +72,13 @@ def plan_local(options: DriverOptions, measuring: Measuring, work: Path) -> Loca
             "commit or change something, or name another commit with --base_commit"
         )
     paths = changed_files(repository.git, base, taken.commit)
-    cases = _narrowed(options, measuring, paths)
+    cases = _narrowed(options, session, paths)
     if cases is None:
         return None
     own.commit, own.branch, own.base_commit, own.exact_base = taken.commit.id, taken.commit.id, base.id, True
     return Local(
         dataclasses.replace(options, base_why=why),
-        dataclasses.replace(measuring, cases=cases, choice=dataclasses.replace(measuring.choice, cases=cases)),
+        dataclasses.replace(session, cases=cases, choice=dataclasses.replace(session.choice, cases=cases)),
     )
 
 
@@ -136,21 +136,21 @@ def _say_what_is_measured(taken: Snapshot) -> None:
         log.warning("not measured: uncommitted changes within the submodules %s", ", ".join(taken.within))
 
 
-def _narrowed(options: DriverOptions, measuring: Measuring, paths: Sequence[str]) -> Sequence[Case] | None:
+def _narrowed(options: DriverOptions, session: Session, paths: Sequence[str]) -> Sequence[Case] | None:
     """The cases that a change of these files can touch, with the reasons; None when it can touch none.
 
     Raises:
         UsageError: there are such cases, but not among those that were asked for.
     """
-    cases = measuring.cases
+    cases = session.cases
     if any(getattr(options.harness, name) for name in _CHOSEN):
         log.info("%s changed; %s, as asked for", _some(paths, "file"), _cost(len(cases)))
         return cases
-    touched = touched_by(paths, load_touched(measuring.framework))
+    touched = impact_of(paths, load_impact_rules(session.framework))
     for words, files in touched.reasons:
         log.info("%s can touch %s", _some(files, "file"), words)
     if touched.everything:
-        log.info("%s can touch every case: all of %s", _some(touched.everything, "file"), measuring.choice.file_name)
+        log.info("%s can touch every case: all of %s", _some(touched.everything, "file"), session.choice.file_name)
         log.info("%s", _cost(len(cases)))
         return cases
     if touched.nothing:
@@ -158,23 +158,23 @@ def _narrowed(options: DriverOptions, measuring: Measuring, paths: Sequence[str]
             "nothing to measure: no case can be touched by what was changed (--operators '*' measures all the same)"
         )
         return None
-    left = [case for case in cases if is_touched(case, touched, operators_of(touched))]
+    left = [case for case in cases if is_affected(case, touched, operators_of(touched))]
     if not left:
         raise UsageError(
-            f"none of the {len(cases)} cases of {measuring.choice.file_name} is touched by what was changed: leave -b "
+            f"none of the {len(cases)} cases of {session.choice.file_name} is touched by what was changed: leave -b "
             f"out for those of -b {EVERYTHING}, or add --operators '*' to measure these all the same"
         )
-    log.info("%d of %d cases of %s are touched", len(left), len(cases), measuring.choice.file_name)
+    log.info("%d of %d cases of %s are touched", len(left), len(cases), session.choice.file_name)
     log.info("%s", _cost(len(left)))
     return left
 
 
-def is_touched(case: Case, touched: Touched, of_categories: frozenset[str]) -> bool:
+def is_affected(case: Case, touched: Impact, of_categories: frozenset[str]) -> bool:
     """Whether a change can touch the case; ``of_categories``: the operators of the categories that it can touch."""
     return case.operator in of_categories or any(fnmatchcase(case.operator, one) for one in touched.operators)
 
 
-def operators_of(touched: Touched) -> frozenset[str]:
+def operators_of(touched: Impact) -> frozenset[str]:
     """All operators of the categories that a change can touch."""
     if not touched.categories:
         return frozenset()

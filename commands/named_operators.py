@@ -8,8 +8,8 @@ from pathlib import Path
 
 from frameworks import Framework
 from frameworks.base import SPECIFICATIONS
+from harness.smoke_check import smoke_check
 from harness.specs import list_specs, read_plain
-from harness.trial import try_cases
 from records import Build, Case, UsageError
 
 
@@ -40,7 +40,7 @@ def refuse_unknown_operators(
     for build in builds:
         if not named:
             return
-        tried = try_cases(build, framework, list(named.values()))
+        tried = smoke_check(build, framework, list(named.values()))
         named = {one.case.operator: one.case for one in tried if one.failure and one.failure.kind == "missing"}
     for operator in named:
         place = f"--operators {operator}" if operator in for_inputs else _place(spec, operator)

@@ -8,21 +8,31 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from commands.driver_text import point_line
+from commands.driver_text import revision_line
 from commands.entry import log
-from comparator import FLAGGED, confirm
-from driver.flow import Guilty, Outcome
+from comparator import FLAGGED, apply_replication
+from driver.investigation import Culprit, Outcome
 from driver.journal import Journal
 from records import Comparison, OpduelError, Report
 from reporters import Reporter
-from reporters.alarm import Alarm, Cause, Finding, alarm_of, alarming, cause_of, finding_of, make_alarm, side_words
+from reporters.alerts import (
+    Alert,
+    Cause,
+    Finding,
+    alert_of,
+    cause_of,
+    finding_of,
+    make_alert,
+    side_words,
+    worth_alerting,
+)
 from reporters.notifier import Notifier, pages_of, places_of
 from reporters.summary import is_worse, worst_first
 from reporters.text import printable
 
 TRACED = "confirmed by a second measurement on fresh processes, and traced by bisection; a commit's figures are its own"
 UNTRACED = "confirmed by a second measurement on fresh processes, but traced to no commit"
-_ADAPTER: TypeAdapter[Alarm] = TypeAdapter(Alarm)
+_ADAPTER: TypeAdapter[Alert] = TypeAdapter(Alert)
 
 
 class Notifications:
@@ -43,27 +53,27 @@ class Notifications:
         if not self._notifiers:
             return
         unverified = any(one.unverified for one in self._notifiers.values())
-        alarm = self._unknown(alarm_of_outcome(outcome, unverified))
-        if alarm is not None:
+        alert = self._unknown(alert_of_outcome(outcome, unverified))
+        if alert is not None:
             decisive = outcome.verification or outcome.benchmark
             places = [*places_of(self._reporters, decisive), *([str(document)] if document else [])]
             pages = pages_of(self._reporters, decisive)
-            text = _ADAPTER.dump_json(replace(alarm, places=tuple(places), pages=tuple(pages))).decode()
-            keys = [key for cause in alarm.causes for key in _keys(cause)]
-            self._journal.queue_notice(alarm.id, list(self._notifiers), text, keys)
+            text = _ADAPTER.dump_json(replace(alert, places=tuple(places), pages=tuple(pages))).decode()
+            keys = [key for cause in alert.causes for key in _keys(cause)]
+            self._journal.queue_notice(alert.id, list(self._notifiers), text, keys)
         self.deliver()
 
-    def queue(self, alarm: Alarm, tells: Sequence[str], forgets: Sequence[str] = ()) -> None:
+    def queue(self, alert: Alert, tells: Sequence[str], forgets: Sequence[str] = ()) -> None:
         """Send an alarm about the driver itself: ``tells`` and ``forgets`` as ``Journal.queue_notice`` has them, also
         where nobody is to be notified."""
-        text = _ADAPTER.dump_json(alarm).decode()
-        self._journal.queue_notice(alarm.id, list(self._notifiers), text, tells, forgets)
+        text = _ADAPTER.dump_json(alert).decode()
+        self._journal.queue_notice(alert.id, list(self._notifiers), text, tells, forgets)
         self.deliver()
 
-    def send_now(self, alarm: Alarm) -> None:
+    def send_now(self, alert: Alert) -> None:
         """Send an alarm without the journal; what can't be sent is logged, and lost."""
         for notifier in self._notifiers.values():
-            if reason := _why_not_sent(notifier, alarm):
+            if reason := _why_not_sent(notifier, alert):
                 log.error("--%s failed: %s", notifier.option, reason)
 
     def deliver(self) -> None:
@@ -71,44 +81,44 @@ class Notifications:
         for whom, notifier in self._notifiers.items():
             for name, text in self._journal.waiting_notices(whom):
                 try:
-                    alarm = _ADAPTER.validate_json(text)
+                    alert = _ADAPTER.validate_json(text)
                 except ValueError as error:
                     self._journal.put_aside_notice(name, whom, " ".join(str(error).split())[:200])
                     continue
-                reason = _why_not_sent(notifier, alarm)
+                reason = _why_not_sent(notifier, alert)
                 self._journal.notice_tried(name, whom, told=not reason)
                 if reason:
                     self._say(f"--{notifier.option} failed: {reason}; to be tried again at the next pass")
                     break
                 log.info("notified (--%s)", notifier.option)
 
-    def _unknown(self, alarm: Alarm | None) -> Alarm | None:
+    def _unknown(self, alert: Alert | None) -> Alert | None:
         """The alarm without what was told before; None if nothing is left. Its id then stands for what it tells."""
-        if alarm is None:
+        if alert is None:
             return None
         causes = []
-        for cause in alarm.causes:
-            known = {one.case for one in cause.findings if self._journal.recall(_key(cause, one)) is not None}
+        for cause in alert.causes:
+            known = {one.case for one in cause.findings if self._journal.get_fact(_key(cause, one)) is not None}
             left = [one for one in cause.findings if one.case not in known]
             if left:
                 causes.append(cause_of(cause.key, cause.since, left))
         if not causes:
             return None
         digest = hashlib.sha256("\0".join(key for cause in causes for key in _keys(cause)).encode()).hexdigest()
-        return replace(alarm, id=digest[:16], causes=tuple(causes))
+        return replace(alert, id=digest[:16], causes=tuple(causes))
 
     def _say(self, text: str) -> None:
         log.error("%s", text)
         self._journal.note("notification failed", text)
 
 
-def alarm_of_outcome(outcome: Outcome, unverified: bool = False) -> Alarm | None:
+def alert_of_outcome(outcome: Outcome, unverified: bool = False) -> Alert | None:
     """The alarm that one line gives: by culprit, where bisection was asked for and something confirmed."""
     report = effective(outcome)
     if outcome.guilty is None and not outcome.known:
-        return alarm_of(report, unverified)
+        return alert_of(report, unverified)
     causes = list(_causes(outcome, report))
-    return make_alarm(report, causes, TRACED if outcome.guilty or outcome.known else UNTRACED) if causes else None
+    return make_alert(report, causes, TRACED if outcome.guilty or outcome.known else UNTRACED) if causes else None
 
 
 def effective(outcome: Outcome) -> Report:
@@ -124,7 +134,7 @@ def _verified(one: Comparison, again: Comparison | None) -> Comparison:
     if again is None:
         return one
     if one.verdict in FLAGGED:
-        return replace(confirm([one], {one.case: again})[0], held_back=again.held_back)
+        return replace(apply_replication([one], {one.case: again})[0], held_back=again.held_back)
     if one.is_broken_by_treatment and not again.is_broken_by_treatment:
         note = f"failed on the treatment at first, {again.verdict} when measured again"
         return replace(one, verdict="inconclusive", failure=None, note=note)
@@ -135,7 +145,7 @@ def _causes(outcome: Outcome, report: Report) -> Iterator[Cause]:
     """Each culprit with the cases that it made worse, known ones first, then what was traced to none."""
     sure = {*outcome.confirmed, *(case for one in outcome.known for case in one.culprit.cases)}
     worse = {one.case: one for one in worst_first(report.comparisons) if is_worse(one) and one.case in sure}
-    worse |= {one.case: one for one in alarming(report)}
+    worse |= {one.case: one for one in worth_alerting(report)}
     traced: set[str] = set()
     for guilty in (*outcome.known, *(outcome.guilty or ())):
         found = [_finding(guilty, case, worse) for case in guilty.culprit.cases if case in worse]
@@ -149,7 +159,7 @@ def _causes(outcome: Outcome, report: Report) -> Iterator[Cause]:
         yield cause_of(key, f"between {sides[0]} and {sides[1]} (traced to no commit)", left)
 
 
-def _finding(guilty: Guilty, case: str, worse: Mapping[str, Comparison]) -> Finding:
+def _finding(guilty: Culprit, case: str, worse: Mapping[str, Comparison]) -> Finding:
     """With the figures of the culprit's own A/B."""
     step, whole = guilty.culprit.cases[case], finding_of(worse[case])
     if step.log_ratio is None:
@@ -158,17 +168,17 @@ def _finding(guilty: Guilty, case: str, worse: Mapping[str, Comparison]) -> Find
     return replace(whole, ratio=math.exp(step.log_ratio), ci=ci, again=None, q_value=None)
 
 
-def _name_of(guilty: Guilty) -> str:
+def _name_of(guilty: Culprit) -> str:
     """The same for the same culprit, whatever line it was found in."""
-    first, last = guilty.points[0], guilty.points[-1]
+    first, last = guilty.revisions[0], guilty.revisions[-1]
     return last.name if guilty.culprit.named else f"{first.name}..{last.name}"
 
 
-def _since(guilty: Guilty) -> str:
-    first, last = guilty.points[0], guilty.points[-1]
+def _since(guilty: Culprit) -> str:
+    first, last = guilty.revisions[0], guilty.revisions[-1]
     if guilty.culprit.named:
-        return f"since {printable(point_line(last))}"
-    return f"since one of {len(guilty.points) - 1} after {first.name} up to {printable(point_line(last))}"
+        return f"since {printable(revision_line(last))}"
+    return f"since one of {len(guilty.revisions) - 1} after {first.name} up to {printable(revision_line(last))}"
 
 
 def _keys(cause: Cause) -> list[str]:
@@ -180,10 +190,10 @@ def _key(cause: Cause, one: Finding) -> str:
     return f"notified/{cause.key}/{one.case}/{'broken' if one.broken else 'regressed'}"
 
 
-def _why_not_sent(notifier: Notifier, alarm: Alarm) -> str:
+def _why_not_sent(notifier: Notifier, alert: Alert) -> str:
     """Empty if it was."""
     try:
-        notifier.send(alarm)
+        notifier.send(alert)
     except OpduelError as error:
         return str(error)
     except Exception as error:  # a notifier that is broken stops nothing else

@@ -177,8 +177,8 @@ def harness_parser() -> argparse.ArgumentParser:
         metavar="SHARE",
         help="self-test: slow every second case down on the treatment by this share, and report whether that was found",
     )
-    trust = parser.add_argument_group("how far it is trusted")
-    trust.add_argument(
+    validity = parser.add_argument_group("how far it is trusted")
+    validity.add_argument(
         "--sentinels",
         type=count,
         metavar="N",
@@ -186,19 +186,19 @@ def harness_parser() -> argparse.ArgumentParser:
         "differences; "
         "0 for none (default: one in ten, 1 to 4)",
     )
-    trust.add_argument(
+    validity.add_argument(
         "--busy_host",
         choices=("hold", "report"),
         default="hold",
-        help="when other load or the sentinels show that the run can't be trusted: withhold its verdicts (hold, the "
+        help="when other load or the A/A checks show that the run can't be trusted: withhold its verdicts (hold, the "
         "default), or give them with a warning (report)",
     )
-    trust.add_argument(
+    validity.add_argument(
         "--verify",
         action="store_true",
         help="measure the cases that changed again, and report only the changes that are confirmed",
     )
-    trust.add_argument(
+    validity.add_argument(
         "--verify_after",
         type=pause,
         metavar="SECONDS",

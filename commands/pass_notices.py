@@ -11,7 +11,7 @@ from driver.git.command import RemoteGone
 from driver.journal import Journal
 from driver.watch_settings import Tally
 from records import OpduelError, RunError
-from reporters.alarm import Alarm
+from reporters.alerts import Alert
 
 FAILED, WORKS = "the driver failed", "the driver works again"
 _MOST_NAMED = 10
@@ -49,7 +49,7 @@ class PassNotices:
             self._send_unkept([*tally.failed.values()] or [str(error)])
 
     def _ended(self, tally: Tally) -> None:
-        new = {what: text for what, text in tally.failed.items() if self._journal.recall(self._item(what)) is None}
+        new = {what: text for what, text in tally.failed.items() if self._journal.get_fact(self._item(what)) is None}
         if new:
             self._tell(FAILED, list(new.values()), [*map(self._item, new), self._failing])
             return
@@ -58,7 +58,7 @@ class PassNotices:
         known = [*(one.id for one in worked), *self._told_whole()]
         repaired = [self._item(what) for what in known if what not in whole]
         if (
-            self._journal.recall(self._failing) is not None
+            self._journal.get_fact(self._failing) is not None
             and not whole
             and (worked or not (tally.waiting or tally.failed))
         ):
@@ -66,16 +66,16 @@ class PassNotices:
             self._tell(WORKS, lines, [], [*repaired, self._failing])
         elif repaired:
             self._journal.forget_each(repaired)
-        if not tally.failed and self._journal.recall(self._worked) is None:
-            self._journal.remember(self._worked, "yes")
+        if not tally.failed and self._journal.get_fact(self._worked) is None:
+            self._journal.set_fact(self._worked, "yes")
 
     def broke(self, error: OpduelError) -> None:
         """A pass, or a start, ended with an error. Wrong usage is reported where the same command has worked before."""
         what = "remote" if isinstance(error, RemoteGone) else "pass"
         text = " ".join(str(error).split())
         try:
-            known = self._journal.recall(self._item(what)) is not None
-            if not known and (isinstance(error, RunError) or self._journal.recall(self._worked) is not None):
+            known = self._journal.get_fact(self._item(what)) is not None
+            if not known and (isinstance(error, RunError) or self._journal.get_fact(self._worked) is not None):
                 self._tell(FAILED, [text], [self._item(what), self._failing])
         except RunError:
             self._send_unkept([text])
@@ -83,15 +83,15 @@ class PassNotices:
     def _send_unkept(self, lines: Sequence[str]) -> None:
         """Report what can't be kept in the journal, once in a row: what was reported can't be looked up."""
         if self._kept:
-            self._notifications.send_now(self._alarm(FAILED, lines))
+            self._notifications.send_now(self._alert(FAILED, lines))
         self._kept = False
 
     def _tell(self, title: str, lines: Sequence[str], tells: Sequence[str], forgets: Sequence[str] = ()) -> None:
-        self._notifications.queue(self._alarm(title, lines), tells, forgets)
+        self._notifications.queue(self._alert(title, lines), tells, forgets)
 
-    def _alarm(self, title: str, lines: Sequence[str]) -> Alarm:
+    def _alert(self, title: str, lines: Sequence[str]) -> Alert:
         more = len(lines) - _MOST_NAMED
-        return Alarm(
+        return Alert(
             id=secrets.token_hex(8),
             framework=self._line.framework,
             spec=self._line.spec,
@@ -106,7 +106,7 @@ class PassNotices:
         )
 
     def _told_whole(self) -> list[str]:
-        """What is no commit and was told of: the remote, a branch, a pass."""
+        """What is no commit and was reported: the remote, a branch, a pass."""
         told: Mapping[str, str] = self._journal.facts(f"{self._prefix}item/")
         names = (name.removeprefix(f"{self._prefix}item/") for name in told)
         return [name for name in names if not _is_commit(name)]

@@ -17,14 +17,14 @@ import platformdirs
 
 from commands.config import KeptAnswers, config_path
 from commands.driver_options import GIB, DriverOptions, branch_names, parse
-from commands.driver_text import compile_lines, guilty_lines, plan_lines
+from commands.driver_text import compile_lines, culprit_lines, plan_lines
 from commands.entry import DONE, INCOMPLETE, REGRESSED, log, redacts, run_command
-from commands.journalled import JournalledHarness
+from commands.harness_adapter import HarnessAdapter
 from commands.local import begin_local, local_work_directory, plan_local
-from commands.measuring import Measuring, exit_code, plan_measuring
 from commands.notifying import Notifications, effective
 from commands.pass_notices import Line, PassNotices
-from commands.recorded import recorded
+from commands.recorded_options import recorded
+from commands.session import Session, exit_code, plan_session
 from driver.builds import BuildCache, recipe_of, resolve_build
 from driver.builds.commit_builder import BuildSettings, CommitBuilder
 from driver.builds.compiler import Limits
@@ -32,12 +32,12 @@ from driver.builds.prune import prune
 from driver.builds.repository_data import load_platform, load_repository_data
 from driver.commit_file import kept_name
 from driver.documents import write_document
-from driver.flow import Investigation, Outcome, guilty_document, why_open
 from driver.git.local import is_changed
 from driver.git.repository import Repository, open_repository
+from driver.investigation import Investigation, Outcome, culprits_document, why_open
 from driver.journal import Journal
 from driver.lock import ANOTHER_FOLDER, sole_driver
-from driver.points import BuildPoint
+from driver.revisions import BuildRevision
 from driver.runs import Runs
 from driver.watch import Services, Tally, Watch, WatchSettings
 from frameworks import FRAMEWORKS_DIR
@@ -67,38 +67,38 @@ def run_driver(arguments: Sequence[str] | None) -> int:
         begin_local(options)
     command = recorded("repo_driver.py", sys.argv[1:] if arguments is None else arguments)
     frameworks_dir = options.own.frameworks_dir or FRAMEWORKS_DIR
-    measuring = plan_measuring(options.harness, KeptAnswers(config_path()), command, frameworks_dir, usual_seed=0)
-    work = _work_directory(options.own, measuring)
+    session = plan_session(options.harness, KeptAnswers(config_path()), command, frameworks_dir, usual_seed=0)
+    work = _work_directory(options.own, session)
     with sole_driver(work), _logging_to(work / "logs" / "driver.log"), closing(Journal(work / "journal.db")) as journal:
         if options.own.local is not None:
-            planned = plan_local(options, measuring, work)
+            planned = plan_local(options, session, work)
             if planned is None:
                 return DONE
-            options, measuring = planned.options, planned.measuring
-        driver = _Driver(options, measuring, work, journal)
+            options, session = planned.options, planned.session
+        driver = _Driver(options, session, work, journal)
         return driver.releases() if options.own.bisect_releases else driver.commits()
 
 
 class _Driver:
     """One start of the command, in its work directory."""
 
-    def __init__(self, options: DriverOptions, measuring: Measuring, work: Path, journal: Journal) -> None:
+    def __init__(self, options: DriverOptions, session: Session, work: Path, journal: Journal) -> None:
         own = options.own
         self._own = own
         self._base_why = options.base_why
         # The driver tells these of what it finds; all others are told of every run.
-        ours = [one for one in measuring.reporters if isinstance(one, Notifier | GithubReporter)]
-        others = [one for one in measuring.reporters if one not in ours]
-        measuring = dataclasses.replace(measuring, reporters=others)
-        self._notifications = Notifications(journal, measuring.reporters, ours)
-        self._teller = _Teller(self._notifications, measuring.reporters, ours, bool(self._sought()))
-        self._measuring = measuring
+        ours = [one for one in session.reporters if isinstance(one, Notifier | GithubReporter)]
+        others = [one for one in session.reporters if one not in ours]
+        session = dataclasses.replace(session, reporters=others)
+        self._notifications = Notifications(journal, session.reporters, ours)
+        self._teller = _Teller(self._notifications, session.reporters, ours, bool(self._sought()))
+        self._measuring = session
         self._work = work
         self._journal = journal
         self._cache = BuildCache(own.exec_dir)
-        self._harness = JournalledHarness(measuring)
+        self._harness = HarnessAdapter(session)
         self._runs = Runs(journal, self._harness, own.retry_after)
-        self._identity = _identity(options, measuring)
+        self._identity = _identity(options, session)
 
     def commits(self) -> int:
         """Measure commits, once or for ever; returns the exit code."""
@@ -112,10 +112,10 @@ class _Driver:
             raise
 
     def _line(self) -> Line:
-        own, measuring = self._own, self._measuring
+        own, session = self._own, self._measuring
         told = json.dumps([self._identity, own.branch, own.remote_repository, own.base_commit])
         key = hashlib.sha256(told.encode()).hexdigest()[:12]
-        return Line(key, measuring.framework.name, measuring.choice.name, branch_names(own.branch))
+        return Line(key, session.framework.name, session.choice.name, branch_names(own.branch))
 
     def _commits(self, notices: PassNotices | None) -> int:
         """``notices`` hears what each pass came to."""
@@ -176,20 +176,20 @@ class _Driver:
         for name in names:  # what is written wrongly is said before anything is measured
             if recipe_of(name, framework) is None:
                 resolve_build(name, framework, self._cache)
-        points = [BuildPoint(name, lambda name: resolve_build(name, framework, self._cache)) for name in names]
-        investigation = Investigation(points, self._runs, self._journal, self._identity)
+        revisions = [BuildRevision(name, lambda name: resolve_build(name, framework, self._cache)) for name in names]
+        investigation = Investigation(revisions, self._runs, self._journal, self._identity)
         if own.dry_run:
             _say([f"would measure {names[-1]} against {names[0]}, and look among {len(names) - 1} if it is worse"])
             return DONE
         if own.again:
             self._runs.forget(investigation.name)
-        self._runs.tell_all()
+        self._runs.deliver_all()
         self._teller.looks()
         outcome = investigation.investigate(self._sought())
         document = None
         if outcome.guilty is not None or outcome.known:
             document = self._work / "culprits" / f"{hashlib.sha256(investigation.name.encode()).hexdigest()[:12]}.json"
-            write_document(document, guilty_document(outcome, investigation.name))
+            write_document(document, culprits_document(outcome, investigation.name))
         self._teller.found(outcome, document)
         if reason := why_open(outcome):
             log.error("error: %s", reason)
@@ -280,7 +280,7 @@ class _Teller:
 
     def found(self, outcome: Outcome, document: Path | None) -> None:
         self.regressed |= _code_of(outcome, self._traced) == REGRESSED
-        lines = guilty_lines(outcome)
+        lines = culprit_lines(outcome)
         if outcome.verification is not None and not outcome.confirmed:
             lines.append("not confirmed: a second measurement did not find what the first one flagged")
         if document is not None:
@@ -325,22 +325,22 @@ def _code_of(outcome: Outcome, traced: bool) -> int:
     return INCOMPLETE if outcome.unfinished or any(exit_code(one) == INCOMPLETE for one in reports) else DONE
 
 
-def _identity(options: DriverOptions, measuring: Measuring) -> str:
+def _identity(options: DriverOptions, session: Session) -> str:
     """All that a run depends on besides its commits: with other options, or another spec, it is another run."""
     told = reporter_options()
     settings = {name: value for name, value in vars(options.harness).items() if name not in told}
-    cases = json.dumps([dataclasses.asdict(case) for case in measuring.cases], sort_keys=True, default=str)
+    cases = json.dumps([dataclasses.asdict(case) for case in session.cases], sort_keys=True, default=str)
     measured = hashlib.sha256(cases.encode()).hexdigest()
     own = options.own
     data = [str(own.frameworks_dir.absolute())] if own.frameworks_dir else []  # other scripts may make other builds
     return json.dumps([settings, measured, own.build, own.cmake_args, *data], sort_keys=True, default=str)
 
 
-def _work_directory(own: argparse.Namespace, measuring: Measuring) -> Path:
+def _work_directory(own: argparse.Namespace, session: Session) -> Path:
     given: Path | None = own.work_dir
     if given is None and own.local is not None:
-        return local_work_directory(own, measuring.framework)
-    return given.absolute() if given else platformdirs.user_state_path("opduel") / "driver" / measuring.framework.name
+        return local_work_directory(own, session.framework)
+    return given.absolute() if given else platformdirs.user_state_path("opduel") / "driver" / session.framework.name
 
 
 def _say(lines: Sequence[str]) -> None:

@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from commands.calibrate import calibrate
+from commands.case_selection import choose
 from commands.config import QUESTIONS, config_path, default_reports, forget_config, read_config, write_config
 from commands.convert import convert
-from commands.defaults import CALIBRATE, DRIVER, HARNESS, is_for_driver, keep, says_what, with_defaults
+from commands.defaults import CALIBRATE, DRIVER, HARNESS, describes_run, is_for_driver, keep, with_defaults
 from commands.driver_options import parse
 from commands.entry import DONE, log, run_command
 from commands.harness import run_harness
 from commands.listing import list_cases
 from commands.options import Parser, harness_parser
-from commands.picking import choose
 from commands.sending import flush, send
 from commands.single import is_single
 from commands.spec_from import write_spec_from
@@ -148,7 +148,7 @@ def _run_bench(arguments: Sequence[str] | None) -> int:
     command = CALIBRATE if instead == "calibrate" else DRIVER if is_for_driver(passed_on) else HARNESS
     if options.keep_options:
         keep(command, passed_on)
-        if not says_what(command, passed_on):
+        if not describes_run(command, passed_on):
             return DONE
     arguments = with_defaults(command, passed_on)
     if command == CALIBRATE:

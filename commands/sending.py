@@ -12,7 +12,7 @@ from commands.options import Parser
 from records import RunError, UsageError
 from reporters import read_report
 from reporters.remote import RemoteReporter
-from reporters.remote.delivery import Fate, Sender
+from reporters.remote.delivery import Delivery, Sender
 from reporters.remote.place import origin, parse_place
 from reporters.remote.reporter import has_id, sender_from, warn_of_open_token
 from reporters.stream import print_result
@@ -83,13 +83,13 @@ def _check_token(sender: Sender, endpoints: Collection[str] | None, retry_refuse
         UsageError: reports wait for several servers, and nobody said which of them the token is for.
     """
     try:
-        letters, _ = sender.spool.contents()
+        entries, _ = sender.spool.contents()
     except OSError as error:
         raise RunError(
             f"--spool {sender.spool.directory}: cannot be read ({error.strerror}): fix its permissions"
         ) from None
     files = {
-        one.header.endpoint: one.path for one in reversed(letters) if retry_refused or one.header.refused is None
+        one.header.endpoint: one.path for one in reversed(entries) if retry_refused or one.header.refused is None
     }  # the oldest of each
     waiting = sorted(files if endpoints is None else endpoints)
     if sender.token is not None and endpoints is None and len({origin(one) for one in waiting}) > 1:
@@ -102,15 +102,15 @@ def _check_token(sender: Sender, endpoints: Collection[str] | None, retry_refuse
         warn_of_open_token(endpoint, sender.token)
 
 
-def _tell(sender: Sender, fates: Sequence[Fate]) -> int:
+def _tell(sender: Sender, outcomes: Sequence[Delivery]) -> int:
     """A line for each report, and their numbers; returns the exit code."""
     lines = ["#" + "\t".join(COLUMNS)]
-    for fate in fates:
-        category, endpoint = (fate.place.category, fate.place.endpoint) if fate.place else ("", fate.name)
-        fields = fate.state, fate.run, category, endpoint, fate.words, fate.name
+    for outcome in outcomes:
+        category, endpoint = (outcome.place.category, outcome.place.endpoint) if outcome.place else ("", outcome.name)
+        fields = outcome.state, outcome.run, category, endpoint, outcome.words, outcome.name
         lines.append("\t".join(map(escaped, fields)))
     print_result("".join(f"{line}\n" for line in lines))
-    counts = Counter(fate.state for fate in fates)
+    counts = Counter(outcome.state for outcome in outcomes)
     summary = ", ".join(f"{count} {state}" for state, count in sorted(counts.items())) or "nothing waits"
     log.info("%s, in %s", summary, sender.spool.directory)
     return DONE if set(counts) <= {"sent"} else INCOMPLETE

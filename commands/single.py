@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from commands.ai_pep import library_path, refuse_idle_libraries
+from commands.case_selection import choose, framework_of, with_files
 from commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
-from commands.measuring import check_profile_output, log_profiles
 from commands.named_operators import refuse_unknown_operators
 from commands.options import PROFILERS, by_metric, harness_parser, variables
-from commands.overwriting import files_read, refuse_overwriting
-from commands.picking import choose, framework_of, with_files
+from commands.overwrite_check import files_read, refuse_overwriting
 from commands.progress import ProgressDisplay
+from commands.session import check_profile_output, log_profiles
 from comparator.baseline import DEFAULT_BASELINE_THRESHOLD, compare_with_baseline, machine_differences
 from driver.builds import BuildCache, resolve_build
 from frameworks import FRAMEWORKS_DIR, require_functions, run_environment
@@ -108,7 +108,7 @@ def run_one_build(options: argparse.Namespace, command: Sequence[str]) -> int:
     with ProgressDisplay(len(request.cases), sys.stderr) as display:
         report = run_single(request, display.show_single)
     if not report.run["complete"]:
-        log.warning("not completed: %s; results so far are shown", report.run["stopped"])
+        log.warning("not completed: %s; results so far are shown", report.run["stop_reason"])
     log_profiles(report.run)
     compared = []
     if then is not None:
@@ -227,7 +227,7 @@ def _tell(options: argparse.Namespace, report: SingleReport, compared: Sequence[
 
 def outcome_of(report: SingleReport, compared: Sequence[BaselineComparison]) -> int:
     """The exit code of a single-build run, and of its comparison with a baseline (empty without one)."""
-    if report.run["broken"]:
+    if report.run["aborted"]:
         return INCOMPLETE
     if any(one.is_worse for one in compared):
         return REGRESSED

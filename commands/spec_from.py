@@ -9,7 +9,7 @@ from commands.config import config_path, read_config
 from commands.entry import DONE, log
 from commands.option_types import path
 from commands.options import NETWORK_FORMS, Parser
-from commands.overwriting import refuse_overwriting
+from commands.overwrite_check import refuse_overwriting
 from driver.builds import BuildCache, load_releases, resolve_build
 from driver.catalogue import Input, ask_network, load_rules, network_spec, network_test, operator_tests
 from frameworks import framework_names, get_framework

@@ -1,37 +1,39 @@
 """Meaning: pure functions from samples to verdicts. No I/O, no clock, no randomness.
 
-``plan_looks`` fixes the schedule before there are data, ``standing`` tells the scheduler after each round what every
-case still needs, ``judge`` makes the comparisons when the run is over; ``confirm`` and ``hold_back`` take back what a
+``plan_looks`` fixes the schedule before there are data, ``analyse_interim`` tells the scheduler after each round what
+every
+case still needs, ``compare_cases`` makes the comparisons when the run is over; ``apply_replication`` and
+``withhold_verdicts`` take back what a
 second measurement, or a run that can't be trusted, doesn't support. docs/explanation/statistics.md
 says why they are right.
 """
 
-from comparator.assessment import fit_priors
-from comparator.confirmation import FLAGGED, confirm
-from comparator.holding import hold_back
+from comparator.aa_checks import AA_ALPHA, AACheck, run_aa_checks
+from comparator.empirical_bayes import Prior
+from comparator.explanations import in_words
+from comparator.instruction_attribution import attribute_changes
+from comparator.interim_analysis import InterimAnalysis, analyse_interim
 from comparator.looks import DEFAULT_MAX_ROUNDS, Looks, plan_looks
-from comparator.moderation import Prior
-from comparator.notes import in_words
-from comparator.readings import read_together
-from comparator.sentinels import SENTINEL_ALPHA, SentinelCheck, check_sentinels
-from comparator.standing import Standing, standing
-from comparator.verdicts import judge
+from comparator.replication import FLAGGED, apply_replication
+from comparator.run_analysis import fit_priors
+from comparator.validity import withhold_verdicts
+from comparator.verdicts import compare_cases
 
 __all__ = [
+    "AA_ALPHA",
     "DEFAULT_MAX_ROUNDS",
     "FLAGGED",
-    "SENTINEL_ALPHA",
+    "AACheck",
+    "InterimAnalysis",
     "Looks",
     "Prior",
-    "SentinelCheck",
-    "Standing",
-    "check_sentinels",
-    "confirm",
+    "analyse_interim",
+    "apply_replication",
+    "attribute_changes",
+    "compare_cases",
     "fit_priors",
-    "hold_back",
     "in_words",
-    "judge",
     "plan_looks",
-    "read_together",
-    "standing",
+    "run_aa_checks",
+    "withhold_verdicts",
 ]

@@ -83,11 +83,11 @@ def evaluate(reports: Iterable[Report]) -> list[Row]:
     """A row for each injected share and threshold among the reports, by share, then the largest threshold first.
 
     Only runs of one build against itself have a known truth; that they are such is the caller's affair.  A run that was
-    broken off tells nothing and is left out, as is one without a comparison.
+    aborted tells nothing and is left out, as is one without a comparison.
     """
     groups: dict[tuple[float, float], list[tuple[Report, list[Comparison]]]] = defaultdict(list)
     for report in reports:
-        if report.run["broken"]:
+        if report.run["aborted"]:
             continue
         by_threshold: dict[float, list[Comparison]] = defaultdict(list)
         for comparison in report.comparisons:
@@ -125,8 +125,8 @@ def _rate(comparisons: Sequence[Comparison], *verdicts: str) -> Rate:
 
 
 def _held_back(report: Report) -> bool:
-    trust = report.run.get("trust")
-    return isinstance(trust, Mapping) and trust.get("trusted") is False
+    validity = report.run.get("validity")
+    return isinstance(validity, Mapping) and validity.get("valid") is False
 
 
 @dataclass(frozen=True)

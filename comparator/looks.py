@@ -38,8 +38,8 @@ class Looks:
             [0, 1).
     """
 
-    screen: tuple[int, ...]
-    own: tuple[int, ...]
+    screening: tuple[int, ...]
+    confirmation: tuple[int, ...]
     suspect_level: float = 0.01
     screening_share: float = SCREENING_SHARE
     by_metric: Mapping[str, "Looks"] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class Looks:
     def __post_init__(self) -> None:
         if not 0 <= self.screening_share < 1:
             raise ValueError(f"the screening's share of the error lies in [0, 1), not {self.screening_share}")
-        for counts in (self.screen, self.own):
+        for counts in (self.screening, self.confirmation):
             if not counts or counts[0] < 2 or any(b <= a for a, b in pairwise(counts)):
                 raise ValueError(f"looks must increase from 2 samples or more, not {counts}")
 
@@ -57,7 +57,7 @@ class Looks:
 
     def of(self, stage: Stage) -> tuple[int, ...]:
         """The schedule of a stage."""
-        return self.screen if stage == "screen" else self.own
+        return self.screening if stage == "screening" else self.confirmation
 
     def weight(self, stage: Stage, n: int) -> float:
         """The share of a stage's error for looking at ``n`` samples: that of the first look not before them.
@@ -74,9 +74,9 @@ class Looks:
         screening's share the first look spends ``FIRST_LOOK_SHARE``, the others the rest, in proportion to their
         samples.  Between two looks, and beyond the last one, it is as with ``weight``.
         """
-        if stage == "own":
+        if stage == "confirmation":
             return (1 - self.screening_share) * self.weight(stage, n)
-        first, *others = self.screen
+        first, *others = self.screening
         if not others:
             return self.screening_share
         if n <= first:

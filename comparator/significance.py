@@ -2,7 +2,7 @@
 
 from scipy import special
 
-from comparator.location import Location
+from comparator.trimmed_mean import TrimmedMean
 
 # Shares of the error given to each witness (weighted Bonferroni).  The t statistic finds changes at few rounds;
 # Mann-Whitney can reject where a very heavy tail has ruined every variance, but needs many.
@@ -10,23 +10,25 @@ SHARE_OF_T = 0.8
 SHARE_OF_MANN_WHITNEY = 0.2
 
 
-def shifted_t_p(location: Location, bound: float) -> float:
+def shifted_t_p(trimmed_mean: TrimmedMean, bound: float) -> float:
     """The one-sided p value of "the log ratio is at most ``bound``", by the (moderated) t statistic.
 
     The probability is largest at the bound itself, so that this is a test of the whole hypothesis.  For the
-    mirrored hypothesis, "at least -bound", hand in ``mirrored(location)``.
+    mirrored hypothesis, "at least -bound", hand in ``mirrored(trimmed_mean)``.
     """
-    statistic = (location.estimate - bound) / location.standard_error
-    return float(special.stdtr(location.degrees_of_freedom, -statistic))
+    statistic = (trimmed_mean.estimate - bound) / trimmed_mean.standard_error
+    return float(special.stdtr(trimmed_mean.degrees_of_freedom, -statistic))
 
 
-def mirrored(location: Location) -> Location:
+def mirrored(trimmed_mean: TrimmedMean) -> TrimmedMean:
     """The location with control and treatment exchanged."""
-    return Location(-location.estimate, location.standard_error, location.degrees_of_freedom, location.n)
+    return TrimmedMean(
+        -trimmed_mean.estimate, trimmed_mean.standard_error, trimmed_mean.degrees_of_freedom, trimmed_mean.n
+    )
 
 
 def combined_p(p_t: float, p_mann_whitney: float) -> float:
-    """One p value from both witnesses, valid however they depend on each other: weighted Bonferroni."""
+    """One p value from both tests, valid however they depend on each other: weighted Bonferroni."""
     return min(1.0, p_t / SHARE_OF_T, p_mann_whitney / SHARE_OF_MANN_WHITNEY)
 
 
@@ -35,6 +37,6 @@ def two_sided_p(p_above: float, p_below: float) -> float:
     return min(1.0, 2 * min(p_above, p_below))
 
 
-def t_quantile(location: Location, tail: float) -> float:
+def t_quantile(trimmed_mean: TrimmedMean, tail: float) -> float:
     """The t value that is exceeded with probability ``tail``, for this location's degrees of freedom."""
-    return -float(special.stdtrit(location.degrees_of_freedom, tail))
+    return -float(special.stdtrit(trimmed_mean.degrees_of_freedom, tail))

@@ -4,19 +4,19 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from comparator.assessment import Assessment, assess
-from comparator.confirmation import FLAGGED
-from comparator.equivalence import as_ratio
-from comparator.evidence import Evidence
+from comparator.effect_estimate import EffectEstimate
+from comparator.empirical_bayes import Prior
+from comparator.explanations import explain
 from comparator.looks import Looks
 from comparator.mde import minimal_detectable_change
-from comparator.moderation import Prior
-from comparator.notes import explain
-from comparator.outlook import Place, Terms, outlook
+from comparator.predictive_power import CaseState, Terms, project
+from comparator.replication import FLAGGED
+from comparator.run_analysis import CaseAnalysis, analyse_run
+from comparator.tost import as_ratio
 from records import METRICS, Case, Comparison, Failure, Forecast, PairSample, Stage, Verdict
 
 
-def judge(
+def compare_cases(
     cases: Sequence[Case],
     samples: Mapping[str, Sequence[PairSample]],
     failures: Mapping[str, Failure],
@@ -27,20 +27,20 @@ def judge(
 ) -> list[Comparison]:
     """The comparison of each case, in the order of ``cases``, when no more samples will come.
 
-    It repeats every verdict that ``standing`` called settled (as long as the case got no sample since), and may
+    It repeats every verdict that ``analyse_interim`` called settled (as long as the case got no sample since), and may
     settle more: samples beyond a case's last look take part in a closing one (``Looks.closing``).  Of a failed
     case only samples and failure are told; of one with fewer than 2 samples the ratio, if there is one.
 
     Raises:
-        ValueError: as ``assess``.
+        ValueError: as ``analyse_run``.
     """
-    assessments = assess(cases, samples, failures, looks, alpha, closing=True, priors=priors)
-    run = _Run(alpha, len(cases), sum(one.verdict in FLAGGED for one in assessments), priors is not None)
+    analyses = analyse_run(cases, samples, failures, looks, alpha, closing=True, priors=priors)
+    run = _Run(alpha, len(cases), sum(one.verdict in FLAGGED for one in analyses), priors is not None)
     comparisons = []
-    for assessment in assessments:
-        case = assessment.case
-        bare = _bare(assessment, samples.get(case.id, ()), failures.get(case.id), case.id in injected)
-        comparisons.append(bare if bare.failure else _whole(bare, assessment, looks.of_metric(case.metric), run))
+    for analysis in analyses:
+        case = analysis.case
+        bare = _bare(analysis, samples.get(case.id, ()), failures.get(case.id), case.id in injected)
+        comparisons.append(bare if bare.failure else _whole(bare, analysis, looks.of_metric(case.metric), run))
     return comparisons
 
 
@@ -55,42 +55,42 @@ class _Run:
     retest: bool
 
 
-def _bare(assessment: Assessment, samples: Sequence[PairSample], failure: Failure | None, injected: bool) -> Comparison:
+def _bare(analysis: CaseAnalysis, samples: Sequence[PairSample], failure: Failure | None, injected: bool) -> Comparison:
     """The comparison without figures."""
-    case = assessment.case
-    return Comparison.without_figures(case, assessment.verdict, samples=samples, failure=failure, injected=injected)
+    case = analysis.case
+    return Comparison.without_figures(case, analysis.verdict, samples=samples, failure=failure, injected=injected)
 
 
-def _whole(bare: Comparison, assessment: Assessment, looks: Looks, run: _Run) -> Comparison:
+def _whole(bare: Comparison, analysis: CaseAnalysis, looks: Looks, run: _Run) -> Comparison:
     """The comparison with all that could be computed, and why it is open if it is."""
-    one = _with_figures(bare, assessment, looks, run)
+    one = _with_figures(bare, analysis, looks, run)
     suspected = _suspected(one)
-    note = explain(assessment, looks, run.family, run.alpha, suspected, run.retest)
-    return replace(one, suspected=suspected, forecast=_forecast(assessment, looks, run), note=note)
+    note = explain(analysis, looks, run.family, run.alpha, suspected, run.retest)
+    return replace(one, suspected=suspected, forecast=_forecast(analysis, looks, run), note=note)
 
 
-def _with_figures(bare: Comparison, assessment: Assessment, looks: Looks, run: _Run) -> Comparison:
+def _with_figures(bare: Comparison, analysis: CaseAnalysis, looks: Looks, run: _Run) -> Comparison:
     """The comparison with its figures.
 
     The smallest detectable change is that of one confirmation look at as many samples as the figures have, for this
     case alone in its run.
     """
-    figures, stage, confidence = _shown(assessment, looks, run.alpha)
+    figures, stage, confidence = _shown(analysis, looks, run.alpha)
     if figures is None:
         if not bare.samples:
             return bare
         only = bare.samples[-1]
         return replace(bare, ratio=as_ratio(only.log_ratio), control=only.control, treatment=only.treatment)
-    course = assessment.course
-    share = (looks.weight if run.retest else looks.tested)("own", figures.n)
+    test = analysis.test
+    share = (looks.weight if run.retest else looks.tested)("confirmation", figures.n)
     return replace(
         bare,
-        ratio=as_ratio(figures.location.estimate),
+        ratio=as_ratio(figures.trimmed_mean.estimate),
         ci=(as_ratio(figures.interval[0]), as_ratio(figures.interval[1])),
         confidence=confidence,
-        p_value=course.p_value if course.looked else None,
-        q_value=assessment.q_value if course.looked else None,
-        mde=minimal_detectable_change(figures.location, bare.threshold, run.alpha / run.family * share),
+        p_value=test.p_value if test.looked else None,
+        q_value=analysis.q_value if test.looked else None,
+        mde=minimal_detectable_change(figures.trimmed_mean, bare.threshold, run.alpha / run.family * share),
         control=figures.control,
         treatment=figures.treatment,
         decided_on=stage,
@@ -110,23 +110,23 @@ def _suspected(one: Comparison) -> Verdict | None:
     return None
 
 
-def _forecast(assessment: Assessment, looks: Looks, run: _Run) -> Forecast | None:
+def _forecast(analysis: CaseAnalysis, looks: Looks, run: _Run) -> Forecast | None:
     """What would settle a case that may have more rounds."""
-    course = assessment.course
-    spent = course.exhausted or course.given_up
-    if assessment.verdict != "inconclusive" or spent or course.figures is None or course.shown is None:
+    test = analysis.test
+    spent = test.exhausted or test.futile
+    if analysis.verdict != "inconclusive" or spent or test.figures is None or test.shown is None:
         return None
-    terms = Terms(math.log1p(assessment.case.threshold), looks, run.alpha, (1 + run.flagged) / run.family)
-    found = outlook(Place(course.figures.location, course.shown, course.stage, course.n), terms)
+    terms = Terms(math.log1p(analysis.case.threshold), looks, run.alpha, (1 + run.flagged) / run.family)
+    found = project(CaseState(test.figures.trimmed_mean, test.shown, test.stage, test.n), terms)
     return Forecast(found.chance, found.rounds)
 
 
-def _shown(assessment: Assessment, looks: Looks, alpha: float) -> tuple[Evidence | None, Stage | None, float]:
+def _shown(analysis: CaseAnalysis, looks: Looks, alpha: float) -> tuple[EffectEstimate | None, Stage | None, float]:
     """The evidence that goes with the verdict, the stage that it is of, and its interval's confidence: of a flagged
     case, the look that flagged it."""
-    course = assessment.course
-    if assessment.verdict in FLAGGED and course.decisive:
-        stage = course.decisive.stage
-        share = looks.screening_share if stage == "screen" else 1.0
-        return course.decisive.evidence(), stage, 1 - share * alpha
-    return course.figures, course.shown, 1 - alpha
+    test = analysis.test
+    if analysis.verdict in FLAGGED and test.decisive:
+        stage = test.decisive.stage
+        share = looks.screening_share if stage == "screening" else 1.0
+        return test.decisive.effect(), stage, 1 - share * alpha
+    return test.figures, test.shown, 1 - alpha

@@ -130,10 +130,10 @@ def is_off(rest: Change, threshold: float) -> bool:
 
 def gaps(last: int, ranges: Iterable[Range]) -> list[Range]:
     """The parts of (0, ``last``] that are in none of the ranges, from left to right."""
-    taken = {point for left, right in ranges for point in range(left + 1, right + 1)}
-    free = [point for point in range(1, last + 1) if point not in taken]
-    starts = [point for before, point in pairwise([-1, *free]) if point != before + 1]
-    ends = [point for point, after in pairwise([*free, last + 2]) if after != point + 1]
+    taken = {revision for left, right in ranges for revision in range(left + 1, right + 1)}
+    free = [revision for revision in range(1, last + 1) if revision not in taken]
+    starts = [revision for before, revision in pairwise([-1, *free]) if revision != before + 1]
+    ends = [revision for revision, after in pairwise([*free, last + 2]) if after != revision + 1]
     return [(start - 1, end) for start, end in zip(starts, ends, strict=True)]
 
 

@@ -14,7 +14,7 @@ from typing import Literal, Protocol
 from driver.attribution import UNKNOWN, Change, Range
 from records import Verdict
 
-SOUGHT = ("regressed", "improved", "failed")
+SEARCHED_VERDICTS = ("regressed", "improved", "failed")
 
 # What an A/B of a range says of a case: the change that is sought is there; it is not; can't be told; the case fails.
 Answer = Literal["found", "clear", "open", "fails"]
@@ -51,11 +51,11 @@ class Measure(Protocol):
 class Prepare(Protocol):
     """Builds a point; False when it can't be built."""
 
-    def __call__(self, point: int, /) -> bool: ...
+    def __call__(self, revision: int, /) -> bool: ...
 
 
 @dataclass(frozen=True)
-class Culprit:
+class CulpritRange:
     """The change of some cases lies in (left, right], and no smaller range could be shown to hold it.
 
     ``cases`` has the evidence: the direct A/B of ``left`` and ``right``, which found in each case what was sought.
@@ -76,14 +76,14 @@ class Culprit:
 
 
 def bisect(
-    points: int,
+    revisions: int,
     cases: Mapping[str, Step],
     measure: Measure,
     prepare: Prepare,
     cached: Collection[int],
     thresholds: Mapping[str, float],
-) -> list[Culprit]:
-    """The culprits between point 0 and point ``points``, from left to right.
+) -> list[CulpritRange]:
+    """The culprits between point 0 and point ``revisions``, from left to right.
 
     ``cases`` has the A/B of the two ends, by case id; its verdict is what is sought in that case: "regressed",
     "improved" or "failed" (on the treatment alone).  ``thresholds`` are shares.  Both ends are taken to be built;
@@ -95,12 +95,12 @@ def bisect(
     Raises:
         ValueError: fewer than 1 point to look among, or a case in which nothing is sought.
     """
-    if points < 1:
-        raise ValueError(f"a bisection needs 1 point or more after the control, not {points}")
+    if revisions < 1:
+        raise ValueError(f"a bisection needs 1 point or more after the control, not {revisions}")
     for case, step in cases.items():
-        if step.verdict not in SOUGHT or (step.verdict == "failed" and step.side != "treatment"):
+        if step.verdict not in SEARCHED_VERDICTS or (step.verdict == "failed" and step.side != "treatment"):
             raise ValueError(f"{case}: regressed, improved, or failed on the treatment alone: not {step}")
-    search = _Search(points, cases, measure, prepare, thresholds, frozenset(cached))
+    search = _Search(revisions, cases, measure, prepare, thresholds, frozenset(cached))
     search.descend()
     return search.culprits()
 
@@ -128,7 +128,7 @@ class _Suspicion:
 class _Search:
     """A bisection in progress: what has been answered, and which suspicions have come to their end."""
 
-    points: int
+    revisions: int
     cases: Mapping[str, Step]
     measure: Measure
     prepare: Prepare
@@ -145,7 +145,7 @@ class _Search:
         The widest range comes first: whatever can bring another case to a range comes before it, so a range's cases are
         measured together.
         """
-        whole = (0, self.points)
+        whole = (0, self.revisions)
         self.steps = {(whole, case): step for case, step in self.cases.items()}
         suspicions = [_Suspicion(case, (whole,), self._change(whole, case)) for case in sorted(self.cases)]
         while suspicions:
@@ -153,7 +153,7 @@ class _Search:
             group = [one for one in suspicions if (one.range, one.failing) == (first.range, first.failing)]
             suspicions = [one for one in suspicions if one not in group] + self._halve(group)
 
-    def culprits(self) -> list[Culprit]:
+    def culprits(self) -> list[CulpritRange]:
         """The culprits, from left to right: for each suspicion the smallest range of its path that a direct A/B shows.
 
         A range that encloses another answer of the same case is left out, for that answer can be what it shows.
@@ -243,20 +243,20 @@ class _Search:
             return None
         start, end = max(pairwise(sorted({left, right, *failing})), key=lambda stretch: stretch[1] - stretch[0])
 
-        def preference(point: int) -> tuple[bool, int, int]:
-            off = abs(2 * point - start - end)  # twice the distance from the middle
-            return not (point in self.cached and 2 * off <= end - start), off, point
+        def preference(revision: int) -> tuple[bool, int, int]:
+            off = abs(2 * revision - start - end)  # twice the distance from the middle
+            return not (revision in self.cached and 2 * off <= end - start), off, revision
 
         candidates = set(range(left + 1, right)) - set(failing) - self.unbuildable
-        return next((point for point in sorted(candidates, key=preference) if self._can_build(point)), None)
+        return next((revision for revision in sorted(candidates, key=preference) if self._can_build(revision)), None)
 
-    def _can_build(self, point: int) -> bool:
-        if point in self.prepared:
+    def _can_build(self, revision: int) -> bool:
+        if revision in self.prepared:
             return True
-        if self.prepare(point):
-            self.prepared.add(point)
+        if self.prepare(revision):
+            self.prepared.add(revision)
             return True
-        self.unbuildable.add(point)
+        self.unbuildable.add(revision)
         return False
 
     def _ask(self, between: Range, cases: Collection[str]) -> dict[str, Answer]:
@@ -290,11 +290,11 @@ class _Search:
     def _bound(self, case: str) -> float:
         return math.log1p(self.thresholds[case])
 
-    def _culprit(self, one: Range, cases: Sequence[str], doubted: Collection[str]) -> Culprit:
+    def _culprit(self, one: Range, cases: Sequence[str], doubted: Collection[str]) -> CulpritRange:
         left, right = one
         between = range(left + 1, right)
-        undecided = tuple(point for point in between if point not in self.unbuildable)
-        skipped = tuple(point for point in between if point in self.unbuildable)
+        undecided = tuple(revision for revision in between if revision not in self.unbuildable)
+        skipped = tuple(revision for revision in between if revision in self.unbuildable)
         notes = []
         if undecided:
             notes.append("no smaller range shows the change by itself")
@@ -305,7 +305,7 @@ class _Search:
         if more := [case for case in cases if case in doubted]:
             notes.append(f"more of the change may lie elsewhere: {', '.join(more)}")
         evidence = {case: self.steps[one, case] for case in cases}
-        return Culprit(left, right, evidence, skipped, undecided, "; ".join(notes))
+        return CulpritRange(left, right, evidence, skipped, undecided, "; ".join(notes))
 
     def _fails_within(self, one: Range, case: str) -> bool:
         measured = [step for (part, name), step in self.steps.items() if name == case and _encloses(one, part)]
@@ -321,5 +321,5 @@ def _encloses(one: Range, other: Range) -> bool:
     return one[0] <= other[0] and other[1] <= one[1]
 
 
-def _inside(points: Collection[int], one: Range) -> frozenset[int]:
-    return frozenset(point for point in points if one[0] < point < one[1])
+def _inside(revisions: Collection[int], one: Range) -> frozenset[int]:
+    return frozenset(revision for revision in revisions if one[0] < revision < one[1])

@@ -10,9 +10,9 @@ from pathlib import Path
 from driver.commit_file import kept_commit, shared_with
 from driver.descriptor import info_document
 from driver.documents import write_document, write_text
-from driver.flow import Investigation, Outcome, guilty_document, why_open
-from driver.git.choice import Pending, control_of, pending
-from driver.points import CommitPoint, UnbuildableError
+from driver.git.commit_selection import Pending, control_of, pending
+from driver.investigation import Investigation, Outcome, culprits_document, why_open
+from driver.revisions import CommitRevision, UnbuildableError
 from driver.runs import NotSettled
 from driver.watch_settings import Services, Tally, WatchSettings, explained, record
 from records import Commit, NoSpaceError, OpduelError, RunError, UsageError
@@ -47,7 +47,7 @@ class Branch:
             log.info("nothing to measure%s", f"; {waiting} to be tried again later" if waiting else "")
         held = False  # a commit is to be measured on, and the commit file stays before it
         for position, commit in enumerate(queue):
-            if self.is_told_to_stop():
+            if self.stop_requested():
                 log.info("%s says 0: stopping before %s", self._settings.status_file, commit.short)
                 break
             with self._building_ahead(queue[position + 1 : position + 2]):
@@ -58,7 +58,7 @@ class Branch:
                 if not held:
                     self._finish(commit)
                 elif settled:
-                    self._services.journal.remember(self._beyond(commit), "")
+                    self._services.journal.set_fact(self._beyond(commit), "")
         tally.waiting += len(self._troubled())
 
     def due(self) -> list[Commit]:
@@ -137,7 +137,7 @@ class Branch:
     def _owner(self, path: Path, last: Commit) -> str | None:
         """The branch for which the driver wrote the commit file; None if that is not known, or another commit was put
         there since. Older drivers kept the name alone."""
-        name, _, id = (self._services.journal.recall(_owner_of(path)) or "").partition(" ")
+        name, _, id = (self._services.journal.get_fact(_owner_of(path)) or "").partition(" ")
         return name if name and id in ("", last.id) else None
 
     def _has(self, branch: str) -> bool:
@@ -187,7 +187,7 @@ class Branch:
         except UsageError as error:
             raise UsageError(f"{option} {error}") from None
 
-    def is_told_to_stop(self) -> bool:
+    def stop_requested(self) -> bool:
         """Whether the status file says 0."""
         path = self._settings.status_file
         try:
@@ -228,7 +228,7 @@ class Branch:
             return False
         trouble = self._troubled().get(commit.id)
         is_due = trouble is not None and self._services.journal.is_due(trouble)
-        return not is_due and self._services.journal.recall(self._beyond(commit)) is not None
+        return not is_due and self._services.journal.get_fact(self._beyond(commit)) is not None
 
     def _beyond(self, commit: Commit) -> str:
         """The fact that a commit was dealt with while the commit file stayed before an earlier one."""
@@ -258,20 +258,20 @@ class Branch:
         control, why, line, strategy = self.plan(treatment)
         branch = self.holder(treatment)
         self._services.listener.begins(control, treatment, why, line, strategy, branch)
-        points = [CommitPoint(one, self._services.builder, strategy) for one in line]
-        investigation = Investigation(points, self._services.runs, self._services.journal, settings.identity, branch)
+        revisions = [CommitRevision(one, self._services.builder, strategy) for one in line]
+        investigation = Investigation(revisions, self._services.runs, self._services.journal, settings.identity, branch)
         if settings.again:
             self._services.runs.forget(investigation.name)
-        builds = points[0].build(), points[-1].build()
+        builds = revisions[0].build(), revisions[-1].build()
         info = settings.work / "info" / f"{control.short}..{treatment.short}.json"
         write_document(info, info_document(*builds))
         outcome = investigation.investigate(settings.sought)
         document = None
         if outcome.guilty is not None or outcome.known:
             document = settings.work / "culprits" / f"{investigation.name.replace('/', '-')}.json"
-            write_document(document, guilty_document(outcome, investigation.name))
+            write_document(document, culprits_document(outcome, investigation.name))
             culprits = (*outcome.known, *(outcome.guilty or ()))
-            named = [one.points[-1].commit for one in culprits if one.culprit.named]
+            named = [one.revisions[-1].commit for one in culprits if one.culprit.named]
             write_document(info, info_document(*builds, [commit for commit in named if commit]))
         self._services.listener.found(outcome, document)
         return outcome
@@ -287,9 +287,9 @@ class Branch:
         self._dealt_with = commit
         if (path := self._commit_file) is not None:
             write_text(path, f"{commit.id}\n")
-            self._services.journal.remember(_owner_of(path), f"{self.name} {commit.id}")
+            self._services.journal.set_fact(_owner_of(path), f"{self.name} {commit.id}")
         elif self._counts():
-            self._services.journal.remember(self._counted, commit.id)
+            self._services.journal.set_fact(self._counted, commit.id)
 
     def _last(self) -> Commit | None:
         """The last commit dealt with, by the commit file, or in this process; None without one.
@@ -321,7 +321,7 @@ class Branch:
 
     def _last_counted(self) -> Commit | None:
         """The last commit that an earlier start dealt with, where commits are thinned."""
-        kept = self._services.journal.recall(self._counted) if self._counts() and not self._settings.again else None
+        kept = self._services.journal.get_fact(self._counted) if self._counts() and not self._settings.again else None
         try:
             return None if kept is None else self._services.repository.commit(kept)
         except UsageError:  # of another repository
@@ -397,7 +397,7 @@ class Branch:
         try:
             _, _, line, strategy = self.plan(commit)
             for one in (line[0], line[-1]):
-                CommitPoint(one, self._services.builder, strategy, self._settings.ahead).build()
+                CommitRevision(one, self._services.builder, strategy, self._settings.ahead).build()
         except Exception as error:  # it will be said when it is that commit's turn
             log.debug("building ahead: %s", error)
 

@@ -87,15 +87,15 @@ class Journal:
         """All notes, in order: seconds since 1970, kind, text."""
         return list(self._connection.execute("SELECT at, kind, text FROM events ORDER BY rowid"))
 
-    def remember(self, name: str, text: str) -> None:
+    def set_fact(self, name: str, text: str) -> None:
         """Keep a text under a name; an earlier one is replaced."""
         self._write("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, text))
 
-    def recall(self, name: str) -> str | None:
+    def get_fact(self, name: str) -> str | None:
         """The text kept under that name."""
         return self._one("SELECT text FROM facts WHERE name = ?", (name,))
 
-    def remember_all(self, facts: Mapping[str, str]) -> None:
+    def set_facts(self, facts: Mapping[str, str]) -> None:
         """Keep texts under their names: all of them, or none."""
         with self._transaction() as connection:
             connection.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", facts.items())
@@ -164,12 +164,12 @@ class Journal:
         connection.execute(f"INSERT INTO damaged VALUES (?, ?, ?, ({query}))", (now, name, reason, *values))
         connection.execute("INSERT INTO events VALUES (?, 'damage', ?)", (now, text))
 
-    def untold(self, whom: str) -> list[str]:
+    def undelivered(self, whom: str) -> list[str]:
         """The finished runs of which ``whom`` has not been told, in the order in which they were finished."""
         query = "SELECT run FROM reports WHERE run NOT IN (SELECT run FROM told WHERE whom = ?) ORDER BY rowid"
         return [row[0] for row in self._connection.execute(query, (whom,))]
 
-    def mark_told(self, run: str, whom: str) -> None:
+    def mark_delivered(self, run: str, whom: str) -> None:
         """``whom`` has been told of the run."""
         self._write("INSERT OR IGNORE INTO told VALUES (?, ?)", (run, whom))
 
@@ -194,7 +194,7 @@ class Journal:
         return list(self._connection.execute(query, (whom,)))
 
     def notice_tried(self, name: str, whom: str, told: bool) -> None:
-        """``whom`` was told of the notice, or could not be."""
+        """``whom`` was reported the notice, or could not be."""
         statement = "UPDATE notices SET attempts = attempts + 1, told = ? WHERE name = ? AND whom = ?"
         self._write(statement, (told, name, whom))
 
@@ -244,8 +244,8 @@ class Journal:
     def _error(self, error: sqlite3.Error) -> RunError:
         full = "full" in str(error) or "disk I/O" in str(error)
         kind = NoSpaceError if full else RunError
-        mend = "free some space" if full else "fix that, or give another folder with --work_dir"
-        return kind(f"{self._path}: can't be written ({error}): {mend}")
+        fix = "free some space" if full else "fix that, or give another folder with --work_dir"
+        return kind(f"{self._path}: can't be written ({error}): {fix}")
 
 
 class Rounds:

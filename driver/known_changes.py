@@ -27,20 +27,20 @@ class KnownChanges:
     def at_beginning(self) -> dict[str, tuple[Placed, ...]]:
         """By case, those that lie on the line, without those that it found itself at an earlier time."""
         fact = f"{self._line}/known"
-        kept = _parsed(self._journal.recall(fact))
+        kept = _parsed(self._journal.get_fact(fact))
         if not isinstance(kept, dict):
             kept = {case: list(map(asdict, known)) for case, known in self._now().items()}
-            self._journal.remember(fact, json.dumps(kept))
+            self._journal.set_fact(fact, json.dumps(kept))
         found = {case: placed(_read(entries), self._names) for case, entries in kept.items()}
         return {case: known for case, known in found.items() if known}
 
     def record(self, found: Mapping[str, Sequence[Known]]) -> None:
         """Keep what the line's investigation found, by case; once. It replaces what encloses a culprit that is new."""
-        if self._journal.recall(f"{self._line}/recorded") is not None:
+        if self._journal.get_fact(f"{self._line}/recorded") is not None:
             return
         facts = {f"{self._line}/recorded": "yes"}
         for case, new in found.items():
-            text = self._journal.recall(f"{self._prefix}{case}")
+            text = self._journal.get_fact(f"{self._prefix}{case}")
             before = [one for one in _read(_parsed(text)) if one.line != self._line]
             ranges = [one.range for one in placed(new, self._names) if one.known.is_culprit]
             enclosing = [
@@ -50,7 +50,7 @@ class KnownChanges:
             ]
             kept = [one for one in before if one not in enclosing]
             facts[f"{self._prefix}{case}"] = json.dumps([asdict(one) for one in (*kept, *new)])
-        self._journal.remember_all(facts)
+        self._journal.set_facts(facts)
 
     def _now(self) -> dict[str, list[Known]]:
         known = {name.removeprefix(self._prefix): text for name, text in self._journal.facts(self._prefix).items()}

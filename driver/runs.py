@@ -11,7 +11,7 @@ from typing import Protocol
 from driver.journal import Journal, Rounds
 from records import Build, Report, RunError, UsageError
 
-WHOM = "reporters"
+RECIPIENT = "reporters"
 TRIES = 3  # of a measurement that could not be trusted
 BUDGETS = 3  # time budgets of one run, from its first test on, as long as a case that looks changed is not settled
 MOST_NAMED = 5
@@ -107,7 +107,7 @@ class Runs:
             if kept is not None:
                 log.info("%s", _measured_before(order, kept))
             report = kept or self._measure(one, attempt, order)
-            self.tell_all()
+            self.deliver_all()
             if report.run.get("continues"):
                 raise NotSettled(report, f"{open_words(report)}; the next pass measures on")
             if attempt == TRIES or not any(comparison.held_back for comparison in report.comparisons):
@@ -124,8 +124,8 @@ class Runs:
             self._journal.forget_run(name)
             raise
         if report.run.get("interrupted"):
-            raise KeyboardInterrupt(str(report.run["stopped"]))
-        if report.run.get("broken"):  # kept and told, but the next start makes the run anew
+            raise KeyboardInterrupt(str(report.run["stop_reason"]))
+        if report.run.get("aborted"):  # kept and told, but the next start repeats the run
             self._journal.finish_run(f"{name}/broken-{report.run['id']}", self._harness.dump(report))
             self._journal.forget_run(name)
         elif report.is_open and self._gets_more(name, report, order.budgets):
@@ -164,13 +164,13 @@ class Runs:
             self._journal.forget_run(run)
         self._journal.forget_facts(prefix)
 
-    def tell_all(self) -> None:
+    def deliver_all(self) -> None:
         """Tell of every finished run that was not told yet, in the order in which they were finished."""
-        for name in self._journal.untold(WHOM):
+        for name in self._journal.undelivered(RECIPIENT):
             report = self._finished(name)
             if report is not None:
                 self._harness.tell(report)
-                self._journal.mark_told(name, WHOM)
+                self._journal.mark_delivered(name, RECIPIENT)
 
     def _finished(self, name: str) -> Report | None:
         """The report of a run that was finished; one that can't be read is put aside, and the run is made again."""
@@ -202,7 +202,7 @@ def _continued(report: Report, budgets: int) -> Report:
 
 def _measured_before(order: RunOrder, report: Report) -> str:
     """That a run is answered from the journal, whether it was complete then, and how to have it made again."""
-    whole = "complete" if report.run.get("complete", True) else f"not complete: {report.run.get('stopped')}"
+    whole = "complete" if report.run.get("complete", True) else f"not complete: {report.run.get('stop_reason')}"
     return (
         f"{order.run_type} of {order.control.requested} and {order.treatment.requested}: was measured at "
         f"{report.run.get('started', 'an earlier time')} ({whole}), and is not measured again: --again does that"

@@ -41,7 +41,7 @@ class Watch:
         tally = Tally()
         self._services.builder.resume()  # a pass that was aborted stopped it
         self._notice_the_clock()
-        self._services.runs.tell_all()
+        self._services.runs.deliver_all()
         self._services.listener.looks()
         self.fetch(tally)
         before, self._recorded = self._recorded, {}
@@ -79,7 +79,7 @@ class Watch:
         """
         errors: list[OpduelError] = []
         for name, branch in zip(self._settings.branches or (None,), self.branches, strict=True):
-            if branch.is_told_to_stop():
+            if branch.stop_requested():
                 what = f"branch {name}" if name else "the first commit"
                 log.info("%s says 0: stopping before %s", self._settings.status_file, what)
                 break
@@ -94,9 +94,9 @@ class Watch:
         if len(errors) == len(self.branches) and all(isinstance(error, UsageError) for error in errors):
             raise UsageError("; ".join(map(str, errors)))
 
-    def is_told_to_stop(self) -> bool:
+    def stop_requested(self) -> bool:
         """Whether the status file says 0."""
-        return self.branches[0].is_told_to_stop()
+        return self.branches[0].stop_requested()
 
     def for_ever(self, after_pass: Callable[[Tally], None]) -> None:
         """Pass after pass, with at least the interval from one's beginning to the next, until told to stop.
@@ -107,7 +107,7 @@ class Watch:
         for branch in self.branches:
             if branch.is_there():
                 branch.check_commit_file()
-        while not self.is_told_to_stop():
+        while not self.stop_requested():
             began = time.monotonic()
             try:
                 tally = self.once()
@@ -149,5 +149,5 @@ class Watch:
 
     def _wait(self, until: float) -> None:
         """Until that moment of the monotonic clock, or until told to stop."""
-        while (left := until - time.monotonic()) > 0 and not self.is_told_to_stop():
+        while (left := until - time.monotonic()) > 0 and not self.stop_requested():
             self._sleep(min(left, _POLL_S))

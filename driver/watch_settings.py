@@ -11,8 +11,8 @@ from urllib.parse import quote
 
 from driver.builds.commit_builder import CommitBuilder
 from driver.commit_file import PLACEHOLDER
-from driver.flow import Outcome
 from driver.git.repository import Repository
+from driver.investigation import Outcome
 from driver.journal import Journal
 from driver.lock import ANOTHER_FOLDER
 from driver.runs import Runs

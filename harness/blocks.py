@@ -1,6 +1,6 @@
 """One case on one ready process pair: calibrated, balanced blocks, boiled down to a PairSample.
 
-Blocks come in quads, ABBA or BAAB by a recorded coin: within a quad, drift that is linear in time cancels, and
+Blocks come in quads, ABBA or BAAB by a seeded random choice: within a quad, drift that is linear in time cancels, and
 neither side is always first.  Every block begins with discarded calls, whether the side switched or not.
 """
 
@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.losses import AskError, together
 from harness.process import CaseProcess
+from harness.worker_errors import AskError, merged_error
 from records import Case, PairSample, Stage
 from records.measurement import SIDES, Side
 
@@ -68,7 +68,7 @@ class CaseRequest:
     case: Case
     seed: int
     inject: float = 0.0  # share by which the treatment side is slowed
-    stage: Stage = "screen"
+    stage: Stage = "screening"
 
     def description(self) -> dict[str, Any]:
         """What the adaptor needs to know of the case."""
@@ -95,7 +95,7 @@ def settle(
     processes: Processes,
     case: Case,
     call_ns: dict[Side, float],
-    coin: random.Random,
+    rng: random.Random,
     deadline: float = math.inf,
     wipe_ns: float = 0.0,
 ) -> dict[Side, float]:
@@ -112,7 +112,7 @@ def settle(
         calls = max(1, round(SETTLE_NS / (inner * call_ns[side] + wipe_ns)))
         requests[side] = {"op": "block", "discard": 1, "calls": calls, "inner": inner}
     settled: dict[Side, float] = {}
-    for side in coin.sample(SIDES, 2):
+    for side in rng.sample(SIDES, 2):
         settled[side] = lower_decile(_block(side, processes, requests, case, deadline))
     return settled
 
@@ -121,7 +121,7 @@ def measure_blocks(
     processes: Processes,
     case: Case,
     plan: BlockPlan,
-    coin: random.Random,
+    rng: random.Random,
     deadline: float = math.inf,
     between: Callable[[], None] = lambda: None,
 ) -> dict[Side, list[list[float]]]:
@@ -140,7 +140,7 @@ def measure_blocks(
     for number in range(plan.quads):
         if number and time.monotonic() >= deadline:
             break
-        first, second = coin.sample(SIDES, 2)
+        first, second = rng.sample(SIDES, 2)
         for side in (first, second, second, first):
             blocks[side].append(_block(side, processes, requests, case, deadline))
         between()
@@ -167,7 +167,7 @@ def _block(
             processes[other].ask(requests[other], time_left(case, deadline))
     except AskError as error:
         errors[other] = error
-    raise together(errors)
+    raise merged_error(errors)
 
 
 def time_left(case: Case, deadline: float, slowdown: float = 1) -> float:

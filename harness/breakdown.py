@@ -13,9 +13,9 @@ from typing import Any
 
 from frameworks import Framework
 from harness.blocks import CaseRequest, time_left
-from harness.schedule import Findings
-from harness.solo import Solo
-from harness.supply import Bench
+from harness.pair_pool import Bench
+from harness.restarting_worker import RestartingWorker
+from harness.schedule import MeasurementResult
 from records import DEFAULT_METRIC, Breakdown, Case, Comparison, Failure, OperatorTime, RunError
 from records.measurement import SIDES, Side
 
@@ -27,7 +27,7 @@ _PLACES = {"regressed": 0, "improved": 1}
 def add_breakdowns(
     comparisons: Sequence[Comparison],
     cases: Sequence[Case],
-    findings: Findings,
+    findings: MeasurementResult,
     bench: Bench,
     framework: Framework,
     *,
@@ -44,17 +44,20 @@ def add_breakdowns(
     """
     by_id = {case.id: case for case in to_break_down(cases, framework, every_case)}
     wanted = [number for number, one in enumerate(comparisons) if one.case in by_id and one.control is not None]
-    if not wanted or findings.broken:
+    if not wanted or findings.aborted:
         return list(comparisons)
     wanted.sort(key=lambda number: _PLACES.get(comparisons[number].verdict, len(_PLACES)))
     environment = {**bench.environment, **framework.profiling_environment()}
-    solos = {side: Solo(side, bench.builds[side], framework.adaptor, environment, bench.cpus.start) for side in SIDES}
+    workers = {
+        side: RestartingWorker(side, bench.builds[side], framework.adaptor, environment, bench.cpus.start)
+        for side in SIDES
+    }
     result = list(comparisons)
     try:
         for done, number in enumerate(wanted):
             one, case = comparisons[number], framework.as_profiled(by_id[comparisons[number].case])
             fork = framework.can_fork(threads, case.context)
-            made = _break_down(solos, case, one.control or 0.0, seed, fork, deadline)
+            made = _break_down(workers, case, one.control or 0.0, seed, fork, deadline)
             if made is None:
                 findings.not_broken_down = len(wanted) - done
                 break
@@ -62,8 +65,8 @@ def add_breakdowns(
     except KeyboardInterrupt as error:
         findings.stop(error)
     finally:
-        for solo in solos.values():
-            solo.close()
+        for worker in workers.values():
+            worker.close()
     return result
 
 
@@ -73,7 +76,7 @@ def to_break_down(cases: Sequence[Case], framework: Framework, every_case: bool)
 
 
 def _break_down(
-    solos: Mapping[Side, Solo], case: Case, call_ns: float, seed: int, fork: bool, deadline: float
+    workers: Mapping[Side, RestartingWorker], case: Case, call_ns: float, seed: int, fork: bool, deadline: float
 ) -> Breakdown | None:
     """One case on both sides; what can't be profiled is said in the note. None: the time was up before it was over."""
     calls = max(1, min(MOST_CALLS, int(PROFILED_NS / call_ns)))
@@ -84,7 +87,7 @@ def _break_down(
             return None
         requests = [CaseRequest(case, seed).message(side), {"op": "profile", "calls": 1 + calls}]
         try:
-            answers = solos[side].ask(requests, time_left(case, deadline), fork=fork)
+            answers = workers[side].ask(requests, time_left(case, deadline), fork=fork)
         except RunError as error:
             problems.append(f"{side}: {error}")
             continue

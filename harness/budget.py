@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.blocks import CaseRequest
-from harness.pace import Load, Pace
+from harness.round_duration import Load, RoundDuration
 
 SPENT_S = 1.0  # with less left than this, a budget is spent
 # What is kept of a time budget for profiles, which are made after measuring: no more than a share, and no more than
@@ -30,7 +30,7 @@ class Trip:
     closes: bool
 
 
-def affordable(trips: Sequence[Trip], left_s: float, pace: Pace, resumable: bool) -> list[Trip]:
+def affordable(trips: Sequence[Trip], left_s: float, pace: RoundDuration, resumable: bool) -> list[Trip]:
     """Those that the time left takes to their next look; all of them, if it does.
 
     Else the suspects, the largest first, and then the others in the order given, each as long as there is time for it.
@@ -47,7 +47,7 @@ def affordable(trips: Sequence[Trip], left_s: float, pace: Pace, resumable: bool
     return whole or _fitting([(trip, 1) for trip in ordered if trip.closes or resumable], left_s, pace)
 
 
-def _fitting(trips: Sequence[tuple[Trip, int]], left_s: float, pace: Pace) -> list[Trip]:
+def _fitting(trips: Sequence[tuple[Trip, int]], left_s: float, pace: RoundDuration) -> list[Trip]:
     """Those that fit, one after the other, each for so many rounds."""
     load, chosen = Load(pace), []
     for trip, rounds in trips:

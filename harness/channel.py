@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from records.output import MOST_KEPT, keep_ends
 from records.text import without_controls
 
-LAST_WORDS_BYTES = 2000
+OUTPUT_TAIL_BYTES = 2000
 LOOK_S = 0.2  # how often the length of outputs is looked at while an answer is awaited
 
 T = TypeVar("T")
@@ -129,7 +129,7 @@ class Channel:
         line, _, self._buffer = self._buffer.partition(b"\n")
         return dict(json.loads(line))
 
-    def forget_words(self) -> None:
+    def clear_output_tail(self) -> None:
         """Forget what was printed so far."""
         if self._closed:
             return
@@ -141,12 +141,12 @@ class Channel:
             with contextlib.suppress(OSError):  # the disk is full: there is room for less now
                 keep_ends(self._printed.fileno(), MOST_KEPT)
 
-    def last_words(self) -> str:
+    def output_tail(self) -> str:
         """The tail of what was printed, made printable; it begins with a whole word."""
         descriptor = self._printed.fileno()
         size = os.fstat(descriptor).st_size
-        tail = os.pread(descriptor, LAST_WORDS_BYTES, max(0, size - LAST_WORDS_BYTES))
-        if size > LAST_WORDS_BYTES:  # half a word may be half a secret, or the rest of an escape sequence
+        tail = os.pread(descriptor, OUTPUT_TAIL_BYTES, max(0, size - OUTPUT_TAIL_BYTES))
+        if size > OUTPUT_TAIL_BYTES:  # half a word may be half a secret, or the rest of an escape sequence
             space = re.search(rb"\s", tail)
             tail = tail[space.start() :] if space else b""
         return without_controls(tail.decode("utf-8", "replace")).strip()

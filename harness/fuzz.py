@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from frameworks import Framework
+from harness.smoke_check import smoke_check
 from harness.specs.strategies import Drawn, case_of, drawn, examples
 from harness.specs.template import Template, templates
-from harness.trial import try_cases
 from records import DEFAULT_METRIC, Build, Case, Comparison, RunError, case_id_for
 
 SPARE = 2  # draws for each input that is wanted: some are refused
@@ -74,7 +74,7 @@ def _accepted(
     draws = examples(drawn(template), SPARE * wanted, number)
     cases = [case_of(one, first + number) for number, one in enumerate(draws)]
     kept: list[tuple[Drawn, Case]] = []
-    for one, attempt in zip(draws, try_cases(control, framework, cases, seed=seed), strict=True):
+    for one, attempt in zip(draws, smoke_check(control, framework, cases, seed=seed), strict=True):
         if attempt.failure is None or attempt.failure.kind not in ("error", "missing"):
             kept.append((one, attempt.case))
         if len(kept) == wanted:

@@ -22,22 +22,23 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from frameworks import Framework, worker_environment
-from harness.agreement import Array, Difference, Results, ask_results, difference, elements
 from harness.cpus import plan_cpus
 from harness.host import host_fingerprint
-from harness.solo import Solo
+from harness.output_check import Array, Difference, Results, ask_results, difference, elements
+from harness.restarting_worker import RestartingWorker
 from records import Build, Case, Failure, RunError, UsageError
+from records.upgrade import upgraded_golden
 
 MANIFEST = "golden.json"
-KIND, SCHEMA_VERSION = "opduel golden outputs", 1
+KIND, SCHEMA_VERSION = "opduel golden outputs", 2
 MOST_MANIFEST_BYTES = 256 << 20
 MOST_FILE_BYTES = 16 << 30  # of one case, unpacked
-_MEND = "give a folder that harness.py --golden wrote"
+_FIX = "give a folder that harness.py --golden wrote"
 
 
 @dataclass(frozen=True)
 class Kept:
-    """An array in a case's file, under its number: see ``harness.agreement.Array``."""
+    """An array in a case's file, under its number: see ``harness.output_check.Array``."""
 
     name: str
     dtype: str
@@ -152,7 +153,7 @@ def write_golden(
 
 def _reason(failure: Failure) -> str:
     """Why, with the last line that the process printed."""
-    said = failure.last_words.strip().splitlines()
+    said = failure.output_tail.strip().splitlines()
     return f"{failure.reason}: {said[-1].strip()}" if said else failure.reason
 
 
@@ -163,13 +164,13 @@ class _Writer:
         cpus = plan_cpus(request.threads)
         environment = {**worker_environment(), **request.framework.environment(request.threads)}
         build, adaptor = request.build, request.framework.adaptor
-        self._solos = [Solo("treatment", build, adaptor, environment, cpus.start) for _ in range(2)]
+        self._solos = [RestartingWorker("treatment", build, adaptor, environment, cpus.start) for _ in range(2)]
         self._request, self._folder = request, folder
         self._deadline = math.inf if request.time_budget is None else time.monotonic() + request.time_budget
 
     def close(self) -> None:
-        for solo in self._solos:
-            solo.close()
+        for worker in self._solos:
+            worker.close()
 
     def keep(self, case: Case, number: int) -> GoldenCase | None:
         """The case's outputs, written; None when the time was up before they were computed."""
@@ -177,10 +178,10 @@ class _Writer:
         fork = request.framework.can_fork(request.threads, case.context)
         with tempfile.TemporaryDirectory(prefix="opduel-outputs-") as folder:
             both = []
-            for name, solo in zip(("first", "second"), self._solos, strict=True):
+            for name, worker in zip(("first", "second"), self._solos, strict=True):
                 if time.monotonic() >= self._deadline:
                     return None
-                both.append(ask_results(solo, case, request.seed, Path(folder) / name, fork, self._deadline, True))
+                both.append(ask_results(worker, case, request.seed, Path(folder) / name, fork, self._deadline, True))
             first, second = both
             asked = asked_of(case)
             if isinstance(first.results, Failure) or isinstance(second.results, Failure):
@@ -234,7 +235,7 @@ def asked_of(case: Case) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Golden:
-    """Golden outputs that were read, as the ``reference`` of ``harness.agreement.Agreement``."""
+    """Golden outputs that were read, as the ``reference`` of ``harness.output_check.OutputCheck``."""
 
     folder: Path
     manifest: Manifest
@@ -280,7 +281,7 @@ class Golden:
                         raise ValueError(f"{one.name} is not what the manifest says")
                     values.tofile(folder / f"{place}.bin")
         except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
-            raise UsageError(f"--golden {self.folder}: {kept.file}: {' '.join(str(error).split())}: {_MEND}") from None
+            raise UsageError(f"--golden {self.folder}: {kept.file}: {' '.join(str(error).split())}: {_FIX}") from None
         return [
             Array(one.name, one.dtype, tuple(one.shape), one.storage, str(folder / f"{place}.bin"), one.count)
             for place, one in enumerate(kept.arrays)
@@ -306,7 +307,7 @@ class Golden:
         except zipfile.BadZipFile:
             words = "is no .npz file"
         if words:
-            raise UsageError(f"--golden {self.folder}: {kept.file}: {words}: {_MEND}")
+            raise UsageError(f"--golden {self.folder}: {kept.file}: {words}: {_FIX}")
 
     def itself(self, case: Case) -> Difference:
         """How the build that wrote it differed from itself in a second process."""
@@ -328,30 +329,32 @@ def read_golden(folder: Path) -> Golden:
     where = f"--golden {folder}: {MANIFEST}"
     try:
         if not path.is_file():
-            raise UsageError(f"{where}: is not there: {_MEND}")
+            raise UsageError(f"{where}: is not there: {_FIX}")
         with path.open("rb") as stream:
             content = stream.read(MOST_MANIFEST_BYTES + 1)
         if len(content) > MOST_MANIFEST_BYTES:
-            raise UsageError(f"{where}: has more than {MOST_MANIFEST_BYTES} bytes: {_MEND}")
+            raise UsageError(f"{where}: has more than {MOST_MANIFEST_BYTES} bytes: {_FIX}")
         document = json.loads(content)
     except OSError as error:
-        raise UsageError(f"{where}: cannot be read ({error.strerror}): {_MEND}") from None
+        raise UsageError(f"{where}: cannot be read ({error.strerror}): {_FIX}") from None
     except (ValueError, RecursionError):
-        raise UsageError(f"{where}: is no JSON document: {_MEND}") from None
+        raise UsageError(f"{where}: is no JSON document: {_FIX}") from None
     if not isinstance(document, dict) or document.pop("kind", None) != KIND:
-        raise UsageError(f"{where}: kind: is not {KIND!r}: {_MEND}")
+        raise UsageError(f"{where}: kind: is not {KIND!r}: {_FIX}")
     version = document.get("schema_version")
     if isinstance(version, int) and version > SCHEMA_VERSION:
         raise UsageError(f"{where}: schema_version: is {version}, newer than {SCHEMA_VERSION}: use a newer opduel")
+    if version == 1:
+        document = upgraded_golden(document)
     try:
         manifest = _ADAPTER.validate_python(document)
     except ValidationError as error:
         problem = error.errors(include_url=False, include_input=False)[0]
-        raise UsageError(f"{where}: {'.'.join(map(str, problem['loc']))}: {problem['msg']}: {_MEND}") from None
+        raise UsageError(f"{where}: {'.'.join(map(str, problem['loc']))}: {problem['msg']}: {_FIX}") from None
     for id, one in manifest.cases.items():
         place = Path(one.file)
         if one.failure is None and (not one.file or place.is_absolute() or ".." in place.parts):
-            raise UsageError(f"{where}: cases.{id}.file: is {one.file!r}, no path in the folder: {_MEND}")
+            raise UsageError(f"{where}: cases.{id}.file: is {one.file!r}, no path in the folder: {_FIX}")
     return Golden(folder, manifest)
 
 

@@ -17,11 +17,11 @@ from typing import Any
 
 from frameworks import Framework, run_environment
 from harness.blocks import CaseRequest, Processes, time_left
-from harness.losses import CaseRefusedError, together
+from harness.counter_round import at_once, run_counter_round, start_limit_s
 from harness.pair import Round, RoundResult
+from harness.pair_pool import PADDING_BYTES, Bench, Counting, Pair, PairPool
 from harness.process import WORKER, Worker
-from harness.supply import PADDING_BYTES, Bench, Counting, Pair, PairSupply
-from harness.untimed import at_once, run_untimed_round, start_limit_s
+from harness.worker_errors import CaseRefusedError, merged_error
 from records import Case, Failure, PairSample, UsageError
 from records.measurement import SIDES, Side
 
@@ -109,26 +109,26 @@ def callgrind(counting: Counting, paths: Path) -> list[str]:
     ]
 
 
-def run_counting_round(supply: PairSupply, plan: Round, coin: random.Random, result: RoundResult) -> None:
-    """Count the round's cases in one fresh process pair; the rest is as in ``run_untimed_round``.
+def run_counting_round(pool: PairPool, plan: Round, rng: random.Random, result: RoundResult) -> None:
+    """Count the round's cases in one fresh process pair; the rest is as in ``run_counter_round``.
 
-    The pair is none of ``supply``'s.
+    The pair is none of ``pool``'s.
 
     Raises:
         ValueError: the bench doesn't say how to count.
     """
-    bench = supply.bench
+    bench = pool.bench
     counting = bench.counting
     if counting is None:
         raise ValueError("this bench counts no instructions")
     with TemporaryDirectory(prefix="opduel-counts-") as folder:
-        run_untimed_round(
-            plan, coin, result, lambda stack: _start_pair(bench, counting, Path(folder), plan, stack, coin), _count
+        run_counter_round(
+            plan, rng, result, lambda stack: _start_pair(bench, counting, Path(folder), plan, stack, rng), _count
         )
 
 
 def _start_pair(
-    bench: Bench, counting: Counting, folder: Path, plan: Round, stack: ExitStack, coin: random.Random
+    bench: Bench, counting: Counting, folder: Path, plan: Round, stack: ExitStack, rng: random.Random
 ) -> Pair:
     """Start both sides, each with a random environment size, on all processors; wait until both are ready.
 
@@ -136,12 +136,12 @@ def _start_pair(
         WorkerLostError: a side didn't start.
     """
     pair: Pair = {}
-    for side in coin.sample(SIDES, 2):
+    for side in rng.sample(SIDES, 2):
         paths = folder / side[0]  # of one length: what a process's heap looks like depends on it
         environment = {
             **counting.environment,
             "OPDUEL_COUNTS": str(paths),
-            "OPDUEL_PADDING": "x" * coin.randrange(PADDING_BYTES),
+            "OPDUEL_PADDING": "x" * rng.randrange(PADDING_BYTES),
         }
         worker = Worker(
             side,
@@ -188,7 +188,7 @@ def _ask_both(
     counts = {side: int(answers[side]["count"]) for side in SIDES}
     nothing = {side: CaseRefusedError(Failure(side, "error", NOTHING)) for side in SIDES if counts[side] == 0}
     if nothing:
-        raise together(dict(nothing))
+        raise merged_error(dict(nothing))
     return counts
 
 

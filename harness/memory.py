@@ -11,10 +11,10 @@ from contextlib import ExitStack
 from typing import Any
 
 from harness.blocks import CaseRequest, Processes, time_left
+from harness.counter_round import at_once, run_counter_round, start_limit_s
 from harness.pair import Round, RoundResult
+from harness.pair_pool import PADDING_BYTES, Bench, Pair, PairPool
 from harness.process import START_TIMEOUT_S, Worker
-from harness.supply import PADDING_BYTES, Bench, Pair, PairSupply
-from harness.untimed import at_once, run_untimed_round, start_limit_s
 from records import PairSample
 from records.measurement import SIDES, Side
 
@@ -23,16 +23,16 @@ STORAGE = "memory"  # the metric of the framework's counters; the other is the o
 NOTHING = 1.0  # byte: what a side that holds none at all counts as in a ratio
 
 
-def run_memory_round(supply: PairSupply, plan: Round, coin: random.Random, result: RoundResult) -> None:
-    """Measure, by the metric of each case, in one fresh process pair; the rest is as in ``run_untimed_round``.
+def run_memory_round(pool: PairPool, plan: Round, rng: random.Random, result: RoundResult) -> None:
+    """Measure, by the metric of each case, in one fresh process pair; the rest is as in ``run_counter_round``.
 
-    The pair is none of ``supply``'s. All cases of a round have one metric.
+    The pair is none of ``pool``'s. All cases of a round have one metric.
     """
     storage = any(request.case.metric == STORAGE for request in plan.requests)
-    run_untimed_round(plan, coin, result, lambda stack: _start_pair(supply.bench, storage, plan, stack, coin), _measure)
+    run_counter_round(plan, rng, result, lambda stack: _start_pair(pool.bench, storage, plan, stack, rng), _measure)
 
 
-def _start_pair(bench: Bench, storage: bool, plan: Round, stack: ExitStack, coin: random.Random) -> Pair:
+def _start_pair(bench: Bench, storage: bool, plan: Round, stack: ExitStack, rng: random.Random) -> Pair:
     """Start both sides, each with a random environment size, on all processors; wait until both are ready.
 
     With ``storage``, they get what measuring it needs.
@@ -41,9 +41,9 @@ def _start_pair(bench: Bench, storage: bool, plan: Round, stack: ExitStack, coin
         WorkerLostError: a side didn't start.
     """
     pair: Pair = {}
-    for side in coin.sample(SIDES, 2):
+    for side in rng.sample(SIDES, 2):
         environment = {**bench.environment, **(bench.memory_environment if storage else {})}
-        environment["OPDUEL_PADDING"] = "x" * coin.randrange(PADDING_BYTES)
+        environment["OPDUEL_PADDING"] = "x" * rng.randrange(PADDING_BYTES)
         worker = Worker(side, bench.builds[side], bench.adaptor, environment, bench.cpus.start)
         pair[side] = stack.enter_context(worker)
     limit_s = start_limit_s(plan, START_TIMEOUT_S)

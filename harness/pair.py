@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from harness.blocks import CaseRequest, ForkValue, measure_blocks, pair_sample, plan_blocks, settle, summarise
+from harness.cpu_frequency import current_mhz
 from harness.cpus import this_thread_on
-from harness.frequency import current_mhz
-from harness.losses import CaseLostError, CaseRefusedError, WorkerLostError, united
+from harness.pair_pool import Pair, PairPool
 from harness.preparation import Preparation
-from harness.supply import Pair, PairSupply
+from harness.worker_errors import CaseLostError, CaseRefusedError, WorkerLostError, merged_failure
 from records import Failure, PairSample
 from records.measurement import SIDES
 
@@ -44,7 +44,7 @@ class RoundResult:
     lost: dict[str, Failure] = field(default_factory=dict)
     lost_worker: Failure | None = None
     unmeasured: list[CaseRequest] = field(default_factory=list)
-    sentinels: "RoundResult | None" = None  # what control and twin brought home, in a round that has sentinels
+    aa_cases: "RoundResult | None" = None  # what control and twin brought home, in a round that has sentinels
     mhz: list[float] = field(default_factory=list)  # of the measuring processors after each case, where the host tells
     start_s: float = 0.0
     prepare_s: float = 0.0
@@ -60,7 +60,7 @@ class Round:
     With ``fork``, each case is measured in children of either side's process, forked after the import: a process of
     its own for the price of a few milliseconds. Without, the round may hold one case only.
 
-    ``sentinels`` are measured exactly as the others, at random places among them, but on two processes of the
+    ``aa_cases`` are measured exactly as the others, at random places among them, but on two processes of the
     control's build: this round's and that of the round before, so that the first round measures none. A round of
     sentinels alone starts two.
     """
@@ -69,10 +69,10 @@ class Round:
     number: int
     fork: bool = True
     deadline: float = math.inf  # of the monotonic clock: no further case is begun after it
-    sentinels: Sequence[CaseRequest] = ()
+    aa_cases: Sequence[CaseRequest] = ()
 
     def __post_init__(self) -> None:
-        if not self.fork and len(self.requests) + len(self.sentinels) > 1:
+        if not self.fork and len(self.requests) + len(self.aa_cases) > 1:
             raise ValueError("several cases would share one process")
 
     @property
@@ -80,7 +80,7 @@ class Round:
         """How often each case is measured by the pair: more often the fewer they are."""
         if not self.fork:
             return 1
-        return forks_for(len(self.requests) + len(self.sentinels))
+        return forks_for(len(self.requests) + len(self.aa_cases))
 
 
 def forks_for(cases: int) -> int:
@@ -88,12 +88,12 @@ def forks_for(cases: int) -> int:
     return max(1, min(MOST_FORKS, round(math.sqrt(FORKS_OF_ONE_CASE / cases))))
 
 
-def run_round(supply: PairSupply, plan: Round, coin: random.Random, result: RoundResult) -> None:
+def run_round(pool: PairPool, plan: Round, rng: random.Random, result: RoundResult) -> None:
     """Measure the round's cases, in random order, in one fresh process pair, and fill ``result`` as it goes.
 
     Never raises for what a worker does; when it is interrupted, what was measured is in ``result``.
     """
-    running = _Running(supply, plan, coin, result)
+    running = _Running(pool, plan, rng, result)
     try:
         running.run()
     finally:
@@ -116,7 +116,7 @@ class _Share:
     def note(self, failures: dict[str, Failure], case_id: str, failure: Failure) -> None:
         """What befell a fork of a case, beside what may have befallen another."""
         before = [failures[case_id]] if case_id in failures else []
-        failures[case_id] = united([*before, failure])
+        failures[case_id] = merged_failure([*before, failure])
 
     def put_together(self, plan: Round) -> None:
         """Samples from the forks that were measured."""
@@ -142,26 +142,26 @@ class _Task:
 class _Running:
     """A round in progress."""
 
-    def __init__(self, supply: PairSupply, plan: Round, coin: random.Random, result: RoundResult) -> None:
-        self._supply = supply
+    def __init__(self, pool: PairPool, plan: Round, rng: random.Random, result: RoundResult) -> None:
+        self._pool = pool
         self._plan = plan
-        self._coin = coin
+        self._rng = rng
         self._result = result
         self._began = time.monotonic()
-        result.sentinels = RoundResult() if plan.sentinels else None
-        self._start = supply.take(twins=not plan.requests)
+        result.aa_cases = RoundResult() if plan.aa_cases else None
+        self._start = pool.take(aa=not plan.requests)
         self._shares = [_Share({}, plan.requests, result)]
-        if result.sentinels:
-            self._shares.append(_Share({}, plan.sentinels, result.sentinels))
+        if result.aa_cases:
+            self._shares.append(_Share({}, plan.aa_cases, result.aa_cases))
         tasks = [(share, request) for share in self._shares for request in share.requests] * plan.forks
-        self._queue = coin.sample(tasks, len(tasks))
+        self._queue = rng.sample(tasks, len(tasks))
 
     def run(self) -> None:
         try:
             pair = self._start.finish()
             self._result.start_s = time.monotonic() - self._began
             self._shares[0].pair = pair
-            self._shares[-1].pair = self._twins(pair) if self._plan.sentinels else pair
+            self._shares[-1].pair = self._aa_pair(pair) if self._plan.aa_cases else pair
             self._measure_all()
         except WorkerLostError as error:
             if not self._out_of_time(error):
@@ -176,18 +176,18 @@ class _Running:
             for share in self._shares:
                 share.put_together(self._plan)
             if self._plan.fork and self._result.lost_worker is None:
-                self._supply.retire(self._start.release("control"))
+                self._pool.retire(self._start.release("control"))
         finally:
             self._start.close()
             self._result.wall_s = time.monotonic() - self._began
 
-    def _twins(self, pair: Pair) -> Pair:
-        """The pair that measures the sentinels: this round's control and the one before, in random order."""
+    def _aa_pair(self, pair: Pair) -> Pair:
+        """The pair that measures the A/A checks: this round's control and the one before, in random order."""
         if not self._plan.requests:
             return pair
-        if self._supply.veteran is None:
+        if self._pool.previous_control is None:
             return {}
-        processes = self._coin.sample([pair["control"], self._supply.veteran], 2)
+        processes = self._rng.sample([pair["control"], self._pool.previous_control], 2)
         return dict(zip(SIDES, processes, strict=True))
 
     def _measure_all(self) -> None:
@@ -197,9 +197,9 @@ class _Running:
         """
         present = self._prepare_next()
         while present:
-            following = self._prepare_next() if self._supply.bench.cpus.can_overlap else None
+            following = self._prepare_next() if self._pool.bench.cpus.can_overlap else None
             self._measure(present, following)
-            self._result.mhz += current_mhz(self._supply.bench.cpus.measure)
+            self._result.mhz += current_mhz(self._pool.bench.cpus.measure)
             present = following if following else self._prepare_next()
 
     def _prepare_next(self) -> _Task | None:
@@ -209,7 +209,7 @@ class _Running:
             able = share.pair and not any(worker.closed for worker in share.pair.values())
             enough = share.spent_s[request.case.id] > FORKED_S
             if able and not enough and not share.has_failed(request.case.id):
-                preparation = Preparation(share.pair, request, self._plan.fork, self._plan.deadline, self._coin)
+                preparation = Preparation(share.pair, request, self._plan.fork, self._plan.deadline, self._rng)
                 return _Task(share, request, preparation)
         return None
 
@@ -230,27 +230,27 @@ class _Running:
             if isinstance(error, WorkerLostError) and any(one.closed for one in self._shares[0].pair.values()):
                 raise
         share.spent_s[case.id] += time.monotonic() - began
-        present.preparation.end(self._coin)
+        present.preparation.end(self._rng)
 
     def _measure_fork(self, present: _Task, following: _Task | None) -> None:
         began = time.monotonic()
-        call_ns = present.preparation.finish(self._supply.bench.cpus)
+        call_ns = present.preparation.finish(self._pool.bench.cpus)
         ready = time.monotonic()
         self._result.prepare_s += ready - began
-        cpus, deadline = self._supply.bench.cpus, self._plan.deadline
+        cpus, deadline = self._pool.bench.cpus, self._plan.deadline
         processes, case = present.preparation.processes, present.request.case
-        wipe_ns = self._supply.bench.wiping.ns if self._supply.bench.wiping else 0.0
+        wipe_ns = self._pool.bench.wiping.ns if self._pool.bench.wiping else 0.0
 
         def between() -> None:
             if following:
                 following.preparation.advance()
-            self._supply.advance()
+            self._pool.advance()
 
         for side in SIDES:  # every timed call runs there, on either side
             processes[side].pin(cpus.measure)
         with this_thread_on(cpus.measure):  # handing over costs least on one processor
-            sizes = plan_blocks(settle(processes, case, call_ns, self._coin, deadline, wipe_ns), wipe_ns)
-            blocks = measure_blocks(processes, case, sizes, self._coin, deadline, between)
+            sizes = plan_blocks(settle(processes, case, call_ns, self._rng, deadline, wipe_ns), wipe_ns)
+            blocks = measure_blocks(processes, case, sizes, self._rng, deadline, between)
         for side in SIDES:  # ending is work, too
             processes[side].pin(cpus.prepare)
         present.share.values[case.id].append(summarise(blocks, sizes))

@@ -5,22 +5,22 @@ import random
 from harness.blocks import CaseRequest, Processes, time_left
 from harness.channel import Steps, complete
 from harness.cpus import CpuPlan
-from harness.losses import AskError, together
+from harness.pair_pool import Pair
 from harness.process import CaseProcess
-from harness.supply import Pair
+from harness.worker_errors import AskError, merged_error
 from records.measurement import SIDES, Side
 
 
 class Preparation:
     """A case on its way to being measured. ``processes`` are those begun so far."""
 
-    def __init__(self, pair: Pair, request: CaseRequest, fork: bool, deadline: float, coin: random.Random) -> None:
+    def __init__(self, pair: Pair, request: CaseRequest, fork: bool, deadline: float, rng: random.Random) -> None:
         self.request = request
         self.processes: Processes = {}
         self._pair = pair
         self._fork = fork
         self._deadline = deadline
-        self._order = coin.sample(SIDES, 2)
+        self._order = rng.sample(SIDES, 2)
         self._steps = self._preparing()
         self._call_ns: dict[Side, float] | None = None
         self._error: AskError | None = None
@@ -56,9 +56,9 @@ class Preparation:
         for process in self.processes.values():
             process.pin(cpus)
 
-    def end(self, coin: random.Random) -> None:
+    def end(self, rng: random.Random) -> None:
         """Ask the processes to end; they do so on their own time."""
-        for side in coin.sample(SIDES, 2):
+        for side in rng.sample(SIDES, 2):
             if side in self.processes:
                 self.processes[side].end()
 
@@ -75,5 +75,5 @@ class Preparation:
             except AskError as error:
                 errors[side] = error
         if errors:
-            raise together(errors)
+            raise merged_error(errors)
         return call_ns

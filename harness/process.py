@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.channel import Channel, ClosedError, Steps, complete
-from harness.losses import (
+from harness.worker_errors import (
     CaseLostError,
     CaseRefusedError,
     WorkerLostError,
@@ -106,7 +106,7 @@ class Worker:
         try:
             answer = yield from self._channel.receiving(timeout_s)
         except ClosedError:
-            raise self.lost(self.how_it_died()) from None
+            raise self.lost(self.cause_of_exit()) from None
         if answer is None:
             raise self.lost(self.hung(timeout_s, "starting up", self._channel))
         return dict(answer["ready"])
@@ -132,13 +132,13 @@ class Worker:
         if before is not None:
             yield from before.ended()
         channel = self._slots[slot]
-        channel.forget_words()
+        channel.clear_output_tail()
         case = CaseProcess(self, channel, fork)
         self._cases[slot] = case
         try:
             self._channel.send({"op": "begin", "slot": slot, "fork": fork})
         except ClosedError:
-            raise self.lost(self.how_it_died()) from None
+            raise self.lost(self.cause_of_exit()) from None
         yield from case.began()
         return case
 
@@ -150,9 +150,9 @@ class Worker:
             raise RuntimeError(f"{SLOTS} cases are in progress already")
         return (free or ending)[0]
 
-    def last_words(self) -> str:
+    def output_tail(self) -> str:
         """What the worker itself printed last."""
-        return self._channel.last_words()
+        return self._channel.output_tail()
 
     def close(self) -> None:
         """End the process, its children and the pipes. Idempotent."""
@@ -164,11 +164,11 @@ class Worker:
         self._process.wait()
         self._ours.close()
 
-    def how_it_died(self) -> Failure:
+    def cause_of_exit(self) -> Failure:
         """The failure of a worker whose pipes are closed; of one that was lost before, what was said then."""
         if self._failure:
             return self._failure
-        words = "\n".join(filter(None, [self.last_words(), *(channel.last_words() for channel in self._slots)]))
+        words = "\n".join(filter(None, [self.output_tail(), *(channel.output_tail() for channel in self._slots)]))
         try:
             return cause_of_death(self.side, self._process.wait(DYING_S), words, self._oom_kills)
         except subprocess.TimeoutExpired:
@@ -176,7 +176,7 @@ class Worker:
 
     def hung(self, timeout_s: float, doing: str, channel: Channel) -> Failure:
         """The failure of whoever did not answer over ``channel`` in time."""
-        return Failure(self.side, "timeout", f"no answer within {timeout_s:g} s ({doing})", channel.last_words())
+        return Failure(self.side, "timeout", f"no answer within {timeout_s:g} s ({doing})", channel.output_tail())
 
     def lost(self, failure: Failure) -> WorkerLostError:
         """Close it for this reason; the error to raise."""
@@ -216,11 +216,11 @@ class CaseProcess:
         try:
             self._channel.send(request)
         except ClosedError:
-            raise self._worker.lost(self._worker.how_it_died()) from None
+            raise self._worker.lost(self._worker.cause_of_exit()) from None
         answer = yield from self._answered(timeout_s, str(request["op"]))
         if "error" in answer:
             error = answer["error"]
-            raise CaseRefusedError(refusal(self._worker.side, error["kind"], error["reason"], self.last_words()))
+            raise CaseRefusedError(refusal(self._worker.side, error["kind"], error["reason"], self.output_tail()))
         return answer
 
     def ask(self, request: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
@@ -249,9 +249,9 @@ class CaseProcess:
             while not self.over:
                 yield from self._answered(STEP_TIMEOUT_S, "ending a case")
 
-    def last_words(self) -> str:
+    def output_tail(self) -> str:
         """The tail of what was printed since the case began, made printable."""
-        return self._channel.last_words()
+        return self._channel.output_tail()
 
     def _answered(self, timeout_s: float, doing: str) -> Steps[dict[str, Any]]:
         """The next message. When none comes in time, a child is killed and the case lost; else the worker is.
@@ -290,13 +290,13 @@ class CaseProcess:
         try:
             return (yield from self._channel.receiving(timeout_s))
         except ClosedError:
-            raise self._worker.lost(self._worker.how_it_died()) from None
+            raise self._worker.lost(self._worker.cause_of_exit()) from None
         except ValueError:
-            failure = Failure(self._worker.side, "crash", "stopped in mid-answer", self.last_words())
+            failure = Failure(self._worker.side, "crash", "stopped in mid-answer", self.output_tail())
             raise self._worker.lost(failure) from None
 
     def _cause(self, code: int) -> Failure:
-        return cause_of_death(self._worker.side, code, self.last_words(), self._oom_kills)
+        return cause_of_death(self._worker.side, code, self.output_tail(), self._oom_kills)
 
 
 def pin(pid: int, cpus: frozenset[int]) -> None:

@@ -19,7 +19,7 @@ from frameworks import Framework
 from harness.blocks import CaseRequest, time_left
 from harness.budget import NO_TIME_LEFT
 from harness.cpus import CpuPlan
-from harness.solo import Solo
+from harness.restarting_worker import RestartingWorker
 from records import Build, Case, Failure, RunError
 from records.measurement import Side
 
@@ -83,19 +83,21 @@ def write_profiles(
     if cut_short:
         return Profiles(folder, skipped="none was made, as the run was cut short")
     profiles, places = Profiles(folder), _places(cases)
-    coin = random.Random(f"profiles {subject.seed}")
+    rng = random.Random(f"profiles {subject.seed}")
     environment = {**subject.environment, **subject.framework.profiling_environment()}
     with ExitStack() as stack:
-        solos = {
-            side: stack.enter_context(Solo(side, build, subject.framework.adaptor, environment, subject.cpus.measure))
+        workers = {
+            side: stack.enter_context(
+                RestartingWorker(side, build, subject.framework.adaptor, environment, subject.cpus.measure)
+            )
             for side, build in subject.builds.items()
         }
         try:
             for case in {case.time_id: case for case in cases}.values():
-                for side in coin.sample(list(solos), len(solos)):
-                    place = places[case.time_id] if len(solos) == 1 else places[case.time_id] / side
+                for side in rng.sample(list(workers), len(workers)):
+                    place = places[case.time_id] if len(workers) == 1 else places[case.time_id] / side
                     entry = {"case": case.time_id, "side": side, "folder": place.as_posix(), "calls": None}
-                    why = failed.get(case.id) or _profile(solos[side], case, folder / place, subject, deadline, entry)
+                    why = failed.get(case.id) or _profile(workers[side], case, folder / place, subject, deadline, entry)
                     profiles.entries.append({**entry, "problem": why})
         except KeyboardInterrupt as error:
             profiles.stopped = error
@@ -114,7 +116,7 @@ def is_profiles_folder(folder: Path) -> bool:
 
 
 def _profile(
-    solo: Solo, case: Case, folder: Path, subject: Subject, deadline: float, entry: dict[str, Any]
+    worker: RestartingWorker, case: Case, folder: Path, subject: Subject, deadline: float, entry: dict[str, Any]
 ) -> str | None:
     """Profile one case on one side, and note the number of calls; returns why there is no profile."""
     if time.monotonic() >= deadline:  # before a worker is started
@@ -133,7 +135,7 @@ def _profile(
     prepare = CaseRequest(case, subject.seed).message("control")  # nothing is slowed
     fork = subject.framework.can_fork(subject.threads, case.context)
     try:
-        answers = solo.ask([prepare, question], time_left(case, deadline), fork=fork)
+        answers = worker.ask([prepare, question], time_left(case, deadline), fork=fork)
     except RunError as error:
         return str(error)
     if not isinstance(answers, Failure):
@@ -142,7 +144,7 @@ def _profile(
     if answers.kind == "timeout" and time.monotonic() >= deadline:
         return NO_TIME_LEFT
     with suppress(OSError), open(folder / "output.txt", "x", encoding="utf-8") as stream:  # a child that died left none
-        stream.write(f"{answers.last_words}\n")
+        stream.write(f"{answers.output_tail}\n")
     return f"{answers.kind}: {answers.reason}"
 
 

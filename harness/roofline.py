@@ -11,7 +11,7 @@ import numpy as np
 
 from harness.cpus import CpuPlan, this_thread_on
 from records import RunError
-from records.output import telling_line
+from records.output import key_line
 
 PROBE = Path(__file__).with_name("roofline_probe.py")
 TIMEOUT_S = 60.0
@@ -44,6 +44,6 @@ def measure_roofline(cpus: CpuPlan, threads: int, environment: Mapping[str, str]
             )
         found: dict[str, Any] = json.loads(done.stdout)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
-        words = telling_line(error.stderr if isinstance(error, subprocess.CalledProcessError) else str(error))
+        words = key_line(error.stderr if isinstance(error, subprocess.CalledProcessError) else str(error))
         raise RunError(f"--roofline: could not be measured ({words}): leave it out") from None
     return found

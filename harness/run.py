@@ -10,30 +10,31 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from comparator import SentinelCheck, check_sentinels, fit_priors, hold_back, plan_looks, read_together
+from comparator import AACheck, Looks, attribute_changes, fit_priors, plan_looks, run_aa_checks, withhold_verdicts
 from frameworks import Framework, recorded_environment, run_environment
-from harness.agreement import Agreement
+from harness.aa_selection import usual_count
 from harness.breakdown import add_breakdowns, to_break_down
 from harness.budget import kept_for_profiling
+from harness.budget_forecast import budget_for, with_seconds
 from harness.caches import plan_wiping
+from harness.checkpoint import Checkpoint, RoundLog, Start, fingerprint
+from harness.comparisons import build_comparisons
 from harness.cpus import CpuPlan, plan_cpus, this_thread_on
 from harness.golden import Golden
 from harness.host import HostMonitor, host_fingerprint
 from harness.instructions import plan_counting, threads_of
-from harness.judging import judged
-from harness.outlook import budget_for, with_seconds
+from harness.output_check import OutputCheck
+from harness.pair_pool import Bench
 from harness.profiles import Subject, write_profiles
-from harness.recall import Recall, RoundLog, Start, fingerprint
 from harness.roofline import measure_roofline
-from harness.schedule import Findings, Order, Progress, Schedule
-from harness.sentinels import usual_count
-from harness.supply import Bench
-from harness.trust import Frequency, distrust, sentinel_reasons
+from harness.schedule import MeasurementPlan, MeasurementResult, Progress, Schedule
+from harness.validity import Frequency, aa_problems, validity_problems
 from harness.verification import FIRST_SHARE, Verifier, first_order
 from records import DEFAULT_METRIC, SAMPLED, Build, Case, Comparison, Report, RunError
 from records.measurement import Side
 
-AGREEMENT_SHARE = 0.5  # of the time that is left, at most, for comparing numbers, if there is anything else to measure
+# of the time that is left, at most, for comparing numbers, if there is anything else to measure
+OUTPUT_CHECK_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class RunRequest:
     """What to measure, on what, and within which bounds.
 
     ``alpha``: the false discovery rate of the run. ``inject``: a share, 0 for none. ``time_budget``: seconds.
-    ``labels``: further keys of the report's ``run`` (spec, platform, command...). ``sentinels``: how many; None for
+    ``labels``: further keys of the report's ``run`` (spec, platform, command...). ``aa_cases``: how many; None for
     the usual count. ``hold``: whether a run that can't be trusted holds its verdicts back. ``verify_after``: measure
     flagged cases again, so many seconds later; None for not at all. ``log``: where rounds are kept, and where those of
     an earlier start are found, if it measured the same cases on the same builds in the same way; None: nowhere. The
@@ -65,7 +66,7 @@ class RunRequest:
     time_budget: float | None
     inject: float
     labels: Mapping[str, Any]
-    sentinels: int | None = None
+    aa_cases: int | None = None
     hold: bool = True
     verify_after: float | None = None
     log: RoundLog | None = None
@@ -86,7 +87,7 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     """Measure both builds against each other.
 
     The report's ``run["complete"]`` is false when the run ended before every case was settled, and
-    ``run["broken"]`` is true when that was for another reason than its own time budget; ``run["interrupted"]`` when
+    ``run["aborted"]`` is true when that was for another reason than its own time budget; ``run["interrupted"]`` when
     that was a signal.
 
     A run that has a log goes on where the last start with it ended, however that was: with every round that was kept,
@@ -105,7 +106,7 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     wiping = plan_wiping() if request.wipe_cache else None
     storage = request.framework.memory_environment()
     bench = Bench(builds, request.framework.adaptor, environment, cpus, counting, wiping, storage)
-    order = _order(request)
+    order = _plan(request)
     monitor = HostMonitor(allowed=cpus.measure | cpus.control)
     monitor.begin()
 
@@ -116,28 +117,28 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     began = time.monotonic()
     roofline = measure_roofline(cpus, request.threads, environment) if request.roofline else None
     order = dataclasses.replace(order, spent_s=time.monotonic() - began if request.roofline else 0.0)
-    agreement = _Agreed(request, bench, order)
+    output_check = _CheckedOutputs(request, bench, order)
     host = {**host_fingerprint(), "roofline": roofline}
-    recall = Recall(request.log, _identity(request, order, bench, host))
-    start = _begin(recall)
-    kept = recall.phase("first", monitor)
+    checkpoint = Checkpoint(request.log, _identity(request, order, bench, host))
+    start = _begin(checkpoint)
+    kept = checkpoint.phase("first", monitor)
     with this_thread_on(cpus.control):
-        order = agreement.compare(tell, recall.elapsed_s)
-        findings = Findings(samples={case.id: [] for case in order.cases}, wall_s=order.spent_s)
-        if agreement.stopped is None and order.cases:
+        order = output_check.compare(tell, checkpoint.elapsed_s)
+        findings = MeasurementResult(samples={case.id: [] for case in order.cases}, wall_s=order.spent_s)
+        if output_check.stopped is None and order.cases:
             after_s = request.verify_after
             findings = Schedule(bench, order if after_s is None else first_order(order, after_s), tell, kept).run()
-        agreement.note(findings)
+        output_check.note(findings)
         during = kept.noise()
-        if findings.broken and not any(findings.samples.values()) and not agreement.found:
+        if findings.aborted and not any(findings.samples.values()) and not output_check.found:
             error = InterruptedRunError if findings.interrupted else RunError
             raise error(f"nothing was measured: {findings.stopped}")
         began = time.monotonic() - findings.wall_s
-        verifier = Verifier(bench, order, began, request.verify_after or 0.0, on_progress, recall=recall)
-        comparisons = judged(order, findings)
+        verifier = Verifier(bench, order, began, request.verify_after or 0.0, on_progress, checkpoint=checkpoint)
+        comparisons = build_comparisons(order, findings)
         if request.verify_after is not None:
             comparisons = verifier.verify(findings, comparisons)
-        agreement.note_time(findings)
+        output_check.note_time(findings)
         comparisons = with_seconds(comparisons, {case.id: case for case in order.cases}, findings.pace, order.looks)
         ends = math.inf if request.time_budget is None else verifier.began + request.time_budget
         comparisons = add_breakdowns(
@@ -153,11 +154,11 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
         )
         profiles = _profiles(request, comparisons, findings, bench, ends)
     noise = {**monitor.summary(), "during": during, "verifying": verifier.host}
-    trust = _trust(request, order, findings, noise, cpus)
-    if request.hold and not trust["trusted"]:
-        comparisons = hold_back(comparisons)
-    comparisons = _with_work(request, agreement.among(read_together(comparisons)))
-    run = _run_record(request, order, findings, start, recall.resumed, bench, trust)
+    validity = _validity(request, order, findings, noise, cpus)
+    if request.hold and not validity["valid"]:
+        comparisons = withhold_verdicts(comparisons)
+    comparisons = _with_work(request, output_check.among(attribute_changes(comparisons)))
+    run = _run_record(request, order, findings, start, checkpoint.resumed, bench, validity)
     if findings.stopped is not None:
         share = 1.0 if request.verify_after is None else FIRST_SHARE
         run["forecast"] = budget_for(comparisons, findings.wall_s, share, _profiled(request))
@@ -166,7 +167,7 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
 
 
 def _profiles(
-    request: RunRequest, comparisons: Sequence[Comparison], findings: Findings, bench: Bench, deadline: float
+    request: RunRequest, comparisons: Sequence[Comparison], findings: MeasurementResult, bench: Bench, deadline: float
 ) -> dict[str, Any] | None:
     """Write the profiles that were asked for, unless the run was cut short; returns what the report keeps of them.
 
@@ -176,62 +177,62 @@ def _profiles(
         return None
     failed = {one.case: one.failure.reason for one in comparisons if one.failure is not None}
     subject = Subject(bench.builds, request.framework, bench.environment, bench.cpus, request.threads, request.seed)
-    profiles = write_profiles(request.profile_output, request.cases, failed, subject, findings.broken, deadline)
+    profiles = write_profiles(request.profile_output, request.cases, failed, subject, findings.aborted, deadline)
     if profiles.stopped is not None:
         findings.stop(profiles.stopped)
     return profiles.record()
 
 
-class _Agreed:
+class _CheckedOutputs:
     """The part of a run that compares numbers: its cases come first, and leave the others the rest of the time."""
 
-    def __init__(self, request: RunRequest, bench: Bench, order: Order) -> None:
-        self._request, self._bench, self._order = request, bench, order
+    def __init__(self, request: RunRequest, bench: Bench, order: MeasurementPlan) -> None:
+        self._request, self._bench, self._plan = request, bench, order
         self._cases = [case for case in request.cases if case.metric not in SAMPLED]
-        self._agreement: Agreement | None = None
+        self._output_check: OutputCheck | None = None
         self._comparisons: list[Comparison] = []
 
-    def compare(self, tell: Callable[[Progress], None], earlier_s: float) -> Order:
+    def compare(self, tell: Callable[[Progress], None], earlier_s: float) -> MeasurementPlan:
         """Compare them; returns the order that is left. ``earlier_s``: what earlier starts took of the time budget."""
         if not self._cases:
-            return self._order
-        began, cases = time.monotonic() - self._order.spent_s, len(self._request.cases)
-        budget = self._order.time_budget
-        share = AGREEMENT_SHARE if self._order.cases else 1.0
+            return self._plan
+        began, cases = time.monotonic() - self._plan.spent_s, len(self._request.cases)
+        budget = self._plan.time_budget
+        share = OUTPUT_CHECK_SHARE if self._plan.cases else 1.0
 
         def on_case(left: int) -> None:
-            tell(Progress(0, left + len(self._order.cases), cases, time.monotonic() - began, 0.0))
+            tell(Progress(0, left + len(self._plan.cases), cases, time.monotonic() - began, 0.0))
 
-        self._agreement = Agreement(
+        self._output_check = OutputCheck(
             self._bench,
             self._request.seed,
-            self._order.can_fork,
+            self._plan.can_fork,
             math.inf if budget is None else began + share * max(0.0, budget - earlier_s),
             on_case,
             self._request.golden,
         )
-        self._comparisons = self._agreement.compare(self._cases)
-        return dataclasses.replace(self._order, spent_s=time.monotonic() - began)
+        self._comparisons = self._output_check.compare(self._cases)
+        return dataclasses.replace(self._plan, spent_s=time.monotonic() - began)
 
     @property
     def stopped(self) -> BaseException | None:
         """What ended the run while numbers were compared."""
-        return self._agreement.stopped if self._agreement else None
+        return self._output_check.stopped if self._output_check else None
 
     @property
     def found(self) -> bool:
         """Whether any case came to something."""
         return any(one.rounds or one.failure for one in self._comparisons)
 
-    def note(self, findings: Findings) -> None:
+    def note(self, findings: MeasurementResult) -> None:
         """Note in ``findings`` that something ended the run here, if it did."""
         if self.stopped is not None:
             findings.stop(self.stopped)
 
-    def note_time(self, findings: Findings) -> None:
+    def note_time(self, findings: MeasurementResult) -> None:
         """Note in ``findings``, when all is measured, that some cases were not come to: the next start may."""
-        if self._agreement and self._agreement.out_of_time:
-            findings.stopped = findings.stopped or f"{self._order.budget} was spent"
+        if self._output_check and self._output_check.out_of_time:
+            findings.stopped = findings.stopped or f"{self._plan.budget} was spent"
             findings.closed = False
 
     def among(self, others: Sequence[Comparison]) -> list[Comparison]:
@@ -249,12 +250,12 @@ def without_measuring(request: RunRequest, why: str) -> Report:
     cpus = plan_cpus(request.threads)
     environment = run_environment(request.framework, request.threads, request.env)
     bench = Bench({}, request.framework.adaptor, environment, cpus)
-    order, findings = _order(request), Findings()
+    order, findings = _plan(request), MeasurementResult()
     monitor = HostMonitor(allowed=cpus.measure | cpus.control)
     monitor.begin()
     noise = {**monitor.summary(), "verifying": None}
-    trust = {"trusted": True, "hold": request.hold, "reasons": [], "frequency_mhz": None, "sentinels": []}
-    run = _run_record(request, order, findings, _begin(Recall(None, "")), [], bench, trust)
+    validity = {"valid": True, "hold": request.hold, "reasons": [], "frequency_mhz": None, "aa_checks": []}
+    run = _run_record(request, order, findings, _begin(Checkpoint(None, "")), [], bench, validity)
     comparisons = [_unmeasured(case, why) for case in request.cases]
     host = {**host_fingerprint(), "roofline": None, **noise}
     return Report(run, request.control, request.treatment, host, comparisons, cases=request.cases)
@@ -272,12 +273,12 @@ def _unmeasured(case: Case, why: str) -> Comparison:
 
 def _run_record(
     request: RunRequest,
-    order: Order,
-    findings: Findings,
+    order: MeasurementPlan,
+    findings: MeasurementResult,
     start: Start,
     resumed: Sequence[Any],
     bench: Bench,
-    trust: Mapping[str, Any],
+    validity: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The report's ``run``: what was asked for, and how it went."""
     return {
@@ -295,7 +296,7 @@ def _run_record(
         "inject": request.inject or None,
         "verify_after": request.verify_after,
         "breakdown": "all" if request.breakdown else "networks",
-        "sentinels": len(order.sentinel_cases),
+        "aa_cases": len(order.chosen_aa_cases),
         "looks": dataclasses.asdict(order.looks),
         "environment": _recorded(request, bench.environment),
         "env": sorted(request.env),
@@ -304,7 +305,7 @@ def _run_record(
         "golden": str(request.golden.folder) if request.golden else None,
         "cpus": {"measure": sorted(bench.cpus.measure), "start": sorted(bench.cpus.start)},
         **_summary(findings, request.log is not None),
-        "trust": trust,
+        "validity": validity,
         "profile_output": None,
     }
 
@@ -321,15 +322,15 @@ def _counting(request: RunRequest, bench: Bench) -> dict[str, Any] | None:
     return {**dataclasses.asdict(bench.counting), "environment": _recorded(request, bench.counting.environment)}
 
 
-def _identity(request: RunRequest, order: Order, bench: Bench, host: Mapping[str, Any]) -> str:
+def _identity(request: RunRequest, order: MeasurementPlan, bench: Bench, host: Mapping[str, Any]) -> str:
     """What has to be the same for a start to go on with the rounds of another."""
     return fingerprint(
         {
             "framework": request.framework.name,
             "builds": {side: build.digest for side, build in bench.builds.items()},
             "cases": list(map(dataclasses.asdict, order.cases)),
-            "sentinels": [case.id for case in order.sentinel_cases],
-            "looks": dataclasses.asdict(order.looks),
+            "sentinels": [case.id for case in order.chosen_aa_cases],
+            "looks": _looks_of_version_1(order.looks),
             "alpha": order.alpha,
             "seed": order.seed,
             "inject": order.inject,
@@ -342,10 +343,18 @@ def _identity(request: RunRequest, order: Order, bench: Bench, host: Mapping[str
     )
 
 
-def _begin(recall: Recall) -> Start:
+def _looks_of_version_1(looks: Looks) -> dict[str, Any]:
+    """The words that round logs have identified their runs by from the first version on."""
+    found = dataclasses.asdict(looks)
+    screening, confirmation = found.pop("screening"), found.pop("confirmation")
+    by_metric = {metric: _looks_of_version_1(one) for metric, one in looks.by_metric.items()}
+    return {"screen": screening, "own": confirmation, **found, "by_metric": by_metric}
+
+
+def _begin(checkpoint: Checkpoint) -> Start:
     """The run's first start: this one, if there was none before."""
     now = datetime.now(UTC)
-    return recall.begin(f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}", now.isoformat(timespec="seconds"))
+    return checkpoint.begin(f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}", now.isoformat(timespec="seconds"))
 
 
 def _profiled(request: RunRequest) -> int:
@@ -354,10 +363,10 @@ def _profiled(request: RunRequest) -> int:
     return broken_down + (0 if request.profile_output is None else len({case.time_id for case in request.cases}))
 
 
-def _order(request: RunRequest) -> Order:
+def _plan(request: RunRequest) -> MeasurementPlan:
     timed = [case.metric == DEFAULT_METRIC for case in request.cases]
     budget, kept = request.time_budget, kept_for_profiling(request.time_budget, _profiled(request))
-    return Order(
+    return MeasurementPlan(
         [case for case in request.cases if case.metric in SAMPLED],
         plan_looks(request.max_rounds),
         request.alpha,
@@ -365,14 +374,14 @@ def _order(request: RunRequest) -> Order:
         None if budget is None else budget - kept,
         request.inject,
         can_fork=lambda case: request.framework.can_fork(threads_of(case, request.threads), case.context),
-        sentinels=usual_count(sum(timed)) if request.sentinels is None else request.sentinels,
+        aa_cases=usual_count(sum(timed)) if request.aa_cases is None else request.aa_cases,
         suspects_only=request.suspects_only,
         budget_words="" if budget is None else f"the time budget of {budget:g} s",
     )
 
 
-def _trust(
-    request: RunRequest, order: Order, findings: Findings, noise: Mapping[str, Any], cpus: CpuPlan
+def _validity(
+    request: RunRequest, order: MeasurementPlan, findings: MeasurementResult, noise: Mapping[str, Any], cpus: CpuPlan
 ) -> dict[str, Any]:
     """Whether the run can be trusted, and all that this was judged by."""
     spare = max(0, len(cpus.measure | cpus.control) - request.threads - 1)  # one for controller and starting workers
@@ -380,37 +389,37 @@ def _trust(
     checks = _checks(order, findings)
     timed = any(case.metric == DEFAULT_METRIC for case in request.cases)  # nothing disturbs counts
     reasons = [
-        *distrust(noise["during"], spare, frequency),
-        *(f"{reason}, while verifying" for reason in distrust(noise["verifying"], spare, None)),
-        *sentinel_reasons(checks),
+        *validity_problems(noise["during"], spare, frequency),
+        *(f"{reason}, while verifying" for reason in validity_problems(noise["verifying"], spare, None)),
+        *aa_problems(checks),
     ]
     reasons = reasons if timed else []
     return {
-        "trusted": not reasons,
+        "valid": not reasons,
         "hold": request.hold,
         "reasons": reasons,
         "frequency_mhz": frequency and dataclasses.asdict(frequency),
-        "sentinels": [
-            {**dataclasses.asdict(check), "samples": list(map(dataclasses.asdict, findings.sentinels[check.case]))}
+        "aa_checks": [
+            {**dataclasses.asdict(check), "samples": list(map(dataclasses.asdict, findings.aa_cases[check.case]))}
             for check in checks
         ],
     }
 
 
-def _checks(order: Order, findings: Findings) -> list[SentinelCheck]:
-    """What the sentinels say: those that were measured at all."""
-    cases = [case for case in order.sentinel_cases if case.id in findings.sentinels]
-    return check_sentinels(cases, findings.sentinels, fit_priors(order.cases, findings.samples, order.looks))
+def _checks(order: MeasurementPlan, findings: MeasurementResult) -> list[AACheck]:
+    """What the A/A checks say: those that were measured at all."""
+    cases = [case for case in order.chosen_aa_cases if case.id in findings.aa_cases]
+    return run_aa_checks(cases, findings.aa_cases, fit_priors(order.cases, findings.samples, order.looks))
 
 
-def _summary(findings: Findings, logged: bool) -> dict[str, Any]:
+def _summary(findings: MeasurementResult, logged: bool) -> dict[str, Any]:
     """The keys of the report's ``run`` that tell how it went; ``logged``: its rounds were kept."""
     return {
         "complete": findings.stopped is None,
         "resumable": logged and findings.resumable,
-        "broken": findings.broken,
+        "aborted": findings.aborted,
         "interrupted": findings.interrupted,
-        "stopped": findings.stopped,
+        "stop_reason": findings.stopped,
         "forecast": None,
         "not_broken_down": findings.not_broken_down,
         "continues": False,

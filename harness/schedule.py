@@ -6,21 +6,21 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from comparator import Standing, standing
+from comparator import InterimAnalysis, analyse_interim
+from harness.aa_selection import Turns
 from harness.blocks import CaseRequest
 from harness.budget import Trip, affordable, spent_words
+from harness.checkpoint import Checkpoint, PhaseCheckpoint
 from harness.instructions import run_counting_round
-from harness.losses import united
+from harness.measurement_plan import Batch, FirstMeasurement, MeasurementPlan, MeasurementResult, Progress
 from harness.memory import run_memory_round
-from harness.order import Batch, Earlier, Findings, Order, Progress
-from harness.pace import Pace
 from harness.pair import Round, RoundResult, run_round
-from harness.recall import PhaseRecall, Recall
-from harness.sentinels import Turns
-from harness.supply import Bench, PairSupply
+from harness.pair_pool import Bench, PairPool
+from harness.round_duration import RoundDuration
+from harness.worker_errors import merged_failure
 from records import DEFAULT_METRIC, METRICS, Case, Failure, Incident, RunError, Stage
 
-__all__ = ["FAILED_STARTS", "Batch", "Earlier", "Findings", "Order", "Progress", "Schedule"]
+__all__ = ["FAILED_STARTS", "Batch", "FirstMeasurement", "MeasurementPlan", "MeasurementResult", "Progress", "Schedule"]
 
 LOST_FOR_GOOD = 2  # rounds that a case may be lost in before it has failed: once may be someone else's doing
 FAILED_STARTS = 3  # in a row
@@ -50,45 +50,47 @@ class _NoSuspectsError(Exception):
 class Schedule:
     """Runs rounds until every case is settled, or the time is up.
 
-    Rounds that ``recall`` has from an earlier process are taken in first, as if they had just been run, and those that
+    Rounds that ``checkpoint`` has from an earlier process are taken in first, as if they had just been run, and those
+    that
     follow are kept there.
     """
 
     def __init__(
         self,
         bench: Bench,
-        order: Order,
+        order: MeasurementPlan,
         on_progress: Callable[[Progress], None] = lambda _: None,
-        recall: PhaseRecall | None = None,
+        checkpoint: PhaseCheckpoint | None = None,
     ) -> None:
-        self._recall = recall or Recall(None, "").phase("first")
-        self._kept = self._recall.rounds(order.cases, order.sentinel_cases)
+        self._checkpoint = checkpoint or Checkpoint(None, "").phase("first")
+        self._kept = self._checkpoint.rounds(order.cases, order.chosen_aa_cases)
         self.findings = _fresh_findings(order)
-        self._turns = Turns(order.sentinel_cases, sum(case.metric == DEFAULT_METRIC for case in order.cases))
-        self._order = order
+        self._turns = Turns(order.chosen_aa_cases, sum(case.metric == DEFAULT_METRIC for case in order.cases))
+        self._plan = order
         self._on_progress = on_progress
-        self._coin = random.Random(_coin_seed(order, len(self._kept)))
-        self._supply = PairSupply(bench, random.Random(f"pairs {self._coin.random()}"))
+        self._rng = random.Random(_coin_seed(order, len(self._kept)))
+        self._pool = PairPool(bench, random.Random(f"pairs {self._rng.random()}"))
         self._began = time.monotonic() - order.spent_s
-        self._befell: defaultdict[str, list[Failure]] = defaultdict(list)  # each case, in rounds without its sample
+        # each case, in rounds without its sample
+        self._case_failures: defaultdict[str, list[Failure]] = defaultdict(list)
         self._failed_starts = 0
-        self._pace = self.findings.pace = Pace(order.can_fork)
+        self._pace = self.findings.pace = RoundDuration(order.can_fork)
         self._in_turn = random.Random(f"turn {order.seed}").sample(list(order.cases), len(order.cases))
         self._for_suspects_s = 0.0  # how long suspects may still have the machine to themselves
 
-    def run(self) -> Findings:
+    def run(self) -> MeasurementResult:
         """Run to the end, and whatever ends it early (an interrupt, workers that won't start): all that was measured
         is returned."""
         try:
             self._take_in_kept()
-            with self._supply:
-                while not self._recall.over and (batches := self._next_wave()):
+            with self._pool:
+                while not self._checkpoint.over and (batches := self._next_wave()):
                     needed = [self._run_in_time(batch) for batch in batches]
                     if None not in needed:
                         raise _OutOfTime(min(one for one in needed if one is not None))
         except _OutOfTime as error:
             left_s = self._deadline() - time.monotonic()
-            self.findings.stopped = spent_words(self._order.budget, left_s, error.needed_s)
+            self.findings.stopped = spent_words(self._plan.budget, left_s, error.needed_s)
         except _NoSuspectsError as error:
             self.findings.stopped = str(error)
         except (KeyboardInterrupt, RunError) as error:
@@ -106,26 +108,26 @@ class Schedule:
         """
         if self._kept:
             self._began -= self._kept[-1].elapsed_s
-        cases = {case.id: case for case in self._order.cases}
-        watched = {case.id: case for case in self._order.sentinel_cases}
+        cases = {case.id: case for case in self._plan.cases}
+        watched = {case.id: case for case in self._plan.chosen_aa_cases}
         for kept in self._kept:
             requests = [self._request(cases[case_id], stage) for case_id, stage in kept.planned]
-            sentinels = self._watch([watched[case_id] for case_id in kept.sentinels])
+            aa_cases = self._watch([watched[case_id] for case_id in kept.aa_cases])
             unmeasured = [self._request(cases[case_id], stage) for case_id, stage in kept.unmeasured]
             if kept.metric == DEFAULT_METRIC:
-                self._turns.recall([stage for _, stage in kept.planned], kept.sentinels, kept.fork)
-            plan = Round(requests, kept.number, kept.fork, sentinels=sentinels)
+                self._turns.replay([stage for _, stage in kept.planned], kept.aa_cases, kept.fork)
+            plan = Round(requests, kept.number, kept.fork, aa_cases=aa_cases)
             self._absorb(replace(kept.result, unmeasured=unmeasured), plan, kept.metric)
-        if self._recall.over:
-            self.findings.stopped = self._recall.over.stopped
+        if self._checkpoint.over:
+            self.findings.stopped = self._checkpoint.over.stopped
         if self._kept:
             self._tell()
 
-    def standings(self) -> Mapping[str, Standing]:
+    def interim(self) -> Mapping[str, InterimAnalysis]:
         """Where every case stands."""
-        order, findings = self._order, self.findings
-        priors = order.earlier.priors if order.earlier else None
-        return standing(order.cases, findings.samples, findings.failures, order.looks, order.alpha, priors)
+        order, findings = self._plan, self.findings
+        priors = order.first_measurement.priors if order.first_measurement else None
+        return analyse_interim(order.cases, findings.samples, findings.failures, order.looks, order.alpha, priors)
 
     def _next_wave(self) -> list[Batch]:
         """One round for every open case, or for those that there is time for, in as few process pairs as can be.
@@ -133,11 +135,11 @@ class Schedule:
         Raises:
             _OutOfTime: there are open cases, and no time for any.
         """
-        wanting = self._before_long_rounds(self._in_budget(self.standings()))
+        wanting = self._before_long_rounds(self._in_budget(self.interim()))
         batches: list[Batch] = []
         for metric in METRICS:
             of_metric = [request for request in wanting if request.case.metric == metric]
-            forked = [request for request in of_metric if self._order.can_fork(request.case)]
+            forked = [request for request in of_metric if self._plan.can_fork(request.case)]
             if forked:
                 batches.append(Batch(forked, True, self._watch(self._turns.within(forked))))
             for request in of_metric:
@@ -145,41 +147,41 @@ class Schedule:
                     batches.append(Batch([request], fork=False))
                     due = self._turns.alone(request.stage) if metric == DEFAULT_METRIC else []
                     batches += [Batch([], False, self._watch([case])) for case in due]
-        self._coin.shuffle(batches)
+        self._rng.shuffle(batches)
         return batches
 
-    def _in_budget(self, standings: Mapping[str, Standing]) -> list[CaseRequest]:
+    def _in_budget(self, interim: Mapping[str, InterimAnalysis]) -> list[CaseRequest]:
         """The open cases, or those of them that the time budget is spent on.
 
         Raises:
             _OutOfTime: there are some, and no time for any.
         """
-        order = self._order
-        open_cases = [case for case in self._in_turn if standings[case.id].missing]
-        requests = [self._request(case, standings[case.id].stage) for case in open_cases]
+        order = self._plan
+        open_cases = [case for case in self._in_turn if interim[case.id].missing]
+        requests = [self._request(case, interim[case.id].stage) for case in open_cases]
         if order.suspects_only and requests:
-            requests = [one for one in requests if one.stage == "own" or not self._was_looked_at(one, standings)]
+            requests = [one for one in requests if one.stage == "confirmation" or not self._was_looked_at(one, interim)]
             if not requests:
                 raise _NoSuspectsError(len(open_cases))
         if order.time_budget is None or not self.findings.rounds or not requests:
             return requests
-        trips = [self._trip(request, standings[request.case.id]) for request in requests]
-        if any(trip.request.stage == "screen" and not trip.closes for trip in trips):
+        trips = [self._trip(request, interim[request.case.id]) for request in requests]
+        if any(trip.request.stage == "screening" and not trip.closes for trip in trips):
             return requests  # nothing is known of any case until all have come to the first look
         left_s = self._deadline() - time.monotonic()
-        chosen = affordable(trips, left_s, self._pace, resumable=self._recall.keeps)
+        chosen = affordable(trips, left_s, self._pace, resumable=self._checkpoint.keeps)
         if not chosen:
             raise _OutOfTime(min(self._pace.least_s(request.case) for request in requests))
         return [trip.request for trip in chosen]
 
-    def _trip(self, request: CaseRequest, place: Standing) -> Trip:
-        excess = place.excess if request.stage == "own" else None
+    def _trip(self, request: CaseRequest, place: InterimAnalysis) -> Trip:
+        excess = place.excess if request.stage == "confirmation" else None
         return Trip(request, place.missing, excess, self._was_looked_at(request, {request.case.id: place}))
 
-    def _was_looked_at(self, request: CaseRequest, standings: Mapping[str, Standing]) -> bool:
+    def _was_looked_at(self, request: CaseRequest, interim: Mapping[str, InterimAnalysis]) -> bool:
         """Whether its present stage has had a look."""
-        place = standings[request.case.id]
-        first = self._order.looks.of_metric(request.case.metric).of(request.stage)[0]
+        place = interim[request.case.id]
+        first = self._plan.looks.of_metric(request.case.metric).of(request.stage)[0]
         return (place.next_look or 0) - place.missing >= first
 
     def _before_long_rounds(self, wanting: list[CaseRequest]) -> list[CaseRequest]:
@@ -188,7 +190,7 @@ class Schedule:
         Of thousands of cases some hundred are suspects, which their own rounds decide: they get as much time as the
         round before them took.  A run whose budget ends before the last look then says what changed, not only where.
         """
-        suspects = [request for request in wanting if request.stage == "own"]
+        suspects = [request for request in wanting if request.stage == "confirmation"]
         needed_s = self._pace.seconds((request.case, 1) for request in wanting)
         return suspects if suspects and self._for_suspects_s > 0 and needed_s > LONG_ROUND_S else wanting
 
@@ -204,29 +206,29 @@ class Schedule:
 
     def _run_batch(self, batch: Batch) -> None:
         """Run a batch, in as many process pairs as lost workers make necessary."""
-        requests, sentinels = batch.requests, batch.sentinels
-        while requests or sentinels:
-            self._check_time([request.case for request in (*requests, *sentinels)])
+        requests, aa_cases = batch.requests, batch.aa_cases
+        while requests or aa_cases:
+            self._check_time([request.case for request in (*requests, *aa_cases)])
             result = RoundResult()
-            plan = Round(requests, self.findings.rounds, batch.fork, self._deadline(), sentinels)
+            plan = Round(requests, self.findings.rounds, batch.fork, self._deadline(), aa_cases)
             try:
-                ROUNDS[batch.metric](self._supply, plan, self._coin, result)
+                ROUNDS[batch.metric](self._pool, plan, self._rng, result)
             finally:
                 self._keep_and_absorb(result, plan, batch.metric)
-            requests, sentinels = result.unmeasured if result.lost_worker else [], []
+            requests, aa_cases = result.unmeasured if result.lost_worker else [], []
 
     def _request(self, case: Case, stage: Stage) -> CaseRequest:
-        inject = self._order.inject if case.id in self._order.injected else 0.0
-        return CaseRequest(case, self._order.seed, inject, stage)
+        inject = self._plan.inject if case.id in self._plan.injected else 0.0
+        return CaseRequest(case, self._plan.seed, inject, stage)
 
-    def _watch(self, sentinels: Sequence[Case]) -> list[CaseRequest]:
+    def _watch(self, aa_cases: Sequence[Case]) -> list[CaseRequest]:
         """Sentinels are never slowed."""
-        return [CaseRequest(case, self._order.seed) for case in sentinels]
+        return [CaseRequest(case, self._plan.seed) for case in aa_cases]
 
     def _keep_and_absorb(self, result: RoundResult, plan: Round, metric: str) -> None:
         """Kept first: a round that the report knows is one that a resumed run knows."""
         try:
-            self._recall.keep(result, plan, metric, self._elapsed())
+            self._checkpoint.keep(result, plan, metric, self._elapsed())
         finally:
             self._absorb(result, plan, metric)
 
@@ -243,9 +245,9 @@ class Schedule:
             findings.samples[sample.case_id].append(sample)
         for case_id, failure in result.lost.items():
             self._absorb_failure(case_id, failure, plan.number)
-        told = [*result.lost.values(), *self._absorb_sentinels(result.sentinels, plan.number)]
+        told = [*result.lost.values(), *self._absorb_aa_samples(result.aa_cases, plan.number)]
         findings.mhz += result.mhz
-        if any(request.stage == "screen" for request in plan.requests):
+        if any(request.stage == "screening" for request in plan.requests):
             self._for_suspects_s = max(self._for_suspects_s, result.wall_s)
         else:
             self._for_suspects_s -= result.wall_s
@@ -259,26 +261,28 @@ class Schedule:
 
     def _absorb_failure(self, case_id: str, failure: Failure, number: int, again: bool = True) -> None:
         """The case has failed the second time, or if not ``again`` to be tried: on "both" sides if not always one."""
-        findings, befell = self.findings, self._befell[case_id]
-        befell.append(failure)
-        if not again or len(befell) >= LOST_FOR_GOOD:
-            findings.failures[case_id] = united(befell) if again else replace(failure, side=united(befell).side)
+        findings, case_failures = self.findings, self._case_failures[case_id]
+        case_failures.append(failure)
+        if not again or len(case_failures) >= LOST_FOR_GOOD:
+            findings.failures[case_id] = (
+                merged_failure(case_failures) if again else replace(failure, side=merged_failure(case_failures).side)
+            )
             consequence = "the case has failed"
         else:
             consequence = "the round's sample is missing; the case goes on in the next round"
         if again:
             findings.incidents.append(Incident(number, case_id, failure, consequence))
 
-    def _absorb_sentinels(self, result: RoundResult | None, number: int) -> list[Failure]:
-        """Keep the sentinels' samples; one that can't be measured is dropped, and told if it cost a process."""
+    def _absorb_aa_samples(self, result: RoundResult | None, number: int) -> list[Failure]:
+        """Keep the A/A checks' samples; one that can't be measured is dropped, and told if it cost a process."""
         if result is None:
             return []
         for sample in result.samples:
-            self.findings.sentinels.setdefault(sample.case_id, []).append(sample)
+            self.findings.aa_cases.setdefault(sample.case_id, []).append(sample)
         for case_id in (*result.refused, *result.lost):
             self._turns.drop(case_id)
         for case_id, failure in result.lost.items():
-            consequence = "it was being measured as a sentinel, and is one no more"
+            consequence = "it was being measured as an A/A case, and is one no more"
             self.findings.incidents.append(Incident(number, case_id, failure, consequence))
         return list(result.lost.values())
 
@@ -290,7 +294,7 @@ class Schedule:
         return time.monotonic() - self._began
 
     def _deadline(self) -> float:
-        budget = self._order.time_budget
+        budget = self._plan.time_budget
         return float("inf") if budget is None else self._began + budget
 
     def _check_time(self, cases: Sequence[Case]) -> None:
@@ -301,30 +305,30 @@ class Schedule:
             _OutOfTime: this one would.
         """
         needed_s = min(self._pace.least_s(case) for case in cases)
-        if (self.findings.rounds or self._order.spent_s) and time.monotonic() + needed_s >= self._deadline():
+        if (self.findings.rounds or self._plan.spent_s) and time.monotonic() + needed_s >= self._deadline():
             raise _OutOfTime(needed_s)
 
     def _tell(self) -> None:
-        standings = self.standings()
-        left_s = self._pace.seconds((case, standings[case.id].missing) for case in self._order.cases)
-        if self._order.time_budget is not None:
-            left_s = min(left_s, max(0.0, self._order.time_budget - self._elapsed()))
-        open_cases = sum(not one.settled for one in standings.values())
-        cases, again = len(self._order.cases), self._order.earlier is not None
+        interim = self.interim()
+        left_s = self._pace.seconds((case, interim[case.id].missing) for case in self._plan.cases)
+        if self._plan.time_budget is not None:
+            left_s = min(left_s, max(0.0, self._plan.time_budget - self._elapsed()))
+        open_cases = sum(not one.settled for one in interim.values())
+        cases, again = len(self._plan.cases), self._plan.first_measurement is not None
         self._on_progress(Progress(self.findings.rounds, open_cases, cases, self._elapsed(), left_s, again))
 
 
-def _fresh_findings(order: Order) -> Findings:
+def _fresh_findings(order: MeasurementPlan) -> MeasurementResult:
     """Nothing yet; for a verification, what made its cases suspects."""
-    if order.earlier is None:
-        return Findings(samples={case.id: [] for case in order.cases})
-    screens = {case.id: list(order.earlier.samples[case.id]) for case in order.cases}
-    return Findings(samples=screens, rounds=order.earlier.rounds)
+    if order.first_measurement is None:
+        return MeasurementResult(samples={case.id: [] for case in order.cases})
+    screens = {case.id: list(order.first_measurement.samples[case.id]) for case in order.cases}
+    return MeasurementResult(samples=screens, rounds=order.first_measurement.rounds)
 
 
-def _coin_seed(order: Order, kept: int) -> int | str:
+def _coin_seed(order: MeasurementPlan, kept: int) -> int | str:
     """What a process draws its random choices from: one that resumes a run doesn't repeat those of the ones before."""
-    seed = order.seed if order.earlier is None else f"verify {order.seed}"
+    seed = order.seed if order.first_measurement is None else f"verify {order.seed}"
     return f"{seed} resumed after {kept}" if kept else seed
 
 

@@ -22,8 +22,8 @@ from harness.cpus import plan_cpus, this_thread_on
 from harness.host import HostMonitor, host_fingerprint
 from harness.memory import storage_question
 from harness.profiles import Profiles, Subject, write_profiles
+from harness.restarting_worker import Question, RestartingWorker
 from harness.roofline import measure_roofline
-from harness.solo import Question, Solo
 from records import Build, Case, Failure, RunError
 from records.measurement import Side
 from records.single import Distribution, ProfiledOperator, Profiler, SingleReport, SingleResult
@@ -97,11 +97,11 @@ class _Gathered:
 
 
 @dataclass(frozen=True)
-class _Solos:
+class _Workers:
     """Workers that time cases, and those that measure storage: each is started when it is first asked."""
 
-    timing: Solo
-    storage: Solo
+    timing: RestartingWorker
+    storage: RestartingWorker
 
 
 class _OutOfTime(Exception):
@@ -112,7 +112,7 @@ def run_single(request: SingleRequest, on_progress: Callable[[SingleProgress], N
     """Measure one build.
 
     A signal, a lost worker or the end of the time budget cost what was in progress and nothing before it: the report's
-    ``run["complete"]`` is false then, and ``run["broken"]`` true unless it was the budget.
+    ``run["complete"]`` is false then, and ``run["aborted"]`` true unless it was the budget.
 
     Raises:
         UsageError: the host has fewer processors than threads are asked for, or ``env`` has a variable that is ours.
@@ -145,19 +145,19 @@ class _Run:
         roofline = measure_roofline(self._cpus, threads, environment) if self._request.roofline else None
         host = {**host_fingerprint(), "roofline": roofline}
         self._monitor.begin()
-        stopped, broken, interrupted = None, False, False
+        stopped, aborted, interrupted = None, False, False
         try:
             with this_thread_on(self._cpus.control):
                 self._measure()
         except _OutOfTime:
             stopped = f"the time budget of {self._request.time_budget:g} s was spent"
         except (KeyboardInterrupt, RunError) as error:
-            stopped, broken, interrupted = str(error) or "interrupted", True, isinstance(error, KeyboardInterrupt)
-        if broken and not any(one.processes for one in self._gathered.values()):
+            stopped, aborted, interrupted = str(error) or "interrupted", True, isinstance(error, KeyboardInterrupt)
+        if aborted and not any(one.processes for one in self._gathered.values()):
             raise RunError(f"nothing was measured: {stopped}")
-        profiles = self._profiles(broken)
+        profiles = self._profiles(aborted)
         if profiles is not None and profiles.stopped is not None:
-            stopped, broken, interrupted = str(profiles.stopped) or "interrupted", True, True
+            stopped, aborted, interrupted = str(profiles.stopped) or "interrupted", True, True
         run = {
             "id": f"{started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}",
             "started": started.isoformat(timespec="seconds"),
@@ -175,9 +175,9 @@ class _Run:
             "env": sorted(self._request.env),
             "cpus": sorted(self._cpus.measure),
             "complete": stopped is None,
-            "broken": broken,
+            "broken": aborted,
             "interrupted": interrupted,
-            "stopped": stopped,
+            "stop_reason": stopped,
             "wall_s": time.monotonic() - self._started,
             "profile_output": profiles and profiles.record(),
         }
@@ -192,18 +192,18 @@ class _Run:
             _OutOfTime: the time budget is spent; RunError: workers can't be started.
         """
         request = self._request
-        coin = random.Random(request.seed)
+        rng = random.Random(request.seed)
         for number in range(1, request.rounds + 1):
             order = [case for case in request.cases if not self._gathered[case.id].failed]
-            coin.shuffle(order)
-            with self._solo(self._environment) as timing, self._solo(self._storage_environment) as storage:
+            rng.shuffle(order)
+            with self._worker(self._environment) as timing, self._worker(self._storage_environment) as storage:
                 for done, case in enumerate(order, 1):
-                    self._one(_Solos(timing, storage), case)
+                    self._one(_Workers(timing, storage), case)
                     self._monitor.sample()
                     elapsed = time.monotonic() - self._started
                     self._on_progress(SingleProgress(number, request.rounds, done, len(order), elapsed))
 
-    def _profiles(self, broken: bool) -> Profiles | None:
+    def _profiles(self, aborted: bool) -> Profiles | None:
         """Write the profiles that were asked for, unless the run was cut short."""
         request, folder = self._request, self._request.profile_output
         if folder is None:
@@ -212,18 +212,18 @@ class _Run:
         builds: dict[Side, Build] = {"treatment": request.build}
         subject = Subject(builds, request.framework, self._environment, self._cpus, request.threads, request.seed)
         with this_thread_on(self._cpus.control):
-            return write_profiles(folder, request.cases, failed, subject, broken, self._ends)
+            return write_profiles(folder, request.cases, failed, subject, aborted, self._ends)
 
-    def _solo(self, environment: Mapping[str, str]) -> Solo:
+    def _worker(self, environment: Mapping[str, str]) -> RestartingWorker:
         request = self._request
-        return Solo("treatment", request.build, request.framework.adaptor, environment, self._cpus.measure)
+        return RestartingWorker("treatment", request.build, request.framework.adaptor, environment, self._cpus.measure)
 
-    def _one(self, solos: _Solos, case: Case) -> None:
+    def _one(self, workers: _Workers, case: Case) -> None:
         """Time one case in a process of its own; with the first such, also what memory it takes, in another."""
         gathered = self._gathered[case.id]
         native = self._request.profiler == "native"
         prepare = CaseRequest(case, self._request.seed).message("control")  # nothing is slowed
-        answer = self._ask(solos.timing, case, [prepare, self._native if native else self._block])
+        answer = self._ask(workers.timing, case, [prepare, self._native if native else self._block])
         if isinstance(answer, Failure):
             gathered.failures.append(answer)
             return
@@ -233,21 +233,23 @@ class _Run:
             gathered.processes.append([float(value) for value in answer[-1]["ns"]])
         if not gathered.asked_for_memory:
             gathered.asked_for_memory = True
-            gathered.memory = self._memory(solos.storage, case)
+            gathered.memory = self._memory(workers.storage, case)
 
-    def _memory(self, solo: Solo, case: Case) -> dict[str, float] | None:
+    def _memory(self, worker: RestartingWorker, case: Case) -> dict[str, float] | None:
         """What a call needs, device -> bytes; None where that can't be measured, which costs nothing else.
 
         Raises:
             _OutOfTime: as ``_ask``.
         """
         try:
-            answer = self._ask(solo, case, [storage_question(CaseRequest(case, self._request.seed), MEMORY_CALLS)])
+            answer = self._ask(worker, case, [storage_question(CaseRequest(case, self._request.seed), MEMORY_CALLS)])
         except RunError:
             return None
         return None if isinstance(answer, Failure) else {name: float(size) for name, size in answer[0]["bytes"].items()}
 
-    def _ask(self, solo: Solo, case: Case, requests: Sequence[Question]) -> list[dict[str, Any]] | Failure:
+    def _ask(
+        self, worker: RestartingWorker, case: Case, requests: Sequence[Question]
+    ) -> list[dict[str, Any]] | Failure:
         """Ask about the case, in a process of its own.
 
         Raises:
@@ -256,7 +258,7 @@ class _Run:
         if time.monotonic() >= self._deadline:
             raise _OutOfTime
         fork = self._request.framework.can_fork(self._request.threads, case.context)
-        answer = solo.ask(requests, time_left(case, self._deadline), fork=fork)
+        answer = worker.ask(requests, time_left(case, self._deadline), fork=fork)
         if isinstance(answer, Failure) and answer.kind == "timeout" and time.monotonic() >= self._deadline:
             raise _OutOfTime
         return answer

@@ -9,8 +9,8 @@ Side = Literal["control", "treatment"]
 SIDES: tuple[Side, Side] = ("control", "treatment")
 
 # "screen": the first look at every case. "own": samples taken after the case became a suspect, and for its own sake.
-Stage = Literal["screen", "own"]
-STAGES: tuple[Stage, Stage] = ("screen", "own")
+Stage = Literal["screening", "confirmation"]
+STAGES: tuple[Stage, Stage] = ("screening", "confirmation")
 
 FROM_OUTSIDE = ("killed", "out-of-memory")  # kinds of failure that the machine may have to answer for
 
@@ -47,12 +47,12 @@ class Failure:
     side: Literal["control", "treatment", "both"]
     kind: str
     reason: str  # one line
-    last_words: str = ""  # the tail of what the worker printed
+    output_tail: str = ""  # the tail of what the worker printed
 
     def __post_init__(self) -> None:
         """A framework may print anything, and reasons quote it: secrets are taken out."""
         object.__setattr__(self, "reason", redact(self.reason))
-        object.__setattr__(self, "last_words", redact(self.last_words))
+        object.__setattr__(self, "output_tail", redact(self.output_tail))
 
 
 @dataclass(frozen=True)

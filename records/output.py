@@ -49,7 +49,7 @@ _ROUTINE = re.compile(
 )
 
 
-def telling_line(text: str) -> str:
+def key_line(text: str) -> str:
     """The line of a program's output that says what went wrong, without color and indentation; empty without output.
 
     It is the first of these that is there: a compiler's, linker's or CMake's first error; the exception that ended a

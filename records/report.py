@@ -11,7 +11,7 @@ from records.measurement import FROM_OUTSIDE, Failure, PairSample
 from records.redaction import redacted
 from records.work import Work
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 Verdict = Literal["regressed", "improved", "unchanged", "inconclusive", "failed"]
 
@@ -191,7 +191,7 @@ class Report:
     @property
     def is_open(self) -> bool:
         """Whether its time was too short: a case that looks changed is not settled, or no case was tested at all."""
-        cut_short = self.run.get("complete") is False and not self.run.get("broken")
+        cut_short = self.run.get("complete") is False and not self.run.get("aborted")
         held = any(one.held_back for one in self.comparisons)
         return cut_short and not held and (bool(self.open_suspects) or self.nothing_compared)
 

@@ -10,7 +10,7 @@ from records.measurement import Failure
 from records.redaction import redacted
 from records.work import Work
 
-SINGLE_SCHEMA_VERSION = 1  # of the document that SingleReport is written as
+SINGLE_SCHEMA_VERSION = 2  # of the document that SingleReport is written as
 Profiler = Literal["python", "native"]
 BaselineVerdict = Literal["slower", "faster", "within", "failed", "new", "gone", "incomparable"]
 

@@ -3,7 +3,7 @@
 docs/reference/report.md describes what they write.
 """
 
-from reporters.base import Reporter, Told, catch_up_all, report_all
+from reporters.base import Reporter, ReportOutcome, catch_up_all, report_all
 from reporters.document import read_report, write_report
 from reporters.registry import (
     REPORTERS,
@@ -14,8 +14,8 @@ from reporters.registry import (
 
 __all__ = [
     "REPORTERS",
+    "ReportOutcome",
     "Reporter",
-    "Told",
     "add_reporter_options",
     "catch_up_all",
     "chosen_reporters",

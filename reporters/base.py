@@ -11,7 +11,7 @@ from records import OpduelError, Report, UsageError
 
 
 class Reporter(ABC):
-    """Someone who is told of a finished run. It reads the records and nothing else.
+    """Someone who is reported a finished run. It reads the records and nothing else.
 
     A new reporter is one new file with a subclass, and one line in ``reporters.registry``.
     """
@@ -61,7 +61,7 @@ class Reporter(ABC):
         """
 
     def meet(self, others: "Sequence[Reporter]") -> None:  # noqa: B027 - most need nobody
-        """Get to know everyone who is told of the same runs; who keeps reports is told before the others."""
+        """Get to know everyone who is reported the same runs; who keeps reports is told before the others."""
 
     def files(self) -> Sequence[Path]:
         """The very files that it will replace: what no other reporter may write, too."""
@@ -92,7 +92,7 @@ class Reporter(ABC):
         return None
 
 
-class ToldInPartError(OpduelError):
+class PartlyReportedError(OpduelError):
     """A reporter told what matters, and ``line`` says so, but not all that it should have."""
 
     def __init__(self, line: str, why: str) -> None:
@@ -102,30 +102,30 @@ class ToldInPartError(OpduelError):
 
 
 @dataclass(frozen=True)
-class Told:
+class ReportOutcome:
     """What came of telling every reporter: lines for the user, and a line for each reporter that failed."""
 
     lines: tuple[str, ...]
     failures: tuple[str, ...]
 
 
-def report_all(reporters: Iterable[Reporter], report: Report) -> Told:
+def report_all(reporters: Iterable[Reporter], report: Report) -> ReportOutcome:
     """Tell every reporter, in order. One that fails stops no other: its failure is returned, to be said last."""
     return _told(reporters, lambda reporter: reporter.report(report))
 
 
-def catch_up_all(reporters: Iterable[Reporter]) -> Told:
+def catch_up_all(reporters: Iterable[Reporter]) -> ReportOutcome:
     """Have every reporter tell what earlier runs left untold; likewise."""
     return _told(reporters, lambda reporter: reporter.catch_up())
 
 
-def _told(reporters: Iterable[Reporter], tell: Callable[[Reporter], str | None]) -> Told:
+def _told(reporters: Iterable[Reporter], tell: Callable[[Reporter], str | None]) -> ReportOutcome:
     lines: list[str] = []
     failures: list[str] = []
     for reporter in reporters:
         try:
             line = tell(reporter)
-        except ToldInPartError as error:
+        except PartlyReportedError as error:
             lines.append(error.line)
             failures.append(f"--{reporter.option} failed: {error}")
         except Exception as error:
@@ -133,7 +133,7 @@ def _told(reporters: Iterable[Reporter], tell: Callable[[Reporter], str | None])
         else:
             if line is not None:
                 lines.append(line)
-    return Told(tuple(lines), tuple(failures))
+    return ReportOutcome(tuple(lines), tuple(failures))
 
 
 def _reason(error: Exception) -> str:

@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from records import SCHEMA_VERSION, Comparison, Report, UsageError
 from records.files import LONGEST_REPORT, UnreadableError, parse_json, read_bytes
+from records.upgrade import upgraded_report
 from reporters.atomic import write_atomically
 
 REPORT_NAME = "report.json"
@@ -83,7 +84,10 @@ def from_text(text: str) -> Report:
 
 
 def _from_bytes(path: Path, content: bytes) -> Report:
-    _check_version(path, _parse(path, content))
+    document = _parse(path, content)
+    _check_version(path, document)
+    if document["schema_version"] == 1:
+        content = json.dumps(upgraded_report(document)).encode()
     try:
         report = _ADAPTER.validate_json(content, strict=True)
     except ValidationError as error:

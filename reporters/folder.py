@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 
 from records import Report, UsageError
 from reporters.atomic import check_folder, user_path
-from reporters.base import Reporter, ToldInPartError
+from reporters.base import PartlyReportedError, Reporter
 from reporters.document import read_report
 from reporters.html import write_page
 
@@ -52,18 +52,20 @@ class FolderReporter(Reporter):
         return None if path is None else str(path.absolute())
 
 
-def told_with_page(path: Path, report: Report) -> str:
+def written_with_page(path: Path, report: Report) -> str:
     """Write the page of the report that lies at ``path`` beside it; returns the line that says where the report is.
 
     Raises:
-        ToldInPartError: the page could not be made or written. The report is there all the same.
+        PartlyReportedError: the page could not be made or written. The report is there all the same.
     """
     line, page = f"report: {path}", path.with_suffix(".html")
     try:
         write_page(page, report)
     except Exception as error:
         reason = error.strerror if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
-        raise ToldInPartError(line, f"cannot write {page} ({reason}); {path} is there, and has everything") from error
+        raise PartlyReportedError(
+            line, f"cannot write {page} ({reason}); {path} is there, and has everything"
+        ) from error
     return line
 
 

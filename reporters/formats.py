@@ -12,8 +12,8 @@ from reporters.interchange.bmf import to_bmf
 from reporters.interchange.github_action_benchmark import to_github_action_benchmark
 from reporters.interchange.junit import to_junit
 from reporters.interchange.pyperf import to_pyperf
+from reporters.interchange.rendered import Rendered
 from reporters.interchange.table import to_csv, to_csv_samples
-from reporters.interchange.written import Written
 from reporters.markdown import to_markdown
 
 
@@ -26,21 +26,21 @@ class Format:
     """
 
     help: str
-    write: Callable[[Report, Side | None], Written]
+    write: Callable[[Report, Side | None], Rendered]
     sides: Literal["both", "either", "one"] = "both"
 
 
-def whole(write: Callable[[Report], Written | str]) -> Callable[[Report, Side | None], Written]:
+def whole(write: Callable[[Report], Rendered | str]) -> Callable[[Report, Side | None], Rendered]:
     """A ``Format.write`` that writes both sides, whatever it is asked for."""
 
-    def written(report: Report, _: Side | None) -> Written:
+    def written(report: Report, _: Side | None) -> Rendered:
         made = write(report)
-        return made if isinstance(made, Written) else Written(made)
+        return made if isinstance(made, Rendered) else Rendered(made)
 
     return written
 
 
-def _one_side(report: Report, side: Side | None) -> Written:
+def _one_side(report: Report, side: Side | None) -> Rendered:
     if side is None:
         raise ValueError("pyperf's files hold one side: it must be said which")
     return to_pyperf(report, side)
@@ -59,7 +59,7 @@ FORMATS: Mapping[str, Format] = {
 }
 
 
-def write_format(report: Report, to: str, side: Side | None, option: str) -> Written:
+def write_format(report: Report, to: str, side: Side | None, option: str) -> Rendered:
     """The report in the format called ``to``; ``option`` is what errors name.
 
     Raises:
@@ -69,15 +69,15 @@ def write_format(report: Report, to: str, side: Side | None, option: str) -> Wri
     return FORMATS[to].write(report, side)
 
 
-def check_side(to: str, is_given: bool, option: str, word: str, mend: str) -> None:
+def check_side(to: str, is_given: bool, option: str, word: str, fix: str) -> None:
     """See that a side is given where the format called ``to`` needs one, and only where it knows sides.
 
     Raises:
-        UsageError: it is not so; the text names ``option``, and says ``mend``, or that ``word`` is to be left out.
+        UsageError: it is not so; the text names ``option``, and says ``fix``, or that ``word`` is to be left out.
     """
     sides = FORMATS[to].sides
     if sides == "one" and not is_given:
-        raise UsageError(f"{option}: what {to} reads holds one side: {mend}")
+        raise UsageError(f"{option}: what {to} reads holds one side: {fix}")
     if sides == "both" and is_given:
         raise UsageError(f"{option}: what {to} reads holds both sides: leave {word} out")
 

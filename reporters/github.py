@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 from records import Comparison, Report, RunError, UsageError
-from reporters.alarm import is_confirmed
+from reporters.alerts import is_confirmed
 from reporters.base import Reporter
 from reporters.github_commands import Kind, add_summary, annotations, set_outputs, stop_commands, summary_room
 from reporters.markdown import cell, to_markdown
 from reporters.notifier import places_of
 from reporters.stream import write_text
-from reporters.summary import Conclusion, conclusion, distrust_line, is_worse, open_lines, worst_first
+from reporters.summary import Conclusion, conclusion, is_worse, open_lines, validity_line, worst_first
 from reporters.text import printable, shorten
 from reporters.units import human_change, human_interval, human_value
 
@@ -147,9 +147,9 @@ class GithubReporter(Reporter):
 def _wanted(report: Report) -> dict[Kind, list[tuple[str, str]]]:
     """By kind, the annotations' titles and messages, the worst first."""
     ordered = worst_first(report.comparisons)
-    doubts = [distrust_line(report)]
+    doubts = [validity_line(report)]
     if report.run.get("complete") is False:
-        doubts.append(f"not complete: {report.run.get('stopped') or 'stopped early'}")
+        doubts.append(f"not complete: {report.run.get('stop_reason') or 'stopped early'}")
     doubts += open_lines(report)
     failed = [one for one in ordered if one.failure is not None and not is_worse(one)]
     return {

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from records import Report, RunError
 from reporters.atomic import path_part
 from reporters.document import REPORT_NAME, write_report
-from reporters.folder import FolderReporter, told_with_page
+from reporters.folder import FolderReporter, written_with_page
 
 
 class LocalReporter(FolderReporter):
@@ -25,7 +25,7 @@ class LocalReporter(FolderReporter):
 
         Raises:
             RunError: the folder or the file could not be made.
-            ToldInPartError: the page could not.
+            PartlyReportedError: the page could not.
         """
         parent = run_folder(self.directory, report)
         try:
@@ -39,7 +39,7 @@ class LocalReporter(FolderReporter):
             raise RunError(
                 f"cannot write below {parent} ({error.strerror}): give --{self.option} a folder that can be written"
             ) from error
-        return told_with_page(folder / REPORT_NAME, report)
+        return written_with_page(folder / REPORT_NAME, report)
 
     def places(self, report: Report) -> Iterable[Path]:
         return run_folder(self.directory, report).glob(f"*/{REPORT_NAME}")

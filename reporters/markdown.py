@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from records import Build, Comparison, Report, Verdict
-from reporters.summary import WORST_FIRST, distrust_line, injection, injection_line, open_lines, worst_first
+from reporters.summary import WORST_FIRST, injection, injection_line, open_lines, validity_line, worst_first
 from reporters.text import printable
 from reporters.units import human_change, human_duration, human_interval, human_share, human_value
 
@@ -53,11 +53,11 @@ def _heading(report: Report) -> Iterator[str]:
     counts = ", ".join(f"{report.count(verdict)} {verdict}" for verdict in WORST_FIRST)
     yield f"**{counts}**"
     yield ""
-    if line := distrust_line(report):
+    if line := validity_line(report):
         yield f"**{cell(line)}**"
         yield ""
     if run.get("complete") is False:
-        yield f"**not complete: {cell(str(run.get('stopped') or 'stopped early'))}**"
+        yield f"**not complete: {cell(str(run.get('stop_reason') or 'stopped early'))}**"
         yield ""
     for line in open_lines(report):
         yield f"**{cell(line)}**"

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import ClassVar, Self
 
 from records import Report
-from reporters.alarm import Alarm, alarm_of, alarming
-from reporters.alarm_text import headline
+from reporters.alert_text import headline
+from reporters.alerts import Alert, alert_of, worth_alerting
 from reporters.base import Reporter
 
 UNVERIFIED = "notify_unverified"
@@ -43,18 +43,18 @@ class Notifier(Reporter):
         Raises:
             RunError: it could not be sent; the text has no secret in it.
         """
-        alarm = alarm_of(report, self.unverified)
-        if alarm is not None:
+        alert = alert_of(report, self.unverified)
+        if alert is not None:
             places, pages = places_of(self._others, report), pages_of(self._others, report)
-            self.send(replace(alarm, places=tuple(places), pages=tuple(pages)))
-            return f"notified (--{self.option}): {headline(alarm)}"
-        once = len(alarming(report, unverified=True))
+            self.send(replace(alert, places=tuple(places), pages=tuple(pages)))
+            return f"notified (--{self.option}): {headline(alert)}"
+        once = len(worth_alerting(report, unverified=True))
         if once:
             return f"not notified (--{self.option}): {once} regressed, not verified: add --verify, or --{UNVERIFIED}"
         return None
 
     @abstractmethod
-    def send(self, alarm: Alarm) -> None:
+    def send(self, alert: Alert) -> None:
         """Send it.
 
         Raises:

@@ -14,10 +14,10 @@ from contextlib import suppress
 from typing import IO, ClassVar, Self
 
 from records import RunError, UsageError
-from records.output import telling_line
+from records.output import key_line
 from records.redaction import SHORTEST_SECRET, redact
-from reporters.alarm import Alarm
-from reporters.alarm_text import plain_text, variables
+from reporters.alert_text import plain_text, variables
+from reporters.alerts import Alert
 from reporters.notifier import UNVERIFIED, Notifier
 from reporters.text import printable, shorten
 
@@ -75,17 +75,17 @@ class NotifyCommand(Notifier):
         if shutil.which(self._words[0]) is None:
             raise UsageError(f"--{self.option}: {self._words[0]} is no program that can be run: correct the command")
 
-    def send(self, alarm: Alarm) -> None:
+    def send(self, alert: Alert) -> None:
         """Run the command.
 
         Raises:
             RunError: it could not be started, took too long, or ended in another code than 0.
         """
-        environment = {**os.environ, **variables(alarm)}
+        environment = {**os.environ, **variables(alert)}
         # Files and no pipes: whatever the command leaves running can't make anybody wait.
         with tempfile.TemporaryFile() as text, tempfile.TemporaryFile() as said:
             fcntl.fcntl(said, fcntl.F_SETFL, os.O_APPEND)  # so that it can be emptied meanwhile
-            text.write(plain_text(alarm).encode("utf-8", "backslashreplace"))
+            text.write(plain_text(alert).encode("utf-8", "backslashreplace"))
             text.seek(0)
             self._run(text, said, environment)
 
@@ -103,7 +103,7 @@ class NotifyCommand(Notifier):
             raise RunError(f"{name} took longer than {self._longest_s:g} s and was ended: make it quicker")
         if code:
             said.seek(max(0, said.seek(0, os.SEEK_END) - _MOST_SAID))
-            words = redact(telling_line(said.read().decode("utf-8", "replace")), self._secrets())
+            words = redact(key_line(said.read().decode("utf-8", "replace")), self._secrets())
             how = f"died of signal {-code}" if code < 0 else f"ended in {code}"
             raise RunError(f"{name} {how}: {shorten(printable(words), 200) or 'it said nothing'}")
 

@@ -12,10 +12,10 @@ import urllib3
 
 from records import RunError, UsageError
 from records.files import UnreadableError, read_text
-from reporters.alarm import Alarm
-from reporters.alarm_text import slack_message
+from reporters.alert_text import slack_message
+from reporters.alerts import Alert
 from reporters.atomic import user_path
-from reporters.attempts import OneAnswerSession, TooLongError, is_later, is_unconnected, repeated, within
+from reporters.http_retry import OneAnswerSession, TooLongError, is_later, is_unconnected, repeated, within
 from reporters.notifier import UNVERIFIED, Notifier
 from reporters.text import printable
 
@@ -85,13 +85,13 @@ class NotifyWebhook(Notifier):
         source = f"{source} @{path}"
         return cls(_read(path, source), source=source)
 
-    def send(self, alarm: Alarm) -> None:
+    def send(self, alert: Alert) -> None:
         """Post it; again after a pause where that may help.
 
         Raises:
             RunError: it was not taken. After a silence it may have been all the same.
         """
-        message = slack_message(alarm)
+        message = slack_message(alert)
         pauses = iter(self._pauses_s)
         reason, _ = repeated(lambda: self._attempt(message), lambda found: next(pauses, None) if found[1] else None)
         if reason:

@@ -13,7 +13,7 @@ from records import Comparison, Report
 from reporters.base import Reporter
 from reporters.screen_breakdown import breakdown_lines
 from reporters.screen_table import cases_lines
-from reporters.screen_words import distrust_lines, footer_lines, header_lines
+from reporters.screen_words import footer_lines, header_lines, validity_lines
 from reporters.stream import write_text
 
 NARROW = 80  # columns, wherever the output is no terminal
@@ -73,7 +73,7 @@ def render(report: Report, width: int = NARROW, colour: bool = False, most_uncha
     )
     hidden = report.count("unchanged") if report.count("unchanged") > most_unchanged else 0
     shown = [one for one in report.comparisons if not (hidden and one.verdict == "unchanged")]
-    for line in [*header_lines(report, width), *distrust_lines(report, width)]:
+    for line in [*header_lines(report, width), *validity_lines(report, width)]:
         console.print(line)
     if shown:
         console.print(Text(""), *_table(report, shown, width), sep="\n")

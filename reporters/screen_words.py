@@ -5,12 +5,12 @@ from collections.abc import Iterable
 from rich.text import Text
 
 from records import Failure, Report
-from records.output import telling_line
+from records.output import key_line
 from reporters.rates import roofline_words
+from reporters.run_text import build_text, disturbance_text, effort_text, host_text, incidents
 from reporters.screen_table import STYLES
-from reporters.summary import WORST_FIRST, distrust_line, injection, injection_line, open_lines, worst_first
+from reporters.summary import WORST_FIRST, injection, injection_line, open_lines, validity_line, worst_first
 from reporters.text import fold, printable, shorten
-from reporters.words import build_words, disturbance_words, effort_words, host_words, incidents
 
 _MOST_DETAILS = 20  # failures, and incidents, told one by one
 
@@ -21,31 +21,33 @@ def header_lines(report: Report, width: int) -> list[Text]:
     spec = " ".join(str(run[key]) for key in ("spec", "framework", "platform") if run.get(key))
     lines = [
         ("spec", spec or "-"),
-        ("control", build_words(report.control)),
-        ("treatment", build_words(report.treatment)),
-        ("host", host_words(report.host)),
+        ("control", build_text(report.control)),
+        ("treatment", build_text(report.treatment)),
+        ("host", host_text(report.host)),
         ("roofline", roofline_words(report.host.get("roofline"))),
-        ("busy host", disturbance_words(report.host)),
+        ("busy host", disturbance_text(report.host)),
     ]
     return [Text(f"{label:<11}").append(shorten(printable(words), width - 11)) for label, words in lines if words]
 
 
-def distrust_lines(report: Report, width: int) -> list[Text]:
+def validity_lines(report: Report, width: int) -> list[Text]:
     """That the run can't be trusted, and why, if so."""
-    line = distrust_line(report)
+    line = validity_line(report)
     return list(_folded(printable(line[:1].upper() + line[1:]), width, "bold yellow")) if line else []
 
 
 def footer_lines(report: Report, hidden: int, width: int) -> list[Text]:
     """Counts, what the table left out, failures, incidents, whether the run is complete, and the injection."""
-    lines = [line for line in (_counts(report), Text(effort_words(report))) if line]
+    lines = [line for line in (_counts(report), Text(effort_text(report))) if line]
     if hidden:
         lines.append(Text(f"not shown: the {hidden} unchanged (--simple_screen_reporter and report.json have them)"))
     lines += _failures(report, width)
     lines += _incidents(report, width)
     if report.run.get("complete") is False:
         lines += _folded(
-            f"NOT COMPLETE: {printable(str(report.run.get('stopped') or 'stopped early'))}", width, style="bold yellow"
+            f"NOT COMPLETE: {printable(str(report.run.get('stop_reason') or 'stopped early'))}",
+            width,
+            style="bold yellow",
         )
     for line in open_lines(report):
         lines += _folded(printable(line[:1].upper() + line[1:]), width, style="bold yellow")
@@ -82,7 +84,7 @@ def _incidents(report: Report, width: int) -> list[Text]:
 def _told(where: str, failure: Failure, consequence: str, width: int) -> list[Text]:
     """One failure: where, side and kind, reason, the line of the output that tells, and what came of it."""
     lines = [f"{shorten(printable(where), 3 * width)}: {failure.side}: {failure.kind}: {failure.reason}"]
-    line = telling_line(failure.last_words)
+    line = key_line(failure.output_tail)
     if line and line not in failure.reason:
         lines.append(f"  output tail: {line}")
     if consequence:

@@ -12,7 +12,7 @@ from typing import ClassVar
 from records import Report, RunError, UsageError
 from reporters.atomic import path_part, write_atomically
 from reporters.document import REPORT_NAME, read_report, to_bytes
-from reporters.folder import FolderReporter, told_with_page
+from reporters.folder import FolderReporter, written_with_page
 
 
 class SimpleLocalReporter(FolderReporter):
@@ -30,7 +30,7 @@ class SimpleLocalReporter(FolderReporter):
 
         Raises:
             RunError: the folder or the file could not be made.
-            ToldInPartError: the page could not.
+            PartlyReportedError: the page could not.
         """
         folder = self._folder(report)
         path = folder / REPORT_NAME
@@ -38,7 +38,7 @@ class SimpleLocalReporter(FolderReporter):
             folder.mkdir(parents=True, exist_ok=True)
             with _locked(folder):
                 write_atomically(path, to_bytes(report), before_replace=lambda: _keep(path))
-                told = told_with_page(path, report)
+                told = written_with_page(path, report)
         except OSError as error:
             raise RunError(
                 f"cannot write {path} ({error.strerror}): give --{self.option} a folder that can be written"

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self, TextIO
 from records import Comparison, Report
 from reporters.base import Reporter
 from reporters.stream import write_text
-from reporters.summary import distrust_line, injection, injection_line, open_lines
+from reporters.summary import injection, injection_line, open_lines, validity_line
 from reporters.text import escaped
 
 COLUMNS: dict[str, Callable[[Comparison], Any]] = {
@@ -69,10 +69,10 @@ def tab_separated(report: Report) -> Iterator[str]:
     yield "#" + "\t".join(COLUMNS)
     for comparison in report.comparisons:
         yield "\t".join(_field(value(comparison)) for value in COLUMNS.values())
-    if line := distrust_line(report):
+    if line := validity_line(report):
         yield f"# {escaped(line)}"
     if report.run.get("complete") is False:
-        yield f"# not complete: {escaped(str(report.run.get('stopped') or 'stopped early'))}"
+        yield f"# not complete: {escaped(str(report.run.get('stop_reason') or 'stopped early'))}"
     yield from (f"# {escaped(line)}" for line in open_lines(report))
     outcome = injection(report)
     if outcome is not None:

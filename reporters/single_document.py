@@ -10,12 +10,13 @@ from pydantic import TypeAdapter, ValidationError
 from records import UsageError
 from records.files import LONGEST_REPORT, UnreadableError, parse_json, read_text
 from records.single import SINGLE_SCHEMA_VERSION, SingleReport
+from records.upgrade import upgraded_single
 from reporters.document import strict
 from reporters.opperf_form import opperf_results
 
 KIND = "opduel single-build run"
 _ADAPTER: TypeAdapter[SingleReport] = TypeAdapter(SingleReport)
-_MEND = "give a file that harness.py wrote with --output-format json"
+_FIX = "give a file that harness.py wrote with --output-format json"
 
 
 def single_text(report: SingleReport) -> str:
@@ -39,23 +40,25 @@ def read_single(path: Path) -> SingleReport:
     try:
         document = parse_json(read_text(path, LONGEST_REPORT))
     except UnreadableError as error:
-        raise UsageError(f"{path}: cannot be read ({error}): {_MEND}") from None
+        raise UsageError(f"{path}: cannot be read ({error}): {_FIX}") from None
     _check(path, document)
+    if document["schema_version"] == 1:
+        document = upgraded_single(document)
     try:
         report = _ADAPTER.validate_python({key: document[key] for key in document if key not in ("kind", "results")})
     except ValidationError as error:
         problem = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(map(str, problem["loc"]))
-        raise UsageError(f"{path}: {field}: {problem['msg']}: {_MEND}") from None
+        raise UsageError(f"{path}: {field}: {problem['msg']}: {_FIX}") from None
     return replace(report, cases=tuple(report.cases))
 
 
 def _check(path: Path, document: Any) -> None:
     if not isinstance(document, dict) or document.get("kind") != KIND:
-        raise UsageError(f"{path}: kind: is not {KIND!r}: {_MEND}")
+        raise UsageError(f"{path}: kind: is not {KIND!r}: {_FIX}")
     version = document.get("schema_version")
     if isinstance(version, bool) or not isinstance(version, int) or version < 1:
-        raise UsageError(f"{path}: schema_version: is {version!r}: {_MEND}")
+        raise UsageError(f"{path}: schema_version: is {version!r}: {_FIX}")
     if version > SINGLE_SCHEMA_VERSION:
         known = SINGLE_SCHEMA_VERSION
         raise UsageError(f"{path}: schema_version: is {version}, newer than the {known} known here: use a newer opduel")

@@ -41,7 +41,7 @@ def conclusion(report: Report) -> Conclusion:
     """What the run came to. A case that the treatment breaks is a regression, whatever was held back; a run that broke,
     whose verdicts were held back, that ended before a case that looks changed was settled, or in which nothing was
     compared, is incomplete."""
-    if report.run.get("broken"):
+    if report.run.get("aborted"):
         return "incomplete"
     if any(map(is_worse, report.comparisons)):
         return "regressed"
@@ -94,10 +94,10 @@ def not_broken_down_line(report: Report) -> str:
     return f"no operator breakdown of {cases}: the time budget was spent; give a larger one"
 
 
-def distrust_line(report: Report) -> str:
+def validity_line(report: Report) -> str:
     """Why the run can't be trusted, what that did to its verdicts, and the mend; empty for a run that can."""
-    trust = report.run.get("trust")
-    reasons = trust.get("reasons") if isinstance(trust, Mapping) else None
+    validity = report.run.get("validity")
+    reasons = validity.get("reasons") if isinstance(validity, Mapping) else None
     if not isinstance(reasons, list | tuple) or not reasons:
         return ""
     held = sum(one.held_back is not None for one in report.comparisons)
@@ -145,7 +145,7 @@ def injection(report: Report) -> Injection | None:
 
 
 def injection_line(outcome: Injection) -> str:
-    """``injected +5 %: found 9 of 10, missed 1; false alarms 0 of 10``, and the failed ones if any."""
+    """``injected +5 %: found 9 of 10, missed 1; false alerts 0 of 10``, and the failed ones if any."""
     line = (
         f"injected {outcome.share * 100:+.3g} %: found {outcome.found} of {outcome.injected}, "
         f"missed {outcome.missed}; false alarms {outcome.false_alarms} of {outcome.clean}"

@@ -1,4 +1,6 @@
-"""The rooms import in one direction only, and only one of them knows MXNet: ARCHITECTURE.md, held against the code."""
+"""The rooms import in one direction only, and only one of them knows MXNet: ARCHITECTURE.md, validated against the
+code.
+"""
 
 import ast
 import subprocess

@@ -14,9 +14,9 @@ from benchmarks.peer_tools.trial import Answer, Answers, Bench, Trial
 from harness.blocks import Processes
 from harness.channel import complete
 from harness.cpus import this_thread_on
-from harness.losses import CaseLostError, CaseRefusedError, WorkerLostError
+from harness.pair_pool import Pair
 from harness.process import CaseProcess, Worker
-from harness.supply import Pair
+from harness.worker_errors import CaseLostError, CaseRefusedError, WorkerLostError
 from records import Case, RunError
 from records.measurement import SIDES, Side
 

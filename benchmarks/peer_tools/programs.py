@@ -24,6 +24,6 @@ def run_program(
         stream.write(f"$ {' '.join(command)}\n{outcome.stdout}{outcome.stderr}\n")
     if outcome.code not in good:
         lines = outcome.stdout.strip().splitlines()
-        words = outcome.last_words if outcome.stderr.strip() or not lines else lines[-1]
+        words = outcome.output_tail if outcome.stderr.strip() or not lines else lines[-1]
         raise RunError(f"{' '.join(command[:4])}...: {words}; all that it said: {folder / 'said.txt'}")
     return outcome.stdout

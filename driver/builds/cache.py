@@ -232,5 +232,5 @@ def _explained(directory: Path, error: OSError) -> RunError:
             f"build cache {directory}: the disk is full: free some space, or give another folder with --exec_dir"
         )
     where = f"{error.filename}: " if error.filename else ""
-    mend = "fix that, or give another folder with --exec_dir"
-    return RunError(f"build cache {directory}: {where}{error.strerror}: {mend}")
+    fix = "fix that, or give another folder with --exec_dir"
+    return RunError(f"build cache {directory}: {where}{error.strerror}: {fix}")

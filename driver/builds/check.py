@@ -44,7 +44,7 @@ def _check(request: str, framework: Framework, cache: BuildCache, script: Path |
     words, ok = "imports", True
     if script:
         outcome = run([build.interpreter, script], timeout=300, environment=framework.environment(1))
-        words, ok = (outcome.stdout.strip() if outcome.ok else f"FAILED: {outcome.last_words}"), outcome.ok
+        words, ok = (outcome.stdout.strip() if outcome.ok else f"FAILED: {outcome.output_tail}"), outcome.ok
     print(request, build.version, f"Python {build.python}", f"{seconds:.2f} s", words, sep="\t", flush=True)
     return ok
 

@@ -11,11 +11,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from driver.builds import uv
+from driver.builds.build_facts import INTERPRETER, checked_facts, own_libraries, sha256_of
 from driver.builds.cache import BuildCache
 from driver.builds.commit_recipe import CommitRecipe
 from driver.builds.interpreters import find_interpreter
 from driver.builds.library import Library
-from driver.builds.making import INTERPRETER, checked_facts, own_libraries, sha256_of
 from driver.builds.manifest import Manifest, NativePart
 from driver.builds.probe import Facts
 from frameworks import Framework

@@ -21,7 +21,7 @@ from driver.builds.process import clean_environment, run
 from driver.builds.repository_data import Platform
 from driver.lock import ANOTHER_FOLDER
 from records import BrokenBuildError, Commit, NoSpaceError, RunError
-from records.output import MOST_KEPT, keep_ends, telling_line
+from records.output import MOST_KEPT, keep_ends, key_line
 
 _LOG_END_BYTES = 2**20  # of a log, in which the reason is looked for
 # With these the environment would decide what is compiled, and by which compiler, unknown to the library's identity.
@@ -280,7 +280,7 @@ def require_space(folder: Path, free_bytes: int) -> None:
 
 def _reason(log_path: Path) -> str:
     """The line of the log that says what went wrong, and the log's path, in one line."""
-    return f"{telling_line(_end_of(log_path)) or 'it printed nothing'}; log: {log_path}"
+    return f"{key_line(_end_of(log_path)) or 'it printed nothing'}; log: {log_path}"
 
 
 def _end_of(log_path: Path) -> str:

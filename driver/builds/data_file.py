@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from records import UsageError
 from records.files import UnreadableError, read_text
 
-_MENDS = {
+_FIXES = {
     "string_type": "put it in quotes",
     "missing": "add the field",
     "extra_forbidden": "remove it or correct its spelling",
@@ -57,5 +57,5 @@ def _read(path: Path, purpose: str) -> Any:
 def _describe(path: Path, error: ValidationError) -> str:
     first = error.errors()[0]
     field = ".".join(str(part) for part in first["loc"]) or "the whole file"
-    mend = _MENDS.get(first["type"], "correct it")
-    return f"{path}: {field}: {first['msg'][:1].lower()}{first['msg'][1:]}: {mend}"
+    fix = _FIXES.get(first["type"], "correct it")
+    return f"{path}: {field}: {first['msg'][:1].lower()}{first['msg'][1:]}: {fix}"

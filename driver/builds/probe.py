@@ -14,7 +14,7 @@ TIMEOUT_S = 180.0  # an import takes 1 to 4 s; a cold disk or an emulated CPU mu
 
 
 class ProbeError(OpduelError):
-    """The interpreter did not import the framework; the text is its last words."""
+    """The interpreter did not import the framework; the text is the tail of its output."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def probe(
     except OSError as error:
         raise ProbeError(f"can't be started ({error.strerror})") from None
     if not outcome.ok:
-        raise ProbeError(outcome.last_words)
+        raise ProbeError(outcome.output_tail)
     try:
         said = json.loads(outcome.stdout)
         files = {path: (int(size), int(mtime)) for path, (size, mtime) in said["files"].items()}

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from records.output import telling_line
+from records.output import key_line
 
 # What would make another interpreter or another set of packages answer than the one that was asked.
 _INTERPRETER_VARIABLES = ("VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "__PYVENV_LAUNCHER__", "PYENV_VERSION")
@@ -45,13 +45,13 @@ class Outcome:
         return self.code == 0
 
     @property
-    def last_words(self) -> str:
+    def output_tail(self) -> str:
         """The line of stderr that says what went wrong, or else how it ended."""
         if self.flooded:
             return f"stopped: it printed more than {MOST_OUTPUT // 2**20} MiB"
         if self.code is None:
             return "no answer in time"
-        line = telling_line(self.stderr)
+        line = key_line(self.stderr)
         if self.code < 0:
             name = signal.Signals(-self.code).name if -self.code in set(signal.Signals) else f"signal {-self.code}"
             return f"died of {name}" + (f" after saying {line!r}" if line else "")

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from driver.builds import uv
+from driver.builds.build_facts import INTERPRETER, checked_facts, own_libraries, sha256_of
 from driver.builds.cache import BuildCache
 from driver.builds.interpreters import find_interpreter
-from driver.builds.making import INTERPRETER, checked_facts, own_libraries, sha256_of
 from driver.builds.manifest import Manifest
 from driver.builds.probe import Facts
 from driver.builds.releases import Recipe

@@ -4,8 +4,8 @@ import os
 import re
 from collections.abc import Mapping
 
-from driver.builds.brought import brought_build
 from driver.builds.cache import BuildCache
+from driver.builds.external import external_build
 from driver.builds.release import release_build
 from driver.builds.releases import Recipe, Releases, load_releases
 from frameworks import Framework
@@ -31,7 +31,7 @@ def resolve_build(
     recipe = recipe_of(request, framework)
     if recipe:
         return release_build(request, recipe, framework, cache)
-    return brought_build(request, framework, environment or {})
+    return external_build(request, framework, environment or {})
 
 
 def recipe_of(request: str, framework: Framework) -> Recipe | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from driver.builds.process import Outcome, run
 from records import BrokenBuildError, NoSpaceError, RunError
-from records.output import telling_line
+from records.output import key_line
 from records.redaction import redact
 
 _SETTINGS = {"UV_PYTHON_DOWNLOADS": "never", "UV_NO_PROGRESS": "1", "NO_COLOR": "1"}
@@ -84,8 +84,8 @@ def managed_interpreters(python: str) -> list[Path]:
 def explain(outcome: Outcome) -> str:
     """What uv's words mean, with the mend, on one line."""
     if outcome.code is None or outcome.code < 0:
-        return f"uv was stopped ({outcome.last_words}): try again"
-    reason = _last_cause(outcome.stderr) or outcome.last_words
+        return f"uv was stopped ({outcome.output_tail}): try again"
+    reason = _last_cause(outcome.stderr) or outcome.output_tail
     for pattern, meaning in _REASONS:
         if re.search(pattern, outcome.stderr):
             return meaning.format(detail=reason)
@@ -118,5 +118,5 @@ def _executable() -> str:
 
 def _last_cause(text: str) -> str:
     """The innermost reason that uv gives, without its closing formula."""
-    last = telling_line(text).removeprefix("error: ").removeprefix("Because ")
+    last = key_line(text).removeprefix("error: ").removeprefix("Because ")
     return re.sub(r" and you require .*", "", last).rstrip(".")

@@ -114,7 +114,7 @@ def ask_network(
     environment = {**worker_environment(), **framework.environment(1), **build.environment}
     outcome = run([build.interpreter, script, json.dumps(asked)], timeout=TIMEOUT_S, whole_environment=environment)
     if not outcome.ok:
-        raise RunError(f"{build.requested}: could not read {network}: {outcome.last_words}")
+        raise RunError(f"{build.requested}: could not read {network}: {outcome.output_tail}")
     try:
         said = json.loads(outcome.stdout)
         if "error" in said:

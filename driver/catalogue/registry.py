@@ -51,7 +51,7 @@ def ask_registry(build: Build, framework: Framework) -> Registry:
     environment = {**worker_environment(), **framework.environment(1), **build.environment}
     outcome = run([build.interpreter, script], timeout=TIMEOUT_S, whole_environment=environment)
     if not outcome.ok:
-        raise RunError(f"{build.requested}: does not tell its operators: {outcome.last_words}")
+        raise RunError(f"{build.requested}: does not tell its operators: {outcome.output_tail}")
     try:
         said = json.loads(outcome.stdout)
         functions = {

@@ -1,7 +1,7 @@
 """Commits: a repository of our own that the user's is never written for, and which of its commits are measured."""
 
-from driver.git.choice import Choice, History, Pending, control_of, pending
 from driver.git.command import GitFailed, RemoteGone
+from driver.git.commit_selection import Choice, History, Pending, control_of, pending
 from driver.git.history import NotAncestor
 from driver.git.refs import Fetched, Moved, UnknownCommit
 from driver.git.repository import Repository, open_repository

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from driver.git import history, refs
-from driver.git.borrowing import Checkout
+from driver.git.alternates import Checkout
 from driver.git.command import Git
-from driver.git.making import take_tracked
+from driver.git.mirror import take_tracked
 from driver.git.repository import Repository
 from records import Commit, RunError, UsageError
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from driver.git import files, history, making, refs, worktree
+from driver.git import files, history, mirror, refs, worktree
 from driver.git.access import Access, access_to, is_url, refuse_secrets, write_askpass
-from driver.git.borrowing import Checkout, inspect
+from driver.git.alternates import Checkout, inspect
 from driver.git.command import NETWORK_SECONDS, Git, GitFailed, RemoteGone, wait_for_leftovers
 from driver.git.refs import Fetched
 from driver.lock import ANOTHER_FOLDER
@@ -52,11 +52,11 @@ class Repository:
         """
         before, default = refs.read_refs(self.git, refs.BRANCHES), refs.known_default(self.git)
         if url := self.git.access.url:
-            self.git.insist(f"fetching from {url}", self._fetch, lambda: making.sweep(self.directory))
+            self.git.insist(f"fetching from {url}", self._fetch, lambda: mirror.sweep(self.directory))
             if (self.directory / "shallow").exists():
-                raise UsageError(f"--remote_repository {url}: {making.SHALLOW}")
+                raise UsageError(f"--remote_repository {url}: {mirror.SHALLOW}")
             self._follow_head()
-        making.take_local(self.git, self.checkout_of_user)
+        mirror.take_local(self.git, self.checkout_of_user)
         now = refs.known_default(self.git)
         changed = (default, now) if default and now != default else None
         return Fetched(refs.moved(self.git, before, refs.read_refs(self.git, refs.BRANCHES)), changed)
@@ -168,7 +168,7 @@ class Repository:
             return self.git.run("fetch", *options, "origin", _BRANCHES, network=True, fatal=_SHALLOW)
         except GitFailed as error:
             if "shallow" in error.said:
-                raise UsageError(f"--remote_repository {self.git.access.url}: {making.SHALLOW}") from error
+                raise UsageError(f"--remote_repository {self.git.access.url}: {mirror.SHALLOW}") from error
             raise
 
     def _follow_head(self) -> None:
@@ -206,7 +206,7 @@ def open_repository(
     if shutil.which("git") is None:
         raise RunError("git is not installed, or not in PATH: install it")
     place = work.absolute() / "repository.git"
-    making.check_ours(place)
+    mirror.check_ours(place)
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         git = Git(place, place.with_name("repository.lock"), place.with_name("repository.askpass"), sleep=sleep)
@@ -214,14 +214,14 @@ def open_repository(
         checkout = inspect(repo_dir, git, "--repo_dir") if repo_dir else None
         git = replace(git, access=_access(git, remote, checkout))
         wait_for_leftovers(git.lock)
-        making.sweep(place)
+        mirror.sweep(place)
         write_askpass(git.askpass)
         if not place.exists():
             if checkout:
-                making.create(git, place, checkout, remote)
+                mirror.create(git, place, checkout, remote)
             else:
-                making.clone(git, place)
-        making.refit(git, checkout)
+                mirror.clone(git, place)
+        mirror.refit(git, checkout)
     except OSError as error:
         if is_full(error):
             raise disk_error(work, error, ANOTHER_FOLDER) from None

@@ -55,7 +55,7 @@ def network_symbol(mx, networks, asked):
         try:
             return mx.sym.load(asked["file"])
         except (mx.MXNetError, ValueError) as error:
-            raise Unusable("not a symbol that this build can load: " + telling_line(str(error))) from None
+            raise Unusable("not a symbol that this build can load: " + key_line(str(error))) from None
     zoo, name = mx.gluon.model_zoo.vision, asked["zoo"]
     arguments = {
         key: networks.as_attribute(value) for key, value in asked["inputs"].items() if key not in asked["shapes"]
@@ -103,7 +103,7 @@ def inferred(internals, asked):
     return shapes, types or [None] * len(shapes)
 
 
-def telling_line(message):
+def key_line(message):
     """The line that says what is wrong: the last, of errors that begin with C++ frames."""
     lines = [line.strip() for line in message.splitlines() if line.strip()] or ["no reason given"]
     return lines[-1] if lines[0].startswith("Traceback") else lines[0]
@@ -228,13 +228,13 @@ def document(asked):
         internals = network_symbol(mx, adaptor.networks, asked).get_internals()
         shapes, types = inferred(internals, asked)
     except mx.MXNetError as error:
-        return {"error": "MXNet refuses it: " + telling_line(str(error))}
+        return {"error": "MXNet refuses it: " + key_line(str(error))}
     except Unusable as error:
         return {"error": str(error)}
     except Exception as error:
         if not asked["block"]:
             raise
-        return {"error": "{}: {}".format(type(error).__name__, telling_line(str(error)))}
+        return {"error": "{}: {}".format(type(error).__name__, key_line(str(error)))}
     graph = json.loads(internals.tojson())
     unknown = [
         node["name"]

@@ -30,10 +30,10 @@ def draws(ranges: Mapping[str, Sequence[int]], count: int, key: str) -> Iterator
 
     There are fewer when so many different ones are not to be found.
     """
-    coin = random.Random(key)  # seeded by all of the text, the same on every machine
+    rng = random.Random(key)  # seeded by all of the text, the same on every machine
     seen: set[tuple[int, ...]] = set()
     for _ in range(count * TRIES):
-        drawn = {name: _log_uniform(coin, *ends) for name, ends in ranges.items()}
+        drawn = {name: _log_uniform(rng, *ends) for name, ends in ranges.items()}
         if tuple(drawn.values()) not in seen:
             seen.add(tuple(drawn.values()))
             yield drawn
@@ -41,9 +41,9 @@ def draws(ranges: Mapping[str, Sequence[int]], count: int, key: str) -> Iterator
             return
 
 
-def _log_uniform(coin: random.Random, low: int, high: int) -> int:
+def _log_uniform(rng: random.Random, low: int, high: int) -> int:
     """An integer from ``low`` to ``high``, both included; as many below the ends' geometric mean as above it, about."""
-    size = int(math.exp(coin.uniform(math.log(low), math.log(high + 1))))
+    size = int(math.exp(rng.uniform(math.log(low), math.log(high + 1))))
     return max(low, min(high, size))
 
 

@@ -29,7 +29,7 @@ class Asked:
     """What the command line asks of every case.
 
     ``thresholds`` (metric -> share) hold where the spec doesn't say one. ``metrics``, if there are any, are measured in
-    place of what the spec says. What ``settings`` say goes before all that the spec says, but for tensors that state a
+    place of what the spec says. What ``settings`` say overrides all that the spec says, but for tensors that state a
     dtype of their own. ``seed`` is what sizes are drawn from where the spec has no seed of its own.
     """
 

@@ -11,7 +11,7 @@ from harness.specs.values import TAGS
 MAX_MESSAGE = 400
 
 # How to put right what pydantic itself finds; our own validators bring their mend along.
-MENDS = {
+FIXES = {
     "missing": "is missing: add it",
     "bool_type": "is {input}: use true or false",
     "string_type": "is {input}: use a string",
@@ -44,9 +44,9 @@ def one_line(text: str) -> str:
 def _explain(problem: Any) -> str:
     context = problem.get("ctx", {})
     location = [*problem["loc"], context["field"]] if "field" in context else problem["loc"]
-    mend = MENDS.get(problem["type"])
-    if mend:
-        message = mend.format(input=show(problem["input"]), **context)
+    fix = FIXES.get(problem["type"])
+    if fix:
+        message = fix.format(input=show(problem["input"]), **context)
     elif problem["type"] in ("field", "object"):
         message = context["message"]
     else:

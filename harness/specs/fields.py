@@ -54,29 +54,29 @@ def show(value: object) -> str:
     return text if len(text) <= 40 else text[:37] + "..."
 
 
-def matching(pattern: str, mend: str) -> Callable[[Any], Any]:
-    """A validator: a string that matches ``pattern`` from end to end, or else an error that says ``mend``."""
+def matching(pattern: str, fix: str) -> Callable[[Any], Any]:
+    """A validator: a string that matches ``pattern`` from end to end, or else an error that says ``fix``."""
     compiled = re.compile(pattern.removesuffix("$") + r"\Z")
 
     def check(value: Any) -> Any:
         if not isinstance(value, str) or not compiled.match(value):
-            raise ValueError(f"is {show(value)}: {mend}")
+            raise ValueError(f"is {show(value)}: {fix}")
         return value
 
     return check
 
 
-def _text(pattern: str, mend: str, **schema: Any) -> tuple[BeforeValidator, WithJsonSchema]:
+def _text(pattern: str, fix: str, **schema: Any) -> tuple[BeforeValidator, WithJsonSchema]:
     return (
-        BeforeValidator(matching(pattern, mend)),
+        BeforeValidator(matching(pattern, fix)),
         WithJsonSchema({"type": "string", "pattern": pattern, **schema}),
     )
 
 
 def _one_of(names: tuple[str, ...]) -> tuple[BeforeValidator, WithJsonSchema]:
-    mend = f"use one of {', '.join(names)}"
+    fix = f"use one of {', '.join(names)}"
     return (
-        BeforeValidator(matching(rf"^({'|'.join(names)})$", mend)),
+        BeforeValidator(matching(rf"^({'|'.join(names)})$", fix)),
         WithJsonSchema({"type": "string", "enum": list(names)}),
     )
 
@@ -89,20 +89,20 @@ def _identifier(value: Any) -> Any:
                 raise ValueError(f"has an unknown placeholder {{{name}}}: use {known}")
         if len(value) > IDENTIFIER_LENGTH:
             raise ValueError(f"is {len(value)} characters long: use at most {IDENTIFIER_LENGTH}")
-    mend = "use letters, digits, any of _ . + = , @ - and placeholders such as {ID}; begin with a letter or digit"
-    return matching(IDENTIFIER_PATTERN, mend)(value)
+    fix = "use letters, digits, any of _ . + = , @ - and placeholders such as {ID}; begin with a letter or digit"
+    return matching(IDENTIFIER_PATTERN, fix)(value)
 
 
 def _threshold(value: Any) -> Any:
-    mend = 'use a share such as 0.02, or "2%"; at least 0 and less than 1 (100%)'
+    fix = 'use a share such as 0.02, or "2%"; at least 0 and less than 1 (100%)'
     if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise ValueError(f"is {show(value)}: {mend}")
+        raise ValueError(f"is {show(value)}: {fix}")
     if isinstance(value, str):
-        share = float(matching(PERCENT_PATTERN, mend)(value).removesuffix("%")) / 100
+        share = float(matching(PERCENT_PATTERN, fix)(value).removesuffix("%")) / 100
     else:
         share = float(value)
     if not 0 <= share < 1:
-        raise ValueError(f"is {show(value)}: {mend}")
+        raise ValueError(f"is {show(value)}: {fix}")
     return share
 
 

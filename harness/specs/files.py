@@ -26,8 +26,8 @@ def _location(value: Any) -> Any:
     return value
 
 
-def _text(pattern: str, mend: str) -> tuple[BeforeValidator, WithJsonSchema]:
-    return BeforeValidator(matching(pattern, mend)), WithJsonSchema({"type": "string", "pattern": pattern})
+def _text(pattern: str, fix: str) -> tuple[BeforeValidator, WithJsonSchema]:
+    return BeforeValidator(matching(pattern, fix)), WithJsonSchema({"type": "string", "pattern": pattern})
 
 
 class File(StrictModel):

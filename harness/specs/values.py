@@ -74,11 +74,11 @@ def _size(value: Any) -> Any:
     """A size, or the name of one that the test draws."""
     if isinstance(value, str) and _NAME.match(value):
         return value
-    mend = 'write an attribute as {"value": [...]}'
+    fix = 'write an attribute as {"value": [...]}'
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError(f"is {show(value)}: use an integer; {mend}")
+        raise ValueError(f"is {show(value)}: use an integer; {fix}")
     if value < 0:
-        raise ValueError(f"is {value}: a size is at least 0; {mend}")
+        raise ValueError(f"is {value}: a size is at least 0; {fix}")
     if value > MAX_ELEMENTS:
         raise ValueError(f"is {value}: use at most {MAX_ELEMENTS}")
     return value

@@ -242,7 +242,7 @@ class Session:
 def describe(error, adaptor):
     """One line for an exception; the adaptor knows which line of its framework's messages says what is wrong."""
     text = str(error).strip() or "".join(traceback.format_exception_only(type(error), error)).strip()
-    line = adaptor.telling_line(text) if hasattr(adaptor, "telling_line") else text.splitlines()[0].strip()
+    line = adaptor.key_line(text) if hasattr(adaptor, "key_line") else text.splitlines()[0].strip()
     name = type(error).__name__
     return line if line.startswith(name) else f"{name}: {line}"
 

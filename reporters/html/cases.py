@@ -183,7 +183,7 @@ def _drawn(samples: Iterable[PairSample], decided: str | None, stage: str | None
 def _failure(failure: Failure) -> dict[str, str]:
     return {
         "what": printable(f"{failure.side}: {failure.kind}: {failure.reason}"),
-        "words": "\n".join(map(printable, failure.last_words.splitlines())).strip(),
+        "words": "\n".join(map(printable, failure.output_tail.splitlines())).strip(),
     }
 
 

@@ -96,7 +96,7 @@ const opduelDraw = (() => {
   }
 
   /**
-   * What a screen reader is told of a plot. Its parts have no role, so they must not have names either, which Plot gives them
+   * What a screen reader is reported a plot. Its parts have no role, so they must not have names either, which Plot gives them
    * whenever it draws.
    */
   function name(svg, summary) {

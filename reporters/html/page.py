@@ -13,7 +13,7 @@ from reporters.assets import PLOT_CLASS, PLOT_STYLE, asset, csp_hash
 from reporters.atomic import write_atomically
 from reporters.document import strict
 from reporters.html.cases import case_data, case_labels, rows
-from reporters.html.surroundings import heading, surroundings
+from reporters.html.run_details import heading, run_details
 from reporters.reproduce import reproduction
 from reporters.summary import worst_first
 
@@ -32,7 +32,7 @@ def to_html(report: Report) -> str:
     return _template().render(
         heading=heading(report),
         rows=rows(comparisons),
-        surroundings=surroundings(report),
+        run_details=run_details(report),
         policy=_policy(style, first, script),
         first_script=Markup(first),
         style=Markup(style),

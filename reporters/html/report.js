@@ -107,7 +107,7 @@
     const parts = [element("p", {}, verdict, ` ${one.said}`, one.why ? element("span", { class: "note" }, one.why) : null)];
     for (const failure of one.failures) {
       parts.push(element("div", { class: "notice" }, element("p", {}, failure.what)));
-      if (failure.words) parts.push(element("pre", { tabindex: "0", "aria-label": "last words" }, failure.words));
+      if (failure.words) parts.push(element("pre", { tabindex: "0", "aria-label": "output tail" }, failure.words));
     }
     if (one.samples.length) parts.push(element("div", { class: "case-plots", id: "case-plots" }));
     parts.push(element("h3", {}, "Figures"), facts(one));

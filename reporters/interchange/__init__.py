@@ -3,6 +3,6 @@
 See docs/how-to/interchange.md.
 """
 
-from reporters.interchange.written import Written
+from reporters.interchange.rendered import Rendered
 
-__all__ = ["Written"]
+__all__ = ["Rendered"]

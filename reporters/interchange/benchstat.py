@@ -16,8 +16,8 @@ from reporters.interchange.cases import (
     side_values,
     why_without_samples,
 )
-from reporters.interchange.written import Written, counted
-from reporters.summary import distrust_line
+from reporters.interchange.rendered import Rendered, counted
+from reporters.summary import validity_line
 
 PREFIX = "BenchmarkOp/"
 UNITS = {"time": "ns/op", "instructions": "instructions/op", "memory": "B/op", "process_memory": "process-B"}
@@ -25,7 +25,7 @@ _KEPT = "!\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~"  # with letters and digits, all of A
 _LONGEST = 8192  # bytes of a name or value; benchstat gives up on a line of 65,536
 
 
-def to_benchstat(report: Report, side: Side | None) -> Written:
+def to_benchstat(report: Report, side: Side | None) -> Rendered:
     """One side alone, for ``benchstat control.txt treatment.txt``; or both, told apart by ``side:``, for
     ``benchstat -col side``.
 
@@ -38,7 +38,7 @@ def to_benchstat(report: Report, side: Side | None) -> Written:
         if side is None:
             lines += ["", f"side: {written}"]
         lines += _results(kept, written)
-    return Written("".join(f"{line}\n" for line in lines), counted(reason for reason in reasons if reason))
+    return Rendered("".join(f"{line}\n" for line in lines), counted(reason for reason in reasons if reason))
 
 
 def legal_name(case: str) -> str:
@@ -58,7 +58,7 @@ def _comments(report: Report) -> Iterator[str]:
     for side in SIDES:
         for key, value in build_facts(getattr(report, side)).items():
             yield f"# {side} {key} {cut(str(value), _LONGEST)}"
-    if line := distrust_line(report):
+    if line := validity_line(report):
         yield f"# {cut(one_line(line), _LONGEST)}"
 
 

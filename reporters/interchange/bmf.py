@@ -13,15 +13,15 @@ from reporters.interchange.cases import (
     side_values,
     why_without_value,
 )
-from reporters.interchange.written import Written, counted
-from reporters.words import is_number
+from reporters.interchange.rendered import Rendered, counted
+from reporters.run_text import is_number
 
 MEASURES = {"time": "latency", "process_memory": "process-memory"}  # others are called as the metric is
 _LONGEST = 1000  # bytes of a benchmark's name; Bencher takes 1024
 Measure = dict[str, float]
 
 
-def to_bmf(report: Report) -> Written:
+def to_bmf(report: Report) -> Rendered:
     """A benchmark a case, in which its metrics are measures: ``latency``, ``latency-change``, ``latency-regressed``."""
     reasons = [why_without_value(one) for one in report.comparisons]
     kept = [one for one, reason in zip(report.comparisons, reasons, strict=True) if not reason]
@@ -29,7 +29,7 @@ def to_bmf(report: Report) -> Written:
     for one, name in zip(kept, names_over_metrics(kept, _name), strict=True):
         benchmarks.setdefault(name, {}).update(_measures(one))
     text = json.dumps(strict(benchmarks), ensure_ascii=False, allow_nan=False, indent=1)
-    return Written(f"{text}\n", counted(reason for reason in reasons if reason))
+    return Rendered(f"{text}\n", counted(reason for reason in reasons if reason))
 
 
 def _name(case: str) -> str:

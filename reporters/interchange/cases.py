@@ -8,8 +8,8 @@ from typing import Any
 
 from records import Build, Commit, Comparison, PairSample, Report
 from records.measurement import Side
+from reporters.run_text import is_number
 from reporters.text import printable
-from reporters.words import is_number
 
 Fact = str | int | float
 
@@ -19,7 +19,7 @@ def deciding_samples(comparison: Comparison) -> list[PairSample]:
 
     A pair of which a value is no finite number is left out on both sides: the sides keep equal counts.
     """
-    stage = comparison.decided_on or "screen"
+    stage = comparison.decided_on or "screening"
     return [
         sample
         for sample in comparison.samples

@@ -13,16 +13,16 @@ from reporters.interchange.cases import (
     unique_names,
     why_without_value,
 )
-from reporters.interchange.written import Written, counted
+from reporters.interchange.rendered import Rendered, counted
 
 
-def to_github_action_benchmark(report: Report) -> Written:
+def to_github_action_benchmark(report: Report) -> Rendered:
     """A list of ``{name, unit, value, range, extra}``, one for each case that has a value."""
     reasons = [why_without_value(one) for one in report.comparisons]
     kept = [one for one, reason in zip(report.comparisons, reasons, strict=True) if not reason]
     entries = [_entry(one, name) for one, name in zip(kept, unique_names(kept, _in_code), strict=True)]
     text = json.dumps(strict(entries), ensure_ascii=False, allow_nan=False, indent=1)
-    return Written(f"{text}\n", counted(reason for reason in reasons if reason))
+    return Rendered(f"{text}\n", counted(reason for reason in reasons if reason))
 
 
 def _entry(one: Comparison, name: str) -> dict[str, Any]:

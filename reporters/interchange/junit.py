@@ -6,14 +6,14 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from records import Comparison, Report
 from records.measurement import SIDES
 from reporters.interchange.cases import build_facts, one_line, run_facts, unique_names
-from reporters.interchange.written import Written
-from reporters.summary import distrust_line, open_lines
+from reporters.interchange.rendered import Rendered
+from reporters.run_text import is_number
+from reporters.summary import open_lines, validity_line
 from reporters.text import printable_lines
 from reporters.units import human_change, human_interval, human_value
-from reporters.words import is_number
 
 
-def to_junit(report: Report) -> Written:
+def to_junit(report: Report) -> Rendered:
     """One suite: unchanged and improved pass, regressed is a failure, inconclusive is skipped, failed is an error."""
     counts = {
         "tests": str(len(report.comparisons)),
@@ -34,7 +34,7 @@ def to_junit(report: Report) -> Written:
     if warnings := _warnings(report):
         SubElement(suite, "system-err").text = "\n".join(warnings)
     indent(root, " ")
-    return Written(f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(root, encoding="unicode")}\n')
+    return Rendered(f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(root, encoding="unicode")}\n')
 
 
 def _properties(suite: Element, report: Report) -> None:
@@ -58,7 +58,7 @@ def _test(suite: Element, one: Comparison, name: str, spec: str) -> None:
         failure = one.failure
         kind = f"{failure.side} {failure.kind}" if failure else "failed"
         reason = failure.reason if failure else one.note
-        _say(test, "error", one_line(kind), one_line(reason), printable_lines(failure.last_words if failure else ""))
+        _say(test, "error", one_line(kind), one_line(reason), printable_lines(failure.output_tail if failure else ""))
     SubElement(test, "system-out").text = _figures(one)
 
 
@@ -94,9 +94,9 @@ def _figures(one: Comparison) -> str:
 
 
 def _warnings(report: Report) -> list[str]:
-    lines = [one_line(line)] if (line := distrust_line(report)) else []
+    lines = [one_line(line)] if (line := validity_line(report)) else []
     if report.run.get("complete") is False:
-        lines.append(f"not complete: {one_line(report.run.get('stopped') or 'stopped early')}")
+        lines.append(f"not complete: {one_line(report.run.get('stop_reason') or 'stopped early')}")
     return [*lines, *map(one_line, open_lines(report))]
 
 

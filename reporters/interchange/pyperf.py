@@ -17,13 +17,13 @@ from reporters.interchange.cases import (
     unique_names,
     why_without_samples,
 )
-from reporters.interchange.written import Written, counted
+from reporters.interchange.rendered import Rendered, counted
 
 VERSION = "1.0"  # of pyperf's format
 UNITS = {"ns": ("second", 1e9), "bytes": ("byte", 1), "instructions": ("integer", 1)}  # pyperf's name, ours in one
 
 
-def to_pyperf(report: Report, side: Side) -> Written:
+def to_pyperf(report: Report, side: Side) -> Rendered:
     """One side as a suite. Both sides hold the same benchmarks with as many values each, or else neither has them:
     with unequal counts pyperf would call everything significant."""
     reasons = [_why_not(one) for one in report.comparisons]
@@ -34,7 +34,7 @@ def to_pyperf(report: Report, side: Side) -> Written:
         "benchmarks": [_benchmark(one, name, side) for one, name in zip(kept, unique_names(kept), strict=True)],
     }
     text = json.dumps(strict(suite), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return Written(f"{text}\n", counted(reason for reason in reasons if reason))
+    return Rendered(f"{text}\n", counted(reason for reason in reasons if reason))
 
 
 def _why_not(one: Comparison) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from records import Case, Comparison, PairSample, Report
 from reporters.document import strict
-from reporters.interchange.written import Written
+from reporters.interchange.rendered import Rendered
 from reporters.simple_screen import COLUMNS
 from reporters.text import escaped
 
@@ -19,20 +19,20 @@ SAMPLE_COLUMNS = ("stage", "round", "control", "treatment", "log_ratio", "blocks
 _MARKED = tuple("=+-@＝＋－＠'")  # how a formula begins in some spreadsheet; and the apostrophe that is the mark
 
 
-def to_csv(report: Report) -> Written:
+def to_csv(report: Report) -> Rendered:
     """A line a case: the run, the columns of the simple screen reporter, and what the case was."""
     cases = {case.id: case for case in report.cases}
     rows = (
         [*_run_cells(report), *(value(one) for value in COLUMNS.values()), *_case_cells(cases.get(one.case))]
         for one in report.comparisons
     )
-    return Written(_csv([*RUN_COLUMNS, *COLUMNS, *CASE_COLUMNS], rows))
+    return Rendered(_csv([*RUN_COLUMNS, *COLUMNS, *CASE_COLUMNS], rows))
 
 
-def to_csv_samples(report: Report) -> Written:
+def to_csv_samples(report: Report) -> Rendered:
     """A line a sample, those of the second measurement too, whose stage is ``verification``."""
     header = [*RUN_COLUMNS, "case", "metric", "unit", *SAMPLE_COLUMNS]
-    return Written(_csv(header, _sample_rows(report)))
+    return Rendered(_csv(header, _sample_rows(report)))
 
 
 def text_cell(text: str) -> str:

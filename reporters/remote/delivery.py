@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from records import RunError
-from reporters.attempts import repeated
+from reporters.http_retry import repeated
 from reporters.remote.place import Place
-from reporters.remote.post import Answer, Parcel, Waits, post
-from reporters.remote.spool import Damaged, DamagedError, Letter, Refusal, Spool, moment
+from reporters.remote.post import Answer, Payload, Waits, post
+from reporters.remote.spool import Damaged, DamagedError, OutboxEntry, Refusal, Spool, moment
 from reporters.remote.token import Token
 
 State = Literal["sent", "waiting", "refused", "damaged"]
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Fate:
+class Delivery:
     """What became of one letter, or of a damaged file; ``words`` is one line."""
 
     name: str  # of the file
@@ -37,16 +37,16 @@ class Fate:
 
 @dataclass(frozen=True)
 class Sender:
-    """Posts with one token. ``clock`` is monotonic, in seconds; ``coin`` gives a number from 0 up, below 1."""
+    """Posts with one token. ``clock`` is monotonic, in seconds; ``rng`` gives a number from 0 up, below 1."""
 
     spool: Spool
     token: Token | None = field(default=None, repr=False)
     waits: Waits = field(default_factory=Waits)
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
-    coin: Callable[[], float] = random.random
+    rng: Callable[[], float] = random.random
 
-    def send(self, parcel: Parcel, until: float) -> Answer:
+    def send(self, payload: Payload, until: float) -> Answer:
         """Post until the server has given an answer that will do, or the time would run out.
 
         Pauses double, and are shortened by up to half at random, so that many who wait don't come back at once;
@@ -57,14 +57,14 @@ class Sender:
         def pause_s(answer: Answer) -> float | None:
             if answer.kind != "again":
                 return None
-            wait_s = max(next(pauses) * (1 - self.coin() / 2), answer.after_s or 0.0)
+            wait_s = max(next(pauses) * (1 - self.rng() / 2), answer.after_s or 0.0)
             if self.clock() + wait_s >= until:
                 return None
-            log.info("%s: %s; once more in %.0f s", parcel.place.endpoint, answer.words, wait_s)
+            log.info("%s: %s; once more in %.0f s", payload.place.endpoint, answer.words, wait_s)
             return wait_s
 
         def attempt() -> Answer:
-            return post(parcel, self.token, self.waits, max(until - self.clock(), 0.001))
+            return post(payload, self.token, self.waits, max(until - self.clock(), 0.001))
 
         return repeated(attempt, pause_s, self.sleep)
 
@@ -76,7 +76,7 @@ class Sender:
 
     def deliver(
         self, endpoints: Collection[str] | None = None, retry_refused: bool = False, each: bool = False
-    ) -> list[Fate]:
+    ) -> list[Delivery]:
         """Send what waits for these endpoints, or for all; what is left stays in the spool, and nothing is lost.
 
         After the first sign that a server is away, or wants another token, it gets no other letter this time. All of it
@@ -88,61 +88,61 @@ class Sender:
         until = self.clock() + self.waits.whole_s
         try:
             with self.spool.locked(self.waits.whole_s, self.clock, self.sleep) as alone:
-                letters, damaged = self.spool.contents()
-                letters = [one for one in letters if endpoints is None or one.header.endpoint in endpoints]
+                entries, damaged = self.spool.contents()
+                entries = [one for one in entries if endpoints is None or one.header.endpoint in endpoints]
                 if not alone:
-                    return [_fate(one, "waiting", _OTHERS) for one in letters]
-                return [*map(self._set_aside, damaged), *self._deliver(letters, retry_refused, each, until)]
+                    return [_delivery(one, "waiting", _OTHERS) for one in entries]
+                return [*map(self._set_aside, damaged), *self._deliver(entries, retry_refused, each, until)]
         except OSError as error:
             raise RunError(
                 f"{self.spool.directory}: cannot be used ({error.strerror}): fix that, or give another --spool"
             ) from None
 
-    def _deliver(self, letters: Sequence[Letter], retry_refused: bool, each: bool, until: float) -> list[Fate]:
-        fates = []
+    def _deliver(self, entries: Sequence[OutboxEntry], retry_refused: bool, each: bool, until: float) -> list[Delivery]:
+        outcomes = []
         closed: dict[str, str] = {}  # endpoints that get no more this time, and why
-        for letter in letters:
-            endpoint, refused = letter.header.endpoint, letter.header.refused
+        for entry in entries:
+            endpoint, refused = entry.header.endpoint, entry.header.refused
             if refused is not None and not retry_refused:
-                fates.append(_fate(letter, "refused", f"on {refused.at[:10]} {refused.why}"))
+                outcomes.append(_delivery(entry, "refused", f"on {refused.at[:10]} {refused.why}"))
             elif endpoint in closed:
-                fates.append(_fate(letter, "waiting", closed[endpoint]))
+                outcomes.append(_delivery(entry, "waiting", closed[endpoint]))
             else:
                 end = self.clock() + self.waits.whole_s if each else until
-                fate = self._deliver_one(letter, end) if self.clock() < end else _fate(letter, "waiting", _NO_TIME)
-                if fate.state == "waiting":
-                    closed[endpoint] = fate.words
-                fates.append(fate)
-        return fates
+                outcome = self._deliver_one(entry, end) if self.clock() < end else _delivery(entry, "waiting", _NO_TIME)
+                if outcome.state == "waiting":
+                    closed[endpoint] = outcome.words
+                outcomes.append(outcome)
+        return outcomes
 
-    def _deliver_one(self, letter: Letter, until: float) -> Fate:
+    def _deliver_one(self, entry: OutboxEntry, until: float) -> Delivery:
         try:
-            body = self.spool.body(letter)
+            body = self.spool.body(entry)
         except FileNotFoundError:
-            return _fate(letter, "sent", "by another process")
+            return _delivery(entry, "sent", "by another process")
         except (DamagedError, OSError) as error:
-            return self._set_aside(Damaged(letter.path, str(error)))
-        answer = self.send(Parcel(letter.place, letter.header.run, body), until)
+            return self._set_aside(Damaged(entry.path, str(error)))
+        answer = self.send(Payload(entry.place, entry.header.run, body), until)
         if answer.kind == "stored":
             try:
-                self.spool.remove(letter)
+                self.spool.remove(entry)
             except OSError as error:
                 words = f"{answer.words}; its file can't be removed ({error.strerror})"
-                return replace(_fate(letter, "sent", words), page=answer.page)
-            return replace(_fate(letter, "sent", answer.words), page=answer.page)
+                return replace(_delivery(entry, "sent", words), page=answer.page)
+            return replace(_delivery(entry, "sent", answer.words), page=answer.page)
         if answer.kind == "refused":
             with contextlib.suppress(OSError):  # then it is asked again next time
-                self.spool.mark(letter, Refusal(moment(), answer.status, answer.words), body)
-            return _fate(letter, "refused", answer.words)
-        return _fate(letter, "waiting", answer.words)
+                self.spool.mark(entry, Refusal(moment(), answer.status, answer.words), body)
+            return _delivery(entry, "refused", answer.words)
+        return _delivery(entry, "waiting", answer.words)
 
-    def _set_aside(self, damaged: Damaged) -> Fate:
+    def _set_aside(self, damaged: Damaged) -> Delivery:
         try:
             where = self.spool.set_aside(damaged.path)
         except OSError as error:
-            return Fate(damaged.path.name, "damaged", f"{damaged.why}; it can't be moved ({error.strerror})")
-        return Fate(damaged.path.name, "damaged", f"{damaged.why}; moved to {where}")
+            return Delivery(damaged.path.name, "damaged", f"{damaged.why}; it can't be moved ({error.strerror})")
+        return Delivery(damaged.path.name, "damaged", f"{damaged.why}; moved to {where}")
 
 
-def _fate(letter: Letter, state: State, words: str) -> Fate:
-    return Fate(letter.path.name, state, words, letter.header.run, letter.place)
+def _delivery(entry: OutboxEntry, state: State, words: str) -> Delivery:
+    return Delivery(entry.path.name, state, words, entry.header.run, entry.place)

@@ -80,6 +80,6 @@ def is_open(endpoint: str) -> bool:
         return parts.hostname != "localhost"
 
 
-def _wrong(text: str, mend: str) -> UsageError:
+def _wrong(text: str, fix: str) -> UsageError:
     shown = printable(clipped(redact(without_user(text)), 200))
-    return UsageError(f"--remote_reporter {shown}: {mend}")
+    return UsageError(f"--remote_reporter {shown}: {fix}")

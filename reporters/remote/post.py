@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit
 import requests
 import urllib3
 
-from reporters.attempts import OneAnswerSession, TooLongError, causes, is_later, within
+from reporters.http_retry import OneAnswerSession, TooLongError, causes, is_later, within
 from reporters.remote.place import Place
 from reporters.remote.token import Token
 from reporters.text import short_line
@@ -29,7 +29,7 @@ _LONGEST_WORDS = 300  # characters of it that are shown
 _ENDPOINT = "/api/v1/reports"  # of our own server, wherever a proxy has put it
 _PAGE = re.compile(r"/(?!/)[A-Za-z0-9._~!$&'()*+,;=:@%/-]{0,250}")
 _STUCK = (401, 403, 407)
-_MENDS = {
+_FIXES = {
     400: "opduel and the server may be of different versions",
     401: "give a token that it knows (--remote_access_token_file)",
     403: "give a token that may write",
@@ -65,7 +65,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Parcel:
+class Payload:
     """What is posted, and where."""
 
     place: Place
@@ -73,18 +73,18 @@ class Parcel:
     body: bytes
 
 
-def post(parcel: Parcel, token: Token | None, waits: Waits, left_s: float) -> Answer:
+def post(payload: Payload, token: Token | None, waits: Waits, left_s: float) -> Answer:
     """Post once, and wait for the answer ``left_s`` seconds at most, whatever it is that takes so long.
 
     That an attempt which was given up may still arrive does no harm: it arrives once.
     """
     try:
-        return within(left_s, lambda: _attempt(parcel, token, waits, left_s))
+        return within(left_s, lambda: _attempt(payload, token, waits, left_s))
     except TooLongError:
         return Answer("again", f"no whole answer within {left_s:.3g} s")
 
 
-def _attempt(parcel: Parcel, token: Token | None, waits: Waits, left_s: float) -> Answer:
+def _attempt(payload: Payload, token: Token | None, waits: Waits, left_s: float) -> Answer:
     def signed(request: requests.PreparedRequest) -> requests.PreparedRequest:
         if token is not None:  # with a hook of our own, ~/.netrc has no say
             request.headers["Authorization"] = f"Bearer {token.text}"
@@ -94,7 +94,7 @@ def _attempt(parcel: Parcel, token: Token | None, waits: Waits, left_s: float) -
         "Accept": "application/json",
         "Accept-Encoding": "identity",
         "Content-Type": "application/json",
-        "Idempotency-Key": quote(parcel.run, safe="!#$&'()*+,/:;=?@[]~"),
+        "Idempotency-Key": quote(payload.run, safe="!#$&'()*+,/:;=?@[]~"),
         "User-Agent": "opduel",
     }
     timeout = min(waits.connect_s, left_s), min(waits.read_s, left_s)
@@ -102,8 +102,8 @@ def _attempt(parcel: Parcel, token: Token | None, waits: Waits, left_s: float) -
         with (
             OneAnswerSession() as session,
             session.post(
-                parcel.place.endpoint,
-                data=_InPieces(parcel.body, time.monotonic() + left_s),
+                payload.place.endpoint,
+                data=_InPieces(payload.body, time.monotonic() + left_s),
                 headers=headers,
                 auth=signed,
                 timeout=timeout,
@@ -112,7 +112,7 @@ def _attempt(parcel: Parcel, token: Token | None, waits: Waits, left_s: float) -
             ) as response,
         ):
             answer = response.status_code, response.reason, response.headers, _text(response)
-            return _understood(parcel, *answer, token)
+            return _understood(payload, *answer, token)
     except requests.ConnectTimeout:
         return Answer("again", f"no connection within {timeout[0]:.3g} s")
     except requests.Timeout:
@@ -150,25 +150,25 @@ class _InPieces:
 
 
 def _understood(
-    parcel: Parcel, status: int, reason: str, headers: Mapping[str, str], text: str | None, token: Token | None
+    payload: Payload, status: int, reason: str, headers: Mapping[str, str], text: str | None, token: Token | None
 ) -> Answer:
-    """What the answer about ``parcel`` means; ``text`` is its body, None when it was cut off."""
+    """What the answer about ``payload`` means; ``text`` is its body, None when it was cut off."""
 
     def hidden(words: str) -> str:
         return _line(token.hide(words) if token else words)
 
-    def said(mend: str = "") -> str:
+    def said(fix: str = "") -> str:
         words = f"it says {status} {hidden(reason or '')}".strip()
         detail = hidden(_detail(text))
-        return words + (f": {detail}" if detail else "") + (f" ({mend})" if mend else "")
+        return words + (f": {detail}" if detail else "") + (f" ({fix})" if fix else "")
 
     if status in (http.HTTPStatus.OK, http.HTTPStatus.CREATED):
         if text is None:
             return Answer("again", f"its answer {status} was cut off", status)
         document = _json(text)
-        if isinstance(document, dict) and document.get("run_id") == parcel.run:  # and no other server's friendly words
+        if isinstance(document, dict) and document.get("run_id") == payload.run:  # and no other server's friendly words
             words = "stored" if status == http.HTTPStatus.CREATED else "was there already"
-            page = page_address(parcel.place.endpoint, document.get("page"))
+            page = page_address(payload.place.endpoint, document.get("page"))
             return Answer("stored", words, status, page=page if hidden(page) == page else "")
         return Answer("stuck", said("that is no results server's answer: is the address right?"), status)
     if is_later(status):
@@ -180,9 +180,9 @@ def _understood(
         )
     if status in _STUCK:
         none = status == http.HTTPStatus.UNAUTHORIZED and token is None
-        return Answer("stuck", said("no token was sent: see docs/how-to/remote.md" if none else _MENDS[status]), status)
+        return Answer("stuck", said("no token was sent: see docs/how-to/remote.md" if none else _FIXES[status]), status)
     if 400 <= status < 500:
-        return Answer("refused", said(_MENDS.get(status, "")), status)
+        return Answer("refused", said(_FIXES.get(status, "")), status)
     return Answer("stuck", said("that is no results server's answer: is the address right?"), status)
 
 
@@ -240,8 +240,8 @@ def _of_tls(error: requests.exceptions.SSLError) -> Answer:
     for one in causes(error):
         if isinstance(one, ssl.SSLCertVerificationError):
             why = _line(one.verify_message)
-            mend = "name its authority's certificates in REQUESTS_CA_BUNDLE, if it is to be trusted"
-            return Answer("stuck", f"its certificate is not trusted ({why}): {mend}")
+            fix = "name its authority's certificates in REQUESTS_CA_BUNDLE, if it is to be trusted"
+            return Answer("stuck", f"its certificate is not trusted ({why}): {fix}")
         if isinstance(one, ssl.SSLError) and one.reason == "WRONG_VERSION_NUMBER":
             return Answer("stuck", "there is no TLS: write http:// if that is meant")
     return Answer("again", f"TLS failed ({_cause(error)})")

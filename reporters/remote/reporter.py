@@ -10,11 +10,11 @@ from typing import ClassVar, Self
 
 from records import Report, RunError, UsageError
 from reporters.atomic import check_folder, user_path
-from reporters.base import Reporter, ToldInPartError
+from reporters.base import PartlyReportedError, Reporter
 from reporters.document import to_bytes
-from reporters.remote.delivery import Fate, Sender
+from reporters.remote.delivery import Delivery, Sender
 from reporters.remote.place import FORM, Place, is_open, parse_place
-from reporters.remote.post import Parcel
+from reporters.remote.post import Payload
 from reporters.remote.spool import Spool, default_spool
 from reporters.remote.token import VARIABLE, Token, find_token
 
@@ -85,22 +85,22 @@ class RemoteReporter(Reporter):
             RunError: the server doesn't have it; the text says where it waits and what sends it.
         """
         sender = self.sender
-        parcel = self._parcel(report)
+        payload = self._payload(report)
         try:
-            name = sender.spool.keep(parcel.place, parcel.run, parcel.body).path.name
+            name = sender.spool.keep(payload.place, payload.run, payload.body).path.name
         except OSError as error:
-            return self._without_spool(parcel, error)
-        fates = sender.deliver([self.place.endpoint])
-        others = [fate for fate in fates if fate.name != name]
-        own = next((fate for fate in fates if fate.name == name), None)
+            return self._without_spool(payload, error)
+        outcomes = sender.deliver([self.place.endpoint])
+        others = [outcome for outcome in outcomes if outcome.name != name]
+        own = next((outcome for outcome in outcomes if outcome.name == name), None)
         if own is not None and own.page:
-            self._pages[parcel.run] = own.page
+            self._pages[payload.run] = own.page
         if own is None or own.state == "sent":  # of which nothing is left, that another process has sent
             return f"sent: {self.place.endpoint} ({self.place.category}){_others(others)}"
         if own.state == "waiting":
             raise RunError(
-                f"{self.place.endpoint}: {own.words}; {_waiting(fates)} in {sender.spool.directory}: the next run with "
-                f"this reporter sends what waits, and so does {FLUSH}"
+                f"{self.place.endpoint}: {own.words}; {_waiting(outcomes)} in {sender.spool.directory}: the next "
+                f"run with this reporter sends what waits, and so does {FLUSH}"
             )
         if own.state == "refused":
             raise RunError(
@@ -120,18 +120,18 @@ class RemoteReporter(Reporter):
             RunError: some of it still waits, or was refused or damaged.
         """
         endpoint, sender = self.place.endpoint, self.sender
-        letters, _ = sender.spool.contents()
-        names = {one.path.name for one in letters if one.header.endpoint == endpoint and one.header.refused is None}
+        entries, _ = sender.spool.contents()
+        names = {one.path.name for one in entries if one.header.endpoint == endpoint and one.header.refused is None}
         if not names:
             return None
-        fates = [one for one in sender.deliver([endpoint]) if one.name in names or one.state == "damaged"]
-        sent = sum(fate.state == "sent" for fate in fates)
+        outcomes = [one for one in sender.deliver([endpoint]) if one.name in names or one.state == "damaged"]
+        sent = sum(outcome.state == "sent" for outcome in outcomes)
         line = f"sent: {endpoint}: {sent} that waited" if sent else None
-        left = next((fate for fate in fates if fate.state != "sent"), None)
+        left = next((outcome for outcome in outcomes if outcome.state != "sent"), None)
         if left is None:
             return line
-        why = f"{endpoint}: {left.words}; {len(fates) - sent} of {len(fates)} that waited could not be sent"
-        raise ToldInPartError(line, why) if line else RunError(why)
+        why = f"{endpoint}: {left.words}; {len(outcomes) - sent} of {len(outcomes)} that waited could not be sent"
+        raise PartlyReportedError(line, why) if line else RunError(why)
 
     def keep(self, report: Report) -> None:
         """Keep the report in the spool, to be sent with what waits there.
@@ -139,25 +139,25 @@ class RemoteReporter(Reporter):
         Raises:
             RunError: it can't be kept.
         """
-        parcel = self._parcel(report)
+        payload = self._payload(report)
         try:
-            self.sender.spool.keep(parcel.place, parcel.run, parcel.body)
+            self.sender.spool.keep(payload.place, payload.run, payload.body)
         except OSError as error:
             raise RunError(f"--spool {self.sender.spool.directory}: cannot be written ({error.strerror})") from None
 
-    def _parcel(self, report: Report) -> Parcel:
+    def _payload(self, report: Report) -> Payload:
         if not has_id(report):
             raise RunError("the report has no run id, by which a server knows it")
-        return Parcel(self.place, report.run["id"], to_body(report, self.place.category))
+        return Payload(self.place, report.run["id"], to_body(report, self.place.category))
 
-    def _without_spool(self, parcel: Parcel, error: OSError) -> str:
+    def _without_spool(self, payload: Payload, error: OSError) -> str:
         """Nothing can be kept; but perhaps the server is there."""
         sender = self.sender
         trouble = f"it can't be kept in {sender.spool.directory} ({error.strerror})"
-        answer = sender.send(parcel, sender.clock() + sender.waits.whole_s)
+        answer = sender.send(payload, sender.clock() + sender.waits.whole_s)
         if answer.kind != "stored":
             raise RunError(f"{self.place.endpoint}: {answer.words}; and {trouble}: run_bench.py --send does so later")
-        self._pages[parcel.run] = answer.page
+        self._pages[payload.run] = answer.page
         return f"sent: {self.place.endpoint} ({self.place.category}); {trouble}"
 
 
@@ -207,17 +207,19 @@ def to_body(report: Report, category: str) -> bytes:
     return json.dumps(posted, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8")
 
 
-def _waiting(fates: Sequence[Fate]) -> str:
-    count = sum(fate.state == "waiting" for fate in fates)
+def _waiting(outcomes: Sequence[Delivery]) -> str:
+    count = sum(outcome.state == "waiting" for outcome in outcomes)
     return "1 report waits" if count == 1 else f"{count} reports wait"
 
 
-def _others(fates: Sequence[Fate]) -> str:
+def _others(outcomes: Sequence[Delivery]) -> str:
     """What became of the others, in half a line; nothing when there are none."""
-    sent = [fate for fate in fates if fate.state == "sent"]
+    sent = [outcome for outcome in outcomes if outcome.state == "sent"]
     words = [f"; {len(sent)} that waited, too"] if sent else []
-    words += [f"; {_waiting(fates)}"] if any(fate.state == "waiting" for fate in fates) else []
-    kept = [fate for fate in fates if fate.state == "refused"]
+    words += [f"; {_waiting(outcomes)}"] if any(outcome.state == "waiting" for outcome in outcomes) else []
+    kept = [outcome for outcome in outcomes if outcome.state == "refused"]
     words += [f"; {len(kept)} refused, see {FLUSH}"] if kept else []
-    words += [f"; a damaged file: {fate.name}: {fate.words}" for fate in fates if fate.state == "damaged"]
+    words += [
+        f"; a damaged file: {outcome.name}: {outcome.words}" for outcome in outcomes if outcome.state == "damaged"
+    ]
     return "".join(words)

@@ -58,7 +58,7 @@ class Header:
 
 
 @dataclass(frozen=True)
-class Letter:
+class OutboxEntry:
     """A report in the spool."""
 
     path: Path
@@ -105,7 +105,7 @@ class Spool:
         """
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
 
-    def keep(self, place: Place, run: str, body: bytes) -> Letter:
+    def keep(self, place: Place, run: str, body: bytes) -> OutboxEntry:
         """Keep what is to be posted; it is safely on disk when this returns. The same twice is kept once.
 
         Raises:
@@ -116,56 +116,56 @@ class Spool:
         name = f"{path_part(run)}-{hashlib.sha256(key.encode()).hexdigest()[:16]}{_SUFFIX}"
         header = Header(FORMAT, place.endpoint, place.category, run, moment(), digest)
         self.prepare()
-        letter = Letter(self.directory / name, header)
-        _write(letter, body)
-        return letter
+        entry = OutboxEntry(self.directory / name, header)
+        _write(entry, body)
+        return entry
 
-    def contents(self) -> tuple[list[Letter], list[Damaged]]:
+    def contents(self) -> tuple[list[OutboxEntry], list[Damaged]]:
         """All letters, the oldest first, and the files that are none. Nothing is changed.
 
         Raises:
             OSError: the folder is there and can't be read.
         """
-        letters, damaged = [], []
+        entries, damaged = [], []
         try:
             names = sorted(os.listdir(self.directory))
         except FileNotFoundError:
             return [], []
         for path in (self.directory / name for name in names if name.endswith(_SUFFIX)):
             try:
-                letters.append(Letter(path, _read(path)[0]))
+                entries.append(OutboxEntry(path, _read(path)[0]))
             except FileNotFoundError:
                 continue  # another process has just sent it
             except (DamagedError, OSError) as error:
                 damaged.append(Damaged(path, str(error)))
-        return sorted(letters, key=lambda one: (one.header.kept, one.path.name)), damaged
+        return sorted(entries, key=lambda one: (one.header.kept, one.path.name)), damaged
 
-    def body(self, letter: Letter) -> bytes:
+    def body(self, entry: OutboxEntry) -> bytes:
         """What is to be posted.
 
         Raises:
             DamagedError: it isn't what was kept; OSError: it can't be read.
         """
-        _, body = _read(letter.path, whole=True)
-        if hashlib.sha256(body).hexdigest() != letter.header.sha256:
+        _, body = _read(entry.path, whole=True)
+        if hashlib.sha256(body).hexdigest() != entry.header.sha256:
             raise DamagedError(f"its report is cut off or changed ({len(body)} bytes)")
         return body
 
-    def remove(self, letter: Letter) -> None:
+    def remove(self, entry: OutboxEntry) -> None:
         """The server has it.
 
         Raises:
             OSError: it can't be removed.
         """
-        letter.path.unlink(missing_ok=True)
+        entry.path.unlink(missing_ok=True)
 
-    def mark(self, letter: Letter, refusal: Refusal, body: bytes) -> None:
+    def mark(self, entry: OutboxEntry, refusal: Refusal, body: bytes) -> None:
         """Write down that the server refuses it.
 
         Raises:
             OSError: it can't be written down; the file is as it was.
         """
-        _write(replace(letter, header=replace(letter.header, refused=refusal)), body)
+        _write(replace(entry, header=replace(entry.header, refused=refusal)), body)
 
     def set_aside(self, path: Path) -> Path:
         """Move a damaged file out of the way; returns where it is now.
@@ -215,9 +215,9 @@ def _lock(descriptor: int, until: float, clock: Callable[[], float], sleep: Call
             sleep(_POLL_S)
 
 
-def _write(letter: Letter, body: bytes) -> None:
-    header = json.dumps(asdict(letter.header)).encode()
-    write_atomically(letter.path, header + b"\n" + body, mode=_MINE_ALONE)
+def _write(entry: OutboxEntry, body: bytes) -> None:
+    header = json.dumps(asdict(entry.header)).encode()
+    write_atomically(entry.path, header + b"\n" + body, mode=_MINE_ALONE)
 
 
 def _read(path: Path, whole: bool = False) -> tuple[Header, bytes]:

@@ -15,16 +15,16 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from records import OpduelError
-from reporters.alarm import Alarm, Cause, cause_of
-from reporters.alarm import Finding as Told
+from reporters.alerts import Alert, Cause, cause_of
+from reporters.alerts import Finding as Told
 from reporters.notifier import Notifier
 from reporters.server.database import Database
-from reporters.server.drift import Weighing
+from reporters.server.drift import DriftAnalysis
 from reporters.server.findings import ALERT_Q, Finding, Wanted, exp, list_findings
 from reporters.server.histories import BuildName
 from reporters.server.models import Notice
 from reporters.server.pages import day_of_commit, link_of
-from reporters.server.storing import upsert
+from reporters.server.storage import upsert
 from reporters.text import printable
 
 SLOWDOWNS = Wanted("open", "slower", q=ALERT_Q)
@@ -44,18 +44,18 @@ def send_alerts(
     A receiver is known by its option and its place among those of that option, and by the branch and the category that
     ``wanted`` is narrowed to.
     """
-    Weighing(database).weigh()
+    DriftAnalysis(database).analyse()
     failures = []
     for receiver, notifier in _named(notifiers, wanted).items():
         now = datetime.now(UTC)
         with database.writing() as session:
             due = _claim(session, receiver, wanted, now)
-            alarm = alarm_of(due, public_url, now) if due else None
+            alert = alert_of(due, public_url, now) if due else None
             states = {one.point.number: one.point.changed for one in due}
-        if alarm is None:
+        if alert is None:
             continue
         try:
-            notifier.send(alarm)
+            notifier.send(alert)
         except OpduelError as error:
             _end_claim(database, receiver, dict.fromkeys(states))
             failures.append(f"--{notifier.option} failed: {error}; to be tried again by the next alert")
@@ -104,13 +104,13 @@ def _end_claim(database: Database, receiver: str, states: Mapping[int, datetime 
             session.execute(update(Notice).where(*this).values(values))
 
 
-def alarm_of(found: Sequence[Finding], public_url: str | None, now: datetime) -> Alarm:
+def alert_of(found: Sequence[Finding], public_url: str | None, now: datetime) -> Alert:
     """The alarm about some change points, at least one: by the builds between which they are."""
     keys = [f"{one.point.number} {one.point.changed.isoformat()}" for one in found]
     pages = []
     if public_url is not None:
         pages = [f"{public_url}/drift", f"{public_url}{link_of(found[0].series)}"]
-    return Alarm(
+    return Alert(
         id=hashlib.sha256("\0".join(keys).encode()).hexdigest()[:16],
         framework=", ".join(sorted({one.case.framework for one in found})),
         spec="",

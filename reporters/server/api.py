@@ -17,13 +17,13 @@ from sqlalchemy.orm import Session
 from records import Verdict
 from reporters.server import large, queries, schemas
 from reporters.server.access import CanRead, CanWrite, database_of, settings_of
-from reporters.server.apart import LARGE_BYTES, Apart, SharedFile
-from reporters.server.body import receive
+from reporters.server.compression import may_be_packed
 from reporters.server.findings import moment_of
 from reporters.server.models import Case, Run
-from reporters.server.packing import may_be_packed
 from reporters.server.queries import SHORTEST_COMMIT, RunFilter
 from reporters.server.schemas import MOST_ROWS
+from reporters.server.subprocess_jobs import LARGE_BYTES, SharedFile, SubprocessJobs
+from reporters.server.upload import receive
 
 _PIECE = 2**16  # bytes of a file that are sent at a time
 
@@ -122,7 +122,7 @@ _BODY = {
 )
 async def post_report(request: Request, token: CanWrite) -> Response:
     """Keep a report, whole. The same one may be posted any number of times: it is kept once."""
-    apart: Apart = request.app.state.posts_apart
+    apart: SubprocessJobs = request.app.state.posts_apart
     most = settings_of(request).max_report_bytes
     key = request.headers.get("idempotency-key")
     with ExitStack() as stack:

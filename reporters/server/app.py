@@ -8,13 +8,13 @@ from fastapi import FastAPI
 
 from records import SCHEMA_VERSION
 from reporters.server import api, assets, drift_api, drift_pages, login, pages
-from reporters.server.answers import add_answers
-from reporters.server.apart import Apart
+from reporters.server.compression import Compression
 from reporters.server.database import Database
 from reporters.server.description import describe
-from reporters.server.guard import Guard
-from reporters.server.packing import Packing
+from reporters.server.error_handlers import add_error_handlers
+from reporters.server.middleware import SecurityMiddleware
 from reporters.server.settings import Settings
+from reporters.server.subprocess_jobs import SubprocessJobs
 
 _PARSED_AT_ONCE = 2  # small reports: each takes many times its size in memory
 _DESCRIPTION = f"""Reports of A/B runs, kept whole, with the history of every case.
@@ -48,12 +48,14 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.settings = settings
     app.state.database = database
     app.state.parsing = asyncio.Semaphore(_PARSED_AT_ONCE)
-    app.state.posts_apart, app.state.reads_apart = (Apart(database, settings.max_report_bytes) for _ in range(2))
+    app.state.posts_apart, app.state.reads_apart = (
+        SubprocessJobs(database, settings.max_report_bytes) for _ in range(2)
+    )
     app.state.failures = login.Failures()
-    add_answers(app)
+    add_error_handlers(app)
     for module in (api, drift_api, login, assets, pages, drift_pages):
         app.include_router(module.router)
     describe(app)
-    app.add_middleware(Packing)
-    app.add_middleware(Guard)
+    app.add_middleware(Compression)
+    app.add_middleware(SecurityMiddleware)
     return app

@@ -8,9 +8,9 @@ from datetime import datetime
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from comparator.history import Component
+from comparator.network_meta_analysis import Component
 from reporters.server.histories import BuildName
-from reporters.server.models import ChangePoint, WeighedSeries
+from reporters.server.models import AnalysedSeries, ChangePoint
 
 LONGEST_NOTE = 1000  # characters
 
@@ -57,7 +57,7 @@ def found_in(components: Sequence[Component], builds: Mapping[str, BuildName], m
 
 def follow(
     session: Session,
-    series: WeighedSeries,
+    series: AnalysedSeries,
     found: Sequence[Found],
     order: Mapping[str, float],
     minimal: float,
@@ -104,7 +104,7 @@ def is_material(point: ChangePoint, log_ratio: float, ci: tuple[float, float], m
     )
 
 
-def _new(series: WeighedSeries, one: Found, now: datetime) -> ChangePoint:
+def _new(series: AnalysedSeries, one: Found, now: datetime) -> ChangePoint:
     low, high = one.ci
     return ChangePoint(
         series_number=series.number,

@@ -21,7 +21,7 @@ from reporters.server.logs import log_to_stderr
 from reporters.server.models import Token
 from reporters.server.serving import address_of, listen, serve
 from reporters.server.settings import DEFAULT_MAX_REPORT_BYTES, Settings, checked_public_url
-from reporters.server.storing import remove_runs
+from reporters.server.storage import remove_runs
 from reporters.server.tokens import SCOPES, add_token, check_token, is_valid, revoke_token
 from reporters.stream import open_closed_streams, print_note, print_result
 from reporters.text import escaped, printable

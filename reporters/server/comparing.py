@@ -8,8 +8,8 @@ from typing import Any
 from scipy import stats
 from sqlalchemy.orm import Session
 
-from comparator.history import Edge, edge_from_interval
-from comparator.implied import Implied, Link, implied, link
+from comparator.indirect_comparison import IndirectEstimate, Link, indirect_estimate, link
+from comparator.network_meta_analysis import Edge, edge_from_interval
 from reporters.server.histories import CONFIDENCE_ALPHA, BuildName, build_of, interval, node_order
 from reporters.server.listing import results_worst_first
 from reporters.server.models import Run
@@ -27,7 +27,7 @@ class Pair:
     metric: str
     first: Any | None
     second: Any | None
-    implied: Implied | None
+    indirect_estimate: IndirectEstimate | None
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,9 @@ class Beside:
     @property
     def told(self) -> Sequence[Pair]:
         """Those whose implied change is beyond chance, the largest first."""
-        return [one for one in self.pairs if one.implied is not None and _excludes_zero(one.implied)]
+        return [
+            one for one in self.pairs if one.indirect_estimate is not None and _excludes_zero(one.indirect_estimate)
+        ]
 
 
 def compare_runs(session: Session, first: Run, second: Run) -> Beside:
@@ -60,7 +62,7 @@ def compare_runs(session: Session, first: Run, second: Run) -> Beside:
         known = one if one is not None else other
         assert known is not None
         edges = (_edge(first, one), _edge(second, other))
-        both = implied(how, edges[0], edges[1], z) if how is not None and edges[0] and edges[1] else None
+        both = indirect_estimate(how, edges[0], edges[1], z) if how is not None and edges[0] and edges[1] else None
         pairs.append(Pair(number, known.case, known.metric, one, other, both))
     older, newer = (names[how.older], names[how.newer]) if how is not None else (None, None)
     return Beside(how, older, newer, sorted(pairs, key=_size, reverse=True))
@@ -95,7 +97,7 @@ def _nodes(run: Run) -> tuple[str, str]:
     return control.node, treatment.node
 
 
-def _excludes_zero(found: Implied) -> bool:
+def _excludes_zero(found: IndirectEstimate) -> bool:
     return found.ci[0] > 0 or found.ci[1] < 0
 
 
@@ -107,4 +109,6 @@ def _edge(run: Run, row: Any | None) -> Edge | None:
 
 
 def _size(pair: Pair) -> tuple[bool, float]:
-    return pair.implied is not None, abs(pair.implied.log_ratio) if pair.implied is not None else 0.0
+    return pair.indirect_estimate is not None, abs(
+        pair.indirect_estimate.log_ratio
+    ) if pair.indirect_estimate is not None else 0.0

@@ -21,7 +21,7 @@ _BUILD: dict[str, Any] = {
 EXAMPLE: dict[str, Any] = {
     "category": "nightly",
     "report": {
-        "schema_version": 1,
+        "schema_version": 2,
         "run": {"id": "20261121T231820Z-ce81b5", "started": "2026-11-21T23:18:20+00:00", "spec": "smoke"},
         "control": {**_BUILD, "requested": "toy-1.0", "version": "1.0", "digest": "d5afb59098f1"},
         "treatment": {**_BUILD, "requested": "toy-1.1", "version": "1.1", "digest": "0343360f866f"},
@@ -43,7 +43,7 @@ EXAMPLE: dict[str, Any] = {
                 "control": 41210.5,
                 "treatment": 45459.4,
                 "rounds": 12,
-                "decided_on": "own",
+                "decided_on": "confirmation",
                 "failure": None,
                 "injected": False,
             }

@@ -11,7 +11,7 @@ import numpy as np
 from sqlalchemy import ColumnElement, and_, case, delete, func, select, update
 from sqlalchemy.orm import Session
 
-from comparator.history import Component, case_history, edge_from_interval
+from comparator.network_meta_analysis import Component, analyse_network, edge_from_interval
 from reporters.server.change_points import follow, found_in
 from reporters.server.database import Database
 from reporters.server.histories import (
@@ -25,8 +25,8 @@ from reporters.server.histories import (
     node_order,
 )
 from reporters.server.logs import logger
-from reporters.server.models import UNKNOWN_THREADS, Result, Run, WeighedSeries
-from reporters.server.storing import upsert
+from reporters.server.models import UNKNOWN_THREADS, AnalysedSeries, Result, Run
+from reporters.server.storage import upsert
 
 METHOD = 1  # of weighing: with another one all histories are weighed again
 # How many runs, and when the last one came: by its number one could not tell, for that of a run that was removed may be
@@ -38,9 +38,9 @@ _AT_A_TIME = 20  # series that are stored together
 
 @dataclass(frozen=True)
 class Progress:
-    """How far the weighing is: all if ``is_complete``, else ``weighed`` of ``total`` series (0 of 0 at the start)."""
+    """How far the weighing is: all if ``is_complete``, else ``analysed`` of ``total`` series (0 of 0 at the start)."""
 
-    weighed: int
+    analysed: int
     total: int
     is_complete: bool
     seconds: float  # that the last computation took, or has taken so far
@@ -60,7 +60,7 @@ class _RunBuilds:
 
 
 @dataclass(frozen=True)
-class _Weighed:
+class _Analysed:
     """What one series came to; no components when no run counts."""
 
     series: Series
@@ -70,7 +70,7 @@ class _Weighed:
     minimal: float
 
 
-class Weighing:
+class DriftAnalysis:
     """Keeps one database's histories weighed: only series with new runs are weighed again, on a thread of its own."""
 
     def __init__(self, database: Database) -> None:
@@ -93,7 +93,7 @@ class Weighing:
             took = self._took if is_complete else time.monotonic() - self._began
             return Progress(self._total - self._left, self._total, is_complete, took)
 
-    def weigh(self) -> None:
+    def analyse(self) -> None:
         """Weigh all that is new, and return when that is done.
 
         Raises:
@@ -104,7 +104,7 @@ class Weighing:
             known = _known(session)
         for old, new in _named_now(known, stamps).items():
             with self._database.writing() as session:
-                session.execute(update(WeighedSeries).where(*_is(old)).values(branch=new.branch))
+                session.execute(update(AnalysedSeries).where(*_is(old)).values(branch=new.branch))
             known[new] = known.pop(old)
         stale = [one for one, stamp in stamps.items() if known.get(one) != stamp]
         with self._lock:
@@ -112,9 +112,9 @@ class Weighing:
         self._remove([one for one in known if one not in stamps])
         for start in range(0, len(stale), _AT_A_TIME):
             some = stale[start : start + _AT_A_TIME]
-            weighed = [self._one(series, runs) for series in some]
+            analysed = [self._one(series, runs) for series in some]
             with self._database.writing() as session:
-                for one in weighed:
+                for one in analysed:
                     _store(session, one, stamps[one.series])
             with self._lock:
                 self._left -= len(some)
@@ -132,39 +132,39 @@ class Weighing:
 
     def _work(self, seen: Stamp) -> None:
         try:
-            self.weigh()
+            self.analyse()
         except Exception:
             logger.exception("the histories could not be weighed; they will be at the next request")
         else:
             with self._lock:
                 self._seen, self._took = seen, time.monotonic() - self._began
 
-    def _one(self, series: Series, runs: Mapping[int, _RunBuilds]) -> _Weighed:
+    def _one(self, series: Series, runs: Mapping[int, _RunBuilds]) -> _Analysed:
         """What one series comes to. One that fails, by whatever strangers sent, is no reason to lose the others."""
         with self._database.reading() as session:
             try:
-                return _weighed(session, series, runs)
+                return _analysed(session, series, runs)
             except (ArithmeticError, ValueError, RuntimeError, np.linalg.LinAlgError):
                 logger.exception("case %d can't be weighed", series.case_number)
-                return _Weighed(series, (), {}, {}, 0.0)
+                return _Analysed(series, (), {}, {}, 0.0)
 
     def _remove(self, gone: Sequence[Series]) -> None:
         """Forget series of which no run is left."""
         if gone:
             with self._database.writing() as session:
                 for one in gone:
-                    session.execute(delete(WeighedSeries).where(*_is(one)))
+                    session.execute(delete(AnalysedSeries).where(*_is(one)))
 
 
-def weighing_of(state: object) -> Weighing:
+def drift_analysis_of(state: object) -> DriftAnalysis:
     """The one weighing of a server, kept in its application's ``state``."""
     if not hasattr(state, "weighing"):
-        state.weighing = Weighing(state.database)  # type: ignore[attr-defined]
-    found: Weighing = state.weighing  # type: ignore[attr-defined]
+        state.analysis = DriftAnalysis(state.database)  # type: ignore[attr-defined]
+    found: DriftAnalysis = state.analysis  # type: ignore[attr-defined]
     return found
 
 
-def _weighed(session: Session, series: Series, runs: Mapping[int, _RunBuilds]) -> _Weighed:
+def _analysed(session: Session, series: Series, runs: Mapping[int, _RunBuilds]) -> _Analysed:
     query = select(Result.run_number, Result.ratio, Result.ci_low, Result.ci_high, Result.threshold)
     edges, seen, threshold = [], [], 0.0
     rows = session.execute(query.where(Result.case_number == series.case_number).order_by(Result.run_number))
@@ -180,11 +180,11 @@ def _weighed(session: Session, series: Series, runs: Mapping[int, _RunBuilds]) -
             seen += [(run.started, run.control), (run.started, run.treatment)]
             threshold = its_threshold
     minimal, order = max(0.0, threshold / 2), node_order(seen)
-    components = case_history(edges, order, minimal=minimal, alpha=CONFIDENCE_ALPHA, with_positions=False)
-    return _Weighed(series, components, {build.node: build for _, build in seen}, order, minimal)
+    components = analyse_network(edges, order, minimal=minimal, alpha=CONFIDENCE_ALPHA, with_positions=False)
+    return _Analysed(series, components, {build.node: build for _, build in seen}, order, minimal)
 
 
-def _store(session: Session, one: _Weighed, stamp: Stamp) -> None:
+def _store(session: Session, one: _Analysed, stamp: Stamp) -> None:
     """Keep what a series came to, and follow its change points."""
     identity = {
         "case_number": one.series.case_number,
@@ -193,14 +193,14 @@ def _store(session: Session, one: _Weighed, stamp: Stamp) -> None:
         "branch": one.series.branch or "",
     }
     values = {"run_count": stamp[0], "newest": stamp[1], "method": METHOD, **_figures(one)}
-    statement = upsert(session, WeighedSeries).values(**identity, **values)
+    statement = upsert(session, AnalysedSeries).values(**identity, **values)
     session.execute(statement.on_conflict_do_update(index_elements=list(identity), set_=values))
-    series = session.scalars(select(WeighedSeries).where(*_is(one.series))).one()
+    series = session.scalars(select(AnalysedSeries).where(*_is(one.series))).one()
     found = found_in(one.components, one.builds, one.minimal) if one.components else []
     follow(session, series, found, one.order, one.minimal, datetime.now(UTC))
 
 
-def _figures(one: _Weighed) -> dict[str, object]:
+def _figures(one: _Analysed) -> dict[str, object]:
     if not one.components:
         none = dict.fromkeys(("drift_log", "drift_low", "drift_high", "minimal"), 0.0)
         return {"builds": 0, "runs": 0, "p_value": 1.0, "oldest": None, "newest_build": None, **none}
@@ -220,10 +220,10 @@ def _figures(one: _Weighed) -> dict[str, object]:
 
 def _is(series: Series) -> tuple[ColumnElement[bool], ...]:
     return (
-        WeighedSeries.case_number == series.case_number,
-        WeighedSeries.platform == series.platform,
-        WeighedSeries.threads == _threads(series.threads),
-        WeighedSeries.branch == (series.branch or ""),
+        AnalysedSeries.case_number == series.case_number,
+        AnalysedSeries.platform == series.platform,
+        AnalysedSeries.threads == _threads(series.threads),
+        AnalysedSeries.branch == (series.branch or ""),
     )
 
 
@@ -282,7 +282,7 @@ def _named_now(known: Collection[Series], stamps: Collection[Series]) -> dict[Se
 
 def _known(session: Session) -> dict[Series, Stamp]:
     """The series that are weighed already, by this method, with their stamps then."""
-    table = WeighedSeries
+    table = AnalysedSeries
     key = (table.case_number, table.platform, table.threads, table.branch)
     rows = session.execute(select(*key, table.run_count, table.newest, table.method))
     return {_series(row): (row[4], row[5]) if row[6] == METHOD else (-1, None) for row in rows}

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, ValidationError
 from reporters.server.access import CanRead, CanWrite, database_of
 from reporters.server.api import PROBLEMS, Branch, Limit, Offset, OperatorCategory, Words, next_offset, problems
 from reporters.server.change_points import LONGEST_NOTE, acknowledge, withdraw
-from reporters.server.drift import weighing_of
+from reporters.server.drift import drift_analysis_of
 from reporters.server.findings import (
     Direction,
     Finding,
@@ -105,7 +105,7 @@ def list_change_points(
     offset: Offset = 0,
 ) -> ChangePointsOut:
     """Change points, the worst first: the largest slowdown, ..., the largest gain."""
-    progress = weighing_of(request.app.state).progress()
+    progress = drift_analysis_of(request.app.state).progress()
     begin = None if since is None else moment_of(since)
     wanted = Wanted(state, direction, platform, framework, begin, q, branch, category, operator_category)
     with database_of(request).reading() as session:

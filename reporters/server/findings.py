@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session, aliased, joinedload
 
 from comparator.fdr import benjamini_hochberg
 from reporters.server.histories import BuildName, Series
-from reporters.server.models import UNKNOWN_THREADS, Case, ChangePoint, Result, Run, WeighedSeries
+from reporters.server.models import UNKNOWN_THREADS, AnalysedSeries, Case, ChangePoint, Result, Run
 
 ALERT_Q = 0.05  # the share of false ones to expect among those that alerts and feeds report
 State = Literal["open", "acknowledged", "all"]
@@ -47,7 +47,7 @@ class Finding:
     series: Series
     before: BuildName
     after: BuildName
-    weighed: WeighedSeries
+    analysed: AnalysedSeries
     q_value: float
 
     @property
@@ -78,8 +78,8 @@ class Finding:
 def list_findings(session: Session, wanted: Wanted) -> list[Finding]:
     """The change points that ``wanted`` lets through, the worst first: the largest slowdown, ..., the largest gain."""
     q_values = _q_values(session)
-    query = select(ChangePoint).where(*_conditions(wanted)).join(ChangePoint.series).join(WeighedSeries.case)
-    query = query.options(joinedload(ChangePoint.series).joinedload(WeighedSeries.case))
+    query = select(ChangePoint).where(*_conditions(wanted)).join(ChangePoint.series).join(AnalysedSeries.case)
+    query = query.options(joinedload(ChangePoint.series).joinedload(AnalysedSeries.case))
     found = [_finding(point, q_values) for point in session.scalars(query)]
     listed = [one for one in found if one.q_value <= wanted.q and _has_state(one.point, wanted.state)]
     return sorted(listed, key=lambda one: (-one.point.log_ratio, one.case.case, one.series.platform, one.point.number))
@@ -100,8 +100,8 @@ def count_series(session: Session) -> int:
 def drift_choices(session: Session) -> dict[str, list[str]]:
     """What there is to choose from: platforms and branches of histories, categories of runs and of operators."""
     columns = {
-        "platform": WeighedSeries.platform,
-        "branch": WeighedSeries.branch,
+        "platform": AnalysedSeries.platform,
+        "branch": AnalysedSeries.branch,
         "category": Run.category,
         "operator_category": Case.operator_category,
     }
@@ -122,8 +122,8 @@ def moment_of(day: date) -> datetime:
 
 
 def _q_values(session: Session) -> dict[int, float]:
-    query = select(WeighedSeries.number, WeighedSeries.p_value).where(WeighedSeries.builds > 0)
-    rows = session.execute(query.order_by(WeighedSeries.number)).all()
+    query = select(AnalysedSeries.number, AnalysedSeries.p_value).where(AnalysedSeries.builds > 0)
+    rows = session.execute(query.order_by(AnalysedSeries.number)).all()
     q_values = benjamini_hochberg([row.p_value for row in rows])
     return {row.number: float(q) for row, q in zip(rows, q_values, strict=True)}
 
@@ -133,13 +133,13 @@ def _conditions(wanted: Wanted) -> list[ColumnElement[bool]]:
     if wanted.direction != "all":
         found.append(ChangePoint.log_ratio > 0 if wanted.direction == "slower" else ChangePoint.log_ratio < 0)
     if wanted.platform is not None:
-        found.append(WeighedSeries.platform == wanted.platform)
+        found.append(AnalysedSeries.platform == wanted.platform)
     if wanted.framework is not None:
         found.append(Case.framework == wanted.framework)
     if wanted.operator_category is not None:
         found.append(Case.operator_category == wanted.operator_category)
     if wanted.branch is not None:
-        found.append(WeighedSeries.branch == wanted.branch)
+        found.append(AnalysedSeries.branch == wanted.branch)
     if wanted.category is not None:
         found.append(_has_run_in(wanted.category))
     if wanted.since is not None:
@@ -149,13 +149,13 @@ def _conditions(wanted: Wanted) -> list[ColumnElement[bool]]:
 
 def _has_run_in(category: str) -> ColumnElement[bool]:
     """That the history has a run in the category."""
-    threads = func.coalesce(Run.threads, UNKNOWN_THREADS) == WeighedSeries.threads
-    of_series = (Run.platform == WeighedSeries.platform, threads, Result.case_number == WeighedSeries.case_number)
-    other = aliased(WeighedSeries)
-    same = [getattr(other, name) == getattr(WeighedSeries, name) for name in ("case_number", "platform", "threads")]
-    is_only = ~select(other.number).where(*same, other.number != WeighedSeries.number).exists()
+    threads = func.coalesce(Run.threads, UNKNOWN_THREADS) == AnalysedSeries.threads
+    of_series = (Run.platform == AnalysedSeries.platform, threads, Result.case_number == AnalysedSeries.case_number)
+    other = aliased(AnalysedSeries)
+    same = [getattr(other, name) == getattr(AnalysedSeries, name) for name in ("case_number", "platform", "threads")]
+    is_only = ~select(other.number).where(*same, other.number != AnalysedSeries.number).exists()
     branch = or_(
-        func.coalesce(Run.branch, "") == WeighedSeries.branch, and_(Run.branch.is_(None), is_only)
+        func.coalesce(Run.branch, "") == AnalysedSeries.branch, and_(Run.branch.is_(None), is_only)
     )  # as histories.by_branch has it
     runs = select(Result.run_number).join(Run, Result.run_number == Run.number)
     return runs.where(Run.category == category, *of_series, branch).exists()
@@ -166,14 +166,14 @@ def _has_state(point: ChangePoint, state: State) -> bool:
 
 
 def _finding(point: ChangePoint, q_values: dict[int, float]) -> Finding:
-    weighed = point.series
-    threads = None if weighed.threads == UNKNOWN_THREADS else weighed.threads
+    analysed = point.series
+    threads = None if analysed.threads == UNKNOWN_THREADS else analysed.threads
     return Finding(
         point=point,
-        case=weighed.case,
-        series=Series(weighed.case_number, weighed.platform, threads, weighed.branch or None),
+        case=analysed.case,
+        series=Series(analysed.case_number, analysed.platform, threads, analysed.branch or None),
         before=BuildName(**point.before),
         after=BuildName(**point.after),
-        weighed=weighed,
-        q_value=q_values.get(weighed.number, 1.0),
+        analysed=analysed,
+        q_value=q_values.get(analysed.number, 1.0),
     )

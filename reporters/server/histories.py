@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
-from comparator.history import Component, Edge, case_history, edge_from_interval
+from comparator.network_meta_analysis import Component, Edge, analyse_network, edge_from_interval
 from reporters.server.models import Result, Run
 from reporters.server.queries import is_of_branch
 
@@ -136,7 +136,7 @@ def history_of(session: Session, series: Series, category: str | None = None) ->
     order = node_order((run.started, build) for run in runs for build in (run.control, run.treatment))
     minimal = max(0.0, runs[0].threshold / 2) if runs else 0.0
     builds = {build.node: build for run in reversed(runs) for build in (run.control, run.treatment)}
-    components = case_history(
+    components = analyse_network(
         [edge for _, edge in measured if edge is not None], order, minimal=minimal, alpha=CONFIDENCE_ALPHA
     )
     return History(builds, runs, components, minimal)

@@ -1,4 +1,4 @@
-"""A posted body held against what a report must be, before anything of it is stored."""
+"""A posted body validated against what a report must be, before anything of it is stored."""
 
 import hashlib
 import json
@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from records import Build, Comparison, Report, UsageError
 from reporters.document import from_text
-from reporters.server.answers import Refused
+from reporters.server.error_handlers import Refused
 
 MOST_VALUES_PER_BYTE = 1 / 16  # a report's are longer; a body of empty lists would take a hundred times its size
 _EARLIEST_YEAR, _LATEST_YEAR = 1970, 9998  # of moments: in any time zone there is one year more
@@ -28,11 +28,11 @@ Category = Annotated[str, Field(min_length=1, max_length=CATEGORY_MOST)]
 Count = Annotated[int, Field(ge=0, le=_LARGEST_NUMBER)]
 
 
-class TrustFacts(BaseModel):
-    """What ``run.trust`` must have."""
+class ValidityFacts(BaseModel):
+    """What ``run.validity`` must have."""
 
     model_config = ConfigDict(strict=True)
-    trusted: bool
+    valid: bool
     reasons: Any = None  # a list of texts, but for what strangers send
 
 
@@ -53,8 +53,8 @@ class RunFacts(BaseModel):
     inject: float | None = None
     wall_s: float | None = None
     complete: bool = True
-    broken: bool = False
-    trust: TrustFacts | None = None
+    aborted: bool = False
+    validity: ValidityFacts | None = None
 
     @field_validator("started", "finished", mode="before")
     @classmethod

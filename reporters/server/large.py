@@ -16,7 +16,7 @@ from reporters.server.database import Database
 from reporters.server.ingest import accept, readable
 from reporters.server.models import Document, Run
 from reporters.server.queries import document_of
-from reporters.server.storing import store
+from reporters.server.storage import store
 
 Form = Literal["json", "html"]
 _COMPRESSION = 6

@@ -189,7 +189,7 @@ class Result(Base):
     case: Mapped[Case] = relationship(back_populates="results")
 
 
-class WeighedSeries(Base):
+class AnalysedSeries(Base):
     """What the history of one case on one platform and branch came to, when its runs were weighed together last.
 
     ``run_count``, ``newest`` and ``method`` say of which runs, and how: while they are the same, so is the result.
@@ -254,7 +254,7 @@ class ChangePoint(Base):
     acknowledged_by: Mapped[str | None]  # the name of a token
     note: Mapped[str | None]
 
-    series: Mapped[WeighedSeries] = relationship(back_populates="change_points")
+    series: Mapped[AnalysedSeries] = relationship(back_populates="change_points")
 
     @property
     def is_acknowledged(self) -> bool:

@@ -15,7 +15,6 @@ from reporters.assets import PLOT_CLASS, PLOT_STYLE, csp_hash
 from reporters.server.access import CanRead, database_of, settings_of
 from reporters.server.api import days, found_case, found_run, sent_report
 from reporters.server.comparing import compare_runs, in_words
-from reporters.server.guard import SECURITY_HEADERS
 from reporters.server.histories import (
     Series,
     build_of,
@@ -26,6 +25,7 @@ from reporters.server.histories import (
     series_of,
 )
 from reporters.server.listing import MOST_FOUND, choices, list_runs, results_worst_first, search_cases, search_runs
+from reporters.server.middleware import SECURITY_HEADERS
 from reporters.server.models import Run
 from reporters.server.queries import RunFilter, latest_runs
 from reporters.server.templating import ENVIRONMENT, page

@@ -52,26 +52,26 @@ def checked_public_url(text: str) -> str:
     Raises:
         UsageError: it is no http or https address.
     """
-    mend = "give one like https://results.example.org"
+    fix = "give one like https://results.example.org"
     try:
         parts = urlsplit(text)
         host, _ = parts.hostname, parts.port
     except ValueError:
-        raise UsageError(f"--public_url {text}: no URL: {mend}") from None
+        raise UsageError(f"--public_url {text}: no URL: {fix}") from None
     if parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment or "@" in parts.netloc:
-        raise UsageError(f"--public_url {text}: no address of a server: {mend}")
+        raise UsageError(f"--public_url {text}: no address of a server: {fix}")
     return text.rstrip("/")
 
 
 def _check_commit_url(template: str) -> None:
     example = "https://github.com/owner/project/commit/{commit}"
-    mend = f"give one like {example}"
+    fix = f"give one like {example}"
     try:
         parts = urlsplit(template)
         host = parts.hostname
     except ValueError:
-        raise UsageError(f"--commit_url {template}: no URL: {mend}") from None
+        raise UsageError(f"--commit_url {template}: no URL: {fix}") from None
     if parts.scheme not in ("http", "https") or not host:
-        raise UsageError(f"--commit_url {template}: not http or https: {mend}")
+        raise UsageError(f"--commit_url {template}: not http or https: {fix}")
     if "{commit}" in parts.netloc or template.count("{commit}") != 1:
-        raise UsageError(f"--commit_url {template}: must have {{commit}} once, behind the host: {mend}")
+        raise UsageError(f"--commit_url {template}: must have {{commit}} once, behind the host: {fix}")

@@ -16,7 +16,7 @@ from reporters import write_report
 
 BUILD = Build("mxnet", "mxnet==1.9.1", "release", "/python", "1.9.1", "3.11.7", "aa")
 NOTHING: dict[str, Any] = dict.fromkeys(("ci", "p_value", "q_value", "mde", "control", "treatment", "decided_on"))
-RUN = {"spec": "calibration", "complete": True, "broken": False, "wall_s": 20.0, "timed_s": 10.0}
+RUN = {"spec": "calibration", "complete": True, "aborted": False, "wall_s": 20.0, "timed_s": 10.0}
 HOST = {"cpu_model": "a CPU", "logical_cpus": 2}
 
 
@@ -119,7 +119,7 @@ def test_a_run_held_back_counts_as_what_it_is(
     harness: Harness, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     harness.code = 3
-    harness.answer = lambda inject, threshold: report(inject, threshold, trust={"trusted": False, "reasons": ["busy"]})
+    harness.answer = lambda inject, threshold: report(inject, threshold, validity={"valid": False, "reasons": ["busy"]})
     assert call(tmp_path) == 0
     assert "runs held back: 4" in capsys.readouterr().out
 

@@ -28,15 +28,15 @@ def mirrored(answer: str) -> str:
     return {"slower": "faster", "faster": "slower"}.get(answer, answer)
 
 
-def noisy(coin: random.Random, scale: float, count: int) -> list[float]:
-    return [scale * coin.lognormvariate(0.0, 0.02) * 1e4 for _ in range(count)]
+def noisy(rng: random.Random, scale: float, count: int) -> list[float]:
+    return [scale * rng.lognormvariate(0.0, 0.02) * 1e4 for _ in range(count)]
 
 
 def test_benchstat_agrees_with_all_assignments_enumerated() -> None:
-    coin = random.Random(1)
+    rng = random.Random(1)
     told = set()
     for _ in range(40):
-        control, treatment = noisy(coin, 1.0, 5), noisy(coin, coin.choice([0.95, 1.0, 1.03]), 5)
+        control, treatment = noisy(rng, 1.0, 5), noisy(rng, rng.choice([0.95, 1.0, 1.03]), 5)
         answer = rules.benchstat(control, treatment)
         told.add(answer)
         assert (answer != "same") == (exact_p(control, treatment) <= 0.05)
@@ -52,15 +52,15 @@ def test_three_values_a_side_can_never_satisfy_benchstat() -> None:
 
 @pytest.mark.parametrize("rule", [rules.naive, rules.strict, rules.benchstat, rules.tango])
 def test_exchanging_the_sides_mirrors_the_answer(rule) -> None:  # type: ignore[no-untyped-def]
-    coin = random.Random(2)
+    rng = random.Random(2)
     for shift in (0.9, 0.97, 1.0, 1.05):
-        control, treatment = noisy(coin, 1.0, 30), noisy(coin, shift, 30)
+        control, treatment = noisy(rng, 1.0, 30), noisy(rng, shift, 30)
         assert rule(treatment, control) == mirrored(rule(control, treatment))
 
 
 def test_a_small_sure_change_satisfies_the_naive_rule_and_not_the_strict_one() -> None:
-    coin = random.Random(3)
-    control, treatment = noisy(coin, 1.0, 2000), noisy(coin, 1.01, 2000)
+    rng = random.Random(3)
+    control, treatment = noisy(rng, 1.0, 2000), noisy(rng, 1.01, 2000)
     assert rules.naive(control, treatment) == "slower"
     assert rules.strict(control, treatment) == "same"
     assert rules.strict(control, [1.04 * value for value in treatment]) == "slower"

@@ -42,7 +42,7 @@ def run_ab_giving(*comparisons: Comparison, **run: Any) -> Callable[..., Report]
     """A stand-in for ``harness.run.run_ab``: its report has these comparisons, and ``run`` among its keys."""
 
     def run_ab(request: RunRequest, on_progress: object = None) -> Report:
-        ended = {"complete": True, "resumable": False, "broken": False, "stopped": None}
+        ended = {"complete": True, "resumable": False, "aborted": False, "stop_reason": None}
         how = {"id": "made", **ended, **request.labels, **run}
         return Report({**how, "framework": "mxnet"}, request.control, request.treatment, {}, comparisons)
 

@@ -10,9 +10,9 @@ import pytest
 from command_line import ROOT, Outcome, write_spec
 
 from commands.ai_pep import NOT_TAKEN, library_path
+from commands.case_selection import Choice, choose, with_files
 from commands.driver_options import driver_parser, parse
 from commands.options import harness_parser
-from commands.picking import Choice, choose, with_files
 from commands.run_bench import run_bench_parser
 from harness.specs import find_spec, load_spec
 from records import ModelFile, UsageError

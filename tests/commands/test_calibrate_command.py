@@ -15,7 +15,7 @@ from commands import calibrate, harness, run_bench
 from commands.calibrate import evenly, exactly
 from commands.calibration_text import smallest_found
 from comparator.calibration import Rate, Row
-from harness import forecast
+from harness import power_analysis
 from harness.run import RunRequest
 from harness.specs import select_cases
 from records import Case, Comparison, PairSample, Report, RunError
@@ -40,8 +40,8 @@ class Machine:
             raise RunError("the worker could not be started")
         broken = len(self.requests) == self.breaks_at
         how = {"id": "made", "framework": "mxnet", "inject": request.inject or None, "complete": not broken,
-               "broken": broken, "stopped": "stopped by SIGINT" if broken else None, "wall_s": 60.0, "timed_s": 30.0,
-               **self.more}  # fmt: skip
+               "aborted": broken, "stop_reason": "stopped by SIGINT" if broken else None, "wall_s": 60.0,
+               "timed_s": 30.0, **self.more}  # fmt: skip
         comparisons = [
             self._compare(case, bool(i % 2 and request.inject), request) for i, case in enumerate(request.cases)
         ]
@@ -50,10 +50,10 @@ class Machine:
     def _compare(self, case: Case, injected: bool, request: RunRequest) -> Comparison:
         found = injected and request.inject >= self.finds
         samples = tuple(
-            PairSample(case.id, "screen", i, 1000.0 + i, 1001.0 + i % 3, i % 5 / 1e4, 1, 1) for i in range(6)
+            PairSample(case.id, "screening", i, 1000.0 + i, 1001.0 + i % 3, i % 5 / 1e4, 1, 1) for i in range(6)
         )
         return Comparison(case.id, case.operator, "forward", "time", "ns", "regressed" if found else "unchanged", 1.01,
-                          None, None, None, case.threshold, None, None, None, 6, "screen", None, injected,
+                          None, None, None, case.threshold, None, None, None, 6, "screening", None, injected,
                           samples=samples)  # fmt: skip
 
 
@@ -63,7 +63,8 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     for module in (harness, calibrate):
         monkeypatch.setattr(module, "resolve_build", lambda requested, *_: build(requested))
     monkeypatch.setattr(harness, "run_ab", made.run_ab)
-    monkeypatch.setattr(forecast, "CHANGED_CASES", 10)  # rougher, and ten times as quick: no figure is looked at here
+    # rougher, and ten times as quick: no figure is looked at here
+    monkeypatch.setattr(power_analysis, "CHANGED_CASES", 10)
     monkeypatch.setattr(time, "monotonic", lambda: made.now)
     return made
 
@@ -183,7 +184,7 @@ def test_nothing_measured_is_an_error(machine: Machine, run: Run, home: Path) ->
 
 
 def test_runs_held_back_are_told(machine: Machine, run: Run) -> None:
-    machine.more = {"trust": {"trusted": False, "reasons": ["busy"]}}
+    machine.more = {"validity": {"valid": False, "reasons": ["busy"]}}
     assert "runs were held back" in run().out
 
 

@@ -11,8 +11,8 @@ from commands.coverage_text import BuildCoverage, coverage_text
 from driver.catalogue import Function, Registry, apply_rules, ask_registry, load_rules, spec_files
 from frameworks import get_framework
 from frameworks.base import SPECIFICATIONS
+from harness.smoke_check import SmokeCheck, smoke_check
 from harness.specs import expand_cases, find_spec, load_spec
-from harness.trial import Attempt, try_cases
 from records import Build, Case, Failure
 
 FRAMEWORK = get_framework("mxnet")
@@ -106,7 +106,7 @@ def test_the_smallest_case_of_every_operator_runs(release: str, step: int, reque
     for case in catalogue():
         first.setdefault((case.operator, case.direction), case)
     tried = [*first.values()][::step]
-    failed = {one.case.operator: one.reason for one in try_cases(build, FRAMEWORK, tried) if one.reason}
+    failed = {one.case.operator: one.reason for one in smoke_check(build, FRAMEWORK, tried) if one.reason}
     quantized = "nd.contrib.quantized_rnn" in {case.operator for case in tried}
     if quantized and ("avx512_vnni" in Path("/proc/cpuinfo").read_text() or release == "mxnet_1_8"):
         assert failed.pop("nd.contrib.quantized_rnn")  # oneDNN can't pack its weights there, and 1.8 hasn't got it
@@ -120,7 +120,7 @@ def test_the_smallest_case_of_every_operator_runs(release: str, step: int, reque
 def test_operators_that_crash_or_hang_cost_nothing_but_themselves(mxnet_1_9: Build) -> None:
     exp = Case("exp", "nd.exp", "forward", {"data": [3]}, "float32", "cpu", threshold=0.02, timeout_s=5)
     hostile = expand_cases(load_spec(find_spec("hostile")))
-    *attempts, last = try_cases(mxnet_1_9, FRAMEWORK, [*hostile, exp], limit_s=3)
+    *attempts, last = smoke_check(mxnet_1_9, FRAMEWORK, [*hostile, exp], limit_s=3)
     reasons = " ".join(str(one.reason) for one in attempts)
     assert all(one.reason for one in attempts)
     assert all(words in reasons for words in ("Segmentation fault", "SIGFPE", "no answer within"))
@@ -135,10 +135,10 @@ def test_the_document() -> None:
         {name: Function(name, own, {}) for name, own in names.items()},
     )
 
-    def attempt(operator: str, direction: str, reason: str | None, *operators: str) -> Attempt:
+    def attempt(operator: str, direction: str, reason: str | None, *operators: str) -> SmokeCheck:
         case = Case(f"{operator}/{direction}", operator, direction, {}, "float32", "cpu", 0.02, 1.0)  # type: ignore[arg-type]
         failure = Failure("treatment", "error", reason) if reason else None
-        return Attempt(case, None if reason else 1.0, failure, frozenset(operators))
+        return SmokeCheck(case, None if reason else 1.0, failure, frozenset(operators))
 
     attempts = (
         attempt("nd.a", "forward", None, "also_a", "Copy"),

@@ -1,4 +1,4 @@
-"""run_bench.py --convert, through the front door."""
+"""run_bench.py --convert, through the entry command."""
 
 import logging
 import os

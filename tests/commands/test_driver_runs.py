@@ -17,7 +17,7 @@ from made_reports import build, comparison
 from commands import repo_driver
 from commands.config import config_path
 from commands.driver_options import parse
-from driver import flow
+from driver import investigation
 from driver.runs import TRIES, RunOrder
 from driver.watch import Tally
 from frameworks import FRAMEWORKS_DIR
@@ -44,11 +44,11 @@ def drive(home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mo
 def report(*verdicts: Any, **run: Any) -> Report:
     """One that says so of its cases, one verdict each."""
     found = tuple(comparison(verdict, number=number) for number, verdict in enumerate(verdicts))
-    how = {"id": "made", "complete": True, "broken": False, "stopped": None, "framework": "mxnet", **run}
+    how = {"id": "made", "complete": True, "aborted": False, "stop_reason": None, "framework": "mxnet", **run}
     return Report(how, build("a"), build("b"), {}, found)
 
 
-def loop_that(*steps: flow.Outcome | BaseException) -> type:
+def loop_that(*steps: investigation.Outcome | BaseException) -> type:
     """A stand-in for the loop: what it finds in each pass, or what ends it."""
 
     class MadeWatch:
@@ -70,7 +70,7 @@ def loop_that(*steps: flow.Outcome | BaseException) -> type:
     return MadeWatch
 
 
-REGRESSED, QUIET = flow.Outcome(report("regressed")), flow.Outcome(report("unchanged"))
+REGRESSED, QUIET = investigation.Outcome(report("regressed")), investigation.Outcome(report("unchanged"))
 STOPPED, FULL = KeyboardInterrupt("stopped by SIGTERM"), RunError("journal.db: can't be written: free some space")
 
 
@@ -82,7 +82,7 @@ def test_a_regression_goes_before_what_ended_the_driver(
     monkeypatch: pytest.MonkeyPatch,
     interval: tuple[str, ...],
     end: BaseException,
-    found: flow.Outcome,
+    found: investigation.Outcome,
     code: int,
 ) -> None:
     monkeypatch.setattr(repo_driver, "Watch", loop_that(found, end))
@@ -94,7 +94,7 @@ def test_a_regression_goes_before_what_ended_the_driver(
 
 @pytest.mark.parametrize(("found", "code"), [(REGRESSED, 1), (QUIET, 0)], ids=["regressed", "quiet"])
 def test_a_pass_that_ends_by_itself_says_what_it_found(
-    drive: Drive, monkeypatch: pytest.MonkeyPatch, found: flow.Outcome, code: int
+    drive: Drive, monkeypatch: pytest.MonkeyPatch, found: investigation.Outcome, code: int
 ) -> None:
     monkeypatch.setattr(repo_driver, "Watch", loop_that(found))
     assert drive("--ab_testing").code == code
@@ -107,7 +107,7 @@ class MadeHarness:
         self.verdicts = list(verdicts)
         self.orders: list[RunOrder] = []
 
-    def __call__(self, measuring: object) -> "MadeHarness":
+    def __call__(self, session: object) -> "MadeHarness":
         return self
 
     def measure(self, order: RunOrder) -> Report:
@@ -151,7 +151,7 @@ def test_releases_whose_verdicts_were_held_back_are_measured_anew_by_the_next_st
     drive: Drive, built: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     harness = MadeHarness(*[HELD] * TRIES, "unchanged")
-    monkeypatch.setattr(repo_driver, "JournalledHarness", harness)
+    monkeypatch.setattr(repo_driver, "HarnessAdapter", harness)
     assert drive(*RELEASES).code == 3
     assert len(harness.orders) == TRIES
     assert drive(*RELEASES).code == 0
@@ -167,7 +167,7 @@ def test_a_journalled_report_that_cannot_be_read_is_put_aside_and_its_run_made_a
     drive: Drive, built: list[str], monkeypatch: pytest.MonkeyPatch, home: Path, damaged: str
 ) -> None:
     harness = MadeHarness("unchanged", "unchanged")
-    monkeypatch.setattr(repo_driver, "JournalledHarness", harness)
+    monkeypatch.setattr(repo_driver, "HarnessAdapter", harness)
     assert drive(*RELEASES).code == 0
     with closing(sqlite3.connect(home / "work" / "journal.db")) as journal, journal:
         (run,) = journal.execute("SELECT run FROM reports").fetchone()
@@ -196,7 +196,7 @@ def test_a_search_among_releases_that_ended_early_is_said_and_goes_on(
 
     monkeypatch.setattr(repo_driver, "resolve_build", resolve)
     harness = MadeHarness(*[verdict] * 9)
-    monkeypatch.setattr(repo_driver, "JournalledHarness", harness)
+    monkeypatch.setattr(repo_driver, "HarnessAdapter", harness)
     releases = ("--bisect_releases", "mxnet==1.7.0.post2,mxnet==1.8.0.post0,mxnet==1.9.1", "--improved")
     outcome = drive(*releases)
     assert outcome.code == code
@@ -219,7 +219,7 @@ def test_a_release_that_is_none_is_wrong_usage(
     drive: Drive, monkeypatch: pytest.MonkeyPatch, dry: tuple[str, ...], place: int, wrong: str
 ) -> None:
     harness = MadeHarness()
-    monkeypatch.setattr(repo_driver, "JournalledHarness", harness)
+    monkeypatch.setattr(repo_driver, "HarnessAdapter", harness)
     monkeypatch.setattr("driver.builds.resolve.release_build", lambda request, *_: build(request))
     names = ["mxnet==1.8.0.post0", "mxnet==1.9.1"]
     names.insert(place, wrong)
@@ -232,7 +232,7 @@ def test_a_broken_config_stops_no_driver_that_needs_none_of_its_answers(
 ) -> None:
     config_path().parent.mkdir(parents=True)
     config_path().write_text("[]")
-    monkeypatch.setattr(repo_driver, "JournalledHarness", MadeHarness("unchanged"))
+    monkeypatch.setattr(repo_driver, "HarnessAdapter", MadeHarness("unchanged"))
     assert drive(*RELEASES, "--local_reporter", str(home / "reports")).code == 0
     assert f"{config_path()}: must hold one JSON object" in drive(*RELEASES).error_line()
 
@@ -248,7 +248,7 @@ def test_with_other_frameworks_data_it_is_another_run(
     """Its build script may be another, and so may its builds."""
     (home / "mine").symlink_to(FRAMEWORKS_DIR)
     harness = MadeHarness(*["unchanged"] * 3)
-    monkeypatch.setattr(repo_driver, "JournalledHarness", harness)
+    monkeypatch.setattr(repo_driver, "HarnessAdapter", harness)
     monkeypatch.chdir(home)
     for folder, runs in ((None, 1), ("mine", 2), (str(home / "mine"), 2), (str(FRAMEWORKS_DIR), 3), (None, 3)):
         options = [] if folder is None else ["--frameworks_dir", folder]
@@ -259,8 +259,8 @@ def test_with_other_frameworks_data_it_is_another_run(
 def test_without_the_option_a_run_is_what_it_was(home: Path) -> None:
     """The journals of older drivers answer."""
     options = parse(["--ab_testing", "-b", "smoke"])
-    measuring: Any = SimpleNamespace(cases=())
-    settings, measured, *others = json.loads(repo_driver._identity(options, measuring))
+    session: Any = SimpleNamespace(cases=())
+    settings, measured, *others = json.loads(repo_driver._identity(options, session))
     assert settings["benchmark_file"] == "smoke"
     assert measured == hashlib.sha256(b"[]").hexdigest()
     assert others == ["auto", ""]

@@ -17,8 +17,8 @@ from commands.harness import run_harness
 from commands.options import harness_parser
 from frameworks import get_framework
 from harness.run import RunRequest
+from harness.smoke_check import SmokeCheck
 from harness.specs import expand_cases, find_spec, load_spec, select_cases
-from harness.trial import Attempt
 from records import Build, Case, Comparison, UsageError
 
 BUILD = Build("mxnet", "mxnet==1.9.1", "release", "/python", "1.9.1", "3.11", "0")
@@ -33,13 +33,13 @@ def compared(case: Case) -> Comparison:
 
 @pytest.fixture
 def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    def try_cases(build: object, framework: object, cases: Sequence[Case], *, seed: int) -> Any:
-        return [Attempt(case, 1.0) for case in cases]
+    def smoke_check(build: object, framework: object, cases: Sequence[Case], *, seed: int) -> Any:
+        return [SmokeCheck(case, 1.0) for case in cases]
 
     def run_ab(request: RunRequest) -> Any:
         return SimpleNamespace(comparisons=[compared(case) for case in request.cases])
 
-    monkeypatch.setattr(harness.fuzz, "try_cases", try_cases)
+    monkeypatch.setattr(harness.fuzz, "smoke_check", smoke_check)
     monkeypatch.setattr(commands.fuzz, "run_ab", run_ab)
 
 

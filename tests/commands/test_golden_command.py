@@ -9,7 +9,7 @@ from command_line import RELEASE, Outcome, write_spec
 from made_reports import comparison, run_ab_giving
 
 from commands import golden
-from harness.agreement import OTHER_INPUTS
+from harness.output_check import OTHER_INPUTS
 from reporters import read_report
 from reporters.reproduce import reproduction
 

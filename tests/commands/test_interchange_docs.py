@@ -30,7 +30,7 @@ def folder(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     drawn = random.Random(1)
     sides = [[100.0 * drawn.uniform(0.99, 1.01) * ratio for _ in range(10)] for ratio in (1, 1.25)]
     samples = tuple(
-        PairSample("conv/forward", "screen", number, before, after, 0.22, 8, 640)
+        PairSample("conv/forward", "screening", number, before, after, 0.22, 8, 640)
         for number, (before, after) in enumerate(zip(*sides, strict=True))
     )
     case = replace(comparison("regressed"), case="conv/forward", control=100.0, treatment=125.0, samples=samples)
@@ -73,5 +73,7 @@ def test_the_columns_are_documented() -> None:
     (_, first, of_cases, of_samples) = rows
     assert re.findall(r"`(\w+)`", first) == list(RUN_COLUMNS)
     assert re.findall(r"`(\w+)`", of_cases) == list(CASE_COLUMNS)
-    documented = [name for name in re.findall(r"`(\w+)`", of_samples) if name not in ("screen", "own", "verification")]
+    documented = [
+        name for name in re.findall(r"`(\w+)`", of_samples) if name not in ("screening", "confirmation", "verification")
+    ]
     assert documented == ["case", "metric", "unit", *SAMPLE_COLUMNS]

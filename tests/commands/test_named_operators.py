@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from made_reports import build, comparison, run_ab_giving
 
-from commands import journalled, named_operators
-from commands.journalled import JournalledHarness
-from commands.measuring import plan_measuring
+from commands import harness_adapter, named_operators
+from commands.case_selection import choose
+from commands.harness_adapter import HarnessAdapter
 from commands.named_operators import refuse_unknown_operators
 from commands.options import harness_parser
-from commands.picking import choose
 from commands.round_log import FileRoundLog
+from commands.session import plan_session
 from driver.runs import RunOrder
 from frameworks import get_framework
-from harness.trial import Attempt
+from harness.smoke_check import SmokeCheck
 from records import Build, Case, Failure, UsageError
 
 INPUTS = ["--inputs", '{"lhs": [8, 8], "rhs": [8, 8]}']
@@ -30,14 +30,14 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Builds that have certain operators; filled with what they are asked for."""
     asked: list[str] = []
 
-    def try_cases(build: Build, framework: Any, cases: Sequence[Case]) -> Iterator[Attempt]:
+    def smoke_check(build: Build, framework: Any, cases: Sequence[Case]) -> Iterator[SmokeCheck]:
         for case in cases:
             asked.append(f"{build.requested}: {case.operator}")
             there = case.operator in HAS[build.requested]
             kind = "error" if case.operator == "nd.refuses" else "missing"
-            yield Attempt(case, 1.0 if there else None, None if there else Failure("treatment", kind, "x"))
+            yield SmokeCheck(case, 1.0 if there else None, None if there else Failure("treatment", kind, "x"))
 
-    monkeypatch.setattr(named_operators, "try_cases", try_cases)
+    monkeypatch.setattr(named_operators, "smoke_check", smoke_check)
     return asked
 
 
@@ -103,19 +103,19 @@ def test_the_driver_logs_a_misspelt_operator_of_a_spec_and_measures_the_others(
     """Its next commit may have it; what the command line names is refused by the driver, too."""
     spec = tmp_path / "own.json"
     spec.write_text('{"framework": "mxnet", "tests": [{"operator": "nd.addd", "inputs": {}}]}', encoding="utf-8")
-    monkeypatch.setattr(journalled, "run_ab", run_ab_giving(comparison("unchanged"), interrupted=True))
+    monkeypatch.setattr(harness_adapter, "run_ab", run_ab_giving(comparison("unchanged"), interrupted=True))
     for arguments in (["-b", str(spec)], ["--operators", "nd.addd", *INPUTS]):
         options = harness_parser().parse_args([*arguments, "--local_reporter", str(tmp_path)])
-        measuring = plan_measuring(options, {}, ["repo_driver.py"])
+        session = plan_session(options, {}, ["repo_driver.py"])
         rounds = FileRoundLog(tmp_path / f"rounds{len(arguments)}", lambda: 1)
         control, treatment = build("control"), replace(build("treatment"), digest="11")
         order = RunOrder(control, treatment, None, "benchmark", 1, rounds)
         if "-b" in arguments:
-            assert JournalledHarness(measuring).measure(order).comparisons
+            assert HarnessAdapter(session).measure(order).comparisons
             assert "tests[0].operator is 'nd.addd'" in caplog.text
         else:
             with pytest.raises(UsageError, match=r"nd\.addd"):
-                JournalledHarness(measuring).measure(order)
+                HarnessAdapter(session).measure(order)
 
 
 @pytest.mark.mxnet

@@ -9,8 +9,8 @@ from command_line import ROOT
 from commands.driver_options import driver_parser, parse
 from commands.options import harness_parser
 from records import Build, Comparison, Failure, Report
-from reporters.alarm import alarm_of
-from reporters.alarm_text import LONGEST_BLOCK, LONGEST_FACT, variables
+from reporters.alert_text import LONGEST_BLOCK, LONGEST_FACT, variables
+from reporters.alerts import alert_of
 from reporters.notify_command import LONGEST_S, NotifyCommand
 from reporters.notify_webhook import PAUSES_S, SILENCE_S, VARIABLE, NotifyWebhook
 
@@ -26,9 +26,9 @@ def test_every_variable_is_documented() -> None:
         "a", "toy.a", "forward", "time", "ns", "failed", threshold=0.02, rounds=0, failure=crash, injected=False,
         **NOTHING,  # type: ignore[arg-type]
     )  # fmt: skip
-    alarm = alarm_of(Report({}, build, build, {}, (broken,)))
-    assert alarm is not None
-    assert re.findall(r"^\| `(OPDUEL_\w+)` \|", TEXT, flags=re.MULTILINE) == list(variables(alarm))
+    alert = alert_of(Report({}, build, build, {}, (broken,)))
+    assert alert is not None
+    assert re.findall(r"^\| `(OPDUEL_\w+)` \|", TEXT, flags=re.MULTILINE) == list(variables(alert))
     assert f"`{VARIABLE}`" in TEXT
 
 

@@ -11,14 +11,14 @@ import pytest
 from made_reports import build, comparison
 from results_server import REPORTS, running_server
 
-from commands.notifying import Notifications, alarm_of_outcome, effective
-from driver.bisection import Culprit, Step
-from driver.flow import Guilty, Outcome
+from commands.notifying import Notifications, alert_of_outcome, effective
+from driver.bisection import CulpritRange, Step
+from driver.investigation import Culprit, Outcome
 from driver.journal import Journal
-from driver.points import BuildPoint
+from driver.revisions import BuildRevision
 from records import Commit, Comparison, Report, RunError
-from reporters.alarm import Alarm
-from reporters.alarm_text import headline, plain_text
+from reporters.alert_text import headline, plain_text
+from reporters.alerts import Alert
 from reporters.notifier import Notifier
 from reporters.remote.delivery import Sender
 from reporters.remote.place import parse_place
@@ -31,7 +31,7 @@ from reporters.summary import conclusion
 
 AUTHOR = "Ada <ada@toy.example>"
 COMMITS = [Commit(f"{number:x}" * 40, 1_700_000_000, AUTHOR, f"Change {number}") for number in range(9)]
-POINTS = [BuildPoint(one.short, build, one) for one in COMMITS]
+POINTS = [BuildRevision(one.short, build, one) for one in COMMITS]
 SLOW, SLOWER, BROKEN = (
     comparison("regressed", number=0),
     comparison("regressed", number=1),
@@ -46,7 +46,7 @@ class Recorder(Notifier):
     option: ClassVar[str] = "made_notifier"
     help: ClassVar[str] = "for tests"
 
-    sent: list[Alarm] = field(default_factory=list)
+    sent: list[Alert] = field(default_factory=list)
     fails: list[BaseException] = field(default_factory=list)
     refuses: str = ""  # the key of a cause
     unverified: bool = False
@@ -55,12 +55,12 @@ class Recorder(Notifier):
     def from_option(cls, value: str | None) -> Self:
         return cls()
 
-    def send(self, alarm: Alarm) -> None:
+    def send(self, alert: Alert) -> None:
         if self.fails:
             raise self.fails.pop(0)
-        if alarm.causes[0].key == self.refuses:
+        if alert.causes[0].key == self.refuses:
             raise RunError("refused")
-        self.sent.append(alarm)
+        self.sent.append(alert)
 
 
 class Start:
@@ -96,16 +96,16 @@ def run_of(comparisons: Sequence[Comparison], run_id: str = "1", last: int = 8) 
     return Report({"id": run_id, "framework": "toy", "spec": "s"}, *sides, {}, tuple(comparisons))
 
 
-def culprit(left: int, right: int, *cases: Comparison) -> Guilty:
+def culprit(left: int, right: int, *cases: Comparison) -> Culprit:
     steps = {one.case: Step(one.verdict, *map(_log, (one.ratio, *(one.ci or (None, None))))) for one in cases}
-    return Guilty(Culprit(left, right, steps), tuple(POINTS[left : right + 1]), ("7",))
+    return Culprit(CulpritRange(left, right, steps), tuple(POINTS[left : right + 1]), ("7",))
 
 
 def _log(ratio: float | None) -> float | None:
     return None if ratio is None else math.log(ratio)
 
 
-def traced(*guilty: Guilty, last: int = 8) -> Outcome:
+def traced(*guilty: Culprit, last: int = 8) -> Outcome:
     """A line whose verification confirmed all that the culprits did."""
     of_cases = {comparison.case: comparison for comparison in (SLOW, SLOWER, BROKEN)}
     cases = sorted({case for one in guilty for case in one.culprit.cases})
@@ -118,13 +118,13 @@ def test_a_culprit_is_named_with_its_own_figures(start: Start) -> None:
     outcome = traced(culprit(3, 4, slower))
     start.disk.report(outcome.verification)  # type: ignore[arg-type]
     start.pass_by(outcome)
-    (alarm,) = start.first.sent
-    text = plain_text(alarm)
-    assert headline(alarm) == "1 case regressed"
+    (alert,) = start.first.sent
+    text = plain_text(alert)
+    assert headline(alert) == "1 case regressed"
     assert f"since {COMMITS[4].short} 2023-11-14 Ada: Change 4\n  exp_0/forward  +8.3 % [+7.1, +9.4]\n" in text
     assert "traced by bisection" in text
     assert f"report     {start.folder / 'report.json'}\n" in text
-    assert start.second.sent == [alarm]
+    assert start.second.sent == [alert]
 
 
 def test_the_page_of_a_run_that_was_sent_to_a_server_is_in_the_notification(tmp_path: Path) -> None:
@@ -140,23 +140,23 @@ def test_the_page_of_a_run_that_was_sent_to_a_server_is_in_the_notification(tmp_
             remote.report(report)
         outcome = replace(made, benchmark=sent[0], verification=sent[1])
         Notifications(journal, [remote], [notifier]).found(outcome, None)
-        (alarm,) = notifier.sent
-        assert alarm.pages == (f"{server.url}/runs/2",)  # of the run that confirmed it
-        assert f"page       {server.url}/runs/2\n" in plain_text(alarm) + "\n"
+        (alert,) = notifier.sent
+        assert alert.pages == (f"{server.url}/runs/2",)  # of the run that confirmed it
+        assert f"page       {server.url}/runs/2\n" in plain_text(alert) + "\n"
         with server.client("read") as client:
-            assert client.get(alarm.pages[0]).status_code == 200
+            assert client.get(alert.pages[0]).status_code == 200
         journal.close()
 
 
 def test_an_open_range_and_what_was_traced_to_nobody_are_told_as_such() -> None:
-    alarm = alarm_of_outcome(replace(traced(culprit(3, 6, SLOW)), benchmark=run_of([SLOW, SLOWER])))
-    assert alarm is not None
-    assert [cause.key for cause in alarm.causes] == [f"{COMMITS[3].short}..{COMMITS[6].short}"]
-    assert alarm.causes[0].since.startswith(f"since one of 3 after {COMMITS[3].short} up to {COMMITS[6].short} ")
+    alert = alert_of_outcome(replace(traced(culprit(3, 6, SLOW)), benchmark=run_of([SLOW, SLOWER])))
+    assert alert is not None
+    assert [cause.key for cause in alert.causes] == [f"{COMMITS[3].short}..{COMMITS[6].short}"]
+    assert alert.causes[0].since.startswith(f"since one of 3 after {COMMITS[3].short} up to {COMMITS[6].short} ")
     untraced = replace(traced(culprit(3, 6, SLOW)), guilty=())
-    alarm = alarm_of_outcome(untraced)
-    assert alarm is not None
-    assert "traced to no commit" in alarm.causes[0].since
+    alert = alert_of_outcome(untraced)
+    assert alert is not None
+    assert "traced to no commit" in alert.causes[0].since
 
 
 def test_a_commit_that_breaks_a_case_is_told_of(start: Start) -> None:

@@ -8,13 +8,13 @@ import pytest
 
 from commands.notifying import Notifications
 from commands.pass_notices import FAILED, WORKS, Line, PassNotices
-from driver.flow import Outcome
 from driver.git.command import RemoteGone
+from driver.investigation import Outcome
 from driver.journal import Journal
 from driver.watch_settings import Tally
 from records import Commit, RunError, UsageError
-from reporters.alarm import Alarm
-from reporters.alarm_text import plain_text, variables
+from reporters.alert_text import plain_text, variables
+from reporters.alerts import Alert
 from reporters.notifier import Notifier
 
 COMMITS = [Commit(f"{number:x}" * 40, 1_700_000_000, "Ada <ada@toy.example>", f"Change {number}") for number in (1, 2)]
@@ -26,15 +26,15 @@ class Recorder(Notifier):
 
     option: ClassVar[str] = "made_notifier"
     help: ClassVar[str] = "for tests"
-    sent: list[Alarm] = field(default_factory=list)
+    sent: list[Alert] = field(default_factory=list)
     unverified: bool = False
 
     @classmethod
     def from_option(cls, value: str | None) -> Self:
         return cls()
 
-    def send(self, alarm: Alarm) -> None:
-        self.sent.append(alarm)
+    def send(self, alert: Alert) -> None:
+        self.sent.append(alert)
 
 
 class Nights:
@@ -53,14 +53,14 @@ class Nights:
         before = len(self.recorder.sent)
         self.notices(journal).ended(tally)
         journal.close()
-        return [alarm.title for alarm in self.recorder.sent[before:]]
+        return [alert.title for alert in self.recorder.sent[before:]]
 
     def breaks(self, error: RunError | UsageError) -> list[str]:
         journal = Journal(self.folder / "journal.db")
         before = len(self.recorder.sent)
         self.notices(journal).broke(error)
         journal.close()
-        return [alarm.title for alarm in self.recorder.sent[before:]]
+        return [alert.title for alert in self.recorder.sent[before:]]
 
 
 @pytest.fixture
@@ -100,13 +100,13 @@ def test_another_commit_that_fails_is_news(nights: Nights) -> None:
 
 def test_the_message_says_what_failed_and_where(nights: Nights) -> None:
     nights.night(failed("remote", "the remote can't be reached"))
-    (alarm,) = nights.recorder.sent
-    text = plain_text(alarm)
+    (alert,) = nights.recorder.sent
+    text = plain_text(alert)
     assert text.startswith(f"opduel: {FAILED}\n")
     assert "the remote can't be reached" in text
     assert "branch     release" in text
     assert "control" not in text
-    assert variables(alarm)["OPDUEL_BRANCH"] == "release"
+    assert variables(alert)["OPDUEL_BRANCH"] == "release"
 
 
 def test_an_error_that_ends_the_driver_is_reported_once(nights: Nights) -> None:
@@ -130,7 +130,7 @@ def test_a_journal_that_can_not_be_written_ends_no_driver(nights: Nights, monkey
     monkeypatch.setattr(journal, "queue_notice", full)
     for _ in range(3):
         notices.ended(failed("pass", "the disk is full"))
-    assert [alarm.lines for alarm in nights.recorder.sent] == [("the disk is full",)], "once, not at every pass"
+    assert [alert.lines for alert in nights.recorder.sent] == [("the disk is full",)], "once, not at every pass"
     monkeypatch.undo()
     notices.ended(measured(COMMITS[0]))
     assert len(nights.recorder.sent) == 1

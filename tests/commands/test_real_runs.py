@@ -57,8 +57,8 @@ def test_the_report_has_exactly_the_documented_keys(finished: Finished) -> None:
     assert list(document["run"]["looks"]) == documented("looks")
     assert list(document["run"]["cpus"]) == ["measure", "start"]
     assert list(document["control"]) == list(document["treatment"]) == documented("control and treatment")
-    assert list(document["run"]["trust"]) == documented("trust")
-    assert [list(one) for one in document["run"]["trust"]["sentinels"]] == [documented("trust: sentinels")]
+    assert list(document["run"]["validity"]) == documented("validity")
+    assert [list(one) for one in document["run"]["validity"]["aa_checks"]] == [documented("validity: aa_checks")]
     assert list(document["host"]) == documented("host")
     for comparison in document["comparisons"]:
         assert list(comparison) == documented("comparisons")
@@ -69,7 +69,7 @@ def test_the_report_has_exactly_the_documented_keys(finished: Finished) -> None:
 
 def test_the_report_tells_how_the_run_went(finished: Finished) -> None:
     run = only_report(finished[1])["run"]
-    keys = ("complete", "broken", "stopped", "incidents", "rounds", "inject")
+    keys = ("complete", "aborted", "stop_reason", "incidents", "rounds", "inject")
     assert [run[key] for key in keys] == [True, False, None, [], 2, None]
     assert isinstance(run["seed"], int)
     assert 0 < run["timed_s"] < run["wall_s"]
@@ -93,8 +93,8 @@ def test_a_spent_budget_says_so_and_that_nothing_was_compared(finished: Finished
     options = ["--time_budget", "0.01", "--simple_local_reporter", str(home), "--simple_screen_reporter"]
     outcome = run_process([sys.executable, HARNESS, "-b", write_spec(home), *SAME_BUILD, *ANYWAY, *options])
     run = only_report(home)["run"]
-    assert (run["complete"], run["broken"], run["time_budget"]) == (False, False, 0.01)
-    assert "time budget" in run["stopped"]
+    assert (run["complete"], run["aborted"], run["time_budget"]) == (False, False, 0.01)
+    assert "time budget" in run["stop_reason"]
     assert outcome.code == 3, outcome.err
     assert "nothing was compared" in outcome.err
     assert any(line.startswith("# not complete") for line in outcome.out.splitlines())

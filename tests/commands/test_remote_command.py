@@ -256,7 +256,7 @@ def test_another_spool(run: Run, bench: Run, home: Path) -> None:
     place = ("--spool", str(home / "mine"), "--remote_access_token", "tok-old")
     with ResultsServer(Fault(400)) as server:
         assert run(*MINIMAL, "--remote_reporter", server.place, *place).code == 0
-        assert [letter.header.run for letter in Spool(home / "mine").contents()[0]] == ["made"]
+        assert [entry.header.run for entry in Spool(home / "mine").contents()[0]] == ["made"]
         assert not spool(home).directory.exists()
         assert [line[:2] for line in fields(bench("--flush", *place))] == [["refused", "made"]]
 
@@ -267,7 +267,7 @@ def test_a_run_that_will_go_on_is_posted_when_it_is_complete(
     """A server takes one report of a run: the first part would stand in the way of the whole."""
     words = (*MINIMAL, "--round_log", str(home / "rounds"), "--remote_access_token", TOKEN)
     with ResultsServer() as server:
-        part = run_ab_giving(comparison("unchanged"), complete=False, resumable=True, stopped="the time budget")
+        part = run_ab_giving(comparison("unchanged"), complete=False, resumable=True, stop_reason="the time budget")
         monkeypatch.setattr(harness, "run_ab", part)
         outcome = run(*words, "--remote_reporter", server.place)
         assert (outcome.code, server.seen) == (0, [])
@@ -281,7 +281,9 @@ def test_a_run_that_can_not_go_on_is_posted_though_it_is_not_complete(
     run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its verification has ended, and the first measurement is over for good: no later report would come."""
-    closed = run_ab_giving(comparison("unchanged"), complete=False, resumable=False, stopped="70% of the time budget")
+    closed = run_ab_giving(
+        comparison("unchanged"), complete=False, resumable=False, stop_reason="70% of the time budget"
+    )
     monkeypatch.setattr(harness, "run_ab", closed)
     with ResultsServer() as server:
         words = ("--round_log", str(home / "rounds"), "--remote_access_token", TOKEN, "--remote_reporter", server.place)

@@ -14,7 +14,7 @@ from command_line import SAME_BUILD, Outcome, only_report
 from made_reports import build, comparison, run_ab_giving
 
 from commands import harness
-from commands.measuring import tell
+from commands.session import tell
 from harness.run import RunRequest
 from records import Comparison, Report, Verdict
 from reporters import Reporter, simple_screen
@@ -52,7 +52,7 @@ def test_exit_codes(
 ) -> None:
     stopped = "stopped by SIGTERM" if broken else None
     monkeypatch.setattr(
-        harness, "run_ab", run_ab_giving(*comparisons, broken=broken, stopped=stopped, complete=not broken)
+        harness, "run_ab", run_ab_giving(*comparisons, aborted=broken, stop_reason=stopped, complete=not broken)
     )
     outcome = run(*MINIMAL)
     assert outcome.code == code
@@ -76,8 +76,8 @@ HELD = replace(comparison("inconclusive", number=3), held_back="regressed")
 def test_verdicts_held_back_end_in_3_unless_the_treatment_fails(
     run: Run, monkeypatch: pytest.MonkeyPatch, comparisons: list[Comparison], broken: bool, code: int
 ) -> None:
-    trust = {"trusted": False, "hold": True, "reasons": ["the host was busy"], "sentinels": []}
-    monkeypatch.setattr(harness, "run_ab", run_ab_giving(*comparisons, broken=broken, trust=trust))
+    validity = {"valid": False, "hold": True, "reasons": ["the host was busy"], "aa_checks": []}
+    monkeypatch.setattr(harness, "run_ab", run_ab_giving(*comparisons, aborted=broken, validity=validity))
     outcome = run(*MINIMAL)
     assert outcome.code == code
     (line,) = [line for line in outcome.err.splitlines() if "can't be trusted" in line]
@@ -86,8 +86,8 @@ def test_verdicts_held_back_end_in_3_unless_the_treatment_fails(
 
 
 def test_a_run_to_be_trusted_says_nothing_of_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    trust = {"trusted": True, "hold": True, "reasons": [], "sentinels": []}
-    monkeypatch.setattr(harness, "run_ab", run_ab_giving(UNCHANGED, trust=trust))
+    validity = {"valid": True, "hold": True, "reasons": [], "aa_checks": []}
+    monkeypatch.setattr(harness, "run_ab", run_ab_giving(UNCHANGED, validity=validity))
     assert "can't be trusted" not in run(*MINIMAL).err
 
 
@@ -120,12 +120,12 @@ def test_what_is_said_of_trust_reaches_the_run(
     monkeypatch.setattr(harness, "run_ab", run_ab)
     assert run(*MINIMAL, *arguments).code == 0
     (request,) = asked
-    assert (request.sentinels, request.hold, request.verify_after) == (sentinels, hold, verify_after)
+    assert (request.aa_cases, request.hold, request.verify_after) == (sentinels, hold, verify_after)
     assert request.labels["run_type"] == run_type
 
 
 def test_a_spent_budget_is_no_failure(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(harness, "run_ab", run_ab_giving(UNCHANGED, complete=False, stopped="the time budget"))
+    monkeypatch.setattr(harness, "run_ab", run_ab_giving(UNCHANGED, complete=False, stop_reason="the time budget"))
     assert run(*MINIMAL).code == 0
 
 
@@ -217,7 +217,7 @@ def test_a_run_that_broke_says_that_its_report_has_what_was_measured_if_it_was_w
     def run_ab(request: RunRequest, on_progress: object = None) -> Report:
         if full:
             small_disk.fill()
-        return run_ab_giving(UNCHANGED, broken=True, stopped="the worker is gone", complete=False)(request)
+        return run_ab_giving(UNCHANGED, aborted=True, stop_reason="the worker is gone", complete=False)(request)
 
     monkeypatch.setattr(harness, "run_ab", run_ab)
     monkeypatch.setenv("XDG_STATE_HOME", str(small_disk.path / "state"))

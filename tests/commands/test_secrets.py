@@ -17,14 +17,14 @@ from results_server import REPORTS, running_server
 
 from commands.driver_options import driver_parser
 from commands.harness import main as harness_main
-from commands.measuring import plan_measuring, tell
 from commands.notifying import Notifications
 from commands.options import harness_parser
-from commands.recorded import KEPT_OPTIONS, recorded
+from commands.recorded_options import KEPT_OPTIONS, recorded
 from commands.repo_driver import _logging_to
 from commands.run_bench import run_bench_parser
+from commands.session import plan_session, tell
 from commands.spec_from import spec_from_parser
-from driver.flow import Outcome
+from driver.investigation import Outcome
 from driver.journal import Journal
 from reporters.formats import FORMATS
 from reporters.notifier import Notifier
@@ -128,12 +128,12 @@ def test_no_byte_that_is_stored_or_sent_holds_a_secret(
         ]
         options = harness_parser().parse_args(arguments)
         with _logging_to(kept / "driver.log"):
-            measuring = plan_measuring(options, {}, recorded("harness.py", arguments))
-            report = samples.report(**{**measuring.labels, "stopped": f"git: https://me:{MARKER}@host/ is gone"})
-            tell(measuring.reporters, report)
+            session = plan_session(options, {}, recorded("harness.py", arguments))
+            report = samples.report(**{**session.labels, "stop_reason": f"git: https://me:{MARKER}@host/ is gone"})
+            tell(session.reporters, report)
             journal = Journal(kept / "journal.db")
-            notifiers = [one for one in measuring.reporters if isinstance(one, Notifier)]
-            Notifications(journal, measuring.reporters, notifiers).found(Outcome(report), None)
+            notifiers = [one for one in session.reporters if isinstance(one, Notifier)]
+            Notifications(journal, session.reporters, notifiers).found(Outcome(report), None)
             journal.record_trouble("item", f"fetching https://me:{MARKER}@host/ failed")
             journal.note("remote gone", f"Authorization: Bearer {MARKER}")
         assert len(hook.posts) == 2

@@ -50,7 +50,7 @@ FAILED = Failure("treatment", "error", "shapes differ")
 
 def single(broken: bool = False, **times: float | Failure | None) -> SingleReport:
     """A report of cases with these times (ns), None for one that there was no time for."""
-    return SingleReport({"broken": broken}, BUILD, {}, tuple(result(name, time) for name, time in times.items()))
+    return SingleReport({"aborted": broken}, BUILD, {}, tuple(result(name, time) for name, time in times.items()))
 
 
 def result(name: str, time: float | Failure | None) -> SingleResult:
@@ -75,7 +75,7 @@ def result(name: str, time: float | Failure | None) -> SingleResult:
         ),
         (single(a=None), None, INCOMPLETE, "nothing was measured"),
         (single(a=FAILED), None, INCOMPLETE, "nothing was measured"),
-        (single(broken=True, a=1.0), None, INCOMPLETE, ""),
+        (single(aborted=True, a=1.0), None, INCOMPLETE, ""),
         (single(a=1.0, b=1.0), single(a=1.0, b=1.0), DONE, ""),
         (single(a=1.0, b=None), single(a=1.0, b=1.0), INCOMPLETE, "1 of 2 cases were not measured"),
         (single(a=9.0, b=None), single(a=1.0, b=1.0), REGRESSED, "1 of 2 cases were not measured"),

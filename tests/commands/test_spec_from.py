@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from commands.case_selection import choose
 from commands.options import harness_parser
-from commands.picking import choose
 from commands.run_bench import main, run_bench_parser
 from commands.spec_from import shape, spec_from_parser
 from driver.catalogue import Input

@@ -54,7 +54,7 @@ def check_kept(home: Path, reason: str) -> None:
     """The report of a run that was stopped: everything measured so far."""
     document = only_report(home / "reports")
     run = document["run"]
-    assert (run["complete"], run["broken"], run["stopped"]) == (False, True, reason)
+    assert (run["complete"], run["aborted"], run["stop_reason"]) == (False, True, reason)
     assert run["rounds"] >= 2
     assert [len(one["samples"]) >= 2 for one in document["comparisons"]] == [True, True]
     assert run["incidents"] == []

@@ -11,6 +11,7 @@ import pytest
 from command_line import ROOT
 
 from commands.calibrate import DEFAULT_BUDGET_S, DEFAULT_SPEC, OURS
+from commands.case_selection import choose
 from commands.config import (
     ARGUMENTS,
     COMMANDS,
@@ -26,7 +27,6 @@ from commands.driver_options import driver_parser, parse
 from commands.entry import DONE, INCOMPLETE, REGRESSED, USAGE
 from commands.listing import list_cases
 from commands.options import harness_parser, variables
-from commands.picking import choose
 from commands.progress import PLAIN_EVERY_S
 from commands.run_bench import run_bench_parser
 from driver.builds import BuildCache

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from comparator import Looks, standing
+from comparator import Looks, analyse_interim
 from records import Case, PairSample, Stage
 
 LooksNow = Callable[[str, Stage], PairSample]
@@ -58,9 +58,9 @@ def measured(
     """Samples as the harness would take them: every open case goes to its next look, until all are settled."""
     samples: dict[str, list[PairSample]] = {case.id: [] for case in cases}
     while True:
-        standings = standing(cases, samples, {}, looks, alpha)
-        if all(place.settled for place in standings.values()):
+        interim = analyse_interim(cases, samples, {}, looks, alpha)
+        if all(place.settled for place in interim.values()):
             return samples
-        for case_id, place in standings.items():
+        for case_id, place in interim.items():
             for _ in range(place.missing):
                 samples[case_id].append(measure(case_id, place.stage))

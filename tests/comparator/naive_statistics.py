@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import combinations, pairwise
 
 
-def trimmed_mean(values: Sequence[float]) -> float:
+def naive_trimmed_mean(values: Sequence[float]) -> float:
     """Sort, drop a fifth (rounded down) at each end, average the rest."""
     ordered = sorted(values)
     g = len(ordered) // 5

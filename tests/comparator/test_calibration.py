@@ -55,7 +55,7 @@ def comparison(
 
 
 def a_run(comparisons: Sequence[Comparison], inject: float | None = None, **changes: Any) -> Report:
-    run = {"inject": inject, "complete": True, "broken": False, "wall_s": 10.0, "timed_s": 4.0, **changes}
+    run = {"inject": inject, "complete": True, "aborted": False, "wall_s": 10.0, "timed_s": 4.0, **changes}
     return Report(run, BUILD, BUILD, {}, tuple(comparisons))
 
 
@@ -81,9 +81,9 @@ def test_runs_alike_are_taken_together_and_others_apart() -> None:
         a_run([comparison("unchanged")], wall_s=1.0),
         a_run([comparison("regressed")], inject=0.05),
         a_run([comparison("improved")], wall_s=7.0, complete=False),
-        a_run([comparison("inconclusive")], wall_s=3.0, trust={"trusted": False, "reasons": ["busy"]}),
-        a_run([comparison("unchanged", threshold=0.005)], trust={"trusted": True}),
-        a_run([comparison("unchanged"), comparison("regressed")], broken=True, complete=False),
+        a_run([comparison("inconclusive")], wall_s=3.0, validity={"valid": False, "reasons": ["busy"]}),
+        a_run([comparison("unchanged", threshold=0.005)], validity={"valid": True}),
+        a_run([comparison("unchanged"), comparison("regressed")], aborted=True, complete=False),
         a_run([]),
     ]
     plain, tight, injected = evaluate(runs)

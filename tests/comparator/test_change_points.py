@@ -7,9 +7,9 @@ import pytest
 from made_histories import chain, creep, errors, measured, mixed, node, order, star, step
 from scipy import stats
 
-from comparator import ramps
-from comparator.history import Component, case_history
-from comparator.ramps import _Scan
+from comparator import change_points
+from comparator.change_points import _Scan
+from comparator.network_meta_analysis import Component, analyse_network
 
 Pairs = Callable[[int], list[tuple[int, int]]]
 SHAPES = pytest.mark.parametrize("pairs", [chain, star, mixed])
@@ -19,7 +19,7 @@ COUNT = 25
 def found(pairs: Pairs, levels: list[float], seed: int, level: float = 0.01, minimal: float = 0.01) -> Component:
     rng = np.random.default_rng(seed)
     edges = measured(pairs(len(levels)), levels, errors(len(pairs(len(levels))), rng), rng)
-    (one,) = case_history(edges, order(len(levels)), level=level, minimal=minimal, with_positions=False)
+    (one,) = analyse_network(edges, order(len(levels)), level=level, minimal=minimal, with_positions=False)
     return one
 
 
@@ -76,7 +76,7 @@ def test_equal_data_give_equal_findings() -> None:
 
 def test_a_graph_too_large_to_be_kept_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = found(mixed, creep(COUNT, 5, 12, 0.01), 7)
-    monkeypatch.setattr(ramps, "_LARGEST_KEPT", 100)
+    monkeypatch.setattr(change_points, "_LARGEST_KEPT", 100)
     parted = found(mixed, creep(COUNT, 5, 12, 0.01), 7)
     assert [one.before for one in parted.changes] == [one.before for one in kept.changes]
     assert [one.log_ratio for one in parted.changes] == pytest.approx([one.log_ratio for one in kept.changes])

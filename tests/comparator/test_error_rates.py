@@ -12,10 +12,10 @@ import pytest
 from made_samples import Machine, a_case, measured, noisy
 from scipy import stats
 
-from comparator import Looks, judge, plan_looks
-from comparator.location import trimmed_location
-from comparator.moderation import fit_prior, moderate
+from comparator import Looks, compare_cases, plan_looks
+from comparator.empirical_bayes import fit_prior, shrink_variance
 from comparator.significance import shifted_t_p
+from comparator.trimmed_mean import estimate_trimmed_mean
 from records import Comparison, Verdict
 
 LOOKS = plan_looks(30)
@@ -38,7 +38,7 @@ def a_run(seed: int, changes: list[float], alpha: float = 0.05, looks: Looks = L
     machine = Machine(rng, changes, (0.014 * np.exp(rng.normal(0, 0.6, len(changes)))).tolist())
     cases = [a_case(name, 0.02) for name in machine.shift]
     samples = measured(cases, machine, looks, alpha)
-    return judge(cases, samples, {}, looks, alpha)
+    return compare_cases(cases, samples, {}, looks, alpha)
 
 
 def verdicts(seed: int, changes: list[float], alpha: float = 0.05) -> list[Verdict]:
@@ -67,14 +67,14 @@ def test_the_screening_flags_a_case_at_the_boundary_at_most_at_its_share(change:
     runs = [a_run(seed, [change], alpha, looks)[0] for seed in range(trials)]
     flags = [one for one in runs if one.verdict in FLAGGED]
     assert len(flags) <= most(trials, alpha)
-    assert 0 < sum(one.decided_on == "screen" for one in flags) <= most(trials, share * alpha)
+    assert 0 < sum(one.decided_on == "screening" for one in flags) <= most(trials, share * alpha)
 
 
 def test_large_changes_among_forty_need_no_confirmation() -> None:
     runs = [a_run(seed, [0.5] * 10 + [3.0] * 5 + [0.2 - 1] * 5 + [0.0] * 20) for seed in range(10)]
     changed = [one for run in runs for one in run[:20]]
     assert sum(one.verdict in FLAGGED for one in changed) >= fewest(200, 0.99)
-    assert sum(one.decided_on == "screen" and one.rounds == 5 for one in changed) >= fewest(200, 0.9)
+    assert sum(one.decided_on == "screening" and one.rounds == 5 for one in changed) >= fewest(200, 0.9)
     assert not any(one.verdict in FLAGGED for run in runs for one in run[20:])
     intervals = [
         (one.ci, true) for run in runs for one, true in zip(run[:20], [1.5] * 10 + [4.0] * 5 + [0.2] * 5, strict=True)
@@ -126,9 +126,9 @@ def p_of_runs(seed: int, sds: list[float], n: int, runs: int) -> np.ndarray[tupl
     rng = np.random.default_rng(seed)
     rows = []
     for _ in range(runs):
-        prior = fit_prior([trimmed_location(noisy(rng, 5, sd=sd)) for sd in sds])
-        fresh = [moderate(trimmed_location(noisy(rng, n, sd=sd)), prior) for sd in sds]
-        rows.append([shifted_t_p(location, 0.0) for location in fresh])
+        prior = fit_prior([estimate_trimmed_mean(noisy(rng, 5, sd=sd)) for sd in sds])
+        fresh = [shrink_variance(estimate_trimmed_mean(noisy(rng, n, sd=sd)), prior) for sd in sds]
+        rows.append([shifted_t_p(trimmed_mean, 0.0) for trimmed_mean in fresh])
     return np.array(rows)
 
 

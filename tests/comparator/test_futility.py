@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from comparator.futility import chance_of_settling
-from comparator.location import Location
+from comparator.futility import conditional_power
+from comparator.trimmed_mean import TrimmedMean
 
 KNOWN = 1e7  # degrees of freedom at which the variance is as good as known
 
@@ -21,10 +21,10 @@ def simulated(estimate: float, sd: float, n: int, last: int, bound: float, tail:
     truth = rng.normal(estimate, sd / math.sqrt(n), draws)
     rest = rng.normal(truth, sd / math.sqrt(last - n))
     then = (n * estimate + (last - n) * rest) / last
-    own = rng.normal(truth, sd / math.sqrt(last)) if fresh else then
+    confirmation = rng.normal(truth, sd / math.sqrt(last)) if fresh else then
     reach = stats.norm.isf(tail) * sd / math.sqrt(last)
     unchanged = np.abs(then) + reach <= bound
-    changed = np.abs(own) - reach > bound
+    changed = np.abs(confirmation) - reach > bound
     return float(np.mean(unchanged) + np.mean(changed))
 
 
@@ -34,8 +34,8 @@ def simulated(estimate: float, sd: float, n: int, last: int, bound: float, tail:
     [(0.0, 0.01, 5), (0.0, 0.04, 8), (0.01, 0.02, 12), (0.03, 0.05, 8), (-0.02, 0.03, 19), (0.0, 0.2, 5)],
 )
 def test_chance_is_that_of_a_simulation(estimate: float, sd: float, n: int, fresh: bool) -> None:
-    location = Location(estimate, sd / math.sqrt(n), KNOWN, n)
-    told = chance_of_settling(location, 30, 0.02, 0.01, fresh)
+    trimmed_mean = TrimmedMean(estimate, sd / math.sqrt(n), KNOWN, n)
+    told = conditional_power(trimmed_mean, 30, 0.02, 0.01, fresh)
     assert told == pytest.approx(min(1.0, simulated(estimate, sd, n, 30, 0.02, 0.01, fresh)), abs=0.006)
 
 
@@ -45,13 +45,13 @@ def test_chance_is_that_of_a_simulation(estimate: float, sd: float, n: int, fres
 def test_it_is_a_probability_and_does_not_know_directions(
     estimate: float, error: float, n: int, df: float, bound: float, fresh: bool
 ) -> None:
-    told = chance_of_settling(Location(estimate, error, df, n), 30, bound, 0.01, fresh)
+    told = conditional_power(TrimmedMean(estimate, error, df, n), 30, bound, 0.01, fresh)
     assert 0 <= told <= 1
-    mirrored = chance_of_settling(Location(-estimate, error, df, n), 30, bound, 0.01, fresh)
+    mirrored = conditional_power(TrimmedMean(-estimate, error, df, n), 30, bound, 0.01, fresh)
     assert told == pytest.approx(mirrored, abs=1e-9)
 
 
 def test_quiet_cases_are_sure_to_be_settled_and_loud_ones_on_the_fence_are_not() -> None:
-    assert chance_of_settling(Location(0.0, 0.001, 20, 8), 30, 0.02, 0.01, True) > 0.99
-    assert chance_of_settling(Location(0.1, 0.001, 20, 8), 30, 0.02, 0.01, True) > 0.99
-    assert chance_of_settling(Location(0.0, 0.02, 20, 8), 30, 0.02, 0.001, False) < 0.05
+    assert conditional_power(TrimmedMean(0.0, 0.001, 20, 8), 30, 0.02, 0.01, True) > 0.99
+    assert conditional_power(TrimmedMean(0.1, 0.001, 20, 8), 30, 0.02, 0.01, True) > 0.99
+    assert conditional_power(TrimmedMean(0.0, 0.02, 20, 8), 30, 0.02, 0.001, False) < 0.05

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_samples import a_case, noisy, pair
 
-from comparator import Looks, judge
+from comparator import Looks, compare_cases
 from records import Comparison, PairSample, Stage
 
 LOOKS = Looks((5, 8), (5, 8, 12))
@@ -22,7 +22,7 @@ def drawn(seed: int) -> Run:
     run: Run = {}
     for i in range(5):
         change, sd = rng.choice([0.0, 0.02, 0.1, -0.1]), rng.choice([0.002, 0.02])
-        counts: dict[Stage, int] = {"screen": int(rng.integers(0, 10)), "own": int(rng.integers(0, 14))}
+        counts: dict[Stage, int] = {"screening": int(rng.integers(0, 10)), "confirmation": int(rng.integers(0, 14))}
         run[f"c{i}"] = [
             pair(f"c{i}", stage, control, control * math.exp(log_ratio))
             for stage, count in counts.items()
@@ -32,7 +32,7 @@ def drawn(seed: int) -> Run:
 
 
 def judged(run: Run, threshold: float = 0.02) -> list[Comparison]:
-    return judge([a_case(name, threshold) for name in run], run, {}, LOOKS)
+    return compare_cases([a_case(name, threshold) for name in run], run, {}, LOOKS)
 
 
 seeds = st.integers(0, 10_000)
@@ -83,7 +83,7 @@ def test_the_order_up_to_the_first_look_does_not_matter(seed: int, random: "np.r
     run = drawn(seed)
     shuffled = {}
     for name, samples in run.items():
-        stages = [[s for s in samples if s.stage == stage] for stage in ("screen", "own")]
+        stages = [[s for s in samples if s.stage == stage] for stage in ("screening", "confirmation")]
         first = [stage[:5] for stage in stages]
         for part in first:
             random.shuffle(part)
@@ -113,7 +113,7 @@ def test_figures_agree_with_the_verdict(seed: int) -> None:
             assert comparison.verdict == "inconclusive"
             continue
         assert comparison.ci[0] <= comparison.ratio <= comparison.ci[1]
-        looked = any(sum(s.stage == stage for s in comparison.samples) >= 5 for stage in ("screen", "own"))
+        looked = any(sum(s.stage == stage for s in comparison.samples) >= 5 for stage in ("screening", "confirmation"))
         assert (comparison.p_value is None) == (comparison.q_value is None) == (not looked)
         if comparison.p_value is not None and comparison.q_value is not None:
             assert comparison.p_value <= comparison.q_value <= 1

@@ -14,8 +14,8 @@ import pytest
 from made_samples import Machine, a_case, measured
 from scipy import stats
 
-from comparator import check_sentinels, fit_priors, judge, plan_looks
-from comparator.sentinels import SENTINEL_ALPHA
+from comparator import compare_cases, fit_priors, plan_looks, run_aa_checks
+from comparator.aa_checks import AA_ALPHA
 from records import Case, Comparison, PairSample
 
 ALPHA, THRESHOLD = 0.05, 0.02
@@ -58,7 +58,7 @@ def machine(seed: int, changes: list[float]) -> tuple[list[Case], Machine]:
 def a_run(seed: int, changes: list[float], screening_share: float = LOOKS.screening_share) -> list[Comparison]:
     looks = replace(LOOKS, screening_share=screening_share)
     cases, measure = machine(seed, changes)
-    return judge(cases, measured(cases, measure, looks, ALPHA), {}, looks, ALPHA)
+    return compare_cases(cases, measured(cases, measure, looks, ALPHA), {}, looks, ALPHA)
 
 
 def flags(run: list[Comparison]) -> int:
@@ -111,7 +111,7 @@ def test_a_case_just_beyond_the_edge_is_called_unchanged_at_most_at_alpha(change
 def test_the_screening_flags_at_most_at_its_share_of_alpha(share: float) -> None:
     def flagged_at_screening(seed: int) -> bool:
         (one,) = a_run(seed, [THRESHOLD], share)
-        return one.verdict in FLAGGED and one.decided_on == "screen"
+        return one.verdict in FLAGGED and one.decided_on == "screening"
 
     check(share * ALPHA, flagged_at_screening)
 
@@ -163,13 +163,13 @@ def test_a_second_measurement_of_cases_at_the_edge_flags_any_at_most_at_alpha() 
     def flags_again(seed: int) -> bool:
         cases, measure = machine(seed, [*EDGES] * 5)
         screened: dict[str, list[PairSample]] = {
-            case.id: [measure(case.id, "screen") for _ in range(LOOKS.screen[0])] for case in cases
+            case.id: [measure(case.id, "screening") for _ in range(LOOKS.screening[0])] for case in cases
         }
         again, priors = cases[:3], fit_priors(cases, screened, LOOKS)
         for case in again:
-            screened[case.id] += [measure(case.id, "own") for _ in range(LOOKS.own[-1])]
+            screened[case.id] += [measure(case.id, "confirmation") for _ in range(LOOKS.confirmation[-1])]
         samples = {case.id: screened[case.id] for case in again}
-        return flags(judge(again, samples, {}, LOOKS, ALPHA, priors=priors)) > 0
+        return flags(compare_cases(again, samples, {}, LOOKS, ALPHA, priors=priors)) > 0
 
     check(ALPHA, flags_again)
 
@@ -180,9 +180,9 @@ def test_a_second_measurement_of_cases_at_the_edge_flags_any_at_most_at_alpha() 
 def test_a_run_in_which_no_sentinel_differs_is_distrusted_at_most_at_the_stated_rate(count: int) -> None:
     def distrusted(seed: int) -> bool:
         cases, measure = machine(seed, [*EDGES] * 5)
-        screened = {case.id: [measure(case.id, "screen") for _ in range(LOOKS.screen[0])] for case in cases}
-        samples = {case.id: [measure(case.id, "screen") for _ in range(8)] for case in cases[:count]}
-        checks = check_sentinels(cases[:count], samples, fit_priors(cases, screened, LOOKS))
+        screened = {case.id: [measure(case.id, "screening") for _ in range(LOOKS.screening[0])] for case in cases}
+        samples = {case.id: [measure(case.id, "screening") for _ in range(8)] for case in cases[:count]}
+        checks = run_aa_checks(cases[:count], samples, fit_priors(cases, screened, LOOKS))
         return any(one.flagged for one in checks)
 
-    check(SENTINEL_ALPHA, distrusted)
+    check(AA_ALPHA, distrusted)

@@ -8,26 +8,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from comparator.equivalence import as_ratio, confidence_interval, is_within
-from comparator.location import Location, trimmed_location
 from comparator.mde import LARGEST_CHANGE, minimal_detectable_change
 from comparator.significance import combined_p, mirrored, shifted_t_p, t_quantile, two_sided_p
+from comparator.tost import as_ratio, confidence_interval, is_within
+from comparator.trimmed_mean import TrimmedMean, estimate_trimmed_mean
 
-locations = st.builds(Location, st.floats(-1, 1), st.floats(1e-4, 0.5), st.floats(1, 200), st.integers(2, 50))
+trimmed_means = st.builds(TrimmedMean, st.floats(-1, 1), st.floats(1e-4, 0.5), st.floats(1, 200), st.integers(2, 50))
 
 
 @pytest.mark.parametrize("bound", [0.0, 0.02, 0.5])
 def test_t_equals_scipys_on_untrimmed_data(bound: float) -> None:
     values = np.random.default_rng(1).normal(0.03, 0.02, 4)
     expected = stats.ttest_1samp(values, bound, alternative="greater").pvalue
-    assert shifted_t_p(trimmed_location(values.tolist()), bound) == pytest.approx(expected)
+    assert shifted_t_p(estimate_trimmed_mean(values.tolist()), bound) == pytest.approx(expected)
 
 
-@given(locations, st.floats(0, 0.5), st.floats(0, 0.5))
-def test_a_wider_bound_is_harder_to_exceed(location: Location, one: float, other: float) -> None:
+@given(trimmed_means, st.floats(0, 0.5), st.floats(0, 0.5))
+def test_a_wider_bound_is_harder_to_exceed(trimmed_mean: TrimmedMean, one: float, other: float) -> None:
     low, high = sorted((one, other))
-    assert shifted_t_p(location, low) <= shifted_t_p(location, high)
-    assert shifted_t_p(location, 0) + shifted_t_p(mirrored(location), 0) == pytest.approx(1)
+    assert shifted_t_p(trimmed_mean, low) <= shifted_t_p(trimmed_mean, high)
+    assert shifted_t_p(trimmed_mean, 0) + shifted_t_p(mirrored(trimmed_mean), 0) == pytest.approx(1)
 
 
 @pytest.mark.parametrize(
@@ -43,11 +43,11 @@ def test_two_sided() -> None:
     assert two_sided_p(0.6, 0.7) == 1
 
 
-@given(locations, st.floats(1e-6, 0.4))
-def test_interval_is_the_inverted_test(location: Location, tail: float) -> None:
-    low, high = confidence_interval(location, tail)
-    assert shifted_t_p(location, low) == pytest.approx(tail, rel=1e-4)
-    assert shifted_t_p(mirrored(location), -high) == pytest.approx(tail, rel=1e-4)
+@given(trimmed_means, st.floats(1e-6, 0.4))
+def test_interval_is_the_inverted_test(trimmed_mean: TrimmedMean, tail: float) -> None:
+    low, high = confidence_interval(trimmed_mean, tail)
+    assert shifted_t_p(trimmed_mean, low) == pytest.approx(tail, rel=1e-4)
+    assert shifted_t_p(mirrored(trimmed_mean), -high) == pytest.approx(tail, rel=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -69,18 +69,18 @@ def test_ratios_stay_finite(log_ratio: float) -> None:
     assert 0 < as_ratio(log_ratio) < math.inf
 
 
-@given(locations, st.floats(0, 0.5), st.floats(1e-6, 0.2))
-def test_smallest_change_lies_beyond_the_threshold(location: Location, threshold: float, alpha: float) -> None:
-    change = minimal_detectable_change(location, threshold, alpha)
+@given(trimmed_means, st.floats(0, 0.5), st.floats(1e-6, 0.2))
+def test_smallest_change_lies_beyond_the_threshold(trimmed_mean: TrimmedMean, threshold: float, alpha: float) -> None:
+    change = minimal_detectable_change(trimmed_mean, threshold, alpha)
     assert threshold <= change <= LARGEST_CHANGE
-    looser = minimal_detectable_change(location, threshold, alpha * 1.5)
+    looser = minimal_detectable_change(trimmed_mean, threshold, alpha * 1.5)
     assert looser <= change
 
 
 def test_smallest_change_is_found_four_times_in_five() -> None:
-    location = Location(0.0, 0.004, 20, 30)
-    change = minimal_detectable_change(location, 0.02, 0.001)
-    critical = math.log1p(0.02) + t_quantile(location, 0.0004) * 0.004
+    trimmed_mean = TrimmedMean(0.0, 0.004, 20, 30)
+    change = minimal_detectable_change(trimmed_mean, 0.02, 0.001)
+    critical = math.log1p(0.02) + t_quantile(trimmed_mean, 0.0004) * 0.004
     shift = (math.log1p(change) - math.log1p(0.02)) / 0.004
     power = stats.nct.sf((critical - math.log1p(0.02)) / 0.004, 20, shift)
     assert power == pytest.approx(0.8, abs=0.04)

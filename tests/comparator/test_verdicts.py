@@ -1,4 +1,4 @@
-"""``judge``: dense tables of what goes in and what is said."""
+"""``compare_cases``: dense tables of what goes in and what is said."""
 
 import math
 from dataclasses import replace
@@ -8,8 +8,8 @@ import pytest
 from made_samples import a_case, noisy, pair, pairs
 from scipy import stats
 
-from comparator import Looks, judge, plan_looks
-from comparator.location import trimmed_location
+from comparator import Looks, compare_cases, plan_looks
+from comparator.trimmed_mean import estimate_trimmed_mean
 from records import METRICS, Case, Comparison, Failure, Metric, PairSample
 
 LOOKS = Looks((5, 8), (5, 8))
@@ -17,7 +17,7 @@ LOOKS = Looks((5, 8), (5, 8))
 
 def one(samples: list[PairSample], case: Case | None = None, looks: Looks = LOOKS, alpha: float = 0.05) -> Comparison:
     """The comparison of a run of one case."""
-    return judge([case or a_case()], {"a": samples}, {}, looks, alpha)[0]
+    return compare_cases([case or a_case()], {"a": samples}, {}, looks, alpha)[0]
 
 
 def quiet(n: int, change: float, seed: int = 1, sd: float = 0.003) -> list[float]:
@@ -31,31 +31,33 @@ def hint(n: int) -> list[float]:
 
 
 @pytest.mark.parametrize(
-    ("screen", "own", "threshold", "verdict", "decided_on"),
+    ("screening", "confirmation", "threshold", "verdict", "decided_on"),
     [
-        (quiet(8, 0.0), [], 0.02, "unchanged", "screen"),
-        (quiet(8, 0.0), [], 0.0, "inconclusive", "screen"),
-        (quiet(8, 0.2), [], 0.02, "regressed", "screen"),  # a large change needs no confirmation
-        (quiet(8, -0.2), [], 0.02, "improved", "screen"),
-        (hint(5), [], 0.02, "inconclusive", "screen"),
-        (hint(5), quiet(8, 0.2, 2), 0.02, "regressed", "own"),
-        (hint(5), quiet(8, -0.2, 2), 0.02, "improved", "own"),
-        (hint(5), quiet(8, 0.0, 2), 0.02, "unchanged", "own"),
-        (quiet(8, 0.2), quiet(8, 0.2, 2), 0.5, "unchanged", "screen"),
-        (hint(5), quiet(4, 0.2, 2), 0.02, "inconclusive", "screen"),  # until there was a look at the fresh samples
-        (hint(5), quiet(1, 0.2, 2), 0.02, "inconclusive", "screen"),
-        (quiet(8, 0.02), quiet(8, 0.02, 2), 0.02, "inconclusive", "own"),
-        (quiet(4, 0.0), [], 0.02, "inconclusive", "screen"),
-        ([0.0] * 5, [], 0.001, "unchanged", "screen"),  # instruction counts hardly vary
-        ([0.01] * 5, [0.01] * 5, 0.005, "regressed", "own"),
-        ([0.01] * 5, [0.01] * 5, 0.0, "regressed", "own"),
-        ([15.0] * 5, [15.0] * 5, 0.02, "regressed", "own"),
-        ([-500.0] * 5, [-500.0] * 5, 0.02, "improved", "own"),
+        (quiet(8, 0.0), [], 0.02, "unchanged", "screening"),
+        (quiet(8, 0.0), [], 0.0, "inconclusive", "screening"),
+        (quiet(8, 0.2), [], 0.02, "regressed", "screening"),  # a large change needs no confirmation
+        (quiet(8, -0.2), [], 0.02, "improved", "screening"),
+        (hint(5), [], 0.02, "inconclusive", "screening"),
+        (hint(5), quiet(8, 0.2, 2), 0.02, "regressed", "confirmation"),
+        (hint(5), quiet(8, -0.2, 2), 0.02, "improved", "confirmation"),
+        (hint(5), quiet(8, 0.0, 2), 0.02, "unchanged", "confirmation"),
+        (quiet(8, 0.2), quiet(8, 0.2, 2), 0.5, "unchanged", "screening"),
+        (hint(5), quiet(4, 0.2, 2), 0.02, "inconclusive", "screening"),  # until there was a look at the fresh samples
+        (hint(5), quiet(1, 0.2, 2), 0.02, "inconclusive", "screening"),
+        (quiet(8, 0.02), quiet(8, 0.02, 2), 0.02, "inconclusive", "confirmation"),
+        (quiet(4, 0.0), [], 0.02, "inconclusive", "screening"),
+        ([0.0] * 5, [], 0.001, "unchanged", "screening"),  # instruction counts hardly vary
+        ([0.01] * 5, [0.01] * 5, 0.005, "regressed", "confirmation"),
+        ([0.01] * 5, [0.01] * 5, 0.0, "regressed", "confirmation"),
+        ([15.0] * 5, [15.0] * 5, 0.02, "regressed", "confirmation"),
+        ([-500.0] * 5, [-500.0] * 5, 0.02, "improved", "confirmation"),
     ],
 )
-def test_verdicts(screen: list[float], own: list[float], threshold: float, verdict: str, decided_on: str) -> None:
-    base = 1000.0 if not screen or abs(screen[0]) < 100 else 1e250
-    samples = [*pairs("a", "screen", screen, base), *pairs("a", "own", own, base)]
+def test_verdicts(
+    screening: list[float], confirmation: list[float], threshold: float, verdict: str, decided_on: str
+) -> None:
+    base = 1000.0 if not screening or abs(screening[0]) < 100 else 1e250
+    samples = [*pairs("a", "screening", screening, base), *pairs("a", "confirmation", confirmation, base)]
     comparison = one(samples, a_case(threshold=threshold))
     assert (comparison.verdict, comparison.decided_on) == (verdict, decided_on)
     assert comparison.rounds == len(samples)
@@ -77,17 +79,17 @@ def test_verdicts(screen: list[float], own: list[float], threshold: float, verdi
 
 def test_where_higher_is_better_a_rise_is_an_improvement(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "comparator.assessment.METRICS", {**METRICS, "rate": Metric("rate", "1/s", lower_is_better=False)}
+        "comparator.run_analysis.METRICS", {**METRICS, "rate": Metric("rate", "1/s", lower_is_better=False)}
     )
     monkeypatch.setattr("records.report.METRICS", {**METRICS, "rate": Metric("rate", "1/s", lower_is_better=False)})
-    samples = [*pairs("a", "screen", quiet(8, 0.2)), *pairs("a", "own", quiet(8, 0.2, 2))]
+    samples = [*pairs("a", "screening", quiet(8, 0.2)), *pairs("a", "confirmation", quiet(8, 0.2, 2))]
     assert one(samples, a_case(metric="rate")).verdict == "improved"
 
 
 def test_without_samples_and_with_one() -> None:
     assert one([]).verdict == "inconclusive"
     assert one([]).ratio is None
-    lone = one([pair("a", "screen", 100.0, 110.0)])
+    lone = one([pair("a", "screening", 100.0, 110.0)])
     assert lone.verdict == "inconclusive"
     assert lone.ratio == pytest.approx(1.1)
     assert (lone.control, lone.treatment) == (100.0, 110.0)
@@ -100,8 +102,8 @@ def test_without_samples_and_with_one() -> None:
 
 def test_a_failed_case_keeps_failure_and_samples_and_says_nothing_else() -> None:
     failure = Failure("treatment", "crash", "SIGSEGV")
-    samples = pairs("a", "screen", quiet(8, 0.0))
-    comparison = judge([a_case()], {"a": samples}, {"a": failure}, LOOKS, injected=frozenset({"a"}))[0]
+    samples = pairs("a", "screening", quiet(8, 0.0))
+    comparison = compare_cases([a_case()], {"a": samples}, {"a": failure}, LOOKS, injected=frozenset({"a"}))[0]
     assert comparison.verdict == "failed"
     assert comparison.failure == failure
     assert comparison.injected
@@ -110,7 +112,7 @@ def test_a_failed_case_keeps_failure_and_samples_and_says_nothing_else() -> None
 
 
 def test_medians_and_figures_are_those_of_the_stage_shown() -> None:
-    samples = [*pairs("a", "screen", hint(5), base=5.0), *pairs("a", "own", quiet(7, 0.2, 2), base=1000.0)]
+    samples = [*pairs("a", "screening", hint(5), base=5.0), *pairs("a", "confirmation", quiet(7, 0.2, 2), base=1000.0)]
     comparison = one(samples)
     assert comparison.control == pytest.approx(1000, rel=0.01)
     assert comparison.treatment == pytest.approx(1200, rel=0.02)
@@ -119,38 +121,38 @@ def test_medians_and_figures_are_those_of_the_stage_shown() -> None:
 
 def test_a_cleared_case_shows_the_look_that_cleared_it() -> None:
     later = [0.5, 0.5, 0.5]
-    comparison = one(pairs("a", "screen", [*quiet(5, 0.0, sd=0.001), *later]))
+    comparison = one(pairs("a", "screening", [*quiet(5, 0.0, sd=0.001), *later]))
     assert comparison.verdict == "unchanged"
     assert comparison.ratio == pytest.approx(1, abs=0.01)
 
 
 def test_the_interval_spends_half_of_the_looks_share_on_each_side() -> None:
     values = quiet(5, 0.01, sd=0.02)
-    comparison = one(pairs("a", "screen", values))
-    location = trimmed_location(values)
+    comparison = one(pairs("a", "screening", values))
+    trimmed_mean = estimate_trimmed_mean(values)
     tail = 0.05 * (5 / 13) / 2
     assert comparison.ci is not None
     for limit, side in zip(comparison.ci, (-1, 1), strict=True):
-        reach = stats.t.isf(tail, location.degrees_of_freedom) * location.standard_error
-        assert math.log(limit) == pytest.approx(location.estimate + side * reach)
+        reach = stats.t.isf(tail, trimmed_mean.degrees_of_freedom) * trimmed_mean.standard_error
+        assert math.log(limit) == pytest.approx(trimmed_mean.estimate + side * reach)
 
 
 def test_samples_beyond_the_last_look_take_part_in_a_closing_one() -> None:
     looks = Looks((5, 8, 50), (5, 8, 50))
-    own = pairs("a", "own", quiet(12, 0.035, 2, sd=0.01))
-    samples = [*pairs("a", "screen", hint(5)), *own]
-    closed = judge([a_case()], {"a": samples}, {}, looks)[0]
-    before = judge([a_case()], {"a": samples[:-4]}, {}, looks)[0]
+    confirmation = pairs("a", "confirmation", quiet(12, 0.035, 2, sd=0.01))
+    samples = [*pairs("a", "screening", hint(5)), *confirmation]
+    closed = compare_cases([a_case()], {"a": samples}, {}, looks)[0]
+    before = compare_cases([a_case()], {"a": samples[:-4]}, {}, looks)[0]
     assert closed.p_value is not None
     assert before.p_value is not None
     assert closed.p_value < before.p_value
 
 
 def test_the_family_is_all_cases_of_the_run() -> None:
-    own = [*pairs("a", "screen", hint(5)), *pairs("a", "own", quiet(5, 0.08, 2, sd=0.008))]
-    alone = one(own)
+    confirmation = [*pairs("a", "screening", hint(5)), *pairs("a", "confirmation", quiet(5, 0.08, 2, sd=0.008))]
+    alone = one(confirmation)
     crowd = [a_case(), *[a_case(f"b{i}") for i in range(399)]]
-    among = judge(crowd, {"a": own}, {}, LOOKS)[0]
+    among = compare_cases(crowd, {"a": confirmation}, {}, LOOKS)[0]
     assert alone.p_value == among.p_value
     assert alone.q_value is not None
     assert among.q_value == pytest.approx(min(1.0, 400 * alone.q_value))
@@ -167,7 +169,7 @@ def test_the_family_is_all_cases_of_the_run() -> None:
 
 
 @pytest.mark.parametrize(
-    ("screen", "own", "note"),
+    ("screening", "confirmation", "note"),
     [
         ([], [], "the run ended before this case was measured; its first test takes 5 rounds"),
         (quiet(3, 0.0), [], "its first test takes 5 rounds, and 3 were made before the run ended"),
@@ -191,20 +193,20 @@ def test_the_family_is_all_cases_of_the_run() -> None:
         ),
     ],
 )
-def test_an_open_case_says_why(screen: list[float], own: list[float], note: str) -> None:
-    assert one([*pairs("a", "screen", screen), *pairs("a", "own", own)]).note == note
+def test_an_open_case_says_why(screening: list[float], confirmation: list[float], note: str) -> None:
+    assert one([*pairs("a", "screening", screening), *pairs("a", "confirmation", confirmation)]).note == note
 
 
 @pytest.mark.parametrize(
     ("samples", "suspected"),
     [
-        (pairs("a", "screen", [1.4]), "regressed"),  # no interval yet: its estimate
-        (pairs("a", "screen", [-1.4]), "improved"),
-        (pairs("a", "screen", [0.01]), None),
-        (pairs("a", "screen", [1.36, 1.37, 1.38]), "regressed"),
-        (pairs("a", "screen", [1.0, 1.4]), None),  # an interval that tells nothing
-        (pairs("a", "screen", quiet(5, 0.02)), None),
-        (pairs("a", "screen", quiet(5, 0.2)), None),  # it is regressed
+        (pairs("a", "screening", [1.4]), "regressed"),  # no interval yet: its estimate
+        (pairs("a", "screening", [-1.4]), "improved"),
+        (pairs("a", "screening", [0.01]), None),
+        (pairs("a", "screening", [1.36, 1.37, 1.38]), "regressed"),
+        (pairs("a", "screening", [1.0, 1.4]), None),  # an interval that tells nothing
+        (pairs("a", "screening", quiet(5, 0.02)), None),
+        (pairs("a", "screening", quiet(5, 0.2)), None),  # it is regressed
     ],
 )
 def test_what_stays_open_beyond_the_threshold_is_suspected(samples: list[PairSample], suspected: str | None) -> None:
@@ -214,9 +216,11 @@ def test_what_stays_open_beyond_the_threshold_is_suspected(samples: list[PairSam
 
 
 def test_the_confidence_of_a_flag_is_that_of_its_stage() -> None:
-    assert one(pairs("a", "screen", quiet(5, 0.2))).confidence == pytest.approx(1 - 0.2 * 0.05)
-    assert one([*pairs("a", "screen", hint(5)), *pairs("a", "own", quiet(8, 0.2))]).confidence == pytest.approx(0.95)
-    assert one(pairs("a", "screen", quiet(5, 0.02))).confidence == pytest.approx(0.95)
+    assert one(pairs("a", "screening", quiet(5, 0.2))).confidence == pytest.approx(1 - 0.2 * 0.05)
+    assert one(
+        [*pairs("a", "screening", hint(5)), *pairs("a", "confirmation", quiet(8, 0.2))]
+    ).confidence == pytest.approx(0.95)
+    assert one(pairs("a", "screening", quiet(5, 0.02))).confidence == pytest.approx(0.95)
 
 
 @pytest.mark.parametrize(
@@ -224,27 +228,27 @@ def test_the_confidence_of_a_flag_is_that_of_its_stage() -> None:
     [(-0.5, 1.0, 0.0), (1.0, -1.0, 0.0), (math.nan, 1.0, 0.0), (1.0, math.inf, 0.0), (1.0, 1.0, math.nan)],
 )
 def test_refuses_values_that_are_no_measurement(control: float, treatment: float, log_ratio: float) -> None:
-    sample = PairSample("a", "screen", 3, control, treatment, log_ratio, 1, 1)
+    sample = PairSample("a", "screening", 3, control, treatment, log_ratio, 1, 1)
     with pytest.raises(ValueError, match="a, round 3"):
         one([sample])
 
 
 def test_identical_counts_are_unchanged_at_the_first_look_even_where_both_are_zero() -> None:
     looks = plan_looks().of_metric("memory")
-    samples = [PairSample("a", "screen", number, 0.0, 0.0, 0.0, 1, 5) for number in range(looks.screen[0])]
+    samples = [PairSample("a", "screening", number, 0.0, 0.0, 0.0, 1, 5) for number in range(looks.screening[0])]
     case = replace(a_case(), metric="memory", threshold=0.01)
-    (comparison,) = judge([case], {"a": samples}, {}, plan_looks())
+    (comparison,) = compare_cases([case], {"a": samples}, {}, plan_looks())
     assert (comparison.verdict, comparison.ratio, comparison.control) == ("unchanged", 1.0, 0.0)
 
 
 def test_refuses_what_does_not_fit_together() -> None:
-    sample = pair("b", "screen", 1.0, 1.0)
+    sample = pair("b", "screening", 1.0, 1.0)
     with pytest.raises(ValueError, match="another case"):
         one([sample])
     with pytest.raises(ValueError, match="no such case: b"):
-        judge([a_case()], {"b": [sample]}, {}, LOOKS)
+        compare_cases([a_case()], {"b": [sample]}, {}, LOOKS)
     with pytest.raises(ValueError, match="same id"):
-        judge([a_case(), a_case()], {}, {}, LOOKS)
+        compare_cases([a_case(), a_case()], {}, {}, LOOKS)
     with pytest.raises(ValueError, match="threshold"):
         one([], a_case(threshold=-0.1))
     with pytest.raises(ValueError, match="no such metric"):
@@ -255,4 +259,4 @@ def test_refuses_what_does_not_fit_together() -> None:
 
 
 def test_an_empty_run() -> None:
-    assert judge([], {}, {}, plan_looks()) == []
+    assert compare_cases([], {}, {}, plan_looks()) == []

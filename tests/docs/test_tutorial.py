@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from commands.case_selection import choose
 from commands.driver_options import parse as parse_driver
 from commands.listing import list_cases
 from commands.options import harness_parser
-from commands.picking import choose
 from commands.run_bench import run_bench_parser
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from driver.bisection import Culprit, Step, bisect
+from driver.bisection import CulpritRange, Step, bisect
 
 THRESHOLD = 0.02
 BOUND = math.log1p(THRESHOLD)
@@ -16,13 +16,13 @@ Z = 1.96  # half-width of a 95 % interval in standard errors
 
 @dataclass
 class History:
-    """Points 0 to ``points``; ``changes`` has by case the log ratio that each point brought with it.
+    """Points 0 to ``revisions``; ``changes`` has by case the log ratio that each point brought with it.
 
     Everything asked is written down, and asking twice is an error.  ``error`` is the standard error of a measured log
     ratio, the same whenever (left, right, case) is measured with one ``seed``.  At ``failing`` points a case fails.
     """
 
-    points: int
+    revisions: int
     changes: Mapping[str, Mapping[int, float]]
     unbuildable: frozenset[int] = frozenset()
     cached: frozenset[int] = frozenset()
@@ -34,10 +34,10 @@ class History:
 
     def step(self, left: int, right: int, case: str) -> Step:
         """What an A/B says: its verdict follows from the interval."""
-        fails = [point in self.failing.get(case, ()) for point in (left, right)]
+        fails = [revision in self.failing.get(case, ()) for revision in (left, right)]
         if any(fails):
             return Step("failed", side="both" if all(fails) else "control" if fails[0] else "treatment")
-        change = math.fsum(size for point, size in self.changes.get(case, {}).items() if left < point <= right)
+        change = math.fsum(size for revision, size in self.changes.get(case, {}).items() if left < revision <= right)
         return judged(change + self.error * self._draw(left, right, case), Z * self.error)
 
     def _draw(self, left: int, right: int, case: str) -> float:
@@ -45,32 +45,32 @@ class History:
         return float(np.random.default_rng(int.from_bytes(digest[:8])).normal())
 
     def measure(self, left: int, right: int, cases: Sequence[str]) -> dict[str, Step]:
-        assert 0 <= left < right <= self.points
+        assert 0 <= left < right <= self.revisions
         assert cases
         asked = {(a, b, case) for a, b, some in self.measured for case in some}
         assert asked.isdisjoint((left, right, case) for case in cases)
         assert not self.unbuildable & {left, right}
-        assert {left, right} <= {0, self.points, *self.prepared}
+        assert {left, right} <= {0, self.revisions, *self.prepared}
         self.measured.append((left, right, tuple(cases)))
         return {case: self.step(left, right, case) for case in cases}
 
-    def prepare(self, point: int) -> bool:
-        assert 0 < point < self.points
-        assert point not in self.prepared
-        self.prepared.append(point)
-        return point not in self.unbuildable
+    def prepare(self, revision: int) -> bool:
+        assert 0 < revision < self.revisions
+        assert revision not in self.prepared
+        self.prepared.append(revision)
+        return revision not in self.unbuildable
 
     def whole(self, cases: Sequence[str] = ()) -> dict[str, Step]:
-        return {case: self.step(0, self.points, case) for case in cases or self.changes}
+        return {case: self.step(0, self.revisions, case) for case in cases or self.changes}
 
-    def bisect(self, whole: Mapping[str, Step] | None = None) -> list[Culprit]:
+    def bisect(self, whole: Mapping[str, Step] | None = None) -> list[CulpritRange]:
         whole = self.whole() if whole is None else whole
-        return bisect(self.points, whole, self.measure, self.prepare, self.cached, dict.fromkeys(whole, THRESHOLD))
+        return bisect(self.revisions, whole, self.measure, self.prepare, self.cached, dict.fromkeys(whole, THRESHOLD))
 
-    def smallest(self, point: int) -> tuple[int, int]:
+    def smallest(self, revision: int) -> tuple[int, int]:
         """The smallest range that holds a point's change and ends at points that can be built."""
-        left = next(p for p in range(point - 1, -1, -1) if p not in self.unbuildable)
-        return left, next(p for p in range(point, self.points + 1) if p not in self.unbuildable)
+        left = next(p for p in range(revision - 1, -1, -1) if p not in self.unbuildable)
+        return left, next(p for p in range(revision, self.revisions + 1) if p not in self.unbuildable)
 
 
 def judged(estimate: float, half: float) -> Step:
@@ -84,6 +84,6 @@ def judged(estimate: float, half: float) -> Step:
     return Step("unchanged" if within else "inconclusive", estimate, low, high)
 
 
-def ranges(culprits: Sequence[Culprit], case: str) -> list[tuple[int, int]]:
+def ranges(culprits: Sequence[CulpritRange], case: str) -> list[tuple[int, int]]:
     """Where a case's culprits lie."""
     return [(one.left, one.right) for one in culprits if case in one.cases]

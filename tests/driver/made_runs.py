@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from driver.points import UnbuildableError
+from driver.revisions import UnbuildableError
 from driver.runs import RunOrder
 from records import Build, Commit, Comparison, Failure, OpduelError, Report, Verdict
 from records.measurement import Side
@@ -34,7 +34,7 @@ def a_comparison(
 
 
 def a_report(comparisons: Sequence[Comparison], control: Build, treatment: Build, **run: Any) -> Report:
-    run = {"id": "1", "broken": False, "interrupted": False, "stopped": None, **run}
+    run = {"id": "1", "aborted": False, "interrupted": False, "stop_reason": None, **run}
     return Report(run, control, treatment, {}, tuple(comparisons))
 
 
@@ -71,7 +71,7 @@ class MadeHarness:
         if end in ("open", "untested"):
             p_value = 0.2 if end == "open" else None
             found = [replace(one, verdict="inconclusive", suspected="regressed", p_value=p_value) for one in found]
-        flags = {"interrupted": end == "interrupted", "broken": end in ("broken", "interrupted")}
+        flags = {"interrupted": end == "interrupted", "aborted": end in ("broken", "interrupted")}
         stopped = "by a signal" if end else None
         names = f"{order.control.requested}..{order.treatment.requested}"
         name = f"{order.log.rounds()[0]}-{order.run_type}-{names}"
@@ -81,7 +81,7 @@ class MadeHarness:
             order.treatment,
             id=name,
             run_type=order.run_type,
-            stopped=stopped,
+            stop_reason=stopped,
             complete=not end,
             rounds=self.rounds * order.budgets,
             **flags,

@@ -8,8 +8,8 @@ from typing import Any
 
 from made_runs import MadeHarness, a_build, a_commit
 
-from driver.flow import Outcome
 from driver.git import Fetched, Moved, RemoteGone
+from driver.investigation import Outcome
 from driver.journal import Journal
 from driver.runs import Runs
 from driver.watch import Services, Tally, Watch, WatchSettings

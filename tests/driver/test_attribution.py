@@ -131,8 +131,8 @@ def test_a_change_is_on_a_line_only_with_both_its_points_in_order() -> None:
 def test_gaps_are_all_points_that_no_range_holds(last: int, pairs: list[tuple[int, int]]) -> None:
     ranges = [(min(pair), max(pair)) for pair in pairs]
     found = gaps(last, ranges)
-    covered = [point for left, right in found for point in range(left + 1, right + 1)]
-    free = [point for point in range(1, last + 1) if not any(left < point <= right for left, right in ranges)]
+    covered = [revision for left, right in found for revision in range(left + 1, right + 1)]
+    free = [revision for revision in range(1, last + 1) if not any(left < revision <= right for left, right in ranges)]
     assert covered == free
     assert all(before[1] < after[0] for before, after in pairwise(found))
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from made_history import BOUND, History, judged, ranges
 from scipy import stats
 
-from driver.bisection import Culprit, Measure, Step, bisect
+from driver.bisection import CulpritRange, Measure, Step, bisect
 
 SIZES = st.floats(2 * BOUND, 5 * BOUND)
 
@@ -17,19 +17,23 @@ SIZES = st.floats(2 * BOUND, 5 * BOUND)
 @st.composite
 def histories(draw: st.DrawFn, falling: bool = False, error: float = 0.0, most: int = 3) -> History:
     """Some cases with 1 to ``most`` culprits each, some points that can't be built, some that are cached."""
-    points = draw(st.integers(1, 60))
-    some = st.frozensets(st.integers(1, points), max_size=points // 3)
+    revisions = draw(st.integers(1, 60))
+    some = st.frozensets(st.integers(1, revisions), max_size=revisions // 3)
     sign = -1 if falling else 1
-    culprits = st.dictionaries(st.integers(1, points), SIZES.map(lambda size: sign * size), min_size=1, max_size=most)
+    culprits = st.dictionaries(
+        st.integers(1, revisions), SIZES.map(lambda size: sign * size), min_size=1, max_size=most
+    )
     changes = {f"case{i}": draw(culprits) for i in range(draw(st.integers(1, 3)))}
-    return History(points, changes, draw(some) - {points}, draw(some), error=error, seed=draw(st.integers(0, 999)))
+    return History(
+        revisions, changes, draw(some) - {revisions}, draw(some), error=error, seed=draw(st.integers(0, 999))
+    )
 
 
 @given(histories())
 def test_exact_measurements_find_exactly_the_culprits_or_the_smallest_ranges(history: History) -> None:
     found = history.bisect()
     for case, changes in history.changes.items():
-        assert ranges(found, case) == sorted({history.smallest(point) for point in changes})
+        assert ranges(found, case) == sorted({history.smallest(revision) for revision in changes})
     for one in found:
         assert one.skipped == tuple(range(one.left + 1, one.right))
         assert not one.undecided
@@ -41,20 +45,20 @@ def test_exact_measurements_find_exactly_the_culprits_or_the_smallest_ranges(his
 def test_improvements_are_found_in_the_same_way(history: History) -> None:
     found = history.bisect()
     for case, changes in history.changes.items():
-        assert ranges(found, case) == sorted({history.smallest(point) for point in changes})
+        assert ranges(found, case) == sorted({history.smallest(revision) for revision in changes})
 
 
 @given(histories(most=1).filter(lambda history: not history.unbuildable))
 def test_one_culprit_costs_at_most_two_measurements_a_halving_and_one_more(history: History) -> None:
     lone = next(iter(history.changes))
-    plain = History(history.points, {lone: history.changes[lone]})
+    plain = History(history.revisions, {lone: history.changes[lone]})
     plain.bisect()
-    assert len(plain.measured) <= 2 * math.ceil(math.log2(plain.points)) + 1
+    assert len(plain.measured) <= 2 * math.ceil(math.log2(plain.revisions)) + 1
 
 
 @given(histories(), st.data())
 def test_changes_that_go_up_and_down_never_accuse_the_innocent(history: History, data: st.DataObject) -> None:
-    downs = st.dictionaries(st.integers(1, history.points), SIZES.map(lambda size: -size), max_size=3)
+    downs = st.dictionaries(st.integers(1, history.revisions), SIZES.map(lambda size: -size), max_size=3)
     mixed = {case: {**data.draw(downs), **ups} for case, ups in history.changes.items()}
     history.changes = mixed
     whole = {case: step for case, step in history.whole().items() if step.verdict == "regressed"}
@@ -64,7 +68,7 @@ def test_changes_that_go_up_and_down_never_accuse_the_innocent(history: History,
     for one in found:
         for case, step in one.cases.items():
             assert step.verdict == "regressed"
-            assert any(size > 0 for point, size in mixed[case].items() if one.left < point <= one.right)
+            assert any(size > 0 for revision, size in mixed[case].items() if one.left < revision <= one.right)
 
 
 @settings(deadline=None)
@@ -87,7 +91,7 @@ def test_a_second_search_with_the_answers_of_the_first_asks_the_same(history: Hi
     whole = {case: step for case, step in history.whole().items() if step.verdict == "regressed"}
     first = history.bisect(whole)
     measured, prepared = history.measured, history.prepared
-    again = History(history.points, history.changes, history.unbuildable, history.cached, error=history.error)
+    again = History(history.revisions, history.changes, history.unbuildable, history.cached, error=history.error)
     again.seed = history.seed
     journal = measured[:kept]
 
@@ -98,7 +102,7 @@ def test_a_second_search_with_the_answers_of_the_first_asks_the_same(history: Hi
 
     thresholds = dict.fromkeys(whole, math.expm1(BOUND))
     backwards = dict(reversed(whole.items()))
-    assert bisect(history.points, backwards, measure, again.prepare, history.cached, thresholds) == first
+    assert bisect(history.revisions, backwards, measure, again.prepare, history.cached, thresholds) == first
     assert (again.measured, again.prepared) == (measured, prepared)
 
 
@@ -206,7 +210,7 @@ def test_an_open_half_beside_a_culprit_is_looked_into_when_its_estimate_is_beyon
 def test_what_stays_open_beside_a_culprit_is_said() -> None:
     doubt = judged(1.2 * BOUND, 0.5 * BOUND)
     steps = {(0, 1): judged(3 * BOUND, 0.1 * BOUND), (1, 2): doubt}
-    culprits = bisect(2, {"a": judged(4.5 * BOUND, 0.1 * BOUND)}, _told(steps), lambda point: True, (), {"a": 0.02})
+    culprits = bisect(2, {"a": judged(4.5 * BOUND, 0.1 * BOUND)}, _told(steps), lambda revision: True, (), {"a": 0.02})
     assert [(one.left, one.right, one.note) for one in culprits] == [(0, 1, "more of the change may lie elsewhere: a")]
 
 
@@ -214,13 +218,13 @@ def _told(steps: dict[tuple[int, int], Step]) -> Measure:
     return lambda left, right, cases: dict.fromkeys(cases, steps[left, right])
 
 
-def _bisected(points: int, whole: Step, steps: dict[tuple[int, int], Step]) -> list[tuple[int, int]]:
-    return ranges(bisect(points, {"a": whole}, _told(steps), lambda point: True, (), {"a": 0.02}), "a")
+def _bisected(revisions: int, whole: Step, steps: dict[tuple[int, int], Step]) -> list[tuple[int, int]]:
+    return ranges(bisect(revisions, {"a": whole}, _told(steps), lambda revision: True, (), {"a": 0.02}), "a")
 
 
 def test_the_only_point_is_named_without_another_measurement() -> None:
     history = History(1, {"a": {1: 3 * BOUND}})
-    assert history.bisect() == [Culprit(0, 1, history.whole())]
+    assert history.bisect() == [CulpritRange(0, 1, history.whole())]
     assert not history.measured
 
 
@@ -247,10 +251,10 @@ def test_a_cached_point_of_the_middle_half_is_preferred(cached: set[int], first:
 
 
 @given(st.integers(1, 200), st.data())
-def test_the_first_point_at_which_a_case_fails(points: int, data: st.DataObject) -> None:
-    first = data.draw(st.integers(1, points))
-    unbuildable = data.draw(st.frozensets(st.integers(1, points), max_size=points // 3)) - {points}
-    history = History(points, {}, unbuildable, failing={"a": frozenset(range(first, points + 1))})
+def test_the_first_point_at_which_a_case_fails(revisions: int, data: st.DataObject) -> None:
+    first = data.draw(st.integers(1, revisions))
+    unbuildable = data.draw(st.frozensets(st.integers(1, revisions), max_size=revisions // 3)) - {revisions}
+    history = History(revisions, {}, unbuildable, failing={"a": frozenset(range(first, revisions + 1))})
     [one] = history.bisect(history.whole(["a"]))
     assert (one.left, one.right) == history.smallest(first)
     assert one.cases["a"].side == "treatment"

@@ -166,9 +166,9 @@ def test_a_program_is_waited_for_when_it_has_closed_its_output(tmp_path: Path) -
 
 
 def test_last_words_tell_how_it_ended() -> None:
-    assert Outcome(-11, "", "").last_words == "died of SIGSEGV"
-    assert Outcome(None, "", "x").last_words == "no answer in time"
-    assert Outcome(1, "", "first\nlast\n\n").last_words == "last"
+    assert Outcome(-11, "", "").output_tail == "died of SIGSEGV"
+    assert Outcome(None, "", "x").output_tail == "no answer in time"
+    assert Outcome(1, "", "first\nlast\n\n").output_tail == "last"
     assert run([sys.executable, "-c", "import time; time.sleep(60)"], timeout=0.2).code is None
 
 

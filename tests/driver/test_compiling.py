@@ -30,7 +30,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> ToyProject:
     project = ToyProject(tmp_path_factory.mktemp("project") / "toy")
     for branch, change in {
         "slower": {"slow": {"mul": 2.0}},
-        "broken": {"broken": True},
+        "broken": {"aborted": True},
         "stalling": {"stalls": STALL},
         "python": {"python_only": True},
     }.items():

@@ -78,16 +78,16 @@ def test_a_killed_process_loses_nothing_that_it_has_kept(tmp_path: Path) -> None
 def test_runs_are_told_in_the_order_in_which_they_ended(journal: Journal) -> None:
     for run in ("z", "a", "m"):
         journal.finish_run(run, f"report {run}")
-    assert journal.untold("reporters") == ["z", "a", "m"]
-    journal.mark_told("a", "reporters")
-    journal.mark_told("a", "reporters")
-    assert journal.untold("reporters") == ["z", "m"]
-    assert journal.untold("others") == ["z", "a", "m"]
+    assert journal.undelivered("reporters") == ["z", "a", "m"]
+    journal.mark_delivered("a", "reporters")
+    journal.mark_delivered("a", "reporters")
+    assert journal.undelivered("reporters") == ["z", "m"]
+    assert journal.undelivered("others") == ["z", "a", "m"]
 
 
 def test_a_forgotten_run_is_as_if_it_had_never_been(journal: Journal) -> None:
     journal.finish_run("line/benchmark", "report")
-    journal.mark_told("line/benchmark", "reporters")
+    journal.mark_delivered("line/benchmark", "reporters")
     journal.rounds_of("line/verify").keep("round")
     journal.finish_run("other", "report")
     assert journal.runs("line/") == ["line/benchmark", "line/verify"]
@@ -95,14 +95,14 @@ def test_a_forgotten_run_is_as_if_it_had_never_been(journal: Journal) -> None:
         journal.forget_run(run)
     assert journal.runs("") == ["other"]
     journal.finish_run("line/benchmark", "another")
-    assert journal.untold("reporters") == ["other", "line/benchmark"]
+    assert journal.undelivered("reporters") == ["other", "line/benchmark"]
 
 
 def test_facts_and_notes(journal: Journal, clock: Clock) -> None:
-    assert journal.recall("name") is None
-    journal.remember("name", "old")
-    journal.remember("name", "new")
-    assert journal.recall("name") == "new"
+    assert journal.get_fact("name") is None
+    journal.set_fact("name", "old")
+    journal.set_fact("name", "new")
+    assert journal.get_fact("name") == "new"
     journal.note("remote gone", "for a while")
     clock.now -= 1000
     journal.note("clock jump", "back")

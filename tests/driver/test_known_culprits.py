@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from made_runs import MadeHarness, MadePoint, a_comparison
 
-from driver.flow import Investigation, Outcome, guilty_document
+from driver.investigation import Investigation, Outcome, culprits_document
 from driver.journal import Journal
 from driver.runs import RunOrder, Runs
 from records import Comparison, RunError, Verdict
@@ -26,15 +26,19 @@ class Week:
         self.path = path
         levels = {case: {f"p{number}": level for number, level in enumerate(of)} for case, of in cases.items()}
         self.harness = MadeHarness(levels)
-        self.points = [MadePoint(number) for number in range(max(map(len, cases.values())))]
+        self.revisions = [MadePoint(number) for number in range(max(map(len, cases.values())))]
 
     def land(self, last: int, first: int = 0, settings: str = "", again: bool = False, **more: Any) -> Outcome:
         """Investigate the line from ``first`` to ``last``."""
         journal = Journal(self.path)
         try:
             runs = Runs(journal, self.harness, 0.0, lambda _: None)
-            points = [point for point in self.points[first : last + 1] if point.number not in more.get("without", ())]
-            investigation = Investigation(points, runs, journal, settings)
+            revisions = [
+                revision
+                for revision in self.revisions[first : last + 1]
+                if revision.number not in more.get("without", ())
+            ]
+            investigation = Investigation(revisions, runs, journal, settings)
             if again:
                 runs.forget(investigation.name)
             return investigation.investigate(more.get("sought", WORSE))
@@ -56,11 +60,11 @@ def path(tmp_path: Path) -> Iterator[Path]:
 
 
 def named(outcome: Outcome) -> list[tuple[str, tuple[str, ...]]]:
-    return [(one.points[-1].name, tuple(one.culprit.cases)) for one in outcome.guilty or ()]
+    return [(one.revisions[-1].name, tuple(one.culprit.cases)) for one in outcome.guilty or ()]
 
 
 def known(outcome: Outcome) -> list[tuple[str, tuple[str, ...]]]:
-    return [(one.points[-1].name, tuple(one.culprit.cases)) for one in outcome.known]
+    return [(one.revisions[-1].name, tuple(one.culprit.cases)) for one in outcome.known]
 
 
 def test_later_commits_of_the_week_cost_a_benchmark_each(path: Path) -> None:
@@ -86,7 +90,7 @@ def test_an_investigation_made_again_from_its_journal_says_the_same(path: Path) 
     first = week.land(4), week.land(5)
     before = week.count
     again = week.land(4), week.land(5)
-    assert [guilty_document(one, "") for one in again] == [guilty_document(one, "") for one in first]
+    assert [culprits_document(one, "") for one in again] == [culprits_document(one, "") for one in first]
     assert week.count == before
 
 
@@ -246,20 +250,20 @@ def test_what_was_sought_and_not_found_is_not_sought_again(path: Path) -> None:
 
 def test_a_range_that_could_not_be_split_is_known_as_such(path: Path) -> None:
     week = Week(path, a=[1, 1, 1, 1.6, 1.6, 1.6])
-    week.points[2].broken = True
+    week.revisions[2].broken = True
     (guilty,) = week.land(4).guilty or ()
     assert not guilty.culprit.named
     before = week.count
     outcome = week.land(5)
     assert week.runs_since(before) == [("benchmark", "p0", "p5")]
-    assert [[point.name for point in one.points] for one in outcome.known] == [["p1", "p2", "p3"]]
+    assert [[revision.name for revision in one.revisions] for one in outcome.known] == [["p1", "p2", "p3"]]
 
 
 def test_a_search_that_ended_early_makes_nothing_known(path: Path) -> None:
     week = Week(path, a=[1, 1, 1, 1.6, 1.6, 1.6])
-    week.points[2].amiss = RunError("the package index can't be reached")
+    week.revisions[2].amiss = RunError("the package index can't be reached")
     assert week.land(4).unfinished
-    week.points[2].amiss = None
+    week.revisions[2].amiss = None
     outcome = week.land(5)
     assert (named(outcome), known(outcome)) == ([("p3", ("a",))], [])
 
@@ -267,13 +271,13 @@ def test_a_search_that_ended_early_makes_nothing_known(path: Path) -> None:
 def test_a_search_for_the_rest_that_ended_early_goes_on(path: Path) -> None:
     week = Week(path, a=[1, 1, 1, 1.6, 1.6, 1.6, 1.6, 1.9, 1.9])
     week.land(4)
-    week.points[6].amiss = RunError("the package index can't be reached")
-    week.points[5].amiss = RunError("the package index can't be reached")
+    week.revisions[6].amiss = RunError("the package index can't be reached")
+    week.revisions[5].amiss = RunError("the package index can't be reached")
     outcome = week.land(8)
     assert outcome.unfinished
     assert (outcome.confirmed, named(outcome), known(outcome)) == (("a",), [], [("p3", ("a",))])
-    for point in week.points:
-        point.amiss = None
+    for revision in week.revisions:
+        revision.amiss = None
     before = week.count
     assert named(week.land(8)) == [("p7", ("a",))]
     assert ("benchmark", "p0", "p8") not in week.runs_since(before)
@@ -301,7 +305,7 @@ def test_notes_that_are_damaged_cost_a_search_and_no_more(path: Path, damage: st
 def test_the_document_has_shares_and_rests(path: Path) -> None:
     week = Week(path, a=[1, 1, 1.6, 1.6, 1.6, 1.9, 1.9])
     week.land(3)
-    document = json.loads(json.dumps(guilty_document(week.land(6), "line")))
+    document = json.loads(json.dumps(culprits_document(week.land(6), "line")))
     (culprit,) = document["known"]
     assert culprit["bad"][0]["subject"] == "Change 2"
     assert culprit["cases"]["a"]["ratio"] == pytest.approx(1.6)

@@ -13,8 +13,8 @@ from driver.catalogue import Input, ask_network, load_rules, network_spec, opera
 from driver.catalogue.graph import MAX_BYTES, check_graph_file
 from driver.catalogue.network import Call, Network
 from frameworks import get_framework
+from harness.smoke_check import smoke_check
 from harness.specs import expand_cases, load_spec
-from harness.trial import try_cases
 from records import Build, Case, UsageError
 
 MXNET = get_framework("mxnet")
@@ -47,7 +47,7 @@ def cases_of(text: str, folder: Path) -> list[Case]:
 
 
 def failures(builds: Sequence[Build], cases: Sequence[Case]) -> dict[str, str | None]:
-    attempts = [one for build in builds for one in try_cases(build, MXNET, cases)]
+    attempts = [one for build in builds for one in smoke_check(build, MXNET, cases)]
     assert len(attempts) == len(builds) * len(cases)
     return {one.case.id: one.reason for one in attempts if one.call_ns is None}
 

@@ -91,9 +91,9 @@ def test_what_was_not_told_is_told_by_the_next_start_in_order(start: Start) -> N
             start.make(name)
     start.harness.refuse = None
     start.again()
-    start.runs.tell_all()
+    start.runs.deliver_all()
     assert [told.partition("-")[0] for told in start.harness.told] == ["1", "2"]
-    start.runs.tell_all()
+    start.runs.deliver_all()
     assert len(start.harness.told) == 2
 
 
@@ -127,7 +127,7 @@ def test_a_run_that_broke_is_told_and_made_anew_by_the_next_start(start: Start) 
     assert start.harness.told == [broken.run["id"]]
     start.again()
     whole = start.make()
-    assert not whole.run["broken"]
+    assert not whole.run["aborted"]
     assert start.harness.told == [broken.run["id"], whole.run["id"]]
 
 

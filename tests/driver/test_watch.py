@@ -381,7 +381,7 @@ def test_culprits_and_both_builds_are_written_down(loop: Loop) -> None:
     loop.watch(sought=("regressed",)).once()
     (outcome,) = loop.ear.outcomes
     assert outcome.guilty is not None
-    assert [guilty.points[-1].name for guilty in outcome.guilty] == [a_commit(2).short]
+    assert [guilty.revisions[-1].name for guilty in outcome.guilty] == [a_commit(2).short]
     name = f"{a_commit(0).short}..{a_commit(3).short}.json"
     (culprits,) = (loop.folder / "culprits").iterdir()
     assert re.fullmatch(f"{a_commit(0).short}\\.\\.{a_commit(3).short}-[0-9a-f]{{8}}\\.json", culprits.name)

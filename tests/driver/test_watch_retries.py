@@ -104,7 +104,7 @@ def test_a_search_that_ended_early_is_a_failure_and_goes_on_when_due(loop: Loop)
     loop.now += HOUR_S
     assert loop.watch(sought=("regressed",)).once().failures == []
     (guilty,) = loop.ear.outcomes[-1].guilty or ()
-    assert [point.name for point in guilty.points] == [a_commit(1).short, a_commit(2).short]
+    assert [revision.name for revision in guilty.revisions] == [a_commit(1).short, a_commit(2).short]
     assert {order.run_type for order in loop.harness.orders[measured:]} == {"regress"}
     assert loop.journal.troubled() == {}
 
@@ -122,7 +122,7 @@ def test_a_search_of_which_a_step_is_not_settled_goes_on_at_the_next_pass(loop: 
     assert loop.events("failed")[0].endswith("; to be tried again at the next pass")
     assert loop.watch(sought=("regressed",)).once().failures == []
     (guilty,) = loop.ear.outcomes[-1].guilty or ()
-    assert [point.name for point in guilty.points] == [a_commit(1).short, a_commit(2).short]
+    assert [revision.name for revision in guilty.revisions] == [a_commit(1).short, a_commit(2).short]
     assert loop.journal.troubled() == {}
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from commands.measuring import exit_code
+from commands.session import exit_code
 from frameworks import get_framework
 from harness.run import RunRequest, run_ab
 from harness.specs import expand_cases
@@ -69,7 +69,7 @@ def test_other_numbers_are_a_regression_and_memory_is_the_same(mxnet_1_9: Build,
     assert (memory.verdict, memory.control, memory.rounds) == ("unchanged", 64 * 64 * 4, 3)
     topk = found["topk/forward/memory"]
     assert (topk.verdict, topk.control) == ("unchanged", 12_291_072), "a workspace of 12 MB, and an output of 3 kB"
-    assert report.run["trust"]["trusted"], "nothing was timed"
+    assert report.run["validity"]["valid"], "nothing was timed"
     assert "output: at (0,) 45.25 against 64.0" in " ".join(render(report).split())
     assert report.host["roofline"]["gflops"]["float32"] > 0
     assert report.run["environment"]["DNNL_VERBOSE"] == "1"

@@ -32,10 +32,10 @@ def test_what_was_measured_arrives_bit_for_bit_whoever_measured_it(driver: ToyDr
         (info,) = (driver.work / "info").glob("*.json")
         spec = str(driver.specifications / SPEC)
         options = ("--operators", "add", *driver.options[: driver.options.index("--min_free")])
-        reports = ("--simple_local_reporter", str(driver.work / "own"))
+        reports = ("--simple_local_reporter", str(driver.work / "confirmation"))
         second = driver.run_other("harness", "-b", spec, "--info", str(info), *options, *reports, *remote)
         assert f"sent: {server.endpoint} (nightly)\n" in second.err, second.err
-        own = json.loads((driver.work / "own" / "report.json").read_text())
+        own = json.loads((driver.work / "confirmation" / "report.json").read_text())
         posted = {run: json.loads(body) for run, body in server.stored.items()}
     assert posted == {one["run"]["id"]: {"category": "nightly", "report": one} for one in (first, own)}
     written = [path.read_bytes() for path in Path(driver.work).rglob("*") if path.is_file()]

@@ -36,7 +36,7 @@ def dtypes(case):
         mx.nd.waitall()
         return {"held": sorted(inputs.dtypes()), "given": sorted({dtype_of(one) for one in given})}
     except Exception as error:
-        return {"error": adaptor.telling_line(str(error) or repr(error))}
+        return {"error": adaptor.key_line(str(error) or repr(error))}
 
 
 def answer(case):

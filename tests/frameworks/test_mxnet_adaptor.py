@@ -15,11 +15,11 @@ from frameworks import get_framework, worker_environment
 from harness.blocks import CaseRequest
 from harness.channel import complete
 from harness.cpus import plan_cpus
-from harness.losses import CaseRefusedError
 from harness.pair import Round, RoundResult, run_round
+from harness.pair_pool import Bench, PairPool
 from harness.process import Worker
 from harness.specs import expand_cases, find_spec, load_spec
-from harness.supply import Bench, PairSupply
+from harness.worker_errors import CaseRefusedError
 from records import Build, Case
 
 pytestmark = pytest.mark.mxnet
@@ -147,8 +147,8 @@ def test_shipped_specs_run_on_both_releases(name: str, mxnet_1_8: Build, mxnet_1
     cases = expand_cases(load_spec(find_spec(name)))
     bench = Bench({"control": mxnet_1_8, "treatment": mxnet_1_9}, MXNET.adaptor, ENVIRONMENT, plan_cpus(1))
     result = RoundResult()
-    coin = random.Random(1)
-    with PairSupply(bench, coin) as supply:
-        run_round(supply, Round([CaseRequest(one, 1) for one in cases], 0), coin, result)
+    rng = random.Random(1)
+    with PairPool(bench, rng) as pool:
+        run_round(pool, Round([CaseRequest(one, 1) for one in cases], 0), rng, result)
     assert (result.refused, result.lost, result.lost_worker) == ({}, {}, None)
     assert {sample.case_id for sample in result.samples} == {one.id for one in cases}

@@ -51,7 +51,7 @@ CSR, ROWS = ({"shape": [5, 3], "stype": stype} for stype in ("csr", "row_sparse"
         (case("nd.NDArray.__getitem__", self=[5, 3], key=index("..., None")), [[5, 3, 1], *PLAIN]),
         (case("nd.NDArray.__getitem__", self=[5, 3], key=PLACES), [[4, 3], *PLAIN]),
         (case("nd.NDArray.tostype", self=[5, 3], stype="csr"), [[5, 3], "float32", "csr"]),
-        # a sparse array's own method goes before
+        # a sparse array's own method overrides
         (case("nd.NDArray.__getitem__", self=CSR, key=index("1:3")), [[2, 3], "float32", "csr"]),
         (case("nd.NDArray.copy", self=ROWS), [[5, 3], "float32", "row_sparse"]),
         (case("nd.sgd_update", weight=[5, 3], grad=ROWS, lr=0.1, out={"same_as": "weight"}), [[5, 3], *PLAIN]),

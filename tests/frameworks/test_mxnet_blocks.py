@@ -12,7 +12,7 @@ import pytest
 from frameworks import get_framework, worker_environment
 from harness.blocks import CaseRequest
 from harness.cpus import plan_cpus
-from harness.solo import Solo
+from harness.restarting_worker import RestartingWorker
 from harness.specs import expand_cases, find_spec, load_spec
 from records import MODES, Build, Case, Failure
 from records.case import Mode
@@ -72,8 +72,8 @@ def test_modes_and_releases_agree(mxnet_1_8: Build, mxnet_1_9: Build) -> None:
 
 
 @pytest.fixture(scope="module")
-def solo(mxnet_1_9: Build) -> Iterator[Solo]:
-    with Solo("treatment", mxnet_1_9, MXNET.adaptor, ENVIRONMENT, plan_cpus(1).start) as started:
+def worker(mxnet_1_9: Build) -> Iterator[RestartingWorker]:
+    with RestartingWorker("treatment", mxnet_1_9, MXNET.adaptor, ENVIRONMENT, plan_cpus(1).start) as started:
         yield started
 
 
@@ -94,20 +94,20 @@ def solo(mxnet_1_9: Build) -> Iterator[Solo]:
     ],
     ids=lambda value: value.id if isinstance(value, Case) else None,
 )
-def test_what_is_wrong_is_said(solo: Solo, case: Case, kind: str, reason: str) -> None:
-    answer = solo.ask([CaseRequest(case, 1).message("treatment")], 60.0)
+def test_what_is_wrong_is_said(worker: RestartingWorker, case: Case, kind: str, reason: str) -> None:
+    answer = worker.ask([CaseRequest(case, 1).message("treatment")], 60.0)
     assert isinstance(answer, Failure)
     assert answer.kind == kind
     assert reason in answer.reason
 
 
-def test_a_hybridized_block_is_one_graph(solo: Solo) -> None:
+def test_a_hybridized_block_is_one_graph(worker: RestartingWorker) -> None:
     """MXNet runs a graph's operators in bulk, and its profiler names them together."""
     layers = {"value": [{"block": "gluon.nn.Dense", "units": 8, "activation": "relu"}] * 3}
     together: dict[Mode, bool] = {}
     for mode in MODES:
         case = block("nn.HybridSequential", "both", mode, data=[4, 8], layers=layers)
-        answers = solo.ask([CaseRequest(case, 1).message("treatment"), {"op": "profile", "calls": 1}], 60.0)
+        answers = worker.ask([CaseRequest(case, 1).message("treatment"), {"op": "profile", "calls": 1}], 60.0)
         assert not isinstance(answers, Failure), answers
         together[mode] = any("FullyConnected,Activation" in name for name in answers[1]["calls"][0]["operators"])
     assert together == {"imperative": False, "hybridized": True}

@@ -14,7 +14,7 @@ from harness.blocks import CaseRequest
 from harness.cpus import plan_cpus
 from harness.instructions import plan_counting, run_counting_round
 from harness.pair import Round, RoundResult
-from harness.supply import Bench, PairSupply
+from harness.pair_pool import Bench, PairPool
 from records import Build, Case
 from records.case import Mode
 
@@ -54,8 +54,8 @@ def test_counts_of_one_build_agree_and_grow_with_the_work(mxnet_1_9: Build) -> N
         plan_counting(MXNET),
     )
     requests = [CaseRequest(case, 1, 0.02 if name == "injected" else 0.0) for name, case in cases.items()]
-    result, coin = RoundResult(), random.Random(1)
-    run_counting_round(PairSupply(bench, coin), Round(requests, 0), coin, result)
+    result, rng = RoundResult(), random.Random(1)
+    run_counting_round(PairPool(bench, rng), Round(requests, 0), rng, result)
     assert (result.lost, result.lost_worker, result.unmeasured) == ({}, None, [])
     found = {sample.case_id.partition("/")[0]: sample for sample in result.samples}
     for name in ("small", "large", "gradient", "step", "graph"):

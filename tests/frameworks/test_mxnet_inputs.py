@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from harness.blocks import CaseRequest
 from harness.cpus import plan_cpus
-from harness.solo import Solo
+from harness.restarting_worker import RestartingWorker
 from harness.specs import expand_cases
 from harness.specs.load import validate
 from records import Build, Case, Failure
@@ -204,8 +204,8 @@ def asked(mxnet_1_9: Build) -> Iterator[AskedBuild]:
 
 
 @pytest.fixture(scope="module")
-def solo(mxnet_1_9: Build) -> Iterator[Solo]:
-    with Solo("treatment", mxnet_1_9, MXNET.adaptor, ENVIRONMENT, plan_cpus(1).start) as started:
+def worker(mxnet_1_9: Build) -> Iterator[RestartingWorker]:
+    with RestartingWorker("treatment", mxnet_1_9, MXNET.adaptor, ENVIRONMENT, plan_cpus(1).start) as started:
         yield started
 
 
@@ -220,12 +220,12 @@ def solo(mxnet_1_9: Build) -> Iterator[Solo]:
 @given(anything)
 @example(drawn("nd.contrib.quantize_asym", {"data": tensor([8, 64])}))  # a segmentation fault
 def test_what_mxnet_accepts_runs_and_what_it_rejects_fails_with_its_message(
-    asked: AskedBuild, solo: Solo, one: Drawn
+    asked: AskedBuild, worker: RestartingWorker, one: Drawn
 ) -> None:
     case = case_of(one)
     told = asked.ask(case, one)
     direct, ours = told["direct"], told["case"]
-    answer = solo.ask([CaseRequest(case, 1).message("treatment")], 20.0)
+    answer = worker.ask([CaseRequest(case, 1).message("treatment")], 20.0)
     if "outputs" in direct:
         event("accepted")
         assert ours == direct

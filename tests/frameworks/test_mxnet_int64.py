@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from test_mxnet_dtypes import dtypes
 
-from commands.picking import largest_tensor
+from commands.case_selection import largest_tensor
 from frameworks.base import SPECIFICATIONS
 from harness.specs import expand_cases, find_spec, load_spec
 from harness.specs.load import validate

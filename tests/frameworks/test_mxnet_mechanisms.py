@@ -9,7 +9,7 @@ from asked_build import ENVIRONMENT, MXNET, AskedBuild
 
 from harness.blocks import CaseRequest
 from harness.cpus import plan_cpus
-from harness.solo import Solo
+from harness.restarting_worker import RestartingWorker
 from harness.specs import expand_cases
 from harness.specs.load import validate
 from records import Build, Case, Failure
@@ -24,9 +24,9 @@ def asked(mxnet_1_9: Build) -> Iterator[AskedBuild]:
 
 
 @pytest.fixture(scope="module")
-def solo(mxnet_1_9: Build) -> Iterator[Solo]:
+def worker(mxnet_1_9: Build) -> Iterator[RestartingWorker]:
     environment = {**ENVIRONMENT, **MXNET.profiling_environment()}
-    with Solo("treatment", mxnet_1_9, MXNET.adaptor, environment, plan_cpus(1).start) as started:
+    with RestartingWorker("treatment", mxnet_1_9, MXNET.adaptor, environment, plan_cpus(1).start) as started:
         yield started
 
 
@@ -141,9 +141,9 @@ NORM = {
     ],
     ids=lambda value: value.id + value.operator if isinstance(value, Case) else None,
 )
-def test_what_is_called_is_what_runs(solo: Solo, one: Case, operators: set[str]) -> None:
+def test_what_is_called_is_what_runs(worker: RestartingWorker, one: Case, operators: set[str]) -> None:
     """By MXNet's own profiler."""
-    answer = solo.ask([CaseRequest(one, 1).message("treatment"), {"op": "profile", "calls": 1}], 20.0)
+    answer = worker.ask([CaseRequest(one, 1).message("treatment"), {"op": "profile", "calls": 1}], 20.0)
     assert not isinstance(answer, Failure), answer
     assert operators <= set(answer[-1]["calls"][0]["operators"])
 
@@ -175,17 +175,17 @@ def test_what_is_called_is_what_runs(solo: Solo, one: Case, operators: set[str])
     ],
     ids=lambda value: value.operator if isinstance(value, Case) else None,
 )
-def test_what_cannot_be_called_says_why(solo: Solo, one: Case, words: str) -> None:
-    answer = solo.ask([CaseRequest(one, 1).message("treatment")], 20.0)
+def test_what_cannot_be_called_says_why(worker: RestartingWorker, one: Case, words: str) -> None:
+    answer = worker.ask([CaseRequest(one, 1).message("treatment")], 20.0)
     assert isinstance(answer, Failure)
     assert words in answer.reason
 
 
-def test_data_are_shuffled_alike_in_every_process(solo: Solo, tmp_path: Path) -> None:
+def test_data_are_shuffled_alike_in_every_process(worker: RestartingWorker, tmp_path: Path) -> None:
     request = CaseRequest(case("io.NDArrayIter", data=[64, 3], batch_size=16, shuffle=True), 1)
     found = []
     for name in ("one", "other"):
-        solo.close()  # the forks of one worker begin with the same state of NumPy's generator
+        worker.close()  # the forks of one worker begin with the same state of NumPy's generator
         (tmp_path / name).mkdir()
         question = {
             "op": "results",
@@ -194,7 +194,7 @@ def test_data_are_shuffled_alike_in_every_process(solo: Solo, tmp_path: Path) ->
             "folder": str(tmp_path / name),
             "limit": 10**6,
         }
-        answer = solo.ask([question], 20.0)
+        answer = worker.ask([question], 20.0)
         assert not isinstance(answer, Failure), answer
         found.append([(tmp_path / name / one["file"]).read_bytes() for one in answer[0]["arrays"]])
     assert found[0] == found[1]

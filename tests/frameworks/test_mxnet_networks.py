@@ -13,7 +13,7 @@ from frameworks import get_framework, worker_environment
 from harness.blocks import CaseRequest
 from harness.breakdown import operator_times
 from harness.cpus import plan_cpus
-from harness.solo import Solo
+from harness.restarting_worker import RestartingWorker
 from records import Build, Case, Failure, ModelFile
 
 pytestmark = pytest.mark.mxnet
@@ -67,7 +67,7 @@ Ask = Callable[..., Answers | Failure]
 @pytest.fixture(scope="module")
 def ask(mxnet_1_9: Build) -> Any:
     """``ask(operator, direction, calls, files, **inputs)``: prepared, timed once, and profiled in one process."""
-    with Solo("treatment", mxnet_1_9, MXNET.adaptor, PROFILING, plan_cpus(1).start) as solo:
+    with RestartingWorker("treatment", mxnet_1_9, MXNET.adaptor, PROFILING, plan_cpus(1).start) as worker:
 
         def ask_one(
             operator: str, direction: Any = "forward", files: Mapping[str, str] | None = None, **inputs: Any
@@ -75,7 +75,7 @@ def ask(mxnet_1_9: Build) -> Any:
             known = {name: ModelFile(path, md5="", path=path) for name, path in (files or {}).items()}
             case = Case("a", operator, direction, inputs, "float32", "cpu", 0.02, 60.0, files=known)
             block = {"op": "block", "discard": 0, "calls": 2, "inner": 1}
-            return solo.ask([CaseRequest(case, 1).message("treatment"), block, {"op": "profile", "calls": 2}], 60.0)
+            return worker.ask([CaseRequest(case, 1).message("treatment"), block, {"op": "profile", "calls": 2}], 60.0)
 
         yield ask_one
 

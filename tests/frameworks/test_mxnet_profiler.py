@@ -12,7 +12,7 @@ import pytest
 from frameworks import get_framework, worker_environment
 from harness.blocks import CaseRequest
 from harness.cpus import plan_cpus
-from harness.solo import Solo
+from harness.restarting_worker import RestartingWorker
 from records import Build, Case, Failure
 
 pytestmark = pytest.mark.mxnet
@@ -26,13 +26,13 @@ Profiled = Callable[..., list[Mapping[str, Any]]]
 def profiled(request: pytest.FixtureRequest) -> Iterator[Profiled]:
     """``profiled(release, operator, direction, calls, **inputs)``: the calls, in a child of that release's worker."""
     with ExitStack() as stack:
-        workers: dict[str, Solo] = {}
+        workers: dict[str, RestartingWorker] = {}
 
         def profile(release: str, operator: str, direction: Any, calls: int, **inputs: Any) -> list[Mapping[str, Any]]:
             if release not in workers:
                 build: Build = request.getfixturevalue(release)
-                solo = Solo("treatment", build, MXNET.adaptor, ENVIRONMENT, plan_cpus(1).start)
-                workers[release] = stack.enter_context(solo)
+                worker = RestartingWorker("treatment", build, MXNET.adaptor, ENVIRONMENT, plan_cpus(1).start)
+                workers[release] = stack.enter_context(worker)
             case = Case("a", operator, direction, inputs, "float32", "cpu", 0.02, 60.0)
             requests = [CaseRequest(case, 1).message("treatment"), {"op": "profile", "calls": calls}]
             answers = workers[release].ask(requests, 60.0)
@@ -123,8 +123,8 @@ def test_mxnets_own_files(
     case = Case('a "quoted" name', "nd.Convolution", "forward", inputs, "float32", "cpu", 0.02, 60.0)
     question = {"op": "write_profile", "calls": 3, "folder": str(tmp_path), "name": case.id}
     environment = {**ENVIRONMENT, "DNNL_VERBOSE": "1"}
-    with Solo("treatment", build, MXNET.adaptor, environment, plan_cpus(1).start) as solo:
-        answers = solo.ask([CaseRequest(case, 1).message("treatment"), question], 60.0)
+    with RestartingWorker("treatment", build, MXNET.adaptor, environment, plan_cpus(1).start) as worker:
+        answers = worker.ask([CaseRequest(case, 1).message("treatment"), question], 60.0)
     assert not isinstance(answers, Failure), answers
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     calls = [(event["name"], event["ph"]) for event in events if event.get("cat") == "opduel"]

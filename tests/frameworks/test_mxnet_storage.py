@@ -12,7 +12,7 @@ from frameworks import get_framework, worker_environment
 from harness.blocks import CaseRequest
 from harness.cpus import plan_cpus
 from harness.memory import storage_question
-from harness.solo import Solo
+from harness.restarting_worker import RestartingWorker
 from records import Build, Case, Failure
 
 pytestmark = pytest.mark.mxnet
@@ -42,8 +42,8 @@ def case_of(operator: str, direction: Any = "forward", mode: Any = "imperative",
 class Stored:
     """What calls need, each time measured in a process of its own."""
 
-    def __init__(self, solo: Solo) -> None:
-        self._solo = solo
+    def __init__(self, worker: RestartingWorker) -> None:
+        self._solo = worker
 
     def __call__(self, case: Case, calls: int = 3) -> float:
         answers = self._solo.ask([storage_question(CaseRequest(case, 1), calls)], 60.0)
@@ -56,8 +56,8 @@ class Stored:
 @pytest.fixture(scope="module")
 def stored(mxnet_1_9: Build) -> Iterator[Stored]:
     environment = {**ENVIRONMENT, **MXNET.memory_environment()}
-    with Solo("treatment", mxnet_1_9, MXNET.adaptor, environment, plan_cpus(1).start) as solo:
-        yield Stored(solo)
+    with RestartingWorker("treatment", mxnet_1_9, MXNET.adaptor, environment, plan_cpus(1).start) as worker:
+        yield Stored(worker)
 
 
 def test_it_is_what_mxnets_counter_says_of_a_first_call(mxnet_1_9: Build, stored: Stored) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from test_run import request
 from toy_bench import toy_case
 
-from harness.recall import KeptRound, from_text
+from harness.checkpoint import KeptRound, from_text
 from harness.run import RunRequest, run_ab
 from harness.schedule import Progress
 from records import Case, PairSample, Report

@@ -126,8 +126,8 @@ fork_values = st.builds(
 
 @given(st.lists(fork_values, min_size=1, max_size=9))
 def test_a_pair_is_the_middle_of_its_forks(forks: list[ForkValue]) -> None:
-    sample = pair_sample(CaseRequest(toy_case("a"), 1, stage="own"), 7, forks)
-    assert (sample.case_id, sample.stage, sample.round, sample.forks) == ("a", "own", 7, len(forks))
+    sample = pair_sample(CaseRequest(toy_case("a"), 1, stage="confirmation"), 7, forks)
+    assert (sample.case_id, sample.stage, sample.round, sample.forks) == ("a", "confirmation", 7, len(forks))
     kept = sorted(one.log_ratio for one in forks)[len(forks) // 4 : len(forks) - len(forks) // 4]
     assert sample.log_ratio == pytest.approx(sum(kept) / len(kept), abs=1e-12)
     assert sample.blocks == sum(one.blocks for one in forks)

@@ -13,7 +13,7 @@ from toy_bench import toy_bench, toy_build, toy_case
 import harness.breakdown
 from harness.breakdown import add_breakdowns, operator_times
 from harness.run import run_ab
-from harness.schedule import Findings
+from harness.schedule import MeasurementResult
 from records import Breakdown, Case, Comparison, OperatorTime, Verdict
 from records.measurement import SIDES
 
@@ -56,7 +56,7 @@ def test_what_can_not_be_profiled_costs_no_verdict() -> None:
     assert "treatment: error: " in fine.breakdown.note
     assert bad.breakdown is None
     assert report.run["breakdown"] == "all"
-    assert (report.run["complete"], report.run["broken"]) == (True, False)
+    assert (report.run["complete"], report.run["aborted"]) == (True, False)
 
 
 def test_without_being_asked_only_networks_are_profiled() -> None:
@@ -73,7 +73,7 @@ def test_breakdowns_fit_into_the_time_budget() -> None:
     assert one.samples
     assert one.breakdown is None
     assert report.run["not_broken_down"] == 1
-    assert not report.run["broken"]
+    assert not report.run["aborted"]
 
 
 def test_what_changed_is_broken_down_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +89,7 @@ def test_what_changed_is_broken_down_first(monkeypatch: pytest.MonkeyPatch) -> N
         return Breakdown((), ()) if len(asked) < 3 else None
 
     monkeypatch.setattr(harness.breakdown, "_break_down", break_down)
-    findings, options = Findings(), {"seed": 1, "threads": 1, "every_case": True, "deadline": 0.0}
+    findings, options = MeasurementResult(), {"seed": 1, "threads": 1, "every_case": True, "deadline": 0.0}
     result = add_breakdowns(found, cases, findings, toy_bench(), Toy(), **options)
     assert asked == ["worse", "better", "same"]
     assert [one.case for one in result if one.breakdown is not None] == ["worse", "better"]
@@ -97,8 +97,8 @@ def test_what_changed_is_broken_down_first(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_after_the_deadline_no_worker_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(harness.breakdown.Solo, "ask", lambda *_, **__: pytest.fail("a worker was asked"))
-    case, findings = toy_case("a"), Findings()
+    monkeypatch.setattr(harness.breakdown.RestartingWorker, "ask", lambda *_, **__: pytest.fail("a worker was asked"))
+    case, findings = toy_case("a"), MeasurementResult()
     found = [replace(Comparison.without_figures(case, "unchanged"), control=1e6)]
     options = {"seed": 1, "threads": 1, "every_case": True, "deadline": time.monotonic()}
     assert add_breakdowns(found, [case], findings, toy_bench(), Toy(), **options) == found
@@ -113,4 +113,4 @@ def test_a_signal_meanwhile_keeps_what_was_measured(monkeypatch: pytest.MonkeyPa
     report = run_ab(replace(toy_request(replace(toy_case("a"), threshold=0.5)), breakdown=True))
     assert report.comparisons[0].samples
     assert report.run["interrupted"]
-    assert report.run["stopped"] == "stopped by SIGTERM"
+    assert report.run["stop_reason"] == "stopped by SIGTERM"

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from toy_bench import toy_case
 
 from comparator import plan_looks
-from comparator.notes import duration
+from comparator.explanations import duration
 from harness.blocks import CaseRequest
 from harness.budget import Trip, affordable, kept_for_profiling, spent_words, with_profiling
-from harness.outlook import budget_for, with_seconds
-from harness.pace import Pace
+from harness.budget_forecast import budget_for, with_seconds
 from harness.pair import FORKED_S, Round, RoundResult, forks_for
+from harness.round_duration import RoundDuration
 from records import Case, Comparison, Forecast, PairSample
 
 pytestmark = pytest.mark.many_forks
@@ -22,23 +22,27 @@ pytestmark = pytest.mark.many_forks
 def a_result(names: str, call_s: float, start_s: float, rest_s: float = 0.0, forks: int = 1) -> RoundResult:
     """A round in which each case makes ten calls a side and fork."""
     ns = 1e9 * call_s
-    samples = [PairSample(name, "screen", 0, ns, ns, 0.0, 4, 10 * forks, forks) for name in names]
+    samples = [PairSample(name, "screening", 0, ns, ns, 0.0, 4, 10 * forks, forks) for name in names]
     wall_s = start_s + rest_s + 20 * call_s * forks * len(names)
     return RoundResult(samples=samples, start_s=start_s, wall_s=wall_s)
 
 
-def paced(names: str, call_s: float = 0.001, start_s: float = 2.0, rest_s: float = 0.0, fork: bool = True) -> Pace:
-    pace = Pace(lambda case: fork)
+def paced(
+    names: str, call_s: float = 0.001, start_s: float = 2.0, rest_s: float = 0.0, fork: bool = True
+) -> RoundDuration:
+    pace = RoundDuration(lambda case: fork)
     requests = [CaseRequest(toy_case(name), 1) for name in names]
     pace.note(Round(requests, 0), a_result(names, call_s, start_s, rest_s), "time")
     return pace
 
 
 def trip(name: str, missing: int = 5, excess: float | None = None, closes: bool = True) -> Trip:
-    return Trip(CaseRequest(toy_case(name), 1, stage="screen" if excess is None else "own"), missing, excess, closes)
+    return Trip(
+        CaseRequest(toy_case(name), 1, stage="screening" if excess is None else "confirmation"), missing, excess, closes
+    )
 
 
-def naive_seconds(pace: Pace, needs: Sequence[tuple[Case, int]]) -> float:
+def naive_seconds(pace: RoundDuration, needs: Sequence[tuple[Case, int]]) -> float:
     """Round after round, summed up: one pair for those that share it, in so many forks."""
     total = 0.0
     for number in range(max((rounds for _, rounds in needs), default=0)):
@@ -60,7 +64,7 @@ def naive_seconds(pace: Pace, needs: Sequence[tuple[Case, int]]) -> float:
     st.floats(0, 3),
 )
 def test_rounds_to_come_take_what_a_plain_sum_says(cases: list[tuple[float, int]], first: float, last: float) -> None:
-    pace = Pace(lambda case: True, {"time": first}, {"time": last}, usual_s={"time": 1.0})
+    pace = RoundDuration(lambda case: True, {"time": first}, {"time": last}, usual_s={"time": 1.0})
     needs = []
     for number, (seconds, rounds) in enumerate(cases):
         case = toy_case(f"{number}")

@@ -8,9 +8,9 @@ import pytest
 
 import harness.fuzz
 from harness.fuzz import Finding, draw_cases, findings, shrink, smaller
+from harness.smoke_check import SmokeCheck
 from harness.specs.strategies import Drawn
 from harness.specs.template import templates
-from harness.trial import Attempt
 from records import Case, Comparison, Failure, RunError
 
 LIKE = Case("op_large/forward", "nd.op", "forward", {"a": [16, 32]}, "float32", "cpu", 0.02, 60.0)
@@ -34,7 +34,7 @@ def finding(
     return Finding(one, case, comparison(case, verdict, ratio, side))
 
 
-def judge(is_slow: Callable[[int, int], bool]) -> Callable[[Sequence[Case]], Mapping[str, Comparison]]:
+def compare_cases(is_slow: Callable[[int, int], bool]) -> Callable[[Sequence[Case]], Mapping[str, Comparison]]:
     """Measures without noise: slow or not by the sizes."""
 
     def measure(cases: Sequence[Case]) -> Mapping[str, Comparison]:
@@ -59,7 +59,7 @@ def judge(is_slow: Callable[[int, int], bool]) -> Callable[[Sequence[Case]], Map
 def test_findings_are_made_as_small_as_still_shows_them(
     is_slow: Callable[[int, int], bool], smallest: tuple[int, int] | None
 ) -> None:
-    (one,) = shrink([finding((16, 32))], judge(is_slow), steps=60)
+    (one,) = shrink([finding((16, 32))], compare_cases(is_slow), steps=60)
     assert is_slow(*one.drawn.sizes)
     assert smallest is None or one.drawn.sizes == smallest
     assert one.case.inputs == {"a": list(one.drawn.sizes)}
@@ -94,16 +94,16 @@ def test_the_largest_difference_comes_first_and_what_fails_on_both_is_none() -> 
 
 
 def attempts(refuses: Callable[[int], str | None]) -> Any:
-    def try_cases(build: object, framework: object, cases: Sequence[Case], *, seed: int) -> Any:
+    def smoke_check(build: object, framework: object, cases: Sequence[Case], *, seed: int) -> Any:
         for case in cases:
             kind = refuses(case.inputs["a"][0])
-            yield Attempt(case, None if kind else 1.0, Failure("treatment", kind, "no") if kind else None)
+            yield SmokeCheck(case, None if kind else 1.0, Failure("treatment", kind, "no") if kind else None)
 
-    return try_cases
+    return smoke_check
 
 
 def test_what_the_control_refuses_is_left_out_and_what_crashes_it_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(harness.fuzz, "try_cases", attempts(lambda n: "error" if n % 2 else "crash"))
+    monkeypatch.setattr(harness.fuzz, "smoke_check", attempts(lambda n: "error" if n % 2 else "crash"))
     cases = [LIKE, replace(LIKE, id="op_large/forward/error", metric="error")]
     drawn = draw_cases(cases, 8, 1, None, None)  # type: ignore[arg-type]
     assert 2 <= len(drawn) <= 8
@@ -115,7 +115,7 @@ def test_what_the_control_refuses_is_left_out_and_what_crashes_it_is_not(monkeyp
 
 
 def test_every_kind_of_inputs_has_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(harness.fuzz, "try_cases", attempts(lambda n: None))
+    monkeypatch.setattr(harness.fuzz, "smoke_check", attempts(lambda n: None))
     cases = [replace(LIKE, id=f"{name}/forward", operator=f"nd.{name}") for name in ("add", "dot", "exp")]
     drawn = draw_cases(cases, 7, 1, None, None)  # type: ignore[arg-type]
     counts = [sum(one.template.like.operator == case.operator for one, _ in drawn) for case in cases]
@@ -124,6 +124,6 @@ def test_every_kind_of_inputs_has_its_share(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_nothing_left_to_measure_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(harness.fuzz, "try_cases", attempts(lambda n: "error"))
+    monkeypatch.setattr(harness.fuzz, "smoke_check", attempts(lambda n: "error"))
     with pytest.raises(RunError, match="the control refused all inputs"):
         draw_cases([LIKE], 3, 1, None, None)  # type: ignore[arg-type]

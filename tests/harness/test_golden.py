@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_agreement import numbers
+from test_output_check import numbers
 from test_run import Toy, request
 from toy_bench import toy_build
 
-from harness.agreement import OTHER_INPUTS
 from harness.golden import MANIFEST, Golden, GoldenRequest, read_golden, write_golden
+from harness.output_check import OTHER_INPUTS
 from harness.run import run_ab
 from records import Case, Comparison, RunError, UsageError
 
@@ -52,7 +52,7 @@ def compared(golden: Golden, *cases: Case, **environment: str) -> dict[str, Comp
 
 def test_outputs_are_kept_with_all_that_they_are_of(written: Path) -> None:
     document = json.loads((written / MANIFEST).read_text())
-    assert (document["kind"], document["schema_version"], document["seed"]) == ("opduel golden outputs", 1, SEED)
+    assert (document["kind"], document["schema_version"], document["seed"]) == ("opduel golden outputs", 2, SEED)
     assert (document["framework"], document["complete"], document["build"]["requested"]) == ("toy", True, "toy")
     assert list(document["cases"]) == [case.time_id for case in CASES]
     worse = document["cases"]["worse"]
@@ -144,7 +144,7 @@ def damage(folder: Path, **changes: Any) -> None:
     ("changes", "words"),
     [
         ({"kind": "other"}, "kind: is not 'opduel golden outputs'"),
-        ({"schema_version": 2}, "schema_version: is 2, newer than 1: use a newer opduel"),
+        ({"schema_version": 3}, "schema_version: is 3, newer than 2: use a newer opduel"),
         ({"seed": "x"}, "seed: Input should be a valid integer"),
         ({"cases": {"same": {"asked": {}, "file": "../x"}}}, r"cases.same.file: is '../x', no path in the folder"),
         ({"cases": {"same": {"asked": {}, "file": "/etc/passwd"}}}, "cases.same.file: is '/etc/passwd', no path"),

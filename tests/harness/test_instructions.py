@@ -19,7 +19,7 @@ from test_run import Toy
 from toy_bench import toy_bench, toy_case
 
 import harness.instructions
-from comparator import judge, plan_looks
+from comparator import compare_cases, plan_looks
 from frameworks import worker_environment
 from harness.blocks import CaseRequest
 from harness.instructions import (
@@ -34,8 +34,8 @@ from harness.instructions import (
     run_counting_round,
 )
 from harness.pair import Round, RoundResult
-from harness.schedule import Order, Schedule
-from harness.supply import Bench, Counting, PairSupply
+from harness.pair_pool import Bench, Counting, PairPool
+from harness.schedule import MeasurementPlan, Schedule
 from records import Case, UsageError
 
 HERE = Path(__file__).resolve().parent
@@ -67,8 +67,8 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
 def one_round(bench: Bench, *cases: Case, inject: float = 0.0) -> RoundResult:
     result = RoundResult()
     requests = [CaseRequest(case, 1, inject) for case in cases]
-    coin = random.Random(1)
-    run_counting_round(PairSupply(bench, coin), Round(requests, 7), coin, result)
+    rng = random.Random(1)
+    run_counting_round(PairPool(bench, rng), Round(requests, 7), rng, result)
     return result
 
 
@@ -78,7 +78,7 @@ def test_a_sample_is_the_count_a_call_on_either_side() -> None:
     (sample,) = result.samples
     assert (sample.control, sample.treatment) == (2000, 3000)
     assert sample.log_ratio == pytest.approx(math.log(1.5))
-    assert (sample.case_id, sample.round, sample.stage, sample.calls) == ("a/instructions", 7, "screen", MOST_CALLS)
+    assert (sample.case_id, sample.round, sample.stage, sample.calls) == ("a/instructions", 7, "screening", MOST_CALLS)
     assert (result.refused, result.lost, result.lost_worker, result.unmeasured) == ({}, {}, None, [])
     assert result.timed_s == 0, "nothing was timed"
     assert 0 < result.start_s < result.wall_s
@@ -122,8 +122,8 @@ def test_a_call_in_which_nothing_is_counted_is_refused() -> None:
 def test_a_run_measures_by_both_metrics_and_finds_one_percent() -> None:
     cases = [replace(toy_case("a"), threshold=0.5), counted("a", slower=1.01), counted("b")]
     looks = plan_looks(5)
-    findings = Schedule(with_counting(), Order(cases, looks, 0.05, 1)).run()
-    comparisons = {one.case: one for one in judge(cases, findings.samples, findings.failures, looks)}
+    findings = Schedule(with_counting(), MeasurementPlan(cases, looks, 0.05, 1)).run()
+    comparisons = {one.case: one for one in compare_cases(cases, findings.samples, findings.failures, looks)}
     assert comparisons["a/instructions"].verdict == "regressed"
     assert comparisons["a/instructions"].ratio == pytest.approx(1.01)
     assert comparisons["a/instructions"].rounds == 3, "a percent of counts needs no confirmation"
@@ -135,7 +135,7 @@ def test_a_run_measures_by_both_metrics_and_finds_one_percent() -> None:
 @pytest.mark.usefixtures("stand_in")
 def test_what_does_not_fit_into_the_budget_leaves_the_rest_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     cases = [replace(toy_case("a"), threshold=1e-6), counted("a")]
-    schedule = Schedule(with_counting(), Order(cases, plan_looks(30), 0.05, 1, time_budget=8.0))
+    schedule = Schedule(with_counting(), MeasurementPlan(cases, plan_looks(30), 0.05, 1, time_budget=8.0))
     schedule._pace.last_start_s["instructions"] = 1000.0  # as if a pair that counts took that long to start
     schedule.findings.rounds = 1
     findings = schedule.run()
@@ -148,7 +148,7 @@ def test_what_does_not_fit_into_the_budget_leaves_the_rest_its_time(monkeypatch:
 def test_twins_are_injected_together() -> None:
     cases = [case for name in "abcdef" for case in (toy_case(name), counted(name))]
     for seed in range(5):
-        injected = Order(cases, plan_looks(5), 0.05, seed, inject=0.1).injected
+        injected = MeasurementPlan(cases, plan_looks(5), 0.05, seed, inject=0.1).injected
         times = {name for name in injected if not name.endswith("/instructions")}
         assert len(times) == 3
         assert injected == times | {f"{name}/instructions" for name in times}
@@ -241,7 +241,7 @@ def test_a_valgrind_that_does_not_work_is_told(tmp_path: Path, body: str, kind: 
     result = one_round(with_counting(("work*",), fake_valgrind(tmp_path, body)), counted("a"))
     assert result.lost_worker is not None
     assert result.lost_worker.kind == kind
-    assert words in result.lost_worker.last_words
+    assert words in result.lost_worker.output_tail
     assert [request.case.id for request in result.unmeasured] == ["a/instructions"]
 
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 from toy_bench import toy_bench, toy_case
 
-from comparator import judge, plan_looks
+from comparator import compare_cases, plan_looks
 from harness.blocks import CaseRequest
 from harness.memory import run_memory_round
 from harness.pair import Round, RoundResult
-from harness.schedule import Order, Schedule
-from harness.supply import PairSupply
+from harness.pair_pool import PairPool
+from harness.schedule import MeasurementPlan, Schedule
 from records import Case
 
 
@@ -21,10 +21,10 @@ def measured(name: str, metric: str, operator: str = "work") -> Case:
 
 
 def one_round(*cases: Case, held: str = "100,200", **memory_environment: str) -> RoundResult:
-    result, coin = RoundResult(), random.Random(1)
+    result, rng = RoundResult(), random.Random(1)
     requests = [CaseRequest(case, 1) for case in cases]
     bench = replace(toy_bench(TOY_BYTES=held), memory_environment=memory_environment)
-    run_memory_round(PairSupply(bench, coin), Round(requests, 7), coin, result)
+    run_memory_round(PairPool(bench, rng), Round(requests, 7), rng, result)
     return result
 
 
@@ -62,6 +62,6 @@ def test_a_side_that_holds_nothing_counts_as_one_byte() -> None:
 @pytest.mark.parametrize(("bytes_held", "verdict"), [("0,0", "unchanged"), ("4096,4160", "regressed")])
 def test_three_rounds_show_what_is_unchanged_and_what_is_not(bytes_held: str, verdict: str) -> None:
     cases, looks = [measured("a", "memory")], plan_looks(5)
-    findings = Schedule(toy_bench(TOY_BYTES=bytes_held), Order(cases, looks, 0.05, 1, inject=0.5)).run()
-    (comparison,) = judge(cases, findings.samples, findings.failures, looks)
+    findings = Schedule(toy_bench(TOY_BYTES=bytes_held), MeasurementPlan(cases, looks, 0.05, 1, inject=0.5)).run()
+    (comparison,) = compare_cases(cases, findings.samples, findings.failures, looks)
     assert (comparison.verdict, comparison.rounds) == (verdict, 3)

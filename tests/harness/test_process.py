@@ -16,8 +16,8 @@ from frameworks import worker_environment
 from harness import channel
 from harness.blocks import CaseRequest
 from harness.channel import complete
-from harness.losses import CaseLostError, CaseRefusedError, WorkerLostError, refusal
 from harness.process import CaseProcess, Worker
+from harness.worker_errors import CaseLostError, CaseRefusedError, WorkerLostError, refusal
 
 CPUS = frozenset(os.sched_getaffinity(0))
 
@@ -128,9 +128,9 @@ def test_a_lost_child_is_told_and_the_worker_lives(
     failure = caught.value.failure
     assert (failure.side, failure.kind) == ("treatment", kind)
     assert reason in failure.reason
-    assert words in failure.last_words
+    assert words in failure.output_tail
     assert not psutil.Process(worker.pid).children()
-    assert prepare(worker, "work").last_words() == "", "the next case has its own last words"
+    assert prepare(worker, "work").output_tail() == "", "the next case has its own output tail"
 
 
 @LOSSES
@@ -140,7 +140,7 @@ def test_without_a_fork_the_worker_is_lost(worker: Worker, operator: str, kind: 
     failure = caught.value.failure
     assert (failure.side, failure.kind) == ("treatment", kind)
     assert reason in failure.reason
-    assert words in failure.last_words
+    assert words in failure.output_tail
     assert not psutil.pid_exists(worker.pid)
 
 
@@ -179,8 +179,8 @@ def test_a_crash_touches_neither_the_other_case_nor_its_words(worker: Worker) ->
     with pytest.raises(CaseLostError, match="Segmentation fault"):
         ask_to_prepare(bad, "segfault_like_exit")
     assert len(block(good, 0, 3, 1)) == 3
-    assert "not JSON" in good.last_words()
-    assert "Segmentation" not in good.last_words()
+    assert "not JSON" in good.output_tail()
+    assert "Segmentation" not in good.output_tail()
 
 
 def test_no_case_sees_what_another_left_behind(worker: Worker) -> None:
@@ -215,7 +215,7 @@ def test_kill_9_of_the_worker_itself(worker: Worker) -> None:
 
 def test_garbage_on_stdout_breaks_nothing(worker: Worker) -> None:
     """The tail from the start of a word; of the colour neither ESC nor ``[31m``."""
-    tail = prepare(worker, "garbage").last_words()
+    tail = prepare(worker, "garbage").output_tail()
     line = '\ufffd\ufffd not JSON {"ns": [1]}\n'
     repeats = 2000 // len(b'{"ns": [1]}\n\x00\xff\xfe not JSON \x1b[31m')
     assert tail == line * repeats + "\ufffd\ufffd not JSON"
@@ -232,7 +232,7 @@ def test_what_a_case_prints_fills_no_disk(worker: Worker, monkeypatch: pytest.Mo
     assert os.fstat(printed).st_size <= 3 * 2**20
     assert os.pread(printed, 16, 0) == b"the first words\n"
     assert b" bytes of output left out]\n" in os.pread(printed, 4 * 2**20, 0)
-    assert flooding.last_words().endswith("going to sleep")
+    assert flooding.output_tail().endswith("going to sleep")
 
 
 def test_the_output_tail_begins_with_a_whole_word() -> None:
@@ -240,10 +240,10 @@ def test_the_output_tail_begins_with_a_whole_word() -> None:
     with contextlib.ExitStack() as ends:
         made = channel.Channel(ends)
         os.write(made.passed[2], b"secret " * 1000)
-        assert made.last_words().split() == ["secret"] * 285
-        made.forget_words()
+        assert made.output_tail().split() == ["secret"] * 285
+        made.clear_output_tail()
         os.write(made.passed[2], b"y" * 5000)
-        assert made.last_words() == ""
+        assert made.output_tail() == ""
         made.close()
 
 
@@ -251,7 +251,7 @@ def test_failed_import_is_told_with_its_words() -> None:
     with start(TOY_IMPORT="dies") as worker, pytest.raises(WorkerLostError) as caught:
         worker.wait_ready()
     assert caught.value.failure.reason == "exited with code 1: cannot import toy: no such library"
-    assert caught.value.failure.last_words == "cannot import toy: no such library"
+    assert caught.value.failure.output_tail == "cannot import toy: no such library"
 
 
 WITHOUT_CALL = "def versions(): return {}\n"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from test_run import request as toy_request
-from test_trial import Toy
+from test_smoke_check import Toy
 from toy_bench import toy_build, toy_case
 
 import harness.profiles
@@ -86,7 +86,7 @@ def test_without_being_asked_nothing_is_profiled() -> None:
 def test_a_profile_that_fails_has_its_reason_and_costs_no_verdict(tmp_path: Path, wrong: str, problem: str) -> None:
     report = ab(tmp_path, toy_case("a"), TOY_PROFILE=wrong)
     assert report.comparisons[0].verdict in ("unchanged", "inconclusive")
-    assert (report.run["complete"], report.run["broken"]) == (True, False)
+    assert (report.run["complete"], report.run["aborted"]) == (True, False)
     told = report.run["profile_output"]
     assert (told["written"], sorted(told["problems"])) == (
         0,
@@ -117,11 +117,11 @@ def test_a_signal_meanwhile_keeps_what_was_measured(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(harness.profiles, "_profile", interrupted)
     report = ab(tmp_path, toy_case("a"))
     assert report.comparisons[0].control is not None
-    assert (report.run["interrupted"], report.run["stopped"]) == (True, "stopped by SIGTERM")
+    assert (report.run["interrupted"], report.run["stop_reason"]) == (True, "stopped by SIGTERM")
     request = SingleRequest(Toy(), toy_build("control"), [toy_case("a")], seed=3, rounds=1, profile_output=tmp_path)
     alone = run_single(request)
     assert alone.cases[0].time is not None
-    assert (alone.run["interrupted"], alone.run["stopped"]) == (True, "stopped by SIGTERM")
+    assert (alone.run["interrupted"], alone.run["stop_reason"]) == (True, "stopped by SIGTERM")
 
 
 def test_a_run_that_is_cut_short_has_none(tmp_path: Path) -> None:

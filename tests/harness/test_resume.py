@@ -19,11 +19,11 @@ from toy_bench import toy_bench, toy_case
 import harness.pair
 import harness.run
 from comparator import plan_looks
+from harness.checkpoint import Checkpoint, KeptRound, Start, Verifying, from_text, to_text
+from harness.pair_pool import PairPool
 from harness.process import Worker
-from harness.recall import KeptRound, Recall, Start, Verifying, from_text, to_text
 from harness.run import InterruptedRunError, run_ab
-from harness.schedule import FAILED_STARTS, Findings, Order, Progress, Schedule
-from harness.supply import PairSupply
+from harness.schedule import FAILED_STARTS, MeasurementPlan, MeasurementResult, Progress, Schedule
 from records import Failure, PairSample
 
 HERE = Path(__file__).parent
@@ -45,9 +45,20 @@ def test_a_log_that_settles_every_case_gives_the_report_without_a_process(reques
     second = run_ab(asked(log, slow(), same(), toy_case("bad", "refuse"), verify_after=600.0))
     assert second.comparisons == first.comparisons
     assert {one.verdict for one in second.comparisons} == {"regressed", "unchanged", "failed"}
-    kept = {"id", "started", "rounds", "timed_s", "spent_s", "incidents", "complete", "resumable", "stopped", "broken"}
+    kept = {
+        "id",
+        "started",
+        "rounds",
+        "timed_s",
+        "spent_s",
+        "incidents",
+        "complete",
+        "resumable",
+        "stop_reason",
+        "aborted",
+    }
     assert {key: first.run[key] for key in kept} == {key: second.run[key] for key in kept}
-    assert first.run["trust"]["sentinels"] == second.run["trust"]["sentinels"] != []
+    assert first.run["validity"]["aa_checks"] == second.run["validity"]["aa_checks"] != []
     assert (first.run["resumed"], second.run["resumed"]) == ([], [first.run["rounds"]])
     assert first.host["verifying"]["seconds"] >= second.host["verifying"]["seconds"] > 0
 
@@ -55,13 +66,17 @@ def test_a_log_that_settles_every_case_gives_the_report_without_a_process(reques
 def test_a_signal_is_told_and_the_next_start_goes_on() -> None:
     log = ListLog()
     first = run_ab(asked(log, same("a"), same("b")), stop_at(2))
-    assert (first.run["interrupted"], first.run["broken"], first.run["stopped"]) == (True, True, "stopped by SIGTERM")
+    assert (first.run["interrupted"], first.run["aborted"], first.run["stop_reason"]) == (
+        True,
+        True,
+        "stopped by SIGTERM",
+    )
     before = log.kept()
     assert kept_samples(before) == set(samples(first))
     assert first.run["resumable"]
     told: list[Progress] = []
     second = run_ab(asked(log, same("a"), same("b")), told.append)
-    assert (second.run["interrupted"], second.run["broken"], second.run["complete"]) == (False, False, True)
+    assert (second.run["interrupted"], second.run["aborted"], second.run["complete"]) == (False, False, True)
     assert (second.run["id"], second.run["started"]) == (first.run["id"], first.run["started"])
     assert second.run["resumed"] == [2]
     assert told[0].rounds == 2
@@ -105,26 +120,26 @@ def test_a_round_that_a_signal_cuts_short_is_kept_in_whole_samples(monkeypatch: 
 
     monkeypatch.setattr(harness.pair, "summarise", summarise)
     log, cases = ListLog(), [same(name) for name in "abcd"]
-    first = run_ab(asked(log, *cases, sentinels=0))
+    first = run_ab(asked(log, *cases, aa_cases=0))
     (kept,) = log.kept()
     assert set(samples(first)) == set(kept.result.samples)
     assert len(kept.result.samples) == 2
     assert all(sample.blocks > 0 and math.isfinite(sample.log_ratio) for sample in kept.result.samples)
     assert len(kept.unmeasured) == 2
-    second = run_ab(asked(log, *cases, sentinels=0))
+    second = run_ab(asked(log, *cases, aa_cases=0))
     assert second.run["complete"]
     assert set(kept.result.samples) < set(samples(second))
 
 
 def test_a_signal_while_a_pair_ends_costs_no_sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    retire = PairSupply.retire
+    retire = PairPool.retire
 
     def interrupt(*arguments: Any) -> None:
         monkeypatch.undo()
         retire(*arguments)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(PairSupply, "retire", interrupt)
+    monkeypatch.setattr(PairPool, "retire", interrupt)
     monkeypatch.setattr(harness.pair, "MOST_FORKS", 1)
     before = psutil.Process().children()  # another file's browser, perhaps
     report = run_ab(asked(None, same("a"), same("b")))
@@ -151,9 +166,9 @@ def _interrupt(*_: Any) -> None:
 
 def test_what_a_case_has_cost_is_remembered() -> None:
     log, cases = ListLog(), (toy_case("bad", "abort"), same())
-    first = run_ab(asked(log, *cases, sentinels=0), stop_at(1))
+    first = run_ab(asked(log, *cases, aa_cases=0), stop_at(1))
     assert first.comparisons[0].failure is None
-    second = run_ab(asked(log, *cases, sentinels=0))
+    second = run_ab(asked(log, *cases, aa_cases=0))
     assert second.comparisons[0].verdict == "failed"
     assert [incident["case_id"] for incident in second.run["incidents"]] == ["bad", "bad"]
     assert second.run["incidents"][:1] == first.run["incidents"]
@@ -162,29 +177,29 @@ def test_what_a_case_has_cost_is_remembered() -> None:
 def test_a_run_that_gave_up_gives_up_again(no_process: None) -> None:
     failure = Failure("control", "start", "could not be started", "no such library")
     log = ListLog()
-    recall = Recall(log, "r")
+    checkpoint = Checkpoint(log, "r")
     for number in range(FAILED_STARTS):
         plan = harness.pair.Round([], number)
-        recall.phase("first").keep(harness.pair.RoundResult(lost_worker=failure), plan, "time", 1.0)
-    findings = scheduled(log, Order([same()], LOOKS, 0.05, 1))
-    assert (findings.broken, findings.interrupted) == (True, False)
+        checkpoint.phase("first").keep(harness.pair.RoundResult(lost_worker=failure), plan, "time", 1.0)
+    findings = scheduled(log, MeasurementPlan([same()], LOOKS, 0.05, 1))
+    assert (findings.aborted, findings.interrupted) == (True, False)
     assert "could not be started 3 times in a row" in str(findings.stopped)
     assert len(findings.incidents) == FAILED_STARTS
 
 
-def scheduled(log: ListLog, order: Order) -> Findings:
-    return Schedule(toy_bench(), order, recall=Recall(log, "r").phase("first")).run()
+def scheduled(log: ListLog, order: MeasurementPlan) -> MeasurementResult:
+    return Schedule(toy_bench(), order, checkpoint=Checkpoint(log, "r").phase("first")).run()
 
 
 def test_the_time_of_earlier_parts_counts(no_process: None) -> None:
     log = ListLog()
-    sample = PairSample("same", "screen", 0, 1.0, 1.0, 0.0, 1, 1)
+    sample = PairSample("same", "screening", 0, 1.0, 1.0, 0.0, 1, 1)
     result = harness.pair.RoundResult([sample], wall_s=99.0)
     plan = harness.pair.Round([], 0)
-    Recall(log, "r").phase("first").keep(result, plan, "time", 100.0)
-    findings = scheduled(log, Order([same()], LOOKS, 0.05, 1, time_budget=101.0))
+    Checkpoint(log, "r").phase("first").keep(result, plan, "time", 100.0)
+    findings = scheduled(log, MeasurementPlan([same()], LOOKS, 0.05, 1, time_budget=101.0))
     assert findings.stopped == "the time budget of 101 s was spent"
-    assert not findings.broken
+    assert not findings.aborted
     assert findings.samples["same"] == [sample]
     assert findings.wall_s >= 100
 
@@ -197,11 +212,11 @@ def test_a_verification_is_resumed() -> None:
             raise KeyboardInterrupt("stopped by SIGTERM")
 
     log, cases = ListLog(), (slow(), same())
-    first = run_ab(asked(log, *cases, verify_after=0.0, sentinels=1), interrupt)
+    first = run_ab(asked(log, *cases, verify_after=0.0, aa_cases=1), interrupt)
     assert first.run["interrupted"]
     assert first.comparisons[0].verdict == "inconclusive"
     before = log.kept()
-    second = run_ab(asked(log, *cases, verify_after=600.0, sentinels=1))
+    second = run_ab(asked(log, *cases, verify_after=600.0, aa_cases=1))
     case = second.comparisons[0]
     assert second.run["complete"]
     assert case.verdict == "regressed"
@@ -222,25 +237,25 @@ def test_a_first_measurement_that_ran_out_of_time_is_over_when_the_verification_
     """A larger budget, or none, doesn't take it up again: the run is as complete as it can be, and says so."""
     share = "the first measurement's share, 70% of the time budget of 14 s, was spent"
     log = ListLog()
-    run_ab(asked(log, slow(), verify_after=0.0, sentinels=0))
+    run_ab(asked(log, slow(), verify_after=0.0, aa_cases=0))
     begun = next(one for one in map(from_text, log.texts) if isinstance(one, Verifying))
     log.texts[log.texts.index(to_text(begun))] = to_text(replace(begun, stopped=share))
     request.getfixturevalue("no_process")
-    report = run_ab(asked(log, slow(), verify_after=0.0, sentinels=0, time_budget=budget))
+    report = run_ab(asked(log, slow(), verify_after=0.0, aa_cases=0, time_budget=budget))
     assert [one.verdict for one in report.comparisons] == ["regressed"]
-    assert (report.run["complete"], report.run["resumable"], report.run["broken"]) == (False, False, False)
-    assert report.run["stopped"] == share
+    assert (report.run["complete"], report.run["resumable"], report.run["aborted"]) == (False, False, False)
+    assert report.run["stop_reason"] == share
 
 
 def test_numbers_that_were_not_come_to_do_not_end_the_measurement_for_good() -> None:
     log = ListLog()
     numbers = replace(toy_case("numbers/error"), metric="error", threshold=0.0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(harness.run, "AGREEMENT_SHARE", 0.0)
-        first = run_ab(asked(log, slow(), numbers, verify_after=0.0, sentinels=0, time_budget=1000.0))
+        patch.setattr(harness.run, "OUTPUT_CHECK_SHARE", 0.0)
+        first = run_ab(asked(log, slow(), numbers, verify_after=0.0, aa_cases=0, time_budget=1000.0))
     assert [one.verdict for one in first.comparisons] == ["regressed", "inconclusive"]
-    assert (first.run["stopped"], first.run["resumable"]) == ("the time budget of 1000 s was spent", True)
-    second = run_ab(asked(log, slow(), numbers, verify_after=0.0, sentinels=0, time_budget=1000.0))
+    assert (first.run["stop_reason"], first.run["resumable"]) == ("the time budget of 1000 s was spent", True)
+    second = run_ab(asked(log, slow(), numbers, verify_after=0.0, aa_cases=0, time_budget=1000.0))
     assert [one.verdict for one in second.comparisons] == ["regressed", "unchanged"]
     assert (second.run["complete"], second.run["resumable"]) == (True, False)
 
@@ -250,7 +265,7 @@ def test_numbers_get_half_of_what_earlier_starts_left_of_the_budget(
     verifying: bool, left_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log, cases = ListLog(), (same(), replace(toy_case("numbers/error"), metric="error", threshold=0.0))
-    run_ab(asked(log, *cases, sentinels=0), stop_at(1))
+    run_ab(asked(log, *cases, aa_cases=0), stop_at(1))
     (kept,) = log.kept()
     kept = replace(kept, elapsed_s=900.0)
     log.texts[-1] = to_text(kept)
@@ -259,13 +274,13 @@ def test_numbers_get_half_of_what_earlier_starts_left_of_the_budget(
         log.texts += [to_text(Verifying(kept.run, 910.0, None)), to_text(again)]
     given: list[float] = []
 
-    class Late(harness.run.Agreement):
+    class Late(harness.run.OutputCheck):
         def __init__(self, bench: Any, seed: Any, can_fork: Any, deadline: float, *more: Any) -> None:
             given.append(deadline - time.monotonic())
             super().__init__(bench, seed, can_fork, deadline, *more)
 
-    monkeypatch.setattr(harness.run, "Agreement", Late)
-    run_ab(asked(log, *cases, sentinels=0, time_budget=1000.0), stop_at(2))
+    monkeypatch.setattr(harness.run, "OutputCheck", Late)
+    run_ab(asked(log, *cases, aa_cases=0, time_budget=1000.0), stop_at(2))
     assert given == [pytest.approx(left_s / 2, abs=1)]
 
 
@@ -277,16 +292,16 @@ def test_kill_9_at_random_loses_no_kept_round_and_doubles_none(tmp_path: Path) -
     """Started again and again, each time killed a moment after it has kept some more, and at last left alone."""
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
-    path, coin = tmp_path / "log", random.Random(seed)
+    path, rng = tmp_path / "log", random.Random(seed)
     log = FileLog(path)
     seen: list[str] = []
     for _ in range(6):
         process = start(path)
-        kill_after(process, path, coin.randrange(3), coin.uniform(0, 0.4))
+        kill_after(process, path, rng.randrange(3), rng.uniform(0, 0.4))
         texts = log.rounds()
         assert texts[: len(seen)] == seen
         seen = texts
-    if coin.random() < 0.5:  # as a kill in the middle of a write leaves it
+    if rng.random() < 0.5:  # as a kill in the middle of a write leaves it
         with path.open("a", encoding="utf-8") as file:
             file.write('{"kind": "round", "nu')
     report = run(path)

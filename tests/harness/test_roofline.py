@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from test_run import request as toy_request
-from test_trial import Toy
+from test_smoke_check import Toy
 from toy_bench import toy_build, toy_case
 
 import harness.roofline
@@ -43,9 +43,9 @@ def test_it_is_measured_as_the_workers_run(tmp_path: Path, monkeypatch: pytest.M
     cpus, workers = plan_cpus(1), {**worker_environment(), "OMP_WAIT_POLICY": "PASSIVE", "OMP_NUM_THREADS": "1"}
     found = measure_roofline(cpus, 1, workers)
     assert found["cpus"] == sorted(cpus.measure)
-    own = {"PYTHONPATH", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"}
-    assert {name: value for name, value in found["environment"].items() if name not in own} == {
-        name: value for name, value in workers.items() if name not in own
+    confirmation = {"PYTHONPATH", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"}
+    assert {name: value for name, value in found["environment"].items() if name not in confirmation} == {
+        name: value for name, value in workers.items() if name not in confirmation
     }
     assert found["environment"]["OMP_NUM_THREADS"] == "1"
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from toy_bench import ADAPTOR, toy_build, toy_case
 
-import harness.judging
+import harness.comparisons
 from frameworks import Framework
 from harness.run import RunRequest, run_ab
 from records import Case, RunError, UsageError, redaction
@@ -90,7 +90,7 @@ def test_the_report_tells_what_was_asked_and_done() -> None:
     assert run["environment"]["TOY_THREADS"] == "1"
     assert run["environment"]["MALLOC_TRIM_THRESHOLD_"]
     assert run["wipe_cache"] is None
-    assert (run["complete"], run["broken"], run["stopped"]) == (True, False, None)
+    assert (run["complete"], run["aborted"], run["stop_reason"]) == (True, False, None)
     assert run["rounds"] >= report.comparisons[0].rounds
     assert 0 < run["timed_s"] < run["wall_s"]
     assert report.host["during"] is not None
@@ -105,22 +105,22 @@ def test_a_pair_that_would_be_ready_too_late_is_not_waited_for() -> None:
     """Under valgrind a start takes many times what it takes without."""
     case = replace(toy_case("a"), metric="memory")
     report = run_ab(replace(request(case, TOY_IMPORT="sleeps"), time_budget=1.0))
-    assert (report.run["broken"], report.run["stopped"]) == (False, "the time budget of 1 s was spent")
+    assert (report.run["aborted"], report.run["stop_reason"]) == (False, "the time budget of 1 s was spent")
     assert report.comparisons[0].failure is None
     assert report.run["incidents"] == []
 
 
 def test_ctrl_c_while_judging_costs_no_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = harness.judging.judge
+    original = harness.comparisons.compare_cases
     calls: list[int] = []
 
-    def judge(*arguments: Any) -> Any:
+    def compare_cases(*arguments: Any) -> Any:
         calls.append(1)
         if len(calls) == 1:
             raise KeyboardInterrupt("stopped by SIGINT")
         return original(*arguments)
 
-    monkeypatch.setattr(harness.judging, "judge", judge)
+    monkeypatch.setattr(harness.comparisons, "judge", compare_cases)
     report = run_ab(request(toy_case("a")))
     assert report.comparisons[0].rounds >= 1
-    assert (report.run["broken"], report.run["stopped"]) == (True, "stopped by SIGINT")
+    assert (report.run["aborted"], report.run["stop_reason"]) == (True, "stopped by SIGINT")

@@ -15,31 +15,33 @@ import pytest
 from toy_bench import toy_bench, toy_case
 
 import harness.pair
-from comparator import Looks, judge
+from comparator import Looks, compare_cases
 from harness.blocks import CaseRequest
 from harness.pair import Round, RoundResult, run_round
+from harness.pair_pool import Bench, PairPool
 from harness.process import CaseProcess, Worker
-from harness.schedule import FAILED_STARTS, Findings, Order, Progress, Schedule
-from harness.supply import Bench, PairSupply
+from harness.schedule import FAILED_STARTS, MeasurementPlan, MeasurementResult, Progress, Schedule
 from records import Case, Comparison
 
-LOOKS = Looks(screen=(3, 5), own=(4, 6))
+LOOKS = Looks(screening=(3, 5), confirmation=(4, 6))
 FRESH = replace(LOOKS, screening_share=0.0)  # decides on fresh samples alone
 
 
 def run_one_round(bench: Bench, plan: Round, seed: int = 1) -> RoundResult:
-    result, coin = RoundResult(), random.Random(seed)
-    with PairSupply(bench, coin) as supply:
-        run_round(supply, plan, coin, result)
+    result, rng = RoundResult(), random.Random(seed)
+    with PairPool(bench, rng) as pool:
+        run_round(pool, plan, rng, result)
     return result
 
 
-def run(*cases: Case, on_progress: Any = lambda _: None, **order: Any) -> tuple[Findings, dict[str, Comparison]]:
+def run(
+    *cases: Case, on_progress: Any = lambda _: None, **order: Any
+) -> tuple[MeasurementResult, dict[str, Comparison]]:
     environment = order.pop("environment", {})
     looks = order.pop("looks", LOOKS)
-    one = Order(cases, looks, alpha=0.05, seed=order.pop("seed", 1), **order)
+    one = MeasurementPlan(cases, looks, alpha=0.05, seed=order.pop("seed", 1), **order)
     findings = Schedule(toy_bench(**environment), one, on_progress).run()
-    comparisons = judge(cases, findings.samples, findings.failures, looks, 0.05, one.injected)
+    comparisons = compare_cases(cases, findings.samples, findings.failures, looks, 0.05, one.injected)
     return findings, {comparison.case: comparison for comparison in comparisons}
 
 
@@ -51,8 +53,8 @@ def test_a_case_twice_as_slow_is_found_and_decided_in_pairs_of_its_own(clock: st
     assert slow.verdict == "regressed"
     assert slow.ratio is not None
     assert 1.5 < slow.ratio < 2.7
-    assert slow.decided_on == "own"
-    assert Counter(sample.stage for sample in slow.samples)["own"] >= LOOKS.own[0]
+    assert slow.decided_on == "confirmation"
+    assert Counter(sample.stage for sample in slow.samples)["confirmation"] >= LOOKS.confirmation[0]
     assert found["same"].verdict == "unchanged"
     assert findings.stopped is None
     assert findings.timed_s > 0
@@ -62,8 +64,8 @@ def test_a_case_twice_as_slow_is_found_and_decided_in_pairs_of_its_own(clock: st
 
 def test_a_case_four_times_as_slow_needs_no_rounds_of_its_own() -> None:
     _, found = run(toy_case("slow", slower=4), replace(toy_case("same"), threshold=0.5), looks=Looks((5, 8), (5, 8)))
-    assert (found["slow"].verdict, found["slow"].decided_on) == ("regressed", "screen")
-    assert Counter(sample.stage for sample in found["slow"].samples)["own"] == 0
+    assert (found["slow"].verdict, found["slow"].decided_on) == ("regressed", "screening")
+    assert Counter(sample.stage for sample in found["slow"].samples)["confirmation"] == 0
 
 
 def test_a_run_for_suspects_alone_ends_when_none_is_left() -> None:
@@ -71,7 +73,7 @@ def test_a_run_for_suspects_alone_ends_when_none_is_left() -> None:
     open_one = replace(toy_case("same"), threshold=1e-7)
     findings, found = run(toy_case("slow", slower=4), open_one, looks=Looks((3, 50), (4, 50)), suspects_only=True)
     assert findings.stopped == "no suspect is left; 1 other cases stay open"
-    assert not findings.broken
+    assert not findings.aborted
     assert found["same"].rounds == 3
     assert found["slow"].verdict == "regressed"
 
@@ -81,9 +83,9 @@ def test_suspects_need_not_wait_for_long_rounds(monkeypatch: pytest.MonkeyPatch)
     others = [replace(toy_case(name), threshold=0.0001) for name in "abc"]
     findings, found = run(toy_case("slow", slower=2), *others, looks=FRESH)
     assert found["slow"].verdict == "regressed"
-    of_slow = {sample.round for sample in findings.samples["slow"] if sample.stage == "own"}
+    of_slow = {sample.round for sample in findings.samples["slow"] if sample.stage == "confirmation"}
     shared = {sample.round for name in "abc" for sample in findings.samples[name]}
-    later = {sample.round for name in "abc" for sample in findings.samples[name][LOOKS.screen[0] :]}
+    later = {sample.round for name in "abc" for sample in findings.samples[name][LOOKS.screening[0] :]}
     assert min(of_slow - shared) < min(later), "decided before the others' next look"
     assert later & of_slow or max(of_slow) < max(later), "and the others have not been given up for it"
 
@@ -101,12 +103,12 @@ def test_injected_work_is_found_on_every_second_case(clock: str) -> None:
 def test_which_of_two_cases_is_slowed_is_drawn_from_the_seed() -> None:
     """Forward and backward cases take turns in a spec: either kind must come to be slowed."""
     cases = [toy_case(f"{number}") for number in range(41)]
-    chosen = [Order(cases, LOOKS, 0.05, seed, inject=0.1).injected for seed in range(5)]
+    chosen = [MeasurementPlan(cases, LOOKS, 0.05, seed, inject=0.1).injected for seed in range(5)]
     assert all(len(ids) == 20 for ids in chosen)
     assert len(set(chosen)) == 5
-    assert chosen[0] == Order(cases, LOOKS, 0.05, 0, inject=0.1).injected
+    assert chosen[0] == MeasurementPlan(cases, LOOKS, 0.05, 0, inject=0.1).injected
     assert 5 < sum(int(name) % 2 for name in chosen[0]) < 15
-    assert Order(cases, LOOKS, 0.05, 0).injected == frozenset()
+    assert MeasurementPlan(cases, LOOKS, 0.05, 0).injected == frozenset()
 
 
 @pytest.mark.parametrize("fork", [True, False])
@@ -126,7 +128,7 @@ def test_a_fault_of_ours_costs_nothing_that_was_measured(monkeypatch: pytest.Mon
             raise MemoryError("no more")
 
     findings, found = run(toy_case("a"), on_progress=fail)
-    assert (findings.broken, findings.stopped) == (True, "MemoryError: no more")
+    assert (findings.aborted, findings.stopped) == (True, "MemoryError: no more")
     assert found["a"].rounds == 2
 
 
@@ -144,8 +146,8 @@ def test_a_build_that_vanishes_in_mid_run_ends_it_with_what_was_measured(
         if progress.rounds == 2:
             link.unlink()
 
-    findings = Schedule(bench, Order([toy_case("a")], LOOKS, alpha=0.05, seed=1), remove).run()
-    assert findings.broken
+    findings = Schedule(bench, MeasurementPlan([toy_case("a")], LOOKS, alpha=0.05, seed=1), remove).run()
+    assert findings.aborted
     assert str(link) in str(findings.stopped)
     assert len(findings.samples["a"]) in (2, 3), "the third pair may have been started ahead"
     assert [incident.failure.kind for incident in findings.incidents] == ["start"] * FAILED_STARTS
@@ -217,12 +219,12 @@ def test_kill_9_costs_one_sample_and_is_told(victim: str, monkeypatch: pytest.Mo
     assert "goes on" in incident.consequence
     assert [comparison.verdict for comparison in found.values()] == ["unchanged"] * 3
     rounds = Counter(sample.case_id for samples in findings.samples.values() for sample in samples)
-    assert all(rounds[name] >= LOOKS.screen[0] for name in "abc")
+    assert all(rounds[name] >= LOOKS.screening[0] for name in "abc")
 
 
 def test_workers_that_never_start_end_the_run() -> None:
     findings, found = run(toy_case("a"), environment={"TOY_IMPORT": "dies"})
-    assert findings.broken
+    assert findings.aborted
     assert findings.stopped is not None
     assert "cannot import toy: no such library" in findings.stopped
     assert len(findings.incidents) == FAILED_STARTS
@@ -238,12 +240,12 @@ def test_the_budget_ends_a_run_and_keeps_what_was_measured(monkeypatch: pytest.M
         if progress.rounds == 2:
             later[0] = 2000.0
 
-    endless = Looks(screen=(3, 5000), own=(4, 5000))
+    endless = Looks(screening=(3, 5000), confirmation=(4, 5000))
     case = replace(toy_case("a"), threshold=1e-6)
     findings, found = run(case, time_budget=1000.0, looks=endless, on_progress=pass_time)
     assert findings.stopped is not None
     assert "the time budget of 1000 s" in findings.stopped
-    assert not findings.broken
+    assert not findings.aborted
     assert found["a"].verdict == "inconclusive"
     assert found["a"].rounds == 2
 
@@ -254,7 +256,7 @@ def test_an_interrupt_ends_a_run_and_keeps_what_was_measured() -> None:
             raise KeyboardInterrupt
 
     findings, found = run(toy_case("a"), toy_case("b"), on_progress=interrupt)
-    assert (findings.stopped, findings.broken, findings.rounds) == ("interrupted", True, 2)
+    assert (findings.stopped, findings.aborted, findings.rounds) == ("interrupted", True, 2)
     assert [found[name].rounds for name in "ab"] == [2, 2]
     assert not [child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE]
 

@@ -1,4 +1,4 @@
-"""Which side a failure is told of: never the treatment's alone, when the control fails as well."""
+"""Which side a failure is reported: never the treatment's alone, when the control fails as well."""
 
 import random
 from collections.abc import Iterator
@@ -9,19 +9,26 @@ import pytest
 from resumable_run import ListLog
 from toy_bench import toy_bench, toy_case
 
-from comparator import Looks, judge
+from comparator import Looks, compare_cases
 from harness.blocks import OTHER_BLOCKS, BlockPlan, CaseRequest, measure_blocks, settle
-from harness.losses import AskError, CaseLostError, CaseRefusedError, WorkerLostError, together, united
+from harness.checkpoint import Checkpoint
+from harness.counter_round import at_once
 from harness.pair import Round, RoundResult, _Share
 from harness.preparation import Preparation
-from harness.recall import Recall
-from harness.schedule import Findings, Order, Schedule
-from harness.untimed import at_once
+from harness.schedule import MeasurementPlan, MeasurementResult, Schedule
+from harness.worker_errors import (
+    AskError,
+    CaseLostError,
+    CaseRefusedError,
+    WorkerLostError,
+    merged_error,
+    merged_failure,
+)
 from records import Comparison, Failure, PairSample
 from records.measurement import SIDES, Side
 
 CASE = replace(toy_case("a"), threshold=0.5)
-LOOKS = Looks(screen=(3, 5), own=(4, 6))
+LOOKS = Looks(screening=(3, 5), confirmation=(4, 6))
 PLAN = BlockPlan(1, dict.fromkeys(SIDES, 5), dict.fromkeys(SIDES, 1), quads=4)
 
 
@@ -59,18 +66,18 @@ def asked(error: type[AskError], control: float, treatment: float) -> Any:
 @pytest.mark.parametrize("error", [CaseRefusedError, CaseLostError, WorkerLostError])
 def test_when_one_side_fails_the_other_is_asked(error: type[AskError], seed: int) -> None:
     """Also in the midst of blocks, and when a worker is lost: then there is no fork, and each case has its own pair."""
-    coin, call_ns = random.Random(seed), dict.fromkeys(SIDES, 100.0)
+    rng, call_ns = random.Random(seed), dict.fromkeys(SIDES, 100.0)
 
     def prepare(pair: Any) -> None:
-        preparation = Preparation(pair, CaseRequest(CASE, 1), False, float("inf"), coin)
+        preparation = Preparation(pair, CaseRequest(CASE, 1), False, float("inf"), rng)
         while preparation._error is None and preparation._call_ns is None:
             preparation.advance()
         preparation.finish(toy_bench().cpus)
 
     for run, answers, later in (
         (prepare, 0, 0),
-        (lambda pair: settle(pair, CASE, call_ns, coin), 0, OTHER_BLOCKS - 1),  # type: ignore[arg-type]
-        (lambda pair: measure_blocks(pair, CASE, PLAN, coin), 5, OTHER_BLOCKS - 1),
+        (lambda pair: settle(pair, CASE, call_ns, rng), 0, OTHER_BLOCKS - 1),  # type: ignore[arg-type]
+        (lambda pair: measure_blocks(pair, CASE, PLAN, rng), 5, OTHER_BLOCKS - 1),
     ):
         for pair, side in (
             (asked(error, answers, answers), "both"),
@@ -94,19 +101,21 @@ def test_both_sides_are_asked_at_once_though_a_worker_is_lost() -> None:
 
 def test_two_errors_are_the_worse_one_with_the_timeout_that_may_be_the_runs_own() -> None:
     crash, slow = failure("control"), failure("treatment", "timeout", "no answer within 1 s (block)")
-    both = together({"treatment": CaseLostError(slow), "control": WorkerLostError(crash)})
+    both = merged_error({"treatment": CaseLostError(slow), "control": WorkerLostError(crash)})
     assert isinstance(both, WorkerLostError)
     reason = "control: killed by SIGABRT; treatment: no answer within 1 s (block)"
     assert both.failure == Failure("both", "timeout", reason)
-    refused = together({"treatment": CaseRefusedError(failure("treatment", "error")), "control": CaseLostError(crash)})
+    refused = merged_error(
+        {"treatment": CaseRefusedError(failure("treatment", "error")), "control": CaseLostError(crash)}
+    )
     assert isinstance(refused, CaseLostError)
     assert refused.failure == Failure("both", "crash", "killed by SIGABRT")
 
 
 def test_what_came_from_outside_once_is_not_the_builds_doing() -> None:
     outside, crash = failure("treatment", "killed", "killed by SIGKILL"), failure("treatment")
-    assert united([outside, crash]) == united([crash, outside]) == outside
-    assert united([crash, crash]) == crash
+    assert merged_failure([outside, crash]) == merged_failure([crash, outside]) == outside
+    assert merged_failure([crash, crash]) == crash
 
 
 def test_forks_of_one_round_that_fail_on_either_side_fail_on_both() -> None:
@@ -117,14 +126,14 @@ def test_forks_of_one_round_that_fail_on_either_side_fail_on_both() -> None:
     assert share.result.lost["a"].side == "both"
 
 
-def resumed(*results: RoundResult) -> tuple[Findings, Comparison]:
+def resumed(*results: RoundResult) -> tuple[MeasurementResult, Comparison]:
     """A run that takes these rounds from its log and has no time for another."""
     log = ListLog()
     for number, result in enumerate(results):
-        Recall(log, "r").phase("first").keep(result, Round([CaseRequest(CASE, 1)], number, False), "time", 1.0)
-    order = Order([CASE], LOOKS, alpha=0.05, seed=1, time_budget=0.5)
-    findings = Schedule(toy_bench(), order, recall=Recall(log, "r").phase("first")).run()
-    return findings, judge([CASE], findings.samples, findings.failures, LOOKS, 0.05)[0]
+        Checkpoint(log, "r").phase("first").keep(result, Round([CaseRequest(CASE, 1)], number, False), "time", 1.0)
+    order = MeasurementPlan([CASE], LOOKS, alpha=0.05, seed=1, time_budget=0.5)
+    findings = Schedule(toy_bench(), order, checkpoint=Checkpoint(log, "r").phase("first")).run()
+    return findings, compare_cases([CASE], findings.samples, findings.failures, LOOKS, 0.05)[0]
 
 
 def lost(side: Side, kind: str = "crash") -> RoundResult:
@@ -135,11 +144,11 @@ def refused(side: Side) -> RoundResult:
     return RoundResult(refused={"a": failure(side, "error", f"ValueError on the {side}")})
 
 
-MEASURED = RoundResult([PairSample("a", "screen", 0, 100.0, 100.0, 0.0, 1, 16, 16)])
+MEASURED = RoundResult([PairSample("a", "screening", 0, 100.0, 100.0, 0.0, 1, 16, 16)])
 
 
 @pytest.mark.parametrize(
-    ("results", "side", "broken"),
+    ("results", "side", "aborted"),
     [
         ([lost("control"), MEASURED, lost("treatment")], "both", False),
         ([lost("treatment"), MEASURED, lost("control")], "both", False),
@@ -152,12 +161,12 @@ MEASURED = RoundResult([PairSample("a", "screen", 0, 100.0, 100.0, 0.0, 1, 16, 1
     ],
 )
 def test_a_case_that_fails_now_here_now_there_fails_on_both(
-    results: list[RoundResult], side: str, broken: bool
+    results: list[RoundResult], side: str, aborted: bool
 ) -> None:
     _, comparison = resumed(*results)
     assert comparison.verdict == "failed"
     assert comparison.failure is not None
-    assert (comparison.failure.side, comparison.is_broken_by_treatment) == (side, broken)
+    assert (comparison.failure.side, comparison.is_broken_by_treatment) == (side, aborted)
 
 
 def test_a_refusal_after_good_rounds_is_tried_once_more() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 import pytest
-from test_trial import Toy
+from test_smoke_check import Toy
 from toy_bench import toy_build, toy_case
 
 from harness.single import SingleProgress, SingleRequest, distribution, run_single
@@ -95,19 +95,19 @@ def test_what_dies_hangs_or_refuses_costs_nothing_but_itself() -> None:
     assert reasons["hang"] == "no answer within 1 s (prepare)"
     assert reasons["missing"].startswith("MissingOperator")
     assert found["hang"].failure is not None
-    assert "going to sleep" in found["hang"].failure.last_words
+    assert "going to sleep" in found["hang"].failure.output_tail
     assert report.run["complete"]
-    assert not report.run["broken"]
+    assert not report.run["aborted"]
 
 
 def test_the_time_budget_keeps_what_was_measured() -> None:
     cases = [toy_case(f"{number}") for number in range(4)]
     report = measured(cases, rounds=100_000, time_budget=2.0, calls=5)
     assert not report.run["complete"]
-    assert not report.run["broken"]
-    assert report.run["stopped"] == "the time budget of 2 s was spent"
+    assert not report.run["aborted"]
+    assert report.run["stop_reason"] == "the time budget of 2 s was spent"
     assert any(one.time for one in report.cases)
-    assert not any(one.failure for one in report.cases), "a case that was broken off did not fail"
+    assert not any(one.failure for one in report.cases), "a case that was aborted did not fail"
 
 
 def test_a_signal_keeps_what_was_measured() -> None:
@@ -117,9 +117,9 @@ def test_a_signal_keeps_what_was_measured() -> None:
 
     request = SingleRequest(Toy(), toy_build("control"), [toy_case(name) for name in "abc"], seed=3, calls=5)
     report = run_single(request, interrupt)
-    assert report.run["broken"]
+    assert report.run["aborted"]
     assert report.run["interrupted"]
-    assert report.run["stopped"] == "stopped by SIGINT"
+    assert report.run["stop_reason"] == "stopped by SIGINT"
     assert sum(one.time is not None for one in report.cases) == 2
 
 

@@ -40,9 +40,9 @@ def test_a_name_has_one_size_within_a_case_and_the_id_says_which(tmp_path: Path)
 def test_the_seed_decides_and_a_spec_s_own_goes_before(tmp_path: Path) -> None:
     assert expanded(tmp_path, DOT, seed=3) == expanded(tmp_path, DOT, seed=3)
     assert expanded(tmp_path, DOT, seed=3) != expanded(tmp_path, DOT, seed=4)
-    own = {"defaults": {"seed": 3}}
-    assert expanded(tmp_path, DOT, seed=4, **own) == expanded(tmp_path, DOT, seed=3)
-    assert expanded(tmp_path, {**DOT, "seed": 9}, **own) == expanded(tmp_path, DOT, seed=9)
+    confirmation = {"defaults": {"seed": 3}}
+    assert expanded(tmp_path, DOT, seed=4, **confirmation) == expanded(tmp_path, DOT, seed=3)
+    assert expanded(tmp_path, {**DOT, "seed": 9}, **confirmation) == expanded(tmp_path, DOT, seed=9)
 
 
 def test_another_test_in_the_spec_changes_no_draw(tmp_path: Path) -> None:

@@ -92,8 +92,8 @@ def test_the_nearest_level_wins(field: str, attribute: str, values: tuple[Any, .
 
 
 def test_directions_are_settled_at_the_nearest_level_that_says_either() -> None:
-    own = {"data": [2], "case": {"run_backward": False}}
-    assert ids_of({**EXP, "directions": ["both"], "inputs": own}) == ["exp_0/forward"]
+    confirmation = {"data": [2], "case": {"run_backward": False}}
+    assert ids_of({**EXP, "directions": ["both"], "inputs": confirmation}) == ["exp_0/forward"]
     assert ids_of({**EXP, "directions": ["backward"]}, run_backward=True) == ["exp_0/backward"]
     assert ids_of(EXP, run_backward=True) == ["exp_0/forward", "exp_0/backward"]
     assert ids_of({**EXP, "run_backward": False}, directions=["both"]) == ["exp_0/forward"]

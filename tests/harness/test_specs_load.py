@@ -346,9 +346,9 @@ def test_the_good_one_is_good(tmp_path: Path) -> None:
     jsonschema.validate(GOOD, json.loads(SCHEMA_FILE.read_text()))
 
 
-@pytest.mark.parametrize(("where", "value", "field", "mend", "in_schema"), BAD)
+@pytest.mark.parametrize(("where", "value", "field", "fix", "in_schema"), BAD)
 def test_the_loader_names_field_and_mend(
-    tmp_path: Path, where: str, value: Any, field: str, mend: str, in_schema: bool
+    tmp_path: Path, where: str, value: Any, field: str, fix: str, in_schema: bool
 ) -> None:
     path = tmp_path / "bad.json"
     path.write_text(json.dumps(put(where, value)))
@@ -356,13 +356,13 @@ def test_the_loader_names_field_and_mend(
         load_spec(path)
     message = str(caught.value)
     assert message.startswith(f"{path}: {field} ")
-    assert mend in message
+    assert fix in message
     assert "\n" not in message
     assert len(message) < len(str(path)) + 300
 
 
-@pytest.mark.parametrize(("where", "value", "field", "mend", "in_schema"), BAD)
-def test_the_schema_refuses_what_it_can(where: str, value: Any, field: str, mend: str, in_schema: bool) -> None:
+@pytest.mark.parametrize(("where", "value", "field", "fix", "in_schema"), BAD)
+def test_the_schema_refuses_what_it_can(where: str, value: Any, field: str, fix: str, in_schema: bool) -> None:
     validator = jsonschema.Draft202012Validator(json.loads(SCHEMA_FILE.read_text()))
     assert validator.is_valid(put(where, value)) is not in_schema
 

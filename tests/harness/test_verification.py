@@ -11,10 +11,10 @@ from resumable_run import ListLog
 from test_run import request
 from toy_bench import toy_bench, toy_case
 
-from comparator import judge, plan_looks
-from harness.recall import Recall, Verifying, from_text, to_text
+from comparator import compare_cases, plan_looks
+from harness.checkpoint import Checkpoint, Verifying, from_text, to_text
 from harness.run import run_ab
-from harness.schedule import Findings, Order, Progress, Schedule
+from harness.schedule import MeasurementPlan, MeasurementResult, Progress, Schedule
 from harness.verification import FIRST_SHARE, Verifier, first_order
 from records import Case, Comparison, Report
 
@@ -47,8 +47,8 @@ def test_what_holds_twice_is_reported_with_both_measurements() -> None:
     assert (again.first, again.verdict) == ("regressed", "regressed")
     assert again.ratio is not None
     assert 2 < again.ratio < 4
-    assert again.rounds == len(again.samples) >= LOOKS.own[0]
-    assert {sample.stage for sample in again.samples} == {"own"}
+    assert again.rounds == len(again.samples) >= LOOKS.confirmation[0]
+    assert {sample.stage for sample in again.samples} == {"confirmation"}
     assert min(sample.round for sample in again.samples) > max(sample.round for sample in case.samples)
     assert report.run["rounds"] == 1 + max(sample.round for sample in again.samples)
     assert {progress.cases for progress in told if progress.verifying} == {1}
@@ -90,12 +90,12 @@ def test_an_injection_goes_on() -> None:
 
 def test_sentinels_ride_along() -> None:
     report = verified(slow())
-    (sentinel,) = report.run["trust"]["sentinels"]
-    rounds = [sample["round"] for sample in sentinel["samples"]]
+    (aa_case,) = report.run["validity"]["aa_checks"]
+    rounds = [sample["round"] for sample in aa_case["samples"]]
     last = max(sample.round for sample in report.comparisons[0].samples)
     assert min(rounds) <= last < max(rounds)
     assert sorted(set(rounds)) == rounds
-    assert sentinel["rounds"] == len(rounds)
+    assert aa_case["rounds"] == len(rounds)
 
 
 def test_nothing_flagged_nothing_measured_again() -> None:
@@ -112,7 +112,7 @@ def test_who_interrupts_the_wait_gets_what_was_measured() -> None:
 
     report = verified(slow(), same(), on_progress=interrupt, verify_after=60.0)
     case, other = report.comparisons
-    assert (report.run["broken"], report.run["stopped"]) == (True, "stopped by SIGINT")
+    assert (report.run["aborted"], report.run["stop_reason"]) == (True, "stopped by SIGINT")
     assert (case.verdict, other.verdict) == ("inconclusive", "unchanged")
     assert case.note.endswith("not confirmed: not measured again: the run ended before")
     assert case.verification is not None
@@ -128,7 +128,7 @@ def test_an_interrupt_while_verifying_keeps_what_it_found() -> None:
     interrupted: list[Progress] = []
     report = verified(slow(), on_progress=interrupt)
     (case,) = report.comparisons
-    assert report.run["stopped"] == "stopped by SIGTERM"
+    assert report.run["stop_reason"] == "stopped by SIGTERM"
     assert case.verdict == "inconclusive"
     assert case.verification is not None
     assert case.verification.rounds == 1
@@ -138,20 +138,20 @@ def test_an_interrupt_while_verifying_keeps_what_it_found() -> None:
     assert case.forecast.rounds == 4
 
 
-def first_measurement(*cases: Case) -> tuple[Order, Findings, list[Comparison]]:
-    order = Order(cases, LOOKS, alpha=0.05, seed=1)
+def first_measurement(*cases: Case) -> tuple[MeasurementPlan, MeasurementResult, list[Comparison]]:
+    order = MeasurementPlan(cases, LOOKS, alpha=0.05, seed=1)
     findings = Schedule(toy_bench(), order).run()
-    return order, findings, judge(cases, findings.samples, findings.failures, LOOKS)
+    return order, findings, compare_cases(cases, findings.samples, findings.failures, LOOKS)
 
 
 def test_the_first_measurement_leaves_time_for_the_second() -> None:
-    order = Order([same()], LOOKS, alpha=0.05, seed=1)
+    order = MeasurementPlan([same()], LOOKS, alpha=0.05, seed=1)
     assert first_order(order) == order
     assert first_order(replace(order, time_budget=100.0)).time_budget == pytest.approx(100 * FIRST_SHARE)
 
 
 def test_the_first_measurement_leaves_time_for_the_wait() -> None:
-    order = Order([same()], LOOKS, alpha=0.05, seed=1, time_budget=100.0)
+    order = MeasurementPlan([same()], LOOKS, alpha=0.05, seed=1, time_budget=100.0)
     first = first_order(order, 40.0)
     assert first.time_budget == pytest.approx(60 * FIRST_SHARE)
     assert first.budget == "the first measurement's share, 70% of the time budget of 100 s less a wait of 40 s,"
@@ -165,22 +165,22 @@ def test_a_spent_budget_leaves_suspects_unconfirmed() -> None:
     assert case.verdict == "inconclusive"
     assert findings.stopped == "the time budget of 5 s was spent while verifying"
     assert findings.resumable, "with a larger budget"
-    assert not findings.broken
+    assert not findings.aborted
 
 
 def test_what_a_resumed_run_spent_before_it_verifies_on_counts() -> None:
     """It compares numbers anew: 900 s were spent when the first measurement was over, and 200 s of this start."""
     order, findings, comparisons = first_measurement(slow())
-    recall = Recall(ListLog([to_text(Verifying("r", 900.0, None))]), "r")
+    checkpoint = Checkpoint(ListLog([to_text(Verifying("r", 900.0, None))]), "r")
     again = replace(order, time_budget=1000.0, spent_s=200.0)
-    verifier = Verifier(toy_bench(), again, time.monotonic(), 0.0, lambda _: None, recall=recall)
+    verifier = Verifier(toy_bench(), again, time.monotonic(), 0.0, lambda _: None, checkpoint=checkpoint)
     assert [case.verdict for case in verifier.verify(findings, comparisons)] == ["inconclusive"]
     assert findings.stopped == "the time budget of 1000 s was spent while verifying"
     assert findings.wall_s >= 1100
 
 
 def test_a_first_measurement_out_of_time_says_whose_share_that_was() -> None:
-    order = replace(Order([same()], LOOKS, alpha=0.05, seed=1), time_budget=1e-3)
+    order = replace(MeasurementPlan([same()], LOOKS, alpha=0.05, seed=1), time_budget=1e-3)
     findings = Schedule(toy_bench(), first_order(order)).run()
     assert findings.stopped == "the first measurement's share, 70% of the time budget of 0.001 s, was spent"
     assert findings.resumable
@@ -191,7 +191,12 @@ def test_a_verification_that_has_ended_closes_the_run_and_keeps_whose_share_was_
     findings.stopped = SHARE_SPENT
     log = ListLog()
     verifier = Verifier(
-        toy_bench(), replace(order, time_budget=1000.0), time.monotonic(), 0.0, lambda _: None, recall=Recall(log, "r")
+        toy_bench(),
+        replace(order, time_budget=1000.0),
+        time.monotonic(),
+        0.0,
+        lambda _: None,
+        checkpoint=Checkpoint(log, "r"),
     )
     assert findings.resumable
     assert [case.verdict for case in verifier.verify(findings, comparisons)] == ["regressed"]

@@ -6,7 +6,7 @@ from typing import Any
 
 from frameworks import worker_environment
 from harness.cpus import plan_cpus
-from harness.supply import Bench
+from harness.pair_pool import Bench
 from records import Build, Case
 from records.measurement import Side
 

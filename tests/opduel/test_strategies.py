@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from frameworks import get_framework, worker_environment
 from harness.blocks import CaseRequest
 from harness.cpus import plan_cpus
-from harness.solo import Solo
+from harness.restarting_worker import RestartingWorker
 from harness.specs import expand_cases, validate
 from opduel.strategies import inputs, operators
 from records import Build, Failure, UsageError
@@ -40,11 +40,11 @@ def test_the_framework_takes_them(mxnet_1_9: Build) -> None:
     """Of usual operators none is refused; of all of them a few are (docs/how-to/fuzzing.md)."""
     framework = get_framework("mxnet")
     environment = {**worker_environment(), **framework.environment(1)}
-    with Solo("treatment", mxnet_1_9, framework.adaptor, environment, plan_cpus(1).start) as solo:
+    with RestartingWorker("treatment", mxnet_1_9, framework.adaptor, environment, plan_cpus(1).start) as worker:
 
         def runs(operator: str, one: dict[str, Any]) -> None:
             (case,) = expand_cases(validate({"framework": "mxnet", "tests": [{"operator": operator, "inputs": one}]}))
-            answer = solo.ask([CaseRequest(case, 1).message("treatment")], 30.0)
+            answer = worker.ask([CaseRequest(case, 1).message("treatment")], 30.0)
             assert not isinstance(answer, Failure), answer
 
         usual = settings(max_examples=8, deadline=None, database=None, suppress_health_check=list(HealthCheck))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from records.output import keep_ends, telling_line
+from records.output import keep_ends, key_line
 
 ENGINE = "[10:57:33] ../src/engine/engine.cc:54: MXNet start using engine: NaiveEngine"
 TRACEBACK = "Traceback (most recent call last):"
@@ -132,8 +132,8 @@ TRACEBACK = "Traceback (most recent call last):"
     ],
 )
 def test_the_line_that_tells(output: str, line: str) -> None:
-    assert telling_line(output) == line
-    assert telling_line(output.replace("\n", "\r\n")) == line
+    assert key_line(output) == line
+    assert key_line(output.replace("\n", "\r\n")) == line
 
 
 def test_of_a_real_exception_with_threads_and_exit_handlers() -> None:
@@ -148,15 +148,15 @@ raise ValueError("the reason")
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert "while exiting" in done.stderr or "in a handler" in done.stderr
-    assert telling_line(done.stderr) == "ValueError: the reason"
+    assert key_line(done.stderr) == "ValueError: the reason"
 
 
 def test_very_long_output_is_searched_at_its_ends() -> None:
     """A program may print for ever: 64 MiB of short lines took 20 s."""
     many = "y\n" * 2**20
-    assert telling_line(many + "error: a\n" + many) == "y"
-    assert telling_line("error: a\n" + many + many) == "error: a"
-    assert telling_line(many + many + "error: a\n") == "error: a"
+    assert key_line(many + "error: a\n" + many) == "y"
+    assert key_line("error: a\n" + many + many) == "error: a"
+    assert key_line(many + many + "error: a\n") == "error: a"
 
 
 def test_of_long_output_in_a_file_the_ends_are_kept(tmp_path: Path) -> None:
@@ -172,6 +172,6 @@ def test_of_long_output_in_a_file_the_ends_are_kept(tmp_path: Path) -> None:
 
 @given(st.text(alphabet=st.sampled_from("ab \n:.()[]'`Error/\t\x1b[0m\\1"), max_size=200))
 def test_it_is_always_one_printed_line(text: str) -> None:
-    found = telling_line(text)
+    found = key_line(text)
     assert "\n" not in found
     assert found == found.strip()

@@ -155,7 +155,7 @@ def test_one_address() -> None:
 def test_errors_and_failures_hold_no_secret() -> None:
     assert str(RunError("can't read https://u:p@h/x")) == "can't read https://***@h/x"
     failure = Failure("control", "error", "no https://u:p@h/x", "PASSWORD=x")
-    assert (failure.reason, failure.last_words) == ("no https://***@h/x", "PASSWORD=***")
+    assert (failure.reason, failure.output_tail) == ("no https://***@h/x", "PASSWORD=***")
 
 
 @pytest.mark.parametrize("piece", ["a", "a.", "token", "x-", "://", "eyJ", "-----BEGIN PRIVATE KEY-----", "u:p@", '"'])

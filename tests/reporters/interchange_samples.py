@@ -10,7 +10,7 @@ from records import Comparison, Failure, PairSample, Report, Verdict
 
 
 def samples(
-    case: str, ratio: float, rounds: int = 12, stage: str = "own", level: float = 1e5
+    case: str, ratio: float, rounds: int = 12, stage: str = "confirmation", level: float = 1e5
 ) -> tuple[PairSample, ...]:
     """Process pairs whose values lie within 1 % around 1e5 and 1e5 * ``ratio``; always the same ones."""
     drawn = random.Random(repr(case))
@@ -23,17 +23,17 @@ def samples(
     return tuple(pairs)
 
 
-def measured(case: str, verdict: Verdict, ratio: float, stage: str = "own", **changes: Any) -> Comparison:
+def measured(case: str, verdict: Verdict, ratio: float, stage: str = "confirmation", **changes: Any) -> Comparison:
     """A comparison with samples; a few of another stage are there that the formats must leave alone."""
     mine = samples(case, ratio, stage=stage)
-    others = samples(case, 7.0, 3, "screen") if stage == "own" else ()
+    others = samples(case, 7.0, 3, "screening") if stage == "confirmation" else ()
     figures: dict[str, Any] = {"decided_on": stage, "rounds": len(mine) + len(others), "samples": (*others, *mine)}
     return made.comparison(case, verdict, ratio, **{**figures, **changes})
 
 
 def counts(case: str, metric: str, unit: str, control: float, treatment: float) -> Comparison:
     """A comparison of counts, all processes of a side alike."""
-    pairs = [PairSample(case, "screen", number, control, treatment, 0.0, 1, 1) for number in range(3)]
+    pairs = [PairSample(case, "screening", number, control, treatment, 0.0, 1, 1) for number in range(3)]
     ratio = treatment / control if control else None
     return made.comparison(
         case, "unchanged", ratio, metric=metric, unit=unit, control=control, treatment=treatment, samples=tuple(pairs)
@@ -57,7 +57,7 @@ ODD: tuple[Comparison, ...] = (
 CHANGED = (
     measured("conv/forward", "regressed", 1.053),
     measured("conv/backward", "improved", 0.8),
-    measured("dot", "unchanged", 1.0, stage="screen"),
+    measured("dot", "unchanged", 1.0, stage="screening"),
 )
 
 

@@ -11,14 +11,14 @@ CRASH = Failure("treatment", "crash", "the worker died of SIGSEGV", "some output
 INCIDENT = {
     "round": 3,
     "case_id": "nd.topk",
-    "failure": {"side": "control", "kind": "killed", "reason": "SIGKILL from outside", "last_words": ""},
+    "failure": {"side": "control", "kind": "killed", "reason": "SIGKILL from outside", "output_tail": ""},
     "consequence": "a new worker took its place",
 }
 
 
-def trust(*reasons: str) -> dict[str, Any]:
+def validity(*reasons: str) -> dict[str, Any]:
     """What a run says of its trustworthiness; it can be trusted if there are no reasons against it."""
-    sentinel = {
+    aa_case = {
         "case": "steady",
         "ratio": 1.002,
         "ci": [0.99, 1.01],
@@ -29,11 +29,11 @@ def trust(*reasons: str) -> dict[str, Any]:
         "samples": [],
     }
     return {
-        "trusted": not reasons,
+        "valid": not reasons,
         "hold": True,
         "reasons": list(reasons),
         "frequency_mhz": None,
-        "sentinels": [sentinel],
+        "aa_checks": [aa_case],
     }
 
 
@@ -62,8 +62,8 @@ def run(**changes: Any) -> dict[str, Any]:
         "inject": None,
         "verify_after": None,
         "breakdown": "networks",
-        "sentinels": 1,
-        "looks": {"screen": [5, 8, 12, 19, 30], "own": [5, 8, 12, 19, 30], "suspect_level": 0.01},
+        "aa_cases": 1,
+        "looks": {"screening": [5, 8, 12, 19, 30], "confirmation": [5, 8, 12, 19, 30], "suspect_level": 0.01},
         "environment": {"OMP_NUM_THREADS": "1"},
         "env": [],
         "counting": None,
@@ -72,9 +72,9 @@ def run(**changes: Any) -> dict[str, Any]:
         "cpus": {"measure": [1], "start": [0, 1]},
         "complete": True,
         "resumable": False,
-        "broken": False,
+        "aborted": False,
         "interrupted": False,
-        "stopped": None,
+        "stop_reason": None,
         "forecast": None,
         "continues": False,
         "not_broken_down": 0,
@@ -83,7 +83,7 @@ def run(**changes: Any) -> dict[str, Any]:
         "timed_s": 101.25,
         "spent_s": {"timed calls": 30.5, "waiting for a pair": 4.0},
         "incidents": [],
-        "trust": trust(),
+        "validity": validity(),
         "profile_output": None,
         **changes,
     }
@@ -104,7 +104,7 @@ def comparison(case: str, verdict: Verdict = "unchanged", ratio: float | None = 
         "control": 123_456.0,
         "treatment": None if ratio is None else 123_456.0 * ratio,
         "rounds": 12,
-        "decided_on": "screen",
+        "decided_on": "screening",
         "failure": None,
         "injected": False,
         **changes,
@@ -121,7 +121,9 @@ def failed(case: str, failure: Failure = CRASH, **changes: Any) -> Comparison:
 EVERY_VERDICT = (
     comparison("steady"),
     comparison("faster", "improved", 0.5, control=2_345_678.0),
-    comparison("slower", "regressed", 1.053, samples=(PairSample("slower", "screen", 0, 1e5, 1.05e5, 0.049, 8, 640),)),
+    comparison(
+        "slower", "regressed", 1.053, samples=(PairSample("slower", "screening", 0, 1e5, 1.05e5, 0.049, 8, 640),)
+    ),
     comparison("unclear", "inconclusive", 1.01, note="two modes"),
     failed("broken"),
     comparison("much slower", "regressed", 12.34),

@@ -10,7 +10,7 @@ from typing import TextIO
 import pytest
 import report_samples as samples
 from markdown_it import MarkdownIt
-from test_alarm import SLOWER
+from test_alerts import SLOWER
 
 from records import Comparison, Failure, Report, RunError, UsageError
 from reporters import github
@@ -135,7 +135,7 @@ def test_annotations_summary_and_outputs(step: Step, tmp_path: Path) -> None:
 
 def test_a_run_in_doubt_is_a_warning(step: Step) -> None:
     held = samples.comparison("a", "inconclusive", 1.3, held_back="regressed")
-    runner = step.tell(samples.report([held], trust=samples.trust("others were busy")))
+    runner = step.tell(samples.report([held], validity=samples.validity("others were busy")))
     ((name, _, message),) = runner.commands
     assert name == "warning"
     assert message.startswith("can't be trusted: others were busy; 1 verdict held back")

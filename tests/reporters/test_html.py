@@ -71,7 +71,7 @@ class Page(HTMLParser):
         return next(row for row in self.rows if text in row)
 
     def facts(self, case: str) -> dict[str, str]:
-        """What is told of a case that is opened."""
+        """What is reported a case that is opened."""
         (one,) = (one for one in self.data["cases"] if one["id"] == case)
         return {label: fact for label, fact in zip(self.data["labels"], one["facts"], strict=True) if fact}
 
@@ -94,11 +94,11 @@ def rich_report() -> Report:
     )
     made = samples.report(
         (*samples.EVERY_VERDICT, slow),
-        trust=samples.trust("the host was busy"),
+        validity=samples.validity("the host was busy"),
         incidents=[samples.INCIDENT],
         inject=0.05,
         complete=False,
-        stopped="the time budget of 300 s was spent",
+        stop_reason="the time budget of 300 s was spent",
     )
     commit = Commit("c0" * 20, 1_700_000_000, "Ada <ada@example.org>", "Make <b>tensors</b> lazy")
     treatment = replace(made.treatment, commit=commit, packages={"numpy": "1.23.5"}, strategy="overlay")
@@ -184,7 +184,7 @@ def test_all_that_is_known_of_a_case() -> None:
         "threshold": "2.0 %",
         "smallest change to be seen": "1.2 %",
         "rounds": "12",
-        "decided on": "screen",
+        "decided on": "screening",
         "held back": "would be improved if the run could be trusted",
         "second measurement": "regressed: +6.0 % [+5.0, +7.0] in 4 rounds; the first said regressed",
         "work of a call": "2e+06 floating-point operations, 97.7 KiB (float32)",
@@ -194,7 +194,7 @@ def test_all_that_is_known_of_a_case() -> None:
     assert facts["rates"].startswith("control 16.2 GFLOP/s")
     one = page.data["cases"][2]
     assert (one["divisor"], one["unit"]) == (1e3, "us")
-    assert one["samples"] == [[number, "screen", 1, 1e5, 1.05e5, 0.049, 1] for number in range(3)]
+    assert one["samples"] == [[number, "screening", 1, 1e5, 1.05e5, 0.049, 1] for number in range(3)]
     assert one["breakdown"]["rows"] == [["Conv", "2", "1.00 ms", "90.0 %", "2.00 ms", "100.0 %", "+1.00 ms"]]
     assert one["breakdown"]["note"] == "a note"
     assert one["failures"] == [
@@ -218,8 +218,10 @@ def test_drawn_numbers_keep_six_digits_and_more() -> None:
     "report",
     [
         Report({}, samples.CONTROL, samples.TREATMENT, {}, ()),
-        Report({"command": "x", "trust": 3, "environment": [1]}, samples.CONTROL, samples.TREATMENT, {"during": 7}, ()),
-        samples.report(trust={"sentinels": [None, {"case": None, "ci": ["a", "b"], "ratio": "x"}]}, incidents=[3]),
+        Report(
+            {"command": "x", "validity": 3, "environment": [1]}, samples.CONTROL, samples.TREATMENT, {"during": 7}, ()
+        ),
+        samples.report(validity={"aa_checks": [None, {"case": None, "ci": ["a", "b"], "ratio": "x"}]}, incidents=[3]),
         samples.report([samples.comparison("odd", "inconclusive", float("inf"), ci=(0.0, float("inf")))]),
         samples.report([samples.comparison("odd", "inconclusive", float("nan"), control=float("nan"))]),
     ],

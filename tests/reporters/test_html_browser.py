@@ -178,7 +178,7 @@ def test_an_address_opens_its_case(shown: Shown) -> None:
     expect(page.locator("#case-table td.why").filter(has_text="a note")).to_have_text("regressed a note")
     page.evaluate("location.hash = '#case=broken'")
     expect(page.get_by_role("dialog", name="broken")).to_contain_text("treatment: crash: the worker died of SIGSEGV")
-    expect(page.get_by_label("last words").last).to_contain_text("Segmentation fault: 11")
+    expect(page.get_by_label("output tail").last).to_contain_text("Segmentation fault: 11")
     for nowhere in ("#case=gone", "#case=%E0%A4%A", "#"):
         page.evaluate(f"location.hash = '{nowhere}'")
         expect(page.locator("dialog")).to_be_hidden()
@@ -255,7 +255,7 @@ def test_no_fault_of_accessibility_is_found(shown: Shown) -> None:
 
 
 def test_a_screen_reader_is_told(shown: Shown) -> None:
-    page = shown.open(samples.report(trust=samples.trust("the host was busy")))
+    page = shown.open(samples.report(validity=samples.validity("the host was busy")))
     for role in ("banner", "main", "contentinfo"):
         expect(page.get_by_role(role)).to_have_count(1)  # type: ignore[arg-type]
     expect(page.get_by_role("main")).to_match_aria_snapshot(

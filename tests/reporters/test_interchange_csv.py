@@ -40,7 +40,7 @@ def test_a_line_a_sample_of_every_stage() -> None:
     found = rows(to_csv_samples(report).text)
     assert list(found[0])[-len(SAMPLE_COLUMNS) :] == list(SAMPLE_COLUMNS)
     stages = [line["stage"] for line in found]
-    assert [stages.count(stage) for stage in ("screen", "own", "verification")] == [3, 12, 2]
+    assert [stages.count(stage) for stage in ("screening", "confirmation", "verification")] == [3, 12, 2]
     assert [float(line["log_ratio"]) for line in found[:15]] == [sample.log_ratio for sample in first.samples]
 
 

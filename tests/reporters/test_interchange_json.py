@@ -1,4 +1,4 @@
-"""Bencher Metric Format and github-action-benchmark's JSON, held against what their readers take."""
+"""Bencher Metric Format and github-action-benchmark's JSON, validated against what their readers take."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""JUnit XML, held against the schema of Jenkins' xunit plugin (junit-10.xsd, with its licence in it)."""
+"""JUnit XML, validated against the schema of Jenkins' xunit plugin (junit-10.xsd, with its licence in it)."""
 
 from pathlib import Path
 from xml.etree import ElementTree
@@ -75,7 +75,9 @@ def test_a_failure_says_its_last_words_whatever_they_are() -> None:
 
 
 def test_a_run_that_is_not_to_be_trusted_or_not_complete_says_so() -> None:
-    report = made.report(trust=report_samples.trust("others were busy"), complete=False, stopped="the time was up")
+    report = made.report(
+        validity=report_samples.validity("others were busy"), complete=False, stop_reason="the time was up"
+    )
     words = suite(report).findtext("system-err", "")
     assert "others were busy" in words
     assert "not complete: the time was up" in words

@@ -8,7 +8,7 @@ from pathlib import Path
 import interchange_samples as made
 import pyperf
 import pytest
-from report_samples import trust
+from report_samples import validity
 
 from records import Report
 from records.measurement import SIDES
@@ -93,6 +93,6 @@ def test_names_that_are_alike_stay_apart() -> None:
 
 
 def test_a_start_that_is_no_date_and_a_host_that_is_not_known_are_left_out() -> None:
-    report = made.report(started="yesterday\n", spec="", trust=trust("busy"), seed=None)
+    report = made.report(started="yesterday\n", spec="", validity=validity("busy"), seed=None)
     metadata = pyperf.BenchmarkSuite.loads(to_pyperf(report, "control").text).get_metadata()
     assert not {"date", "spec", "seed"} & set(metadata)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import report_samples as samples
-from test_alarm import SLOWER
+from test_alerts import SLOWER
 
 from records import RunError, UsageError
 from reporters.notify_command import NotifyCommand

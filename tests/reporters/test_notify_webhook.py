@@ -8,11 +8,11 @@ import pytest
 import report_samples as samples
 from faulty_server import Fault, ResultsServer
 from hook_server import Answer, HookServer
-from test_alarm import SLOWER
+from test_alerts import SLOWER
 
 from records import RunError, UsageError
 from reporters import add_reporter_options, chosen_reporters, report_all
-from reporters.alarm import alarm_of
+from reporters.alerts import alert_of
 from reporters.notify_webhook import VARIABLE, NotifyWebhook
 from reporters.simple_local import SimpleLocalReporter
 from reporters.simple_screen import SimpleScreenReporter
@@ -193,4 +193,4 @@ def test_it_fails_no_other_reporter(tmp_path: Path) -> None:
 
 
 def test_there_is_something_to_tell() -> None:
-    assert alarm_of(REPORT) is not None
+    assert alert_of(REPORT) is not None

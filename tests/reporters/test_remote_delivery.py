@@ -18,11 +18,11 @@ from faulty_server import PATH, PIECE, TOKEN, Fault, ResultsServer, closed_port,
 from hypothesis import given, settings
 
 from records import Report, RunError
-from reporters.base import ToldInPartError
+from reporters.base import PartlyReportedError
 from reporters.document import to_bytes
 from reporters.remote.delivery import Sender
 from reporters.remote.place import Place, parse_place
-from reporters.remote.post import Parcel, Waits
+from reporters.remote.post import Payload, Waits
 from reporters.remote.reporter import RemoteReporter, to_body
 from reporters.remote.spool import Spool
 from reporters.remote.token import Token
@@ -53,7 +53,7 @@ def spool(tmp_path: Path) -> Spool:
 def sender(spool: Spool, clock: Clock, token: str | None = TOKEN, **waits: float) -> Sender:
     """One that does not draw lots: its first pause is 1 s, then 2, 4..."""
     found = None if token is None else Token(token, "a test")
-    return Sender(spool, found, Waits(**waits), clock, clock.sleep, coin=lambda: 0.0)
+    return Sender(spool, found, Waits(**waits), clock, clock.sleep, rng=lambda: 0.0)
 
 
 def reporter(spool: Spool, place: str, clock: Clock | None = None, **settings: Any) -> RemoteReporter:
@@ -66,7 +66,7 @@ def runs(*ids: str) -> list[Report]:
 
 def waiting(spool: Spool) -> list[str]:
     """The runs in the spool, the oldest first."""
-    return [letter.header.run for letter in spool.contents()[0]]
+    return [entry.header.run for entry in spool.contents()[0]]
 
 
 def ids(server: ResultsServer) -> list[str]:
@@ -142,7 +142,7 @@ def test_what_was_sent_before_a_server_went_away_is_said_with_what_was_not(spool
             with pytest.raises(RunError):
                 one.report(report)
         server.faults = [Fault(201, json.dumps({"run_id": "first"}).encode()), refusal(401)]
-        with pytest.raises(ToldInPartError, match="1 of 2 that waited could not be sent") as error:
+        with pytest.raises(PartlyReportedError, match="1 of 2 that waited could not be sent") as error:
             one.catch_up()
     assert error.value.line == f"sent: {server.endpoint}: 1 that waited"
     assert waiting(spool) == ["second"]
@@ -220,15 +220,15 @@ def test_what_is_refused_is_kept_and_explained_and_not_tried_again(spool: Spool,
     with ResultsServer(refusal(status)) as server:
         with pytest.raises(RunError, match=f"refuses the report: it says {status} .*{words}.*--retry_refused"):
             reporter(spool, server.place).report(samples.report(id="one"))
-        (letter,) = spool.contents()[0]
-        assert letter.header.refused is not None
-        assert letter.header.refused.status == status
+        (entry,) = spool.contents()[0]
+        assert entry.header.refused is not None
+        assert entry.header.refused.status == status
         line = reporter(spool, server.place).report(samples.report(id="two"))  # stops no other
         assert "; 1 refused, see run_bench.py --flush" in line
         assert ids(server) == ["one", "two"]
         assert waiting(spool) == ["one"]
-        fates = sender(spool, Clock()).deliver(retry_refused=True)
-        assert [(fate.run, fate.state) for fate in fates] == [("one", "sent")]
+        outcomes = sender(spool, Clock()).deliver(retry_refused=True)
+        assert [(outcome.run, outcome.state) for outcome in outcomes] == [("one", "sent")]
     assert waiting(spool) == []
 
 
@@ -294,7 +294,7 @@ def test_a_redirect_to_nowhere_stops_no_other_server(spool: Spool, location: str
         for server in (bad, good):
             one = parse_place(server.place)
             spool.keep(one, "a", b'{"report": {"run": {"id": "a"}}}')
-        states = {fate.state for fate in sender(spool, Clock()).deliver()}
+        states = {outcome.state for outcome in sender(spool, Clock()).deliver()}
         assert list(good.stored) == ["a"]
     assert states == {"sent", "waiting"}
     assert waiting(spool) == ["a"]
@@ -340,10 +340,10 @@ def test_hostile_answers_are_one_short_printable_line_without_the_token(spool: S
         reporter(spool, server.place).report(samples.report())
     assert str(error.value).isprintable()
     assert len(str(error.value)) < 1000
-    (letter,) = spool.contents()[0]
-    for text in (str(error.value), letter.path.read_text(), repr(letter)):
+    (entry,) = spool.contents()[0]
+    for text in (str(error.value), entry.path.read_text(), repr(entry)):
         assert TOKEN[:6] not in text
-    assert letter.path.read_text().splitlines()[0].isprintable()
+    assert entry.path.read_text().splitlines()[0].isprintable()
 
 
 def test_the_token_is_in_no_log_and_no_text(spool: Spool, caplog: pytest.LogCaptureFixture) -> None:
@@ -394,7 +394,7 @@ def test_a_server_that_resets_the_connection_after_a_refusal_is_heard(spool: Spo
         place = Place(f"http://127.0.0.1:{listening.getsockname()[1]}/x", "nightly")
         clock = Clock()
         answer = sender(spool, clock, read_s=5, first_pause_s=100).send(
-            Parcel(place, "one", b"x" * 20_000_000), clock() + 60
+            Payload(place, "one", b"x" * 20_000_000), clock() + 60
         )
         thread.join()
     assert (answer.kind, answer.status) == ("refused", 413)
@@ -405,6 +405,6 @@ def test_a_slow_line_is_no_time_out(spool: Spool) -> None:
     body = json.dumps({"category": "c", "report": {"run": {"id": "big"}, "x": "x" * 200 * PIECE}}).encode()
     with ResultsServer(Fault(201, b'{"run_id": "big"}', slowly=True, stores=True)) as server:
         spool.keep(parse_place(server.place), "big", body)
-        (fate,) = sender(spool, Clock(), connect_s=0.5, first_pause_s=1000).deliver()
-        assert (fate.state, fate.words) == ("sent", "stored")
+        (outcome,) = sender(spool, Clock(), connect_s=0.5, first_pause_s=1000).deliver()
+        assert (outcome.state, outcome.words) == ("sent", "stored")
         assert server.stored == {"big": body}

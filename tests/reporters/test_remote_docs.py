@@ -8,7 +8,7 @@ import pytest
 from commands.config import UNASKED
 from commands.sending import COLUMNS
 from reporters.remote.place import FORM, LONGEST_CATEGORY, Place, parse_place
-from reporters.remote.post import Kind, Parcel, Waits, _understood
+from reporters.remote.post import Kind, Payload, Waits, _understood
 from reporters.remote.token import VARIABLE
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "how-to" / "remote.md").read_text(encoding="utf-8")
@@ -25,8 +25,8 @@ def rows() -> list[list[str]]:
 
 
 def meaning(status: int) -> Kind:
-    parcel = Parcel(Place("https://results.example.org/api/v1/reports", "nightly"), "run 1", b"")
-    return _understood(parcel, status, "", {}, '{"run_id": "run 1"}', None).kind
+    payload = Payload(Place("https://results.example.org/api/v1/reports", "nightly"), "run 1", b"")
+    return _understood(payload, status, "", {}, '{"run_id": "run 1"}', None).kind
 
 
 def test_every_answer_means_what_is_written() -> None:

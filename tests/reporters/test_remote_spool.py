@@ -55,13 +55,13 @@ def names(spool: Spool) -> list[str]:
 
 
 def test_what_is_kept_is_its_users_alone_and_comes_back_as_it_was(spool: Spool) -> None:
-    letter = spool.keep(PLACE, "../../etc/run 1", b'{"a": 1}\n\x00\xff')
-    assert letter.path.parent == spool.directory
-    assert stat.S_IMODE(letter.path.stat().st_mode) == 0o600
+    entry = spool.keep(PLACE, "../../etc/run 1", b'{"a": 1}\n\x00\xff')
+    assert entry.path.parent == spool.directory
+    assert stat.S_IMODE(entry.path.stat().st_mode) == 0o600
     assert stat.S_IMODE(spool.directory.stat().st_mode) == 0o700
-    assert spool.contents() == ([letter], [])
-    assert (letter.place, letter.header.run) == (PLACE, "../../etc/run 1")
-    assert spool.body(letter) == b'{"a": 1}\n\x00\xff'
+    assert spool.contents() == ([entry], [])
+    assert (entry.place, entry.header.run) == (PLACE, "../../etc/run 1")
+    assert spool.body(entry) == b'{"a": 1}\n\x00\xff'
 
 
 def test_places_runs_and_contents_don_t_meet_and_the_same_is_kept_once(spool: Spool) -> None:
@@ -69,9 +69,9 @@ def test_places_runs_and_contents_don_t_meet_and_the_same_is_kept_once(spool: Sp
         for run in ("a", "b", "b"):
             spool.keep(place, run, b"1")
     spool.keep(PLACE, "a", b"2")
-    letters, _ = spool.contents()
-    assert len({letter.path for letter in letters}) == 7
-    assert [letter.header.kept for letter in letters] == sorted(letter.header.kept for letter in letters)
+    entries, _ = spool.contents()
+    assert len({entry.path for entry in entries}) == 7
+    assert [entry.header.kept for entry in entries] == sorted(entry.header.kept for entry in entries)
 
 
 def cut(path: Path) -> None:
@@ -138,8 +138,8 @@ def test_whatever_a_file_holds_it_is_a_letter_or_damaged(content: bytes | dict[s
             path.write_bytes(json.dumps({**json.loads(header), **content}).encode() + b"\n" + rest)
         else:
             path.write_bytes(header[: len(content)] + content)
-        letters, damaged = spool.contents()
-        assert len(letters) + len(damaged) == 1
+        entries, damaged = spool.contents()
+        assert len(entries) + len(damaged) == 1
 
 
 def test_without_a_spool_it_is_sent_all_the_same(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,10 +173,10 @@ def test_one_that_can_t_be_removed_is_no_trouble(spool: Spool, monkeypatch: pyte
         spool.keep(parse_place(server.place), "a", body("a"))
         with monkeypatch.context() as patched:
             patched.setattr(Path, "unlink", denied)
-            (fate,) = sender(spool).deliver()
-        assert (fate.state, fate.words) == ("sent", "stored; its file can't be removed (Operation not permitted)")
-        (fate,) = sender(spool).deliver()
-        assert (fate.state, fate.words) == ("sent", "was there already")
+            (outcome,) = sender(spool).deliver()
+        assert (outcome.state, outcome.words) == ("sent", "stored; its file can't be removed (Operation not permitted)")
+        (outcome,) = sender(spool).deliver()
+        assert (outcome.state, outcome.words) == ("sent", "was there already")
         assert len(server.stored) == 1
 
 
@@ -184,8 +184,8 @@ def test_only_what_is_asked_for_is_sent(spool: Spool) -> None:
     with ResultsServer() as server, ResultsServer() as other:
         for one, run in ((server, "a"), (other, "b")):
             spool.keep(parse_place(one.place), run, body(run))
-        fates = sender(spool).deliver([server.endpoint])
-        assert [fate.run for fate in fates] == ["a"]
+        outcomes = sender(spool).deliver([server.endpoint])
+        assert [outcome.run for outcome in outcomes] == ["a"]
         assert other.seen == []
 
 
@@ -193,8 +193,13 @@ def test_a_server_that_is_away_keeps_no_other_waiting(spool: Spool) -> None:
     with ResultsServer(Fault(500)) as away, ResultsServer() as server:
         for one, run in ((away, "a"), (server, "b"), (away, "c"), (server, "d")):
             spool.keep(parse_place(one.place), run, body(run))
-        fates = sender(spool, first_pause_s=1000).deliver(each=True)
-        assert {fate.run: fate.state for fate in fates} == {"a": "waiting", "b": "sent", "c": "waiting", "d": "sent"}
+        outcomes = sender(spool, first_pause_s=1000).deliver(each=True)
+        assert {outcome.run: outcome.state for outcome in outcomes} == {
+            "a": "waiting",
+            "b": "sent",
+            "c": "waiting",
+            "d": "sent",
+        }
         assert [one.headers["Idempotency-Key"] for one in away.seen] == ["a"]
 
 
@@ -243,10 +248,14 @@ def test_kill_9_in_mid_send_loses_nothing_and_doubles_nothing(spool: Spool, tmp_
         assert server.arrived.wait(60)
         process.send_signal(signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
-        (letter,) = spool.contents()[0]
-        whole = spool.body(letter)
-        (fate,) = sender(spool).deliver()
-        assert (fate.run, fate.state, fate.words) == ("killed", "sent", "was there already" if stores else "stored")
+        (entry,) = spool.contents()[0]
+        whole = spool.body(entry)
+        (outcome,) = sender(spool).deliver()
+        assert (outcome.run, outcome.state, outcome.words) == (
+            "killed",
+            "sent",
+            "was there already" if stores else "stored",
+        )
         assert server.stored == {"killed": whole}
     assert names(spool) == [".lock"]
 
@@ -255,10 +264,10 @@ def test_the_file_holds_the_very_bytes_and_no_token(spool: Spool) -> None:
     with ResultsServer(Fault(401)) as server:
         with pytest.raises(RunError):
             reporter(spool, server).report(samples.report(id="a"))
-        (letter,) = spool.contents()[0]
-        line, _, rest = letter.path.read_bytes().partition(b"\n")
-        assert json.loads(line) == asdict(letter.header)
-        assert hashlib.sha256(rest).hexdigest() == letter.header.sha256
+        (entry,) = spool.contents()[0]
+        line, _, rest = entry.path.read_bytes().partition(b"\n")
+        assert json.loads(line) == asdict(entry.header)
+        assert hashlib.sha256(rest).hexdigest() == entry.header.sha256
         assert TOKEN.encode() not in line + rest
         sender(spool).deliver()
         assert server.seen[0].body == server.seen[1].body == rest

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import report_samples as samples
 
-from comparator import SentinelCheck
+from comparator import AACheck
 from harness.host import HostMonitor, host_fingerprint
 from records import (
     SCHEMA_VERSION,
@@ -68,10 +68,10 @@ def test_the_run_is_documented() -> None:
 
 
 def test_trust_is_documented() -> None:
-    trust = samples.run()["trust"]
-    assert documented("trust") == list(trust)
-    checked = [field.name for field in fields(SentinelCheck)]
-    assert documented("trust: sentinels") == [*checked, "samples"] == list(trust["sentinels"][0])
+    validity = samples.run()["validity"]
+    assert documented("validity") == list(validity)
+    checked = [field.name for field in fields(AACheck)]
+    assert documented("validity: aa_checks") == [*checked, "samples"] == list(validity["aa_checks"][0])
 
 
 def test_the_host_is_documented() -> None:

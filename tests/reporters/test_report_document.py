@@ -29,7 +29,7 @@ json_data = st.recursive(
 )
 mappings = st.dictionaries(texts, json_data, max_size=4)
 string_maps = st.dictionaries(texts, texts, max_size=3)
-stages = st.sampled_from(["screen", "own"])
+stages = st.sampled_from(["screening", "confirmation"])
 failures = st.builds(Failure, st.sampled_from(["control", "treatment", "both"]), texts, texts, texts)
 pair_samples = st.builds(PairSample, texts, stages, counts, numbers, numbers, numbers, counts, counts)
 builds = st.builds(
@@ -74,7 +74,7 @@ comparisons = st.builds(
     samples=st.lists(pair_samples, max_size=2).map(tuple),
 )
 reports = st.builds(
-    Report, mappings, builds, builds, mappings, st.lists(comparisons, max_size=3).map(tuple), schema_version=st.just(1)
+    Report, mappings, builds, builds, mappings, st.lists(comparisons, max_size=3).map(tuple), schema_version=st.just(2)
 )
 
 
@@ -91,7 +91,7 @@ def test_the_document_has_the_keys_of_to_json(tmp_path: Path) -> None:
     write_report(path, samples.report())
     document = json.loads(path.read_text(encoding="utf-8"))
     assert list(document) == ["schema_version", "run", "control", "treatment", "host", "comparisons", "cases"]
-    assert document["schema_version"] == 1
+    assert document["schema_version"] == 2
     assert document["control"]["requested"] == "mxnet==1.8.0.post0"
     assert document["comparisons"][2]["samples"][0]["log_ratio"] == 0.049
     assert document["comparisons"][4]["failure"]["kind"] == "crash"
@@ -182,7 +182,7 @@ def _set(*steps: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("content", "field", "mend"),
+    ("content", "field", "fix"),
     [
         (_broken(_set("comparisons", 3, "ratio", "big")), "comparisons[3].ratio", "correct that field"),
         (_broken(_set("comparisons", 0, "verdict", "meh")), "comparisons[0].verdict", "correct that field"),
@@ -198,7 +198,7 @@ def _set(*steps: Any) -> Any:
         (_broken(lambda document: document["treatment"].pop("digest")), "treatment.digest", "correct that field"),
         (_broken(lambda document: document.pop("comparisons")), "comparisons", "correct that field"),
         (_broken(lambda document: document.pop("schema_version")), "schema_version", "give the path"),
-        (_broken(_set("schema_version", 2)), "schema_version: is 2, newer", "use a newer opduel"),
+        (_broken(_set("schema_version", 3)), "schema_version: is 3, newer", "use a newer opduel"),
         (_broken(_set("schema_version", "1")), "schema_version", "must be a whole number"),
         (_broken(_set("schema_version", True)), "schema_version", "must be a whole number"),
         (b"", "not a JSON document", "give the path"),
@@ -209,7 +209,7 @@ def _set(*steps: Any) -> Any:
         (b'{"schema_version": 1, "run": NaN}', "NaN", "give the path"),
     ],
 )
-def test_what_is_wrong_is_named(tmp_path: Path, content: bytes, field: str, mend: str) -> None:
+def test_what_is_wrong_is_named(tmp_path: Path, content: bytes, field: str, fix: str) -> None:
     path = tmp_path / "odd.json"
     path.write_bytes(content)
     with pytest.raises(UsageError) as raised:
@@ -217,7 +217,7 @@ def test_what_is_wrong_is_named(tmp_path: Path, content: bytes, field: str, mend
     message = str(raised.value)
     assert message.startswith(f"{path}: ")
     assert field in message
-    assert mend in message
+    assert fix in message
     assert "\n" not in message
 
 
@@ -250,7 +250,7 @@ def test_a_number_that_is_no_float_is_no_number(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("odd", [5, "others were busy", {"a": 1}, True])
 def test_odd_entries_of_a_run_stop_no_format(odd: object) -> None:
-    made = samples.report(trust={"reasons": odd}, incidents=odd, inject=None if odd == 5 else odd)
+    made = samples.report(validity={"reasons": odd}, incidents=odd, inject=None if odd == 5 else odd)
     for name, one in FORMATS.items():
         write_format(made, name, "control" if one.sides == "one" else None, "")
 

@@ -11,9 +11,9 @@ import pytest
 import report_samples as samples
 from hostile import hostile
 
+from commands.case_selection import choose
 from commands.driver_options import parse
 from commands.options import harness_parser
-from commands.picking import choose
 from records import Case, Commit, Report
 from reporters.reproduce import reproduction
 

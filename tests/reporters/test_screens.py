@@ -64,7 +64,7 @@ def test_the_whole_screen() -> None:
     assert render(samples.report()) == WHOLE_SCREEN
 
 
-DISTRUSTED = {"trust": samples.trust("other processes kept 0.52 of opduel's processors busy")}
+DISTRUSTED = {"validity": samples.validity("other processes kept 0.52 of opduel's processors busy")}
 
 
 def test_a_run_that_cant_be_trusted_says_so_above_the_table() -> None:
@@ -85,13 +85,13 @@ def test_without_a_verdict_to_hold_back_it_says_that() -> None:
 
 def test_old_reports_that_know_of_no_trust_say_nothing() -> None:
     old = samples.run()
-    del old["trust"]
+    del old["validity"]
     report = replace(samples.report(), run=old)
     assert "trusted" not in render(report) + "".join(tab_separated(report))
 
 
 def test_lines_say_that_a_run_cant_be_trusted_before_other_remarks() -> None:
-    lines = list(tab_separated(samples.report(complete=False, stopped="out of time", **DISTRUSTED)))
+    lines = list(tab_separated(samples.report(complete=False, stop_reason="out of time", **DISTRUSTED)))
     assert lines[-2].startswith("# can't be trusted: other processes kept 0.52")
     assert lines[-1] == "# not complete: out of time"
 
@@ -221,7 +221,7 @@ def test_of_many_failures_the_rest_is_counted() -> None:
 
 def test_an_incomplete_run_says_so() -> None:
     why = "stopped by SIGTERM"
-    assert f"NOT COMPLETE: {why}" in render(samples.report(complete=False, stopped=why))
+    assert f"NOT COMPLETE: {why}" in render(samples.report(complete=False, stop_reason=why))
     assert "NOT COMPLETE" not in render(samples.report())
 
 

@@ -88,7 +88,7 @@ def test_the_document_is_read_back_as_it_was(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"kind": "report"}, "kind: is not"),
-        ({"schema_version": 99}, "newer than the 1 known here"),
+        ({"schema_version": 99}, "newer than the 2 known here"),
         ({"schema_version": True}, "schema_version: is True"),
         ({"cases": [{"case": 7}]}, r"cases\.0\.case: Input should be a valid string"),
     ],

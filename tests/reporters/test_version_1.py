@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from harness.recall import KeptRound, Start, from_text
+from harness.checkpoint import KeptRound, Start, from_text
 from reporters import read_report
 from reporters.document import from_text as report_of
 from reporters.html.page import to_html

@@ -35,7 +35,7 @@ def versions():
     return {"framework": mx.__version__, "numpy": numpy.__version__}
 
 
-def telling_line(message):
+def key_line(message):
     """The line of an error message that says what is wrong: 1.9's begin with C++ frames and end with it.
 
     Time and place are left out, wherever they are: ``[12:05:32] ../src/imperative/utils.h:369: Check failed: ...``.

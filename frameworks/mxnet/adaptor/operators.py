@@ -51,7 +51,7 @@ def resolve(name):
 
 
 def method(name, is_property):
-    """A function of ``self``, and of what else the method takes; a sparse array's own method goes before."""
+    """A function of ``self``, and of what else the method takes; a sparse array's own method overrides."""
 
     def read(self):
         return getattr(self, name)

@@ -10,7 +10,7 @@ import types
 import mxnet as mx
 import numpy
 
-from . import backward_call, both_call, forward_call, telling_line
+from . import backward_call, both_call, forward_call, key_line
 from .blocks import MODULES, BlockCall, block_class, constructor_parameters, is_block, mode_of
 from .graphs import make_graph
 from .inputs import Inputs
@@ -169,7 +169,7 @@ def in_each_direction(operator, case, maker, directions, profiler, warmup, runs)
             if direction == "forward":
                 raise
             plain_line = isinstance(error, mx.base.MXNetError)
-            result["failed_" + direction] = telling_line(str(error)) if plain_line else described(error)
+            result["failed_" + direction] = key_line(str(error)) if plain_line else described(error)
             continue
         result.update(statistics_of(times, direction, operator.short))
         if note:
@@ -182,7 +182,7 @@ def in_each_direction(operator, case, maker, directions, profiler, warmup, runs)
 def described(error):
     """An exception in one line, as the worker describes it."""
     name = type(error).__name__
-    line = telling_line(str(error)) if str(error).strip() else name
+    line = key_line(str(error)) if str(error).strip() else name
     return line if line.startswith(name) else "{}: {}".format(name, line)
 
 

@@ -14,7 +14,7 @@ from sqlalchemy import update
 from test_server_branches import keep, nights
 
 from records import RunError
-from reporters.alarm import Alarm
+from reporters.alerts import Alert
 from reporters.notifier import Notifier
 from reporters.server.alerts import send_alerts
 from reporters.server.command_line import main
@@ -29,21 +29,21 @@ class Recorder(Notifier):
     option = "made_notifier"
 
     def __init__(self, *fails: BaseException) -> None:
-        self.sent: list[Alarm] = []
+        self.sent: list[Alert] = []
         self.fails = list(fails)
 
-    def send(self, alarm: Alarm) -> None:
+    def send(self, alert: Alert) -> None:
         if self.fails:
             raise self.fails.pop(0)
         time.sleep(0.1)  # the other one comes meanwhile
-        self.sent.append(alarm)
+        self.sent.append(alert)
 
 
 @pytest.fixture
 def server(tmp_path: Path, database_url: str) -> Iterator[RunningServer]:
     """One that knows of a step that has not been weighed yet, on either database."""
     with running_server(tmp_path, database_url) as running:
-        keep(running, nights("main", 1.08), weigh=False)
+        keep(running, nights("main", 1.08), analyse=False)
         yield running
 
 
@@ -64,7 +64,7 @@ def test_many_at_once_send_it_once(server: RunningServer) -> None:
     for one in threads:
         one.join()
     assert failures == []
-    assert [alarm.regressed for alarm in recorder.sent] == [1]
+    assert [alert.regressed for alert in recorder.sent] == [1]
     send_alerts(server.database, [recorder], None)
     assert len(recorder.sent) == 1
 

@@ -41,7 +41,7 @@ def reporter(server: RunningServer, spool: Spool, token: str | None) -> RemoteRe
 
 def waiting(spool: Spool) -> list[str]:
     """The runs in the spool."""
-    return [letter.header.run for letter in spool.contents()[0]]
+    return [entry.header.run for entry in spool.contents()[0]]
 
 
 def test_a_report_arrives_once_and_byte_for_byte(server: RunningServer, spool: Spool) -> None:
@@ -76,7 +76,7 @@ def test_what_is_refused_is_kept_with_the_servers_words(server: RunningServer, s
     for words, report in refused.items():
         with pytest.raises(OpduelError, match=words):
             reporter(server, spool, server.write_token).report(report)
-    kept = [letter.header.refused for letter in spool.contents()[0]]
+    kept = [entry.header.refused for entry in spool.contents()[0]]
     assert len(kept) == 3
     assert all(refusal is not None for refusal in kept)
 

@@ -19,11 +19,11 @@ from records import Case as ReportCase
 from records import Report
 from reporters.server.command_line import main
 from reporters.server.database import alembic_config
-from reporters.server.drift import Weighing
+from reporters.server.drift import DriftAnalysis
 from reporters.server.histories import Series, by_branch
 from reporters.server.ingest import accept
-from reporters.server.models import Case, ChangePoint, Notice, Run, WeighedSeries
-from reporters.server.storing import store
+from reporters.server.models import AnalysedSeries, Case, ChangePoint, Notice, Run
+from reporters.server.storage import store
 
 NIGHTS, STEP_AT = 8, 4
 
@@ -41,22 +41,22 @@ def nights(
     return reports
 
 
-def keep(server: RunningServer, reports: Sequence[Report], category: str = "nightly", weigh: bool = True) -> None:
+def keep(server: RunningServer, reports: Sequence[Report], category: str = "nightly", analyse: bool = True) -> None:
     for report in reports:
         with server.database.writing() as session:
             posted = json.dumps(body(report, category)).encode()
             assert store(session, accept(posted, None, 2**26), "a test", datetime.now(UTC))
-    if weigh:
-        Weighing(server.database).weigh()
+    if analyse:
+        DriftAnalysis(server.database).analyse()
 
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     """A server with two branches, in a category each, and runs that name none; nobody posts to it."""
     with running_server(tmp_path_factory.mktemp("two"), open_read=True) as server:
-        keep(server, nights("main", 1.08, category="unary"), "nightly", weigh=False)
-        keep(server, nights("v1.x", 1.2, first=100, category="unary"), "weekly", weigh=False)
-        keep(server, nights(None, 1.4, first=200), "by hand", weigh=False)
+        keep(server, nights("main", 1.08, category="unary"), "nightly", analyse=False)
+        keep(server, nights("v1.x", 1.2, first=100, category="unary"), "weekly", analyse=False)
+        keep(server, nights(None, 1.4, first=200), "by hand", analyse=False)
         keep(server, nights("main", 1.3, first=300, case="other", category="reduction"), "nightly")
         yield server
 
@@ -153,7 +153,7 @@ def test_a_category_narrows_histories_and_drift(two: RunningServer) -> None:
 
 def test_a_history_is_weighed_from_the_runs_of_a_category(tmp_path: Path) -> None:
     with running_server(tmp_path, open_read=True) as server:
-        keep(server, nights("main", 1.08), weigh=False)
+        keep(server, nights("main", 1.08), analyse=False)
         keep(server, nights("main", 1.3, first=50), "trial")
         path = f"/cases/{steady(server)}"
         assert f"{2 * NIGHTS + 1} builds and {2 * NIGHTS} runs" in get(server, path)
@@ -213,7 +213,7 @@ def test_an_operator_category_is_kept_where_a_report_names_none(tmp_path: Path) 
     with running_server(tmp_path) as server:
         for number, category in enumerate(("unary", None)):
             (report, *_) = nights("main", 1.0, first=number * 50, category=category)
-            keep(server, [report], weigh=False)
+            keep(server, [report], analyse=False)
         with server.database.reading() as session:
             assert session.scalars(select(Case.operator_category)).all() == ["unary"]
 
@@ -240,7 +240,7 @@ def test_hostile_branches_are_stored_printable_and_bounded(tmp_path: Path) -> No
 
 
 def test_an_existing_database_is_upgraded(tmp_path: Path, database_url: str) -> None:
-    """Branches come from the stored reports; change points, who acknowledged them and who was told of them stay."""
+    """Branches come from the stored reports; change points, who acknowledged them and who was reported them stay."""
     with running_server(tmp_path, database_url) as server:
         keep(server, [*nights("main", 1.08), night(30, 1.0, "other", branch=None)])
         now = datetime(2024, 1, 1, tzinfo=UTC)
@@ -254,14 +254,14 @@ def test_an_existing_database_is_upgraded(tmp_path: Path, database_url: str) -> 
         with server.database.reading() as session:
             branches = session.scalars(select(Run.branch).order_by(Run.number)).all()
             assert branches == ["main"] * NIGHTS + [None]
-            assert {one.branch for one in session.scalars(select(WeighedSeries))} == {""}
-        Weighing(server.database).weigh()
+            assert {one.branch for one in session.scalars(select(AnalysedSeries))} == {""}
+        DriftAnalysis(server.database).analyse()
         with server.database.reading() as session:
             (kept,) = session.scalars(select(ChangePoint))
             assert (kept.note, kept.acknowledged_by, kept.gone) == ("known", "anna", None)
             assert kept.series.branch == "main"
             (notice,) = session.scalars(select(Notice))
             assert (notice.sent, notice.claimed) == (now, None)
-            cases = {one.case.case: one.branch for one in session.scalars(select(WeighedSeries))}
+            cases = {one.case.case: one.branch for one in session.scalars(select(AnalysedSeries))}
             assert set(cases.values()) == {"main", ""}
     assert samples.run()["branch"] is None

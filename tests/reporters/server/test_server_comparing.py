@@ -22,7 +22,7 @@ def empty(tmp_path: Path) -> Iterator[RunningServer]:
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "words", "implied"),
+    ("first", "second", "words", "indirect_estimate"),
     [
         (("a", "b"), ("a", "c"), "both runs have one control", 1.1 / 1.05),
         (("a", "c"), ("b", "c"), "both runs have one treatment", 1.05 / 1.1),
@@ -33,7 +33,7 @@ def empty(tmp_path: Path) -> Iterator[RunningServer]:
     ],
 )
 def test_two_runs_imply_what_follows_from_the_build_they_share(
-    empty: RunningServer, first: tuple[str, str], second: tuple[str, str], words: str, implied: float | None
+    empty: RunningServer, first: tuple[str, str], second: tuple[str, str], words: str, indirect_estimate: float | None
 ) -> None:
     empty.post(compared(*first, 1, 1.05))
     empty.post(compared(*second, 2, 1.1))
@@ -42,8 +42,8 @@ def test_two_runs_imply_what_follows_from_the_build_they_share(
     assert words in page.text
     assert "+5.0 %" in page.text
     assert "+10.0 %" in page.text
-    if implied is not None:
-        assert f"{(implied - 1) * 100:+.1f} %" in page.text.replace("+5.0 %", "", 1).replace("+10.0 %", "", 1)
+    if indirect_estimate is not None:
+        assert f"{(indirect_estimate - 1) * 100:+.1f} %" in page.text.replace("+5.0 %", "", 1).replace("+10.0 %", "", 1)
 
 
 @pytest.mark.parametrize("release_first", [True, False])

@@ -22,12 +22,12 @@ from reporters.notify_webhook import NotifyWebhook
 from reporters.server.alerts import send_alerts
 from reporters.server.change_points import Found, follow, is_material
 from reporters.server.command_line import main
-from reporters.server.drift import Weighing
+from reporters.server.drift import DriftAnalysis
 from reporters.server.findings import Wanted, find_findings, list_findings
 from reporters.server.histories import BuildName
 from reporters.server.ingest import accept
-from reporters.server.models import Case, ChangePoint, WeighedSeries
-from reporters.server.storing import store
+from reporters.server.models import AnalysedSeries, Case, ChangePoint
+from reporters.server.storage import store
 
 STAR = 24  # nights, each against the release
 STEP_AT = 12
@@ -52,7 +52,7 @@ def keep(server: RunningServer, *reports: Report) -> None:
         submission = accept(json.dumps(body(report)).encode(), None, 2**26)
         with server.database.writing() as session:
             assert store(session, submission, "a test", datetime.now(UTC))
-    Weighing(server.database).weigh()
+    DriftAnalysis(server.database).analyse()
 
 
 @pytest.fixture
@@ -181,11 +181,11 @@ def followed(server: RunningServer, series: int | None, found: Found, now: datet
             session.flush()
             figures = dict.fromkeys(("p_value", "minimal", "drift_log", "drift_low", "drift_high"), 0.01)
             counts = dict.fromkeys(("threads", "run_count", "method", "builds", "runs"), 1)
-            row = WeighedSeries(case_number=case.number, platform="host", **figures, **counts)
+            row = AnalysedSeries(case_number=case.number, platform="host", **figures, **counts)
             session.add(row)
             session.flush()
             series = row.number
-        follow(session, session.get_one(WeighedSeries, series), [found], ORDER, 0.01, now)
+        follow(session, session.get_one(AnalysedSeries, series), [found], ORDER, 0.01, now)
     return series
 
 

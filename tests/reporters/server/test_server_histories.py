@@ -14,14 +14,14 @@ from sqlalchemy import select
 from sqlalchemy.orm import joinedload
 from test_server_pages import compared
 
-from comparator.history import Component, Drift
+from comparator.network_meta_analysis import Component, Drift
 from reporters.server import drift
 from reporters.server.change_points import found_in
-from reporters.server.drift import Weighing
+from reporters.server.drift import DriftAnalysis
 from reporters.server.findings import Wanted, list_findings
 from reporters.server.histories import BuildName, Series, node_order
-from reporters.server.models import WeighedSeries
-from reporters.server.storing import remove_runs
+from reporters.server.models import AnalysedSeries
+from reporters.server.storage import remove_runs
 
 
 def build(node: str, version: str = "1.0", time: int | None = None) -> BuildName:
@@ -69,84 +69,84 @@ def filled(tmp_path: Path) -> Iterator[RunningServer]:
         yield server
 
 
-def series(server: RunningServer) -> dict[str, WeighedSeries]:
+def series(server: RunningServer) -> dict[str, AnalysedSeries]:
     """What each case's history came to."""
     with server.database.reading() as session:
-        query = select(WeighedSeries).options(joinedload(WeighedSeries.case))
+        query = select(AnalysedSeries).options(joinedload(AnalysedSeries.case))
         return {one.case.case: one for one in session.scalars(query)}
 
 
 @pytest.fixture
-def weighed(monkeypatch: pytest.MonkeyPatch) -> list[Series]:
+def analysed(monkeypatch: pytest.MonkeyPatch) -> list[Series]:
     """The series that were weighed, in order."""
     found: list[Series] = []
-    really = drift._weighed
+    really = drift._analysed
 
     def counted(session: Any, one: Series, runs: Any) -> Any:
         found.append(one)
         return really(session, one, runs)
 
-    monkeypatch.setattr(drift, "_weighed", counted)
+    monkeypatch.setattr(drift, "_analysed", counted)
     return found
 
 
-def test_only_what_has_new_runs_is_weighed_again(filled: RunningServer, weighed: list[Series]) -> None:
-    kept = Weighing(filled.database)
+def test_only_what_has_new_runs_is_weighed_again(filled: RunningServer, analysed: list[Series]) -> None:
+    kept = DriftAnalysis(filled.database)
     first = kept.progress(60)
     assert first.is_complete
     assert set(series(filled)) == {"a", "b"}
-    assert len(weighed) == first.total == 2
+    assert len(analysed) == first.total == 2
     kept.progress(60)
-    assert len(weighed) == 2
+    assert len(analysed) == 2
     filled.post(replace(numbered(2), comparisons=(samples.comparison("b", ratio=1.3),), cases=()))
     kept.progress(60)
-    assert len(weighed) == 3
+    assert len(analysed) == 3
     again = series(filled)
     assert {case: one.runs for case, one in again.items()} == {"a": 1, "b": 2}
     with filled.database.writing() as session:
         remove_runs(session, ["run-2"])
     filled.post(replace(numbered(3), comparisons=(samples.comparison("b", ratio=1.1),), cases=()))
     kept.progress(60)  # of as many runs, and with SQLite under the number of the one that was removed
-    assert len(weighed) == 4
+    assert len(analysed) == 4
     assert series(filled)["b"].drift_log != again["b"].drift_log
 
 
 def test_a_server_that_starts_again_weighs_nothing_twice(
-    filled: RunningServer, weighed: list[Series], monkeypatch: pytest.MonkeyPatch
+    filled: RunningServer, analysed: list[Series], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for _ in range(2):
-        Weighing(filled.database).weigh()
-    assert len(weighed) == 2
+        DriftAnalysis(filled.database).analyse()
+    assert len(analysed) == 2
     monkeypatch.setattr(drift, "METHOD", drift.METHOD + 1)  # a newer opduel weighs otherwise
-    Weighing(filled.database).weigh()
-    assert len(weighed) == 4
+    DriftAnalysis(filled.database).analyse()
+    assert len(analysed) == 4
 
 
 def test_series_without_runs_are_forgotten(filled: RunningServer) -> None:
-    Weighing(filled.database).weigh()
+    DriftAnalysis(filled.database).analyse()
     with filled.database.writing() as session:
         remove_runs(session, ["run-1"])
-    Weighing(filled.database).weigh()
+    DriftAnalysis(filled.database).analyse()
     assert series(filled) == {}
 
 
 def test_a_series_that_cannot_be_weighed_costs_no_other(filled: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    really = drift._weighed
+    really = drift._analysed
 
     def failing(session: Any, one: Series, runs: Any) -> Any:
         if one.case_number == 1:
             raise RuntimeError("Factor is exactly singular")
         return really(session, one, runs)
 
-    monkeypatch.setattr(drift, "_weighed", failing)
-    assert Weighing(filled.database).progress(60).is_complete
+    monkeypatch.setattr(drift, "_analysed", failing)
+    assert DriftAnalysis(filled.database).progress(60).is_complete
     assert {case: one.runs for case, one in series(filled).items()} == {"a": 0, "b": 1}
 
 
 def test_a_page_does_not_wait_for_the_weighing(filled: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
     go_on = threading.Event()
     monkeypatch.setattr(drift, "_stamps", lambda session: go_on.wait(60) and {})
-    kept = Weighing(filled.database)
+    kept = DriftAnalysis(filled.database)
     assert not kept.progress(0.01).is_complete
     go_on.set()
     assert kept.progress(60).is_complete
@@ -163,7 +163,7 @@ def test_a_change_at_no_build_that_can_be_named_is_found() -> None:
 def test_a_change_that_one_run_alone_shows_is_listed(tmp_path: Path) -> None:
     with running_server(tmp_path, open_read=True) as server:
         server.post(replace(compared("a", "b", 1), comparisons=(samples.comparison("steady", ratio=1.2),)))
-        Weighing(server.database).weigh()
+        DriftAnalysis(server.database).analyse()
         with server.database.reading() as session:
             (found,) = list_findings(session, Wanted())
         assert found.point.kind == "step"

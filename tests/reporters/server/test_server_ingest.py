@@ -85,7 +85,7 @@ MALFORMED: dict[str, tuple[int, bytes, str]] = {
     "alpha": (422, changed("report.run.alpha", 2), "run.alpha"),
     "threads": (422, changed("report.run.threads", 2**40), "run.threads"),
     "complete": (422, changed("report.run.complete", "yes"), "run.complete"),
-    "trust": (422, changed("report.run.trust", {"trusted": 1}), "run.trust.trusted"),
+    "validity": (422, changed("report.run.validity", {"valid": 1}), "run.validity.valid"),
     "a verdict": (422, changed("report.comparisons.0.verdict", "fine"), "comparisons[0].verdict"),
     "a ratio as a text": (422, changed("report.comparisons.0.ratio", "1.0"), "comparisons[0].ratio"),
     "a ratio below 0": (422, changed("report.comparisons.0.ratio", -1), "comparisons[0].ratio: must be more than 0"),

@@ -24,9 +24,9 @@ from reporters.remote.post import Waits
 from reporters.remote.reporter import RemoteReporter
 from reporters.remote.spool import Spool
 from reporters.remote.token import Token
-from reporters.server import apart, api, large
-from reporters.server import body as receiving
-from reporters.server.packing import SMALLEST
+from reporters.server import api, large, subprocess_jobs
+from reporters.server import upload as receiving
+from reporters.server.compression import SMALLEST
 
 SMALL = 30_000  # bytes; what these tests call large has more
 
@@ -83,8 +83,8 @@ def test_refusals_are_the_same_from_another_process(tmp_path: Path, caplog: pyte
 
 
 def test_one_that_would_take_too_much_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apart, "_MEMORY_BESIDE", 128 * 2**20)
-    monkeypatch.setattr(apart, "_MEMORY_FOR_A_BYTE", 0)
+    monkeypatch.setattr(subprocess_jobs, "_MEMORY_BESIDE", 128 * 2**20)
+    monkeypatch.setattr(subprocess_jobs, "_MEMORY_FOR_A_BYTE", 0)
     with running_server(tmp_path) as server:
         assert server.post(large_report(1)).status_code == 201
         answer = server.post(numbered(2, command=["x" * 20_000_000]))
@@ -108,25 +108,25 @@ def test_the_process_ends_with_its_work_and_there_is_one_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     most: list[int] = []
-    received = apart._received
+    received = subprocess_jobs._received
 
     async def counted(connection: Any) -> Any:
         most.append(len(children()))
         return await received(connection)
 
-    monkeypatch.setattr(apart, "_received", counted)
-    with running_server(tmp_path) as server, ThreadPoolExecutor(apart.MOST_AT_ONCE) as pool:
-        answers = list(pool.map(lambda number: server.post(large_report(number)), range(apart.MOST_AT_ONCE)))
-        assert [answer.status_code for answer in answers] == [201] * apart.MOST_AT_ONCE
+    monkeypatch.setattr(subprocess_jobs, "_received", counted)
+    with running_server(tmp_path) as server, ThreadPoolExecutor(subprocess_jobs.MOST_AT_ONCE) as pool:
+        answers = list(pool.map(lambda number: server.post(large_report(number)), range(subprocess_jobs.MOST_AT_ONCE)))
+        assert [answer.status_code for answer in answers] == [201] * subprocess_jobs.MOST_AT_ONCE
         assert wait_for(lambda: not children())
-    assert len(most) == apart.MOST_AT_ONCE
+    assert len(most) == subprocess_jobs.MOST_AT_ONCE
     assert max(most) <= 1
 
 
 def test_a_process_that_is_killed_leaves_nothing_and_the_sender_comes_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    received = apart._received
+    received = subprocess_jobs._received
 
     async def killed(connection: Any) -> Any:
         for one in children():
@@ -135,7 +135,7 @@ def test_a_process_that_is_killed_leaves_nothing_and_the_sender_comes_again(
 
     with running_server(tmp_path) as server:
         with monkeypatch.context() as patched:
-            patched.setattr(apart, "_received", killed)
+            patched.setattr(subprocess_jobs, "_received", killed)
             answer = server.post(large_report(1))
         assert (answer.status_code, answer.headers["Retry-After"]) == (503, "30")
         with server.client("read") as client:
@@ -151,7 +151,7 @@ def full(tmp_path: Path) -> Iterator[tuple[RunningServer, ExitStack]]:
         host = urlsplit(server.url)
         head = f"POST {REPORTS} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
         head += f"Content-Length: {2 * SMALL}\r\nAuthorization: Bearer {server.write_token}\r\n\r\n{{"
-        for _ in range(apart.MOST_AT_ONCE):
+        for _ in range(subprocess_jobs.MOST_AT_ONCE):
             connection = socket.create_connection((host.hostname, host.port), timeout=30)
             connections.callback(connection.close)
             connection.sendall(head.encode())

@@ -56,7 +56,7 @@ def test_the_reasons_of_reports_that_are_there_are_found_again(tmp_path: Path, d
         samples.failed("broken", note=samples.CRASH.reason),
     )
     with running_server(tmp_path, database_url) as server:
-        for number, changes in enumerate(({}, {"trust": samples.trust(reason, "and so on")})):
+        for number, changes in enumerate(({}, {"validity": samples.validity(reason, "and so on")})):
             assert server.post(replace(numbered(number, **changes), comparisons=comparisons)).status_code == 201
         before = reasons(server.database)
         assert before == (

@@ -208,7 +208,7 @@ def test_pages_need_a_token_that_may_read(server: RunningServer) -> None:
 def test_what_cannot_count_is_shown_with_the_reason_and_left_out(empty: RunningServer) -> None:
     empty.post(compared("a", "b", 1))
     empty.post(compared("a", "b", 2, 1.9, inject=0.1))
-    empty.post(compared("a", "b", 3, 1.9, trust=samples.trust("the host <b>was</b> busy")))
+    empty.post(compared("a", "b", 3, 1.9, validity=samples.validity("the host <b>was</b> busy")))
     empty.post(compared("a", "a", 4, 1.9))
     empty.post(replace(compared("a", "b", 5), comparisons=(samples.failed("steady"),)))
     page = got(empty, "/cases/1")
@@ -253,14 +253,14 @@ def hostile(number: int) -> Report:
         spec=PAYLOAD,
         user_identifier=PAYLOAD,
         run_type=PAYLOAD,
-        trust=samples.trust(PAYLOAD),
+        validity=samples.validity(PAYLOAD),
     )
     commit = Commit("ab" * 20, 1_700_000_000, f"{PAYLOAD} <a@example.org>", PAYLOAD)
     builds = [
         replace(side, requested=f"javascript:alert(1) {PAYLOAD}", version=PAYLOAD, digest="", commit=made)
         for side, made in ((samples.CONTROL, None), (samples.TREATMENT, commit))
     ]
-    crash = replace(samples.CRASH, reason=PAYLOAD, last_words=PAYLOAD)
+    crash = replace(samples.CRASH, reason=PAYLOAD, output_tail=PAYLOAD)
     comparisons = (
         samples.comparison(PAYLOAD, "regressed", 1.2, operator=PAYLOAD, note=PAYLOAD, unit=PAYLOAD),
         samples.failed(f"failed {PAYLOAD}", crash, operator=PAYLOAD, metric=PAYLOAD),

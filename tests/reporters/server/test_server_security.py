@@ -16,8 +16,8 @@ from results_server import REPORTS, RunningServer, body, numbered, running_serve
 from sqlalchemy import update
 
 from reporters.server import assets
-from reporters.server import body as receiving
-from reporters.server.guard import SECURITY_HEADERS
+from reporters.server import upload as receiving
+from reporters.server.middleware import SECURITY_HEADERS
 from reporters.server.models import Token
 from reporters.server.tokens import add_token, revoke_token
 
@@ -312,7 +312,7 @@ def test_a_sender_who_goes_away_in_mid_body_leaves_nothing(
 def test_a_body_or_form_that_does_not_come_is_not_waited_for(
     server: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reporters.server.body._PATIENCE_S", 0.05)
+    monkeypatch.setattr("reporters.server.upload._PATIENCE_S", 0.05)
     monkeypatch.setattr("reporters.server.forms._PATIENCE_S", 0.05)
     head = "HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 1000\r\nSec-Fetch-Site: same-origin\r\n"
     head += f"Authorization: Bearer {server.write_token}\r\nContent-Type: application/json\r\n\r\n"

@@ -56,7 +56,7 @@ def _notes(document: Mapping[str, Any]) -> Iterator[dict[str, str]]:
 
 
 def _distrust(document: Mapping[str, Any]) -> str | None:
-    reasons = (document["run"].get("trust") or {}).get("reasons")
+    reasons = (document["run"].get("trust") or document["run"].get("validity") or {}).get("reasons")
     return _fit("; ".join(map(str, reasons))) or None if isinstance(reasons, list) else None
 
 

@@ -1,0 +1,257 @@
+"""What is measured, as the options say: cases of a spec, of some of its categories, or of the options' own inputs."""
+
+import argparse
+import dataclasses
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from commands.config import default_model_cache
+from commands.custom_network import custom_network
+from commands.entry import log
+from commands.options import asked_metrics, by_metric
+from frameworks import Framework, framework_names, get_framework
+from harness.models import fetch_files
+from harness.specs import (
+    Settings,
+    Spec,
+    expand_cases,
+    find_spec,
+    load_spec,
+    plain_of,
+    read_plain,
+    select_cases,
+    validate,
+)
+from records import METRICS, Case, OpduelError, UsageError
+
+EVERYTHING = "all"  # the spec where only operators or categories are named
+LARGE_TENSORS = "int64"
+LARGEST_INT32 = 2**31 - 1  # elements: one more, and an index needs more than 32 bits
+FROM_COMMAND_LINE = "inputs"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is to be measured. ``path`` is the spec's; None for inputs from the command line alone."""
+
+    spec: Spec
+    path: Path | None
+    cases: Sequence[Case]
+    label: str = FROM_COMMAND_LINE  # in place of the path
+
+    @property
+    def name(self) -> str:
+        """The spec's name, for reports."""
+        return self.path.stem if self.path else self.label
+
+    @property
+    def file_name(self) -> str:
+        """The spec's file's name, for people."""
+        return self.path.name if self.path else self.label
+
+
+def choose(options: argparse.Namespace, seed: int) -> Choice:
+    """The cases that the options ask for; sizes are drawn from ``seed`` where the spec has none of its own.
+
+    Raises:
+        UsageError: a bad spec, bad inputs, options that don't go together, or nothing left to measure.
+    """
+    own = custom_network(options, [_one(text) for text in (options.network and options.inputs) or ()])
+    spec, path = (own.spec, None) if own else _spec(options)
+    settings = overriding(options)
+    cases = expand_cases(
+        spec, thresholds=by_metric(options), metrics=asked_metrics(options), settings=settings, seed=seed
+    )
+    if options.operators and (own or not options.inputs):
+        cases = select_cases(cases, options.operators)
+    cases = _of_size(options, cases)
+    if options.regressed_types is not None:
+        cases = _named(cases, options.regressed_types)
+    if options.timeout is not None:
+        cases = [dataclasses.replace(case, timeout_s=options.timeout) for case in cases]
+    injectable = Counter(case.metric for case in cases if METRICS[case.metric].injectable)
+    if options.inject and max(injectable.values(), default=0) < 2:
+        raise UsageError("--inject slows one case of two: give it two cases or more")
+    return Choice(spec, path, cases, own.name if own else FROM_COMMAND_LINE)
+
+
+def framework_of(options: argparse.Namespace, spec: Spec, frameworks_dir: Path) -> Framework:
+    """The spec's framework, with its data in ``frameworks_dir``.
+
+    Raises:
+        UsageError: the options name another one.
+    """
+    if options.framework is not None and options.framework != spec.framework:
+        raise UsageError(f"--framework {options.framework}: the spec is for {spec.framework}; leave the option out")
+    return get_framework(spec.framework, frameworks_dir)
+
+
+def with_files(choice: Choice, options: argparse.Namespace) -> list[Case]:
+    """The cases with the files that they need on this host, fetched if they aren't there.
+
+    Raises:
+        OpduelError: a file can't be had, or isn't the one that was meant.
+    """
+    cache = (options.model_cache or default_model_cache()).absolute()
+    try:
+        return fetch_files(_rooted(choice.cases, options.root_model_dir), cache, log.info)
+    except OpduelError as error:
+        raise type(error)(f"{choice.path or choice.name}: {error}") from None
+
+
+def _rooted(cases: Sequence[Case], root: Path | None) -> list[Case]:
+    """The cases, each location that begins with ``//`` counted from ``root``, as AI-PEP has it.
+
+    Raises:
+        UsageError: there is such a location, and no root.
+    """
+    found = []
+    for case in cases:
+        files = {}
+        for name, file in case.files.items():
+            if file.location.startswith("//"):
+                if root is None:
+                    raise UsageError(
+                        f"{case.id}: files.{name}: {file.location} is relative to a folder of models: "
+                        "name it with --root_model_dir"
+                    )
+                file = dataclasses.replace(file, location=str(root / file.location.lstrip("/")))
+            files[name] = file
+        found.append(dataclasses.replace(case, files=files))
+    return found
+
+
+def overriding(options: argparse.Namespace) -> Settings | None:
+    """What the options put in place of the spec's own settings; None for nothing."""
+    said = {"dtype": options.dtype, "context": options.ctx, "directions": options.directions}
+    said = {name: value for name, value in said.items() if value is not None}
+    return Settings(**said) if said else None
+
+
+def _spec(options: argparse.Namespace) -> tuple[Spec, Path | None]:
+    """The spec whose cases are chosen from, and its file."""
+    if options.inputs:
+        return _with_inputs(options)
+    name = options.benchmark_file
+    if name is None:
+        if options.int64_tensor == "on":
+            name = LARGE_TENSORS
+        elif options.operators or options.category:
+            name = EVERYTHING
+        else:
+            raise UsageError(
+                "what is to be measured? Give a spec with -b/--benchmark_file, or --operators or --category of "
+                f"-b {EVERYTHING}; see --help"
+            )
+    path = find_spec(name)
+    return load_spec(path, options.category or ()), path
+
+
+def _with_inputs(options: argparse.Namespace) -> tuple[Spec, Path | None]:
+    """A spec of the operators named, on the inputs given; of ``-b`` only settings are left."""
+    if options.category:
+        raise UsageError("--category: --inputs are for the operators named by --operators: leave it out")
+    if not options.operators:
+        raise UsageError("--inputs: add --operators with the name of the operator that they are for, such as nd.add")
+    inputs = [_one(text) for text in options.inputs]
+    path = find_spec(options.benchmark_file) if options.benchmark_file else None
+    base = load_spec(path) if path else None
+    tests = []
+    for operator in options.operators:
+        like = next((test for test in base.tests if test.operator == operator), None) if base else None
+        if base and like is None:
+            raise UsageError(
+                f"{path} has no operator {operator!r} to give --inputs to: name one of its own, or leave -b out"
+            )
+        own = like.model_dump(exclude_unset=True, exclude={"inputs", "random", "count", "identifier"}) if like else {}
+        tests.append({**own, "operator": operator, "inputs": inputs})
+    defaults = base.defaults.model_dump(exclude_unset=True) if base else {}
+    framework = base.framework if base else _framework(options)
+    try:
+        return validate({"framework": framework, "defaults": defaults, "tests": tests}), path
+    except UsageError as error:
+        raise UsageError(_in_options(str(error))) from None
+
+
+def _in_options(message: str) -> str:
+    """A message on the spec that was made of options, in their words."""
+    found = re.match(r"tests\[\d+\]\.(inputs|operator)", message)
+    return f"--{found[1].replace('operator', 'operators')}{message[found.end() :]}" if found else message
+
+
+def _one(text: str) -> Any:
+    """What one ``--inputs`` says: JSON, or ``@`` and the path of a JSON or YAML file."""
+    try:
+        data = read_plain(Path(text[1:])) if text.startswith("@") else plain_of(text)
+    except UsageError as error:
+        raise UsageError(f"--inputs {_short(text)}: {error}") from None
+    if not isinstance(data, dict):
+        raise UsageError(
+            f'--inputs {_short(text)}: give an object of arguments, such as {{"lhs": [8, 8], "rhs": [8, 8]}}'
+        )
+    return data
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 60 else line[:57] + "..."
+
+
+def _framework(options: argparse.Namespace) -> str:
+    """The one that is named, or the first that has such operators."""
+    if options.framework is not None:
+        return str(options.framework)
+    roots = {operator.partition(".")[0] for operator in options.operators}
+    names = framework_names()
+    return next((name for name in names if roots & set(get_framework(name).namespaces)), names[0])
+
+
+def _named(cases: Sequence[Case], ids: Sequence[str]) -> list[Case]:
+    """The cases of these ids, in their own order.
+
+    Raises:
+        UsageError: there is none of one of the ids.
+    """
+    known = {case.id: case for case in cases}
+    for id in ids:
+        if id not in known:
+            close = get_close_matches(id, known, 1)
+            hint = f"did you mean {close[0]}?" if close else f"the first of {len(known)} is {next(iter(known))}"
+            raise UsageError(f"--regressed_types: there is no case {id!r}: {hint}")
+    return [case for case in cases if case.id in set(ids)]
+
+
+def _of_size(options: argparse.Namespace, cases: list[Case]) -> list[Case]:
+    """With ``--int64_tensor``, only the cases with tensors of more elements than 32 bits can number, or the others."""
+    if options.int64_tensor is None:
+        return cases
+    wanted = options.int64_tensor == "on"
+    left = [case for case in cases if (largest_tensor(case.inputs) > LARGEST_INT32) == wanted]
+    if not left:
+        what = "has" if wanted else "has anything but"
+        raise UsageError(
+            f"--int64_tensor {options.int64_tensor}: no case {what} tensors of more than {LARGEST_INT32} elements: "
+            f"use -b {LARGE_TENSORS}, or leave the option out"
+        )
+    return left
+
+
+def largest_tensor(inputs: Mapping[str, Any]) -> int:
+    """Elements of the largest shape in an input's plain data."""
+    return max((_elements(value) for value in inputs.values()), default=0)
+
+
+def _elements(value: Any) -> int:
+    if isinstance(value, dict):
+        return 0 if "value" in value else _elements(value.get("shape"))
+    if not isinstance(value, list):
+        return 0
+    if all(isinstance(size, int) for size in value):
+        return math.prod(value)
+    return max(_elements(item) for item in value)

@@ -1,0 +1,85 @@
+"""--network: a spec of one network, and perhaps of the operator calls that it makes."""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from commands.config import config_path, read_config
+from commands.entry import log
+from driver.builds import BuildCache, load_releases, resolve_build
+from driver.catalogue import Input, ask_network, load_rules, network_test, operator_tests
+from frameworks import Framework, framework_names, get_framework
+from harness.specs import Spec, validate
+from records import UsageError
+
+
+@dataclass(frozen=True)
+class CustomNetwork:
+    """A network from the command line, as a spec; ``name`` is for reports."""
+
+    name: str
+    spec: Spec
+
+
+def custom_network(options: argparse.Namespace, inputs: Sequence[Mapping[str, Any]]) -> CustomNetwork | None:
+    """The network that the options name, on the ``inputs`` that were given; None if they name none.
+
+    With ``--with_operators`` a build is asked for its operators: the treatment, or else the control.
+
+    Raises:
+        OpduelError: options that don't go together, no such network, inputs that it doesn't take, no build to ask.
+    """
+    if options.network is None:
+        if options.with_operators:
+            raise UsageError("--with_operators: add --network, or leave it out")
+        return None
+    for name in ("benchmark_file", "category", "int64_tensor"):
+        if getattr(options, name):
+            raise UsageError(f"--{name}: --network takes the place of a spec: leave one of the two out")
+    if len(inputs) != 1:
+        raise UsageError(
+            "--network: add --inputs once, with the shape of each of its inputs, such as '{\"data\": [1, 3, 224, 224]}'"
+        )
+    framework = _framework(options)
+    test = network_test(options.network, inputs[0])
+    tests = [test]
+    if options.with_operators:
+        tests += _operators(options, framework, inputs[0])
+    if "params" not in test.get("files", ()) and "symbol" in test.get("files", ()):
+        log.info("--network: no parameters beside %s: weights are drawn from the seed", options.network)
+    try:
+        return CustomNetwork(test["identifier"], validate({"framework": framework.name, "tests": tests}))
+    except UsageError as error:
+        raise UsageError(f"--network {options.network}: {str(error).replace('tests[0].', '', 1)}") from None
+
+
+def _framework(options: argparse.Namespace) -> Framework:
+    names = [options.framework] if options.framework else framework_names()
+    found = [one for one in map(get_framework, names) if one.networks]
+    if not found:
+        raise UsageError(f"--network: {options.framework} has no networks: leave --framework out")
+    return found[0]
+
+
+def _operators(options: argparse.Namespace, framework: Framework, inputs: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The tests of the network's operator calls."""
+    asked = options.treatment or options.control
+    if asked is None:
+        asked = read_config(config_path()).get("treatment", load_releases(framework).default_treatment)
+    build = resolve_build(asked, framework, BuildCache(options.exec_dir))
+    tensors = {name: tensor for name, value in inputs.items() if (tensor := _tensor(value)) is not None}
+    values = {name: value for name, value in inputs.items() if name not in ("hybridize", "loss")}
+    network = ask_network(build, framework, options.network, tensors, values)
+    for operator, why in network.left_out.items():
+        log.warning("%s: left out: %s", operator, why)
+    return operator_tests(network, options.network, load_rules(framework))
+
+
+def _tensor(value: Any) -> Input | None:
+    """An input that is a tensor: a shape, or an object with one; None for an argument of a constructor."""
+    if isinstance(value, list) and value and all(isinstance(size, int) for size in value):
+        return Input(value)
+    if isinstance(value, dict) and isinstance(value.get("shape"), list):
+        return Input(value["shape"], value.get("dtype", "float32"))
+    return None

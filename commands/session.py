@@ -1,0 +1,244 @@
+"""What harness.py and repo_driver.py share: from options to a run's request, and from its report to everyone told."""
+
+import argparse
+import contextlib
+import dataclasses
+import secrets
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+from commands.case_selection import Choice, choose, framework_of, with_files
+from commands.config import default_reports, with_kept_token
+from commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
+from commands.options import by_metric, variables
+from commands.overwrite_check import files_read, refuse_overwriting
+from frameworks import FRAMEWORKS_DIR, Framework, require_functions, run_environment
+from harness.cpus import plan_cpus
+from harness.instructions import require_counting
+from harness.profiles import is_profiles_folder
+from harness.run import RunRequest
+from records import DEFAULT_METRIC, Build, Case, Report, RunError, UsageError
+from reporters import Reporter, ReportOutcome, chosen_reporters, report_all
+from reporters.atomic import check_folder
+from reporters.folder import FolderReporter
+from reporters.local import LocalReporter
+from reporters.screen import ScreenReporter
+from reporters.stream import write_text
+from reporters.summary import conclusion, not_broken_down_line, open_lines, validity_line
+
+
+@dataclass(frozen=True)
+class Session:
+    """What all runs of one command have in common: the cases of a spec, the options, and who is told."""
+
+    options: argparse.Namespace
+    framework: Framework
+    choice: Choice
+    cases: Sequence[Case]
+    seed: int
+    reporters: Sequence[Reporter]
+    labels: Mapping[str, Any]
+
+    def request(self, control: Build, treatment: Build) -> RunRequest:
+        """A run of all cases; ``dataclasses.replace`` makes others of it."""
+        options = self.options
+        return RunRequest(
+            framework=self.framework,
+            control=control,
+            treatment=treatment,
+            cases=self.cases,
+            seed=self.seed,
+            alpha=options.alpha,
+            threads=options.threads,
+            max_rounds=options.max_rounds,
+            time_budget=options.time_budget,
+            inject=options.inject,
+            labels=self.labels,
+            aa_cases=options.sentinels,
+            hold=options.busy_host == "hold",
+            verify_after=verify_after(options),
+            roofline=options.roofline,
+            breakdown=options.breakdown,
+            wipe_cache=options.wipe_cache,
+            env=variables(options),
+            profile_output=options.profile_output and options.profile_output.absolute(),
+        )
+
+
+def plan_session(
+    options: argparse.Namespace,
+    config: Mapping[str, str],
+    command: Sequence[str],
+    frameworks_dir: Path = FRAMEWORKS_DIR,
+    usual_seed: int | None = None,
+) -> Session:
+    """Read the spec and check all that can be checked before a build is made; ``command`` is kept with the reports.
+
+    The seed is the one that is asked for, else ``usual_seed``, else drawn.
+
+    Raises:
+        UsageError: wrong options, a bad spec, reporters that can't work, too few processors, no valgrind.
+    """
+    verify_after(options)
+    run_type = _run_type(options)
+    check_profile_output(options)
+    reporters = _reporters(options, config)
+    seeds = [one for one in (options.seed, usual_seed) if one is not None]
+    seed = seeds[0] if seeds else secrets.randbits(32)
+    choice = choose(options, seed)
+    for one in reporters:
+        refuse_overwriting(files_read(options, choice.path), f"--{one.option}", one.files())
+    choice = dataclasses.replace(choice, cases=with_files(choice, options))
+    framework = framework_of(options, choice.spec, frameworks_dir)
+    plan_cpus(options.threads)  # these are reported before builds are made, not after
+    run_environment(framework, options.threads, variables(options))
+    require_counting(framework, choice.cases)
+    require_functions(framework.adaptor, _needed_functions(options, choice.cases))
+    labels = {
+        "platform": options.platform,
+        "spec": choice.name,
+        "spec_path": str(choice.path) if choice.path else None,
+        "threshold": by_metric(options).get(DEFAULT_METRIC),
+        "user_identifier": options.user_identifier,
+        "branch": None,
+        "run_type": run_type,
+        "command": list(command),
+        "info": None,
+    }
+    return Session(options, framework, choice, choice.cases, seed, reporters, labels)
+
+
+def _needed_functions(options: argparse.Namespace, cases: Sequence[Case]) -> dict[str, str]:
+    """The adaptor's functions that the options need beside those of every run -> the option."""
+    metrics = {case.metric for case in cases}
+    needed = {"profile": "--breakdown"} if options.breakdown else {}
+    needed |= {"write_profile": "--profile_output"} if options.profile_output else {}
+    needed |= {"memory": "--metric memory"} if "memory" in metrics else {}
+    return needed | ({"results": "--metric error"} if "error" in metrics else {})
+
+
+def _run_type(options: argparse.Namespace) -> str:
+    """Why the run is made, as it is asked for, or as the other options say.
+
+    Raises:
+        UsageError: cases that regressed are measured for another reason.
+    """
+    if options.regressed_types is not None and options.run_type not in (None, "regress"):
+        raise UsageError(f"--regressed_types: belongs to --run_type regress, not {options.run_type}: leave one out")
+    usual = "regress" if options.regressed_types is not None else "verify" if options.verify else "benchmark"
+    return str(options.run_type or usual)
+
+
+def verify_after(options: argparse.Namespace) -> float | None:
+    """Seconds between measuring and verifying; None without ``--verify``."""
+    if not options.verify:
+        if options.verify_after is not None:
+            raise UsageError("--verify_after: says when to verify; add --verify, or leave it out")
+        return None
+    after: float = options.verify_after or 0.0
+    if options.time_budget is not None and after >= options.time_budget:
+        raise UsageError(
+            f"--verify_after {after:g}: the time budget of {options.time_budget:g} s covers the wait: make it larger"
+        )
+    return after
+
+
+def _reporters(options: argparse.Namespace, config: Mapping[str, str]) -> list[Reporter]:
+    """Those asked for; and a local one in any case: no result is only on a screen."""
+    options = with_kept_token(options, config) if options.remote_reporter else options
+    reporters = chosen_reporters(options, sys.stdout.isatty())
+    if not any(isinstance(one, FolderReporter) for one in reporters):
+        reporters.append(LocalReporter.from_option(config.get("local_reporter", str(default_reports()))))
+    for one in reporters:
+        one.check()
+        one.meet(reporters)
+    return reporters
+
+
+def check_profile_output(options: argparse.Namespace) -> None:
+    """See that profiles can be written, if any are asked for, and that they mix with nothing else.
+
+    Raises:
+        UsageError: they can't be, or would.
+    """
+    folder: Path | None = options.profile_output
+    if folder is None:
+        return
+    check_folder(folder, "profile_output")
+    if not is_profiles_folder(folder):
+        raise UsageError(f"--profile_output {folder}: holds something else than profiles: give a new or empty folder")
+
+
+def log_profiles(run: Mapping[str, Any]) -> None:
+    """Log where a run's profiles are, and which cases have none."""
+    written = run.get("profile_output")
+    if not written:
+        return
+    log.info("%d profiles in %s", written["written"], written["folder"])
+    for problem in written["problems"]:
+        log.warning("--profile_output: %s", problem)
+
+
+def warn_of_python(control: Build, treatment: Build) -> None:
+    """Say that the two sides run on different Pythons, if they do."""
+    if control.python != treatment.python:
+        log.warning("Python differs (%s, %s), and may be what a difference is due to", control.python, treatment.python)
+
+
+def tell(
+    reporters: Sequence[Reporter],
+    report: Report,
+    kept: Callable[[FolderReporter], Path | None] = lambda _: None,
+    more_follows: bool = False,
+) -> None:
+    """Tell every reporter, those on disk first: whatever becomes of the others, the measurements are safe.
+
+    A reporter on disk that has the report already, at the path ``kept``, is passed over. Which reporters failed is said
+    last, in one line that names the file with the report: they don't make the run one that failed. A signal that comes
+    meanwhile takes effect afterwards if ``more_follows``; else the command is at its end anyway.
+
+    Raises:
+        RunError: the report is nowhere on disk; the others have been told.
+    """
+    with patience(stops_after=more_follows):
+        before = {one: kept(one) for one in reporters if isinstance(one, FolderReporter)}
+        known = [str(path) for path in before.values() if path is not None]
+        on_disk = report_all([one for one, path in before.items() if path is None], report)
+        if not on_disk.lines and not known:
+            spare = report_all([LocalReporter(default_reports())], report)
+            on_disk = ReportOutcome(spare.lines, (*on_disk.failures, *spare.failures))
+        # A person reads the path above the table, which then ends with what was found; a pipe gets the table alone.
+        stream = sys.stdout if any(isinstance(one, ScreenReporter) for one in reporters) else sys.stderr
+        _say(stream, on_disk)
+        failures = dict.fromkeys(on_disk.failures)
+        for other in (one for one in reporters if not isinstance(one, FolderReporter)):
+            told = report_all([other], report)
+            _say(stream, told)  # at once: the next one may have to wait for a server
+            failures |= dict.fromkeys(told.failures)
+    places = [line.removeprefix("report: ") for line in on_disk.lines] + known
+    if not places:
+        raise RunError("; ".join(failures))
+    if failures:
+        log.error("%s; the data is in %s", " ".join("; ".join(failures).split()), places[0])
+
+
+def _say(stream: TextIO, told: ReportOutcome) -> None:
+    with contextlib.suppress(OSError):  # the terminal may have been closed; the reports are written
+        write_text(stream, "".join(f"{line}\n" for line in told.lines))
+
+
+def warn_of_report(report: Report) -> None:
+    """Log what a reader must know of a run before believing it: that it ended early, isn't to be trusted, left open."""
+    if report.run["aborted"]:
+        log.warning("not completed: %s", report.run["stop_reason"])
+    for line in (validity_line(report), *open_lines(report), not_broken_down_line(report)):
+        if line:
+            log.warning("%s", line)
+
+
+def exit_code(report: Report) -> int:
+    """What the run came to."""
+    return {"regressed": REGRESSED, "incomplete": INCOMPLETE, "done": DONE}[conclusion(report)]

@@ -1,0 +1,255 @@
+"""One case's history over builds: where each stands, by all runs that measured any two of them, and where it changed.
+
+A run gives one edge: the log ratio of two builds with its standard error. Runs may form a chain (each commit against
+the one before), a star (all against one release), anything between, repeat, or fall apart. Positions are the
+generalised least-squares solution on that graph. docs/explanation/history.md says why, and how often this is wrong.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse, special, stats
+from scipy.sparse import csgraph
+
+from comparator.change_points import DEFAULT_LEVEL, FittedChange, find_change_points
+from comparator.trimmed_mean import RESOLUTION
+
+Floats = NDArray[np.float64]
+
+_AT_A_TIME = 256  # columns of an inverse
+_USELESS = 3.0  # a standard error from which on a run says nothing: its interval spans a factor of 100,000
+
+
+@dataclass(frozen=True)
+class Edge:
+    """One run's word on two builds: ln(treatment / control) of a case, and its standard error (> 0)."""
+
+    control: str
+    treatment: str
+    log_ratio: float
+    standard_error: float
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a build stands: ln(build / reference) with an interval. The reference itself is at 0, exactly."""
+
+    node: str
+    log_ratio: float
+    standard_error: float
+    ci: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of level: a step when ``before`` and ``after`` are neighbours, else a creep from one to the other.
+
+    ``log_ratio`` is its size with an interval, all of the history's changes fitted together. ``p_value`` is that of the
+    largest change in a history that has only those found before it: the look at all places is paid for.
+    """
+
+    before: str  # the last build at the old level
+    after: str  # the first build at the new level
+    builds: int  # how many steps of the order lie between the two; 1 is a step
+    log_ratio: float
+    ci: tuple[float, float]
+    p_value: float
+
+
+@dataclass(frozen=True)
+class Drift:
+    """The newest build against the oldest: ln(newest / oldest), its standard error and interval."""
+
+    oldest: str
+    newest: str
+    log_ratio: float
+    standard_error: float
+    ci: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Component:
+    """Builds that runs connect, in order, the first being the reference.
+
+    ``p_value`` is against "no change anywhere". ``dispersion`` is by how much runs that can be validated against each
+    other
+    disagree: the variances were multiplied by it. It is 1 when they agree as their intervals say, or none can be held.
+    """
+
+    nodes: tuple[str, ...]
+    edges: int
+    drift: Drift
+    changes: tuple[Change, ...]
+    p_value: float
+    dispersion: float
+    positions: tuple[Position, ...]
+
+
+def edge_from_interval(
+    control: str, treatment: str, ratio: float | None, ci: Sequence[float] | None, alpha: float
+) -> Edge | None:
+    """A run's comparison as an edge; None when it has no interval, or one that no history can hold.
+
+    The standard error is the interval's width in logs over 2 z(1 - alpha / 2). The run's interval comes from a t
+    distribution and is valid however often was looked, so it is wider than a normal one: the error is taken too
+    large rather than too small.
+    """
+    if ratio is None or ci is None or control == treatment or not 0 < alpha < 1:
+        return None
+    if not all(math.isfinite(one) and one > 0 for one in (ratio, *ci)) or not ci[0] <= ratio <= ci[1]:
+        return None
+    error = (math.log(ci[1]) - math.log(ci[0])) / (-2 * float(special.ndtri(alpha / 2)))
+    return Edge(control, treatment, math.log(ratio), max(error, RESOLUTION)) if error <= _USELESS else None
+
+
+def analyse_network(
+    edges: Sequence[Edge],
+    order: Mapping[str, float],
+    *,
+    minimal: float = 0.01,
+    alpha: float = 0.05,
+    level: float = DEFAULT_LEVEL,
+    seed: int = 0,
+    with_positions: bool = True,
+) -> list[Component]:
+    """The history of one case: a component for each set of builds that runs connect, the one with the newest first.
+
+    ``order`` ranks the builds, the oldest lowest (equal ranks are ordered by name). Intervals have confidence
+    1 - ``alpha``. A history without change has a change found with probability ``level`` at most; changes of
+    less than ``minimal`` (a share) are passed over. ``seed`` is that of the simulated critical values: equal
+    arguments give equal results. Without ``with_positions`` they are left out, which is many times quicker.
+
+    Raises:
+        ValueError: a standard error is not above 0, a figure is not finite, or a build has no place in the order.
+    """
+    found = []
+    for nodes, inside in _components(edges, order):
+        graph = _Graph(nodes, inside)
+        found.append(_component(graph, minimal, alpha, level, seed, with_positions))
+    return sorted(found, key=lambda one: (-order[one.nodes[-1]], -len(one.nodes), one.nodes))
+
+
+def _components(edges: Sequence[Edge], order: Mapping[str, float]) -> list[tuple[list[str], list[Edge]]]:
+    """The connected sets of builds, each in order, with their edges."""
+    for edge in edges:
+        if not (math.isfinite(edge.log_ratio) and 0 < edge.standard_error < math.inf) or edge.control == edge.treatment:
+            raise ValueError(f"no edge of a history: {edge}")
+        for node in (edge.control, edge.treatment):
+            if node not in order:
+                raise ValueError(f"{node} has no place in the order")
+    nodes = sorted(
+        {node for edge in edges for node in (edge.control, edge.treatment)}, key=lambda one: (order[one], one)
+    )
+    if not nodes:
+        return []
+    index = {node: i for i, node in enumerate(nodes)}
+    heads, tails = [index[edge.control] for edge in edges], [index[edge.treatment] for edge in edges]
+    links = sparse.coo_matrix((np.ones(len(edges)), (heads, tails)), shape=(len(nodes), len(nodes)))
+    count, labels = csgraph.connected_components(links, directed=False)
+    parts: list[tuple[list[str], list[Edge]]] = [([], []) for _ in range(count)]
+    for node, label in zip(nodes, labels, strict=True):
+        parts[label][0].append(node)
+    for edge in edges:
+        parts[labels[index[edge.control]]][1].append(edge)
+    return parts
+
+
+class _Graph:
+    """A connected component as arrays: builds by their place in the order, edges with weights 1 / variance."""
+
+    def __init__(self, nodes: Sequence[str], edges: Sequence[Edge]) -> None:
+        self.nodes = tuple(nodes)
+        index = {node: i for i, node in enumerate(nodes)}
+        # sorted, so that the order in which runs came in changes not even the last bit
+        arranged = sorted(edges, key=lambda one: (one.control, one.treatment, one.log_ratio, one.standard_error))
+        self.heads = np.array([index[edge.control] for edge in arranged], dtype=np.intp)
+        self.tails = np.array([index[edge.treatment] for edge in arranged], dtype=np.intp)
+        self.values = np.array([edge.log_ratio for edge in arranged])
+        self.weights = np.array([edge.standard_error for edge in arranged]) ** -2.0
+        count = len(self.nodes)
+        off = sparse.coo_matrix((self.weights, (self.heads, self.tails)), shape=(count, count)).tocsr()
+        both = off + off.T
+        self.laplacian = (sparse.diags(np.asarray(both.sum(axis=1)).ravel()) - both).tocsc()
+        self.score = np.bincount(self.tails, self.weights * self.values, count) - np.bincount(
+            self.heads, self.weights * self.values, count
+        )
+
+        self._solver = sparse.linalg.splu(self.laplacian[1:, 1:])
+
+    def solve(self) -> Floats:
+        """The positions relative to the first build, shape (builds,)."""
+        return np.concatenate([[0.0], np.asarray(self._solver.solve(self.score[1:]))])
+
+    def variances(self) -> Floats:
+        """The positions' variances before dispersion, shape (builds,): the diagonal of the Laplacian's inverse."""
+        count = len(self.nodes) - 1
+        found = np.zeros(count + 1)
+        for low in range(0, count, _AT_A_TIME):
+            places = np.arange(low, min(low + _AT_A_TIME, count))
+            units = np.zeros((count, len(places)))
+            units[places, places - low] = 1.0
+            found[places + 1] = self._solver.solve(units)[places, places - low]
+        return found
+
+    def newest_variance(self) -> float:
+        """The last position's variance alone, which is much quicker than all of them."""
+        unit = np.zeros(len(self.nodes) - 1)
+        unit[-1] = 1.0
+        return float(self._solver.solve(unit)[-1])
+
+    def dispersion(self, positions: Floats) -> float:
+        """Birge's ratio, never below 1: the residuals' chi-square over its degrees of freedom."""
+        freedom = len(self.values) - (len(self.nodes) - 1)
+        if freedom <= 0:
+            return 1.0
+        residuals = self.values - (positions[self.tails] - positions[self.heads])
+        return max(1.0, float(np.sum(self.weights * residuals**2)) / freedom)
+
+
+def _component(graph: _Graph, minimal: float, alpha: float, level: float, seed: int, with_positions: bool) -> Component:
+    z = float(stats.norm.ppf(1 - alpha / 2))
+    places = graph.solve()
+    dispersion = graph.dispersion(places)
+    ramps, p_value = find_change_points(
+        graph.heads,
+        graph.tails,
+        graph.values,
+        graph.weights / dispersion,
+        len(graph.nodes),
+        minimal=math.log1p(minimal),
+        level=level,
+        seed=seed,
+    )
+    newest, error = float(places[-1]), math.sqrt(graph.newest_variance() * dispersion)
+    drift = Drift(graph.nodes[0], graph.nodes[-1], newest, error, (newest - z * error, newest + z * error))
+    positions: tuple[Position, ...] = ()
+    if with_positions:
+        errors = np.sqrt(np.maximum(graph.variances(), 0) * dispersion)
+        positions = tuple(
+            Position(node, float(x), float(se), (float(x - z * se), float(x + z * se)))
+            for node, x, se in zip(graph.nodes, places, errors, strict=True)
+        )
+    return Component(
+        graph.nodes,
+        len(graph.values),
+        drift,
+        tuple(_change(graph.nodes, ramp, z) for ramp in ramps),
+        p_value,
+        dispersion,
+        positions,
+    )
+
+
+def _change(nodes: Sequence[str], ramp: FittedChange, z: float) -> Change:
+    reach = z * ramp.standard_error
+    return Change(
+        nodes[ramp.start],
+        nodes[ramp.end],
+        ramp.end - ramp.start,
+        ramp.size,
+        (ramp.size - reach, ramp.size + reach),
+        ramp.p_value,
+    )

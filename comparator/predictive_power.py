@@ -1,0 +1,147 @@
+"""How many more rounds an open case needs: the chance that each look to come settles it, given the samples so far."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from comparator.looks import Looks
+from comparator.significance import SHARE_OF_T
+from comparator.trimmed_mean import TRIMMED_FROM_EACH_END, TrimmedMean
+from records import Stage
+
+LIKELY = 0.8  # the chance at which a number of rounds is named
+TRUTHS = 101  # true changes for which the chances are computed, each as likely as the next
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class CaseState:
+    """Where an open case stands.
+
+    ``trimmed_mean`` is what its samples say so far, those of the stage ``seen``.  ``stage`` is where the next sample
+    belongs, and ``n`` counts that stage's: ``seen`` is "screen" for a suspect whose confirmation has not come to its
+    first look.
+    """
+
+    trimmed_mean: TrimmedMean
+    seen: Stage
+    stage: Stage
+    n: int
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What settles a case: its bound (a log ratio, >= 0), its looks, and the levels of its run.
+
+    ``flagged_at`` is the share of ``alpha`` at which the case would be flagged: (1 + the cases that the run flags) /
+    (all its cases).
+    """
+
+    bound: float
+    looks: Looks
+    alpha: float
+    flagged_at: float
+
+
+@dataclass(frozen=True)
+class Projection:
+    """``rounds``: after so many more the case is settled with a chance of ``chance``, ``LIKELY`` or more.  None when
+    there is no such number within the rounds that it may have: ``chance`` is then that of all of them."""
+
+    chance: float
+    rounds: int | None
+
+
+def project(state: CaseState, terms: Terms) -> Projection:
+    """The fewest rounds that are likely to settle a case, as ``regressed``, ``improved`` or ``unchanged``.
+
+    The true change is taken to be distributed as the samples so far say (a t distribution about their estimate, with a
+    flat prior: predictive power, Spiegelhalter, Freedman and Blackburn 1986), and samples to come to be as noisy as
+    these.  Of several looks only the most promising counts, so that the chance is rather too low.
+    """
+    truths = _truths(state.trimmed_mean)
+    ways = _confirmation(state, terms, truths) if state.stage == "confirmation" else _screening(state, terms, truths)
+    best, chance = np.zeros(TRUTHS), 0.0
+    for rounds, settled in sorted(ways, key=lambda way: way[0]):
+        best = np.maximum(best, settled)
+        chance = float(np.mean(best))
+        if chance >= LIKELY:
+            return Projection(chance, rounds)
+    return Projection(chance, None)
+
+
+def _confirmation(state: CaseState, terms: Terms, truths: Array) -> list[tuple[int, Array]]:
+    """(further rounds, for each true change the chance that the look after them settles the case)."""
+    goes_on = state.seen == "confirmation"
+    return [
+        (n - state.n, _settled(state.trimmed_mean, "confirmation", n, terms, truths, goes_on))
+        for n in terms.looks.confirmation
+        if n > state.n
+    ]
+
+
+def _screening(state: CaseState, terms: Terms, truths: Array) -> list[tuple[int, Array]]:
+    """Likewise for a case that is being screened: settled there, or suspected and then settled on fresh samples."""
+    fresh = [
+        (n, _settled(state.trimmed_mean, "confirmation", n, terms, truths, False)) for n in terms.looks.confirmation
+    ]
+    ways = []
+    for n in terms.looks.screening:
+        if n > state.n:
+            ways.append((n - state.n, _settled(state.trimmed_mean, "screening", n, terms, truths, True)))
+            suspected = _suspected(state.trimmed_mean, n, terms, truths)
+            ways += [(n - state.n + more, suspected * settled) for more, settled in fresh]
+    return ways
+
+
+def _settled(trimmed_mean: TrimmedMean, stage: Stage, n: int, terms: Terms, truths: Array, goes_on: bool) -> Array:
+    """For each true change the chance that the look at ``n`` samples clears or flags the case.
+
+    ``goes_on``: these samples include those seen; else all of them are fresh.
+    """
+    estimate, spread, error, freedom = _then(trimmed_mean, n, truths, goes_on)
+    looks, alpha = terms.looks, terms.alpha
+    clear = terms.bound - _quantile(freedom, alpha * looks.weight(stage, n) / 2) * error
+    tail = SHARE_OF_T * alpha * looks.tested(stage, n) * terms.flagged_at / 2
+    flag = terms.bound + _quantile(freedom, tail) * error if tail > 0 else math.inf
+    cleared = _within(estimate, spread, clear) if clear > 0 else 0.0
+    return cleared + 1 - _within(estimate, spread, flag)
+
+
+def _suspected(trimmed_mean: TrimmedMean, n: int, terms: Terms, truths: Array) -> Array:
+    """For each true change the chance that the look at ``n`` screening samples makes the case a suspect."""
+    estimate, spread, error, freedom = _then(trimmed_mean, n, truths, True)
+    return 1 - _within(estimate, spread, _quantile(freedom, SHARE_OF_T * terms.looks.suspect_level / 2) * error)
+
+
+def _then(trimmed_mean: TrimmedMean, n: int, truths: Array, goes_on: bool) -> tuple[Array, float, float, float]:
+    """The estimate at ``n`` samples: its mean for each true change, and its standard deviation about that; its
+    standard error and degrees of freedom."""
+    seen = trimmed_mean.n if goes_on else 0
+    mean = (seen * trimmed_mean.estimate + (n - seen) * truths) / n
+    kept = 1 - 2 / TRIMMED_FROM_EACH_END
+    freedom = trimmed_mean.degrees_of_freedom + kept * max(0, n - trimmed_mean.n)
+    deviation = math.sqrt(trimmed_mean.variance)
+    return mean, deviation * math.sqrt(n - seen) / n, deviation / math.sqrt(n), freedom
+
+
+def _truths(trimmed_mean: TrimmedMean) -> Array:
+    """True changes, equally likely given the samples so far."""
+    shares = (np.arange(TRUTHS) + 0.5) / TRUTHS
+    quantiles: Array = special.stdtrit(trimmed_mean.degrees_of_freedom, shares)
+    return trimmed_mean.estimate + trimmed_mean.standard_error * quantiles
+
+
+def _within(estimate: Array, spread: float, limit: float) -> Array:
+    """The chance that a value, normal about ``estimate``, lies in [-limit, limit]."""
+    spread = max(spread, 1e-300)
+    inside: Array = special.ndtr((limit - estimate) / spread) - special.ndtr((-limit - estimate) / spread)
+    return inside
+
+
+def _quantile(freedom: float, tail: float) -> float:
+    return -float(special.stdtrit(freedom, tail))

@@ -1,0 +1,75 @@
+"""Verification: of what was flagged, only what is flagged again, on fresh samples and in the same direction, stays."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from records import Comparison, Verdict, Verification
+
+FLAGGED: tuple[Verdict, ...] = ("regressed", "improved")
+
+
+def apply_replication(
+    comparisons: Sequence[Comparison], again: Mapping[str, Comparison], not_measured: str = ""
+) -> list[Comparison]:
+    """The run's comparisons after its flagged cases were measured ``again`` (by case id).
+
+    A flagged case keeps its verdict and figures if ``again`` has the same verdict; else it is ``inconclusive``. One
+    that is not in ``again`` was not measured a second time, for the reason ``not_measured``. The others stay. A case
+    of which the second measurement says nothing yet, or still looks as the first one said, stays ``suspected``.
+    """
+    return [
+        _replicated(one, again.get(one.case), not_measured) if one.verdict in FLAGGED else one for one in comparisons
+    ]
+
+
+def _replicated(one: Comparison, second: Comparison | None, not_measured: str) -> Comparison:
+    told = replace(one, verification=_record(one, second))
+    if second is not None and second.verdict == one.verdict:
+        return told
+    reason = f"not measured again: {not_measured}" if second is None else _outcome(second)
+    note = f"{one.verdict}{_change(one)} at first, not confirmed: {reason}"
+    suspected = one.verdict if second is None or _is_open(second, one.verdict) else None
+    forecast = None if second is None else second.forecast
+    return replace(told, verdict="inconclusive", note=note, suspected=suspected, forecast=forecast)
+
+
+def _is_open(second: Comparison, verdict: Verdict) -> bool:
+    """Whether the second measurement ended before a test of its own, or on the same side."""
+    return second.verdict == "inconclusive" and (second.p_value is None or second.suspected == verdict)
+
+
+def _record(one: Comparison, second: Comparison | None) -> Verification:
+    if second is None:
+        return Verification(first=one.verdict)
+    samples = tuple(sample for sample in second.samples if sample.stage == "confirmation")
+    record = Verification(
+        first=one.verdict,
+        verdict=second.verdict,
+        p_value=second.p_value,
+        q_value=second.q_value,
+        rounds=len(samples),
+        failure=second.failure,
+        note=second.note,
+        samples=samples,
+    )
+    if second.decided_on != "confirmation":  # with fewer than two samples the figures would be the first measurement's
+        return record
+    return replace(
+        record,
+        ratio=second.ratio,
+        ci=second.ci,
+        mde=second.mde,
+        control=second.control,
+        treatment=second.treatment,
+    )
+
+
+def _outcome(second: Comparison) -> str:
+    if second.failure is not None:
+        return f"measured again it failed ({second.failure.reason})"
+    figures = _change(second) if second.decided_on == "confirmation" else ""
+    return f"{second.verdict}{figures} when measured again" + (f" ({second.note})" if second.note else "")
+
+
+def _change(one: Comparison) -> str:
+    return "" if one.ratio is None else f" {one.ratio - 1:+.1%}"

@@ -1,0 +1,150 @@
+"""The whole run weighed at once: one computation, from which both standings and comparisons are read."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from comparator.effect_estimate import Values
+from comparator.empirical_bayes import NO_PRIOR, Prior, fit_prior
+from comparator.fdr import benjamini_hochberg
+from comparator.group_sequential import SequentialTest, run_sequential_test, split
+from comparator.looks import Looks
+from comparator.trimmed_mean import estimate_trimmed_mean
+from records import METRICS, Case, Failure, PairSample, Stage, Verdict
+
+
+@dataclass(frozen=True)
+class CaseAnalysis:
+    """A case within its run: its own course, the run's correction and the verdict so far.
+
+    ``ready`` is False until every case of the run's and of the same metric has failed or come to its first look on the
+    screen: before, the prior may still change, so that no verdict is final.
+    """
+
+    case: Case
+    test: SequentialTest
+    q_value: float
+    verdict: Verdict
+    ready: bool
+
+
+def analyse_run(
+    cases: Sequence[Case],
+    samples: Mapping[str, Sequence[PairSample]],
+    failures: Mapping[str, Failure],
+    looks: Looks,
+    alpha: float,
+    closing: bool,
+    priors: Mapping[str, Prior] | None = None,
+) -> list[CaseAnalysis]:
+    """Weighs all ``cases`` by their ``samples`` (keyed by case id, in the order of measuring).
+
+    The family of the false-discovery correction is all cases, from the start: one that failed, or that no look has
+    tested, counts with p = 1.  A case that is flagged without the looks that ``closing`` adds stays so whatever these
+    say.  ``priors`` (by metric) are those of the run that is verified: its flagged cases, too few and chosen, have
+    none of their own, and only fresh samples count (``run_sequential_test``'s ``retest``).
+
+    Raises:
+        ValueError: alpha outside (0, 1), a threshold below 0, a metric that is not known, cases of one id, samples
+            under another case's id or of no case at all, a value that is not finite, or below 0.
+    """
+    _check(cases, samples, failures, alpha)
+    values = {case.id: split(samples.get(case.id, ())) for case in cases}
+    retest = priors is not None
+    used = _priors(cases, values, looks) if priors is None else priors
+    waiting = {case.metric for case in cases if case.id not in failures and not _screened(case, values, looks)}
+    tests = _sequential_tests(cases, values, used, looks, alpha, False, retest)
+    q_values = _q_values(cases, tests, failures)
+    if closing:
+        closed = _sequential_tests(cases, values, used, looks, alpha, True, retest)
+        flagged = [q <= alpha and not test.cleared for q, test in zip(q_values, tests, strict=True)]
+        tests = [now if stays else last for now, last, stays in zip(tests, closed, flagged, strict=True)]
+        q_values = _q_values(cases, tests, failures)
+    return [
+        CaseAnalysis(case, test, q, _verdict(case, test, q, case.id in failures, alpha), case.metric not in waiting)
+        for case, test, q in zip(cases, tests, q_values, strict=True)
+    ]
+
+
+def _sequential_tests(
+    cases: Sequence[Case],
+    values: Mapping[str, dict[Stage, Values]],
+    priors: Mapping[str, Prior],
+    looks: Looks,
+    alpha: float,
+    closing: bool,
+    retest: bool,
+) -> list[SequentialTest]:
+    return [
+        run_sequential_test(
+            case, values[case.id], priors[case.metric], looks.of_metric(case.metric), alpha, closing, retest
+        )
+        for case in cases
+    ]
+
+
+def _q_values(cases: Sequence[Case], tests: Sequence[SequentialTest], failures: Mapping[str, Failure]) -> list[float]:
+    return benjamini_hochberg(
+        [1.0 if case.id in failures else test.p_value for case, test in zip(cases, tests, strict=True)]
+    )
+
+
+def fit_priors(cases: Sequence[Case], samples: Mapping[str, Sequence[PairSample]], looks: Looks) -> dict[str, Prior]:
+    """The prior of each metric in a run, as ``analyse_run`` fits it.
+
+    Raises:
+        ValueError: a value that is not finite, or below 0.
+    """
+    return _priors(cases, {case.id: split(samples.get(case.id, ())) for case in cases}, looks)
+
+
+def _priors(cases: Sequence[Case], values: Mapping[str, Mapping[Stage, Values]], looks: Looks) -> dict[str, Prior]:
+    """The prior of each metric, from exactly the samples that the first look at screening takes.
+
+    Later samples leave it as it is, and a case that fails after that look stays in it.
+    """
+    priors = {}
+    for metric in {case.metric for case in cases}:
+        first = looks.of_metric(metric).screening[0]
+        trimmed_means = [
+            estimate_trimmed_mean(values[case.id]["screening"].log_ratios[:first])
+            for case in cases
+            if case.metric == metric and _screened(case, values, looks)
+        ]
+        priors[metric] = fit_prior(trimmed_means) if trimmed_means else NO_PRIOR
+    return priors
+
+
+def _screened(case: Case, values: Mapping[str, Mapping[Stage, Values]], looks: Looks) -> bool:
+    return len(values[case.id]["screening"]) >= looks.of_metric(case.metric).screening[0]
+
+
+def _verdict(case: Case, test: SequentialTest, q_value: float, failed: bool, alpha: float) -> Verdict:
+    if failed:
+        return "failed"
+    if test.cleared:
+        return "unchanged"
+    if q_value > alpha:
+        return "inconclusive"
+    return "regressed" if test.rises == METRICS[case.metric].lower_is_better else "improved"
+
+
+def _check(
+    cases: Sequence[Case],
+    samples: Mapping[str, Sequence[PairSample]],
+    failures: Mapping[str, Failure],
+    alpha: float,
+) -> None:
+    if not 0 < alpha < 1:
+        raise ValueError(f"alpha must lie between 0 and 1, not {alpha}")
+    ids = {case.id for case in cases}
+    if len(ids) != len(cases):
+        raise ValueError("two cases have the same id")
+    if strangers := sorted((set(samples) | set(failures)) - ids):
+        raise ValueError(f"no such case: {', '.join(strangers)}")
+    for case in cases:
+        if not 0 <= case.threshold < float("inf"):
+            raise ValueError(f"{case.id}: a threshold is a share of 0 or more, not {case.threshold}")
+        if case.metric not in METRICS:
+            raise ValueError(f"{case.id}: no such metric: {case.metric}")
+        if any(sample.case_id != case.id for sample in samples.get(case.id, ())):
+            raise ValueError(f"{case.id}: has samples of another case")

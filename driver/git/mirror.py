@@ -1,0 +1,182 @@
+"""Our own bare repository: made whole or not at all, and made fit again after a kill."""
+
+import logging
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+from driver.git.alternates import Checkout
+from driver.git.command import FIRST_PAUSES, Git, borrowed, raise_if_lost
+from driver.git.refs import BRANCHES, LOCAL, LOCAL_HEAD, REMOTE_HEAD, TAGS, drop_dangling, mirror, read_refs, write_refs
+from records import UsageError
+from records.files import UnreadableError, read_text
+
+log = logging.getLogger(__name__)
+
+# In objects/info/attributes of ours: an archive holds every file as it is, whatever the commit's .gitattributes say.
+_ATTRIBUTES = "* -export-ignore -export-subst\n"
+SHALLOW = "a shallow repository, without history: run `git fetch --unshallow` there, or give a whole one"
+
+
+def check_ours(place: Path) -> None:
+    """See that what is at ``place``, if anything is, was made here: nothing else may be written to.
+
+    Raises:
+        UsageError: it is a repository, or a file, of somebody else's.
+    """
+    if not os.path.lexists(place):
+        return
+    try:
+        ours = read_text(place / "info" / "attributes", pipes=False) == _ATTRIBUTES
+    except UnreadableError:
+        ours = False
+    if not ours:
+        raise UsageError(f"{place}: is not the driver's own repository: give another folder with --work_dir")
+
+
+def aside(place: Path) -> Path:
+    """Where it is made."""
+    return place.with_name(place.name + ".making")
+
+
+def clone(git: Git, place: Path) -> None:
+    """Clone the remote. A folder is cloned with hard links, and with the places from which it borrows objects itself.
+
+    Raises:
+        RemoteGone: every attempt failed, or another one could not succeed.
+        UsageError: the remote is shallow.
+    """
+    made, url = aside(place), git.access.url or ""
+    options = ("--quiet", "--no-checkout", "--origin=origin", "--template=")
+    command = ("clone", *options, "--", url, str(made))
+    replace(git, pauses=git.pauses and FIRST_PAUSES).insist(
+        f"cloning {url}",
+        lambda: git.run(*command, folder=place.parent, network=True),
+        lambda: shutil.rmtree(made, ignore_errors=True),
+        known=False,
+    )
+    if (made / ".git" / "shallow").exists():
+        shutil.rmtree(made)
+        raise UsageError(f"--remote_repository {url}: {SHALLOW}")
+    ours = Git(made / ".git", git.lock, git.askpass)
+    write_refs(ours, {}, set(read_refs(ours, "refs/heads/")))
+    for section in ours.text("config", "--name-only", "--get-regexp", r"^branch\.", fine=(0, 1)).splitlines():
+        ours.run("config", "--unset-all", section)
+    _make_bare(ours)
+    (made / ".git").rename(place)
+    made.rmdir()
+
+
+def create(git: Git, place: Path, checkout: Checkout, remote: str | None) -> None:
+    """An empty repository that borrows the checkout's objects, with what the checkout knows of the remote, if any."""
+    made = aside(place)
+    git.run("init", "--quiet", "--bare", "--template=", str(made), folder=place.parent)
+    borrow(made, checkout.objects)
+    ours = Git(made, git.lock, git.askpass)
+    if remote is not None:
+        take_tracked(ours, checkout, remote)
+    _make_bare(ours)
+    made.rename(place)
+
+
+def take_tracked(git: Git, checkout: Checkout, remote: str) -> None:
+    """What the checkout knows of a remote of its: branches, and which of them is the default."""
+    mirror(git, checkout.tracked(remote), BRANCHES)
+    if (head := checkout.head(f"refs/remotes/{remote}/HEAD")).startswith(f"refs/remotes/{remote}/"):
+        git.run("symbolic-ref", REMOTE_HEAD, BRANCHES + head.removeprefix(f"refs/remotes/{remote}/"))
+    else:
+        git.run("symbolic-ref", "--delete", REMOTE_HEAD, fine=(0, 1, 128))
+
+
+def borrow(repository: Path, objects: Path) -> None:
+    """Have the repository read objects from there too; in the place of folders that are gone, if there are any."""
+    known = borrowed(repository)
+    wanted = [*(line for line in known if Path(line).is_dir() and line != str(objects)), str(objects)]
+    if wanted == known:
+        return
+    info = repository / "objects" / "info"
+    info.mkdir(exist_ok=True)
+    new = info / "alternates.making"
+    new.write_bytes(os.fsencode("".join(f"{line}\n" for line in wanted)))
+    new.replace(info / "alternates")
+
+
+def refit(git: Git, checkout: Checkout | None) -> None:
+    """Bring a repository that is there up to what was asked for: the remote's URL, the user's own branches and tags.
+
+    Raises:
+        UsageError: objects that it borrows are gone.
+    """
+    if checkout:
+        borrow(git.directory, checkout.objects)
+    raise_if_lost(git.directory)
+    drop_dangling(git)
+    known = git.text("config", "--get", "remote.origin.url", fine=(0, 1))
+    if known != (git.access.url or ""):
+        if known:  # what is known of another remote must not pass for this one's
+            write_refs(git, {}, set(read_refs(git, BRANCHES)))
+            git.run("update-ref", "--no-deref", "-d", REMOTE_HEAD)
+        _set_url(git)
+    take_local(git, checkout)
+
+
+def take_local(git: Git, checkout: Checkout | None) -> None:
+    """The user's own branches, below refs/local/heads; their tags, where there is none of that name yet."""
+    mirror(git, checkout.branches() if checkout else {}, LOCAL)
+    if checkout is None:
+        return
+    tags = read_refs(git, TAGS)
+    mirror(git, {**checkout.tags(), **tags}, TAGS)
+    if (head := checkout.head()).startswith("refs/heads/"):
+        git.run("symbolic-ref", LOCAL_HEAD, LOCAL + head.removeprefix("refs/heads/"))
+
+
+def sweep(place: Path) -> None:
+    """Remove what killed git commands left: locks that nobody holds any more, and unfinished files.
+
+    Only for a repository on which no command runs: see `driver.git.command.wait_for_leftovers`.
+    """
+    shutil.rmtree(aside(place), ignore_errors=True)
+    if not place.is_dir():
+        return
+    for left in _leftovers(place):
+        log.info("removing %s, which a killed process left", left)
+        if left.is_dir():
+            shutil.rmtree(left, ignore_errors=True)
+        else:
+            left.unlink(missing_ok=True)
+
+
+def _leftovers(place: Path) -> list[Path]:
+    objects = place / "objects"
+    found = [*place.glob("*.lock"), *place.glob("packed-refs.new"), *objects.glob("tmp_objdir-*")]
+    found += [*objects.glob("incoming-*"), *objects.glob("*/tmp_*"), *objects.glob("info/*.lock")]
+    found += [*objects.glob("pack/.tmp-*"), *objects.glob("info/commit-graphs/*.lock")]
+    for folder in (place / "refs", place / "logs"):
+        found += folder.rglob("*.lock")
+    found += [path for path in (place / "refs").rglob("*") if path.is_file() and path.stat().st_size == 0]
+    for worktree in (place / "worktrees").glob("*"):
+        found += [*worktree.rglob("*.lock")]
+        found += [path for path in [worktree / "locked"] if path.is_file() and path.read_text() == "initializing"]
+    return list(dict.fromkeys(found))
+
+
+def _make_bare(git: Git) -> None:
+    """Settings of a bare repository whose worktrees have settings of their own (git-worktree, "Configuration file")."""
+    (git.directory / "index").unlink(missing_ok=True)
+    git.run("config", "extensions.worktreeConfig", "true")
+    git.run("config", "--unset-all", "core.bare", fine=(0, 5))
+    git.run("config", "--file", str(git.directory / "config.worktree"), "core.bare", "true")
+    git.run("config", "gc.auto", "0")
+    git.run("config", "remote.origin.fetch", f"+refs/heads/*:{BRANCHES}*")
+    info = git.directory / "info"
+    info.mkdir(exist_ok=True)
+    (info / "attributes").write_text(_ATTRIBUTES, encoding="utf-8")
+
+
+def _set_url(git: Git) -> None:
+    if git.access.url is None:
+        git.run("config", "--unset-all", "remote.origin.url", fine=(0, 5))
+    else:
+        git.run("config", "--replace-all", "remote.origin.url", git.access.url)

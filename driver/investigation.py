@@ -1,0 +1,379 @@
+"""From a line of points to who is guilty: benchmark its ends, verify what was flagged, bisect what holds."""
+
+import hashlib
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from driver.attribution import Attribution, Change, Kind, Known, Placed, Range, attribute, gaps, left_over, placed
+from driver.bisection import CulpritRange, Step, bisect
+from driver.journal import Journal
+from driver.known_changes import KnownChanges
+from driver.revisions import Revision, UnbuildableError
+from driver.runs import NotSettled, Runs, open_words
+from records import Build, Comparison, Report, RunError, Verdict
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Culprit:
+    """A culprit with the points that it is about. ``revisions`` holds the last good one, those between, the first
+    bad.
+    """
+
+    culprit: CulpritRange
+    revisions: tuple[Revision, ...]
+    evidence: tuple[str, ...]  # the ids of the runs that are the direct A/B
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one line. ``guilty`` is None when nothing was to be bisected (or not asked for).
+
+    ``known``: the culprits of earlier investigations on the line, with the cases of ``attributions`` that they still
+    account for, in part or as a whole; their figures are those that were measured then. ``unfinished``: why the search
+    for the guilty ended before its end; empty if it didn't. ``goes_on``: because the time budget of one of its steps
+    was too short, so that the next pass goes on with it.
+    """
+
+    benchmark: Report
+    verification: Report | None = None
+    confirmed: tuple[str, ...] = ()
+    guilty: tuple[Culprit, ...] | None = None
+    unfinished: str = ""
+    known: tuple[Culprit, ...] = ()
+    attributions: Mapping[str, Attribution] = field(default_factory=dict)
+    goes_on: bool = False
+
+
+class Investigation:
+    """One line of points, the control first: every step is answered from the journal if it was made before."""
+
+    def __init__(
+        self, revisions: Sequence[Revision], runs: Runs, journal: Journal, settings: str, branch: str | None = None
+    ) -> None:
+        """``settings`` stands for all else that a run depends on: with other ones it is another run.
+
+        ``branch``: the one that the runs are made for."""
+        self._revisions = revisions
+        self._runs = runs
+        self._journal = journal
+        self._branch = branch
+        self._builds: dict[int, Build] = {}
+        digest = hashlib.sha256(settings.encode()).hexdigest()[:8]
+        self.name = f"{revisions[0].name}..{revisions[-1].name}/{digest}"
+        self._known = KnownChanges(journal, settings, self.name, [one.name for one in revisions])
+
+    def investigate(self, sought: Sequence[Verdict]) -> Outcome:
+        """Benchmark, and follow up. What can't be gone by is told, and forgotten: another time it is repeated.
+
+        Raises:
+            UnbuildableError: control or treatment can't be built.
+        """
+        outcome = self.follow_up(self.measure_ends(), sought)
+        if why_untrusted(outcome):
+            self._runs.forget(f"{self.name}/")
+        return outcome
+
+    def measure_ends(self) -> Report:
+        """The benchmark of control and treatment, on all cases.
+
+        Raises:
+            UnbuildableError: one of them can't be built.
+        """
+        last = len(self._revisions) - 1
+        return self._make(f"{self.name}/benchmark", "benchmark", (0, last))
+
+    def follow_up(self, benchmark: Report, sought: Sequence[Verdict]) -> Outcome:
+        """Verify what the benchmark flagged in one of the ways ``sought``, and bisect what holds.
+
+        Of what known culprits account for neither is made; where more changed than they did, the parts of the line
+        that they leave over are measured directly, and bisected if the change is there.
+        """
+        if not sought or benchmark.run.get("aborted"):
+            return Outcome(benchmark)
+        known = self._known.at_beginning()
+        flagged = {one.case: one for one in benchmark.comparisons if _flag(one) in sought}
+        explained = {
+            case: found
+            for case, one in flagged.items()
+            if (found := attribute(one.verdict, _step(one).change, known.get(case, ()), one.threshold)) is not None
+        }
+        outcome = self._verify_and_bisect(benchmark, [case for case in flagged if case not in explained])
+        share = [case for case, one in explained.items() if one.has_share(flagged[case].threshold)]
+        culprits = self._culprits_of({case: known[case] for case in share})
+        outcome = replace(outcome, known=culprits, attributions=explained)
+        more = {case: flagged[case] for case, one in explained.items() if one.finding == "more"}
+        if more and not why_open(outcome):
+            outcome = self._search_what_is_left(outcome, more, known)
+        if not why_open(outcome):
+            self._known.record(self._found(outcome, known))
+        return outcome
+
+    def _found(self, outcome: Outcome, known: Mapping[str, Sequence[Placed]]) -> dict[str, list[Known]]:
+        """By case, the changes that are to be known to later lines: culprits, and what is left over beside those."""
+        found: dict[str, list[Known]] = {}
+        for guilty in outcome.guilty or ():
+            good, bad = guilty.revisions[0].name, guilty.revisions[-1].name
+            for case, step in guilty.culprit.cases.items():
+                kind: Kind = step.verdict  # type: ignore[assignment]
+                found.setdefault(case, []).append(Known(good, bad, kind, step.change, self.name, guilty.evidence))
+        names = [revision.name for revision in self._revisions]
+        reports = [report for report in (outcome.benchmark, outcome.verification) if report is not None]
+        latest = {one.case: one for report in reports for one in report.comparisons}
+        for case in sorted({*known, *found} & latest.keys()):
+            new = found.setdefault(case, [])
+            one, ours = latest[case], (*known.get(case, ()), *placed(new, names))
+            attribution = outcome.attributions.get(case)
+            in_vain = attribution is not None and attribution.finding == "more" and not new
+            rest = left_over(one.verdict, _step(one).change, ours, one.threshold, in_vain)
+            if rest is not None and rest[2] < len(names) - 1:
+                new.append(Known(names[rest[2]], names[-1], rest[0], rest[1], self.name))
+        return {case: new for case, new in found.items() if new}
+
+    def _culprits_of(self, known: Mapping[str, Sequence[Placed]]) -> tuple[Culprit, ...]:
+        """The known culprits of these cases, from left to right."""
+        steps: dict[tuple[Range, tuple[str, ...]], dict[str, Step]] = {}
+        for case in sorted(known):
+            for one in known[case]:
+                if one.known.is_culprit:
+                    steps.setdefault((one.range, one.known.evidence), {})[case] = _known_step(one.known)
+        return tuple(
+            Culprit(CulpritRange(*between, cases), tuple(self._revisions[between[0] : between[1] + 1]), evidence)
+            for (between, evidence), cases in sorted(steps.items(), key=lambda item: item[0])
+        )
+
+    def _search_what_is_left(
+        self, outcome: Outcome, more: Mapping[str, Comparison], known: Mapping[str, Sequence[Placed]]
+    ) -> Outcome:
+        """Measure the parts of the line in which no change of these cases is known, and bisect those that have one."""
+        log.info("known culprits do not account for all of: %s; measuring what they leave over", ", ".join(more))
+        last = len(self._revisions) - 1
+        cases: dict[Range, list[str]] = {}
+        for case in sorted(more):
+            for gap in gaps(last, [one.range for one in known[case]]):
+                cases.setdefault(gap, []).append(case)
+        found: dict[str, None] = {}
+        guilty: list[Culprit] = []
+        try:
+            for gap in sorted(cases):
+                steps = self._compare(*gap, cases[gap])
+                changed = {case: step for case, step in steps.items() if _answers(step, more[case])}
+                found |= dict.fromkeys(changed)
+                guilty += self._bisect(changed, {case: more[case].threshold for case in changed}, gap)
+        except RunError as error:
+            confirmed = tuple(sorted({*outcome.confirmed, *found}))
+            return _cut_short(replace(outcome, confirmed=confirmed), error)
+        if not found:
+            return outcome
+        everyone = tuple(sorted({*outcome.confirmed, *found}))
+        return replace(outcome, confirmed=everyone, guilty=_merged([*(outcome.guilty or ()), *guilty]))
+
+    def _verify_and_bisect(self, benchmark: Report, suspects: Sequence[str]) -> Outcome:
+        if not suspects:
+            return Outcome(benchmark)
+        last = len(self._revisions) - 1
+        log.info("flagged: %s; verifying on fresh processes", ", ".join(suspects))
+        verification = self._make(f"{self.name}/verify", "verify", (0, last), sorted(suspects))
+        before = {one.case: one for one in benchmark.comparisons}
+        again = {one.case: one for one in verification.comparisons}
+        confirmed = [case for case in suspects if case in again and _flag(again[case]) == _flag(before[case])]
+        if not confirmed:
+            log.info("not confirmed: %s", ", ".join(suspects))
+            return Outcome(benchmark, verification)
+        found = Outcome(benchmark, verification, tuple(sorted(confirmed)))
+        steps = {case: _step(again[case]) for case in confirmed}
+        thresholds = {case: again[case].threshold for case in confirmed}
+        try:
+            return replace(found, guilty=self._bisect(steps, thresholds, (0, last)))
+        except RunError as error:  # the same search goes on from there another time; what is confirmed stays so
+            return _cut_short(found, error)
+
+    def _bisect(
+        self, steps: Mapping[str, Step], thresholds: Mapping[str, float], between: Range
+    ) -> tuple[Culprit, ...]:
+        """The culprits in a part of the line that a direct A/B found changed in the cases of ``steps``."""
+        if not steps:
+            return ()
+        left, right = between
+        log.info("confirmed: %s; looking for the commit that caused it among %d", ", ".join(steps), right - left)
+        culprits = bisect(
+            right - left,
+            steps,
+            lambda start, end, cases: self._compare(left + start, left + end, cases),
+            lambda revision: self._prepare(left + revision),
+            [revision - left for revision in self._at_hand() if left <= revision <= right],
+            thresholds,
+        )
+        moved = [_moved(one, left) for one in culprits]
+        return tuple(
+            Culprit(one, tuple(self._revisions[one.left : one.right + 1]), self._evidence(one)) for one in moved
+        )
+
+    def _at_hand(self) -> list[int]:
+        """The points that took no compiler when the search began: written down, so that a later start asks the same."""
+        fact = f"{self.name}/at-hand"
+        kept = self._journal.get_fact(fact)
+        if kept is None or not all(word.isdecimal() for word in kept.split()):
+            kept = " ".join(str(index) for index, revision in enumerate(self._revisions) if revision.is_cached())
+            self._journal.set_fact(fact, kept)
+        return [int(word) for word in kept.split()]
+
+    def _compare(self, left: int, right: int, cases: Sequence[str]) -> dict[str, Step]:
+        report = self._make(self._step_name(left, right, cases), "regress", (left, right), sorted(cases))
+        found = {one.case: _step(one) for one in report.comparisons}
+        return {case: found.get(case, Step("inconclusive")) for case in cases}
+
+    def _make(self, name: str, run_type: str, between: Range, cases: Sequence[str] | None = None) -> Report:
+        control, treatment = (self._build(revision) for revision in between)
+        return self._runs.make(name, run_type, control, treatment, cases, self._branch)
+
+    def _step_name(self, left: int, right: int, cases: Sequence[str]) -> str:
+        digest = hashlib.sha256("\0".join(sorted(cases)).encode()).hexdigest()[:8]
+        return f"{self.name}/regress/{self._revisions[left].name}..{self._revisions[right].name}/{digest}"
+
+    def _evidence(self, culprit: CulpritRange) -> tuple[str, ...]:
+        """The ids of the culprit's direct A/B; that is the verification when the culprit is the whole line."""
+        if (culprit.left, culprit.right) == (0, len(self._revisions) - 1):
+            return self._runs.ids(f"{self.name}/verify")
+        names = f"{self._revisions[culprit.left].name}..{self._revisions[culprit.right].name}"
+        return self._runs.ids(f"{self.name}/regress/{names}/")
+
+    def _prepare(self, index: int) -> bool:
+        """Build a point; that it is at fault itself is written down, so that a later start gets the same answer.
+
+        Raises:
+            RunError: the disk, the network or whatever else it may be keeps it from being built now.
+        """
+        fact = f"{self.name}/unbuildable/{self._revisions[index].name}"
+        if self._journal.get_fact(fact) is not None:
+            return False
+        try:
+            self._build(index)
+        except UnbuildableError as error:
+            if not error.lasting:
+                raise
+            log.warning("passed over: %s", error)
+            self._journal.set_fact(fact, error.reason)
+            self._journal.note("unbuildable", str(error))
+            return False
+        return True
+
+    def _build(self, index: int) -> Build:
+        if index not in self._builds:
+            self._builds[index] = self._revisions[index].build()
+        return self._builds[index]
+
+
+def _cut_short(outcome: Outcome, error: RunError) -> Outcome:
+    """The outcome of a search that ended early; it goes on at the next pass if only a step's time budget was short."""
+    short = isinstance(error, NotSettled)
+    why = open_words(error.report) if isinstance(error, NotSettled) else str(error)
+    return replace(outcome, unfinished=f"the search for the culprit ended: {why}", goes_on=short)
+
+
+def _merged(guilty: Sequence[Culprit]) -> tuple[Culprit, ...]:
+    """From left to right, those of the same points as one."""
+    found: dict[Range, Culprit] = {}
+    for one in guilty:
+        between = one.culprit.left, one.culprit.right
+        if (other := found.get(between)) is not None:
+            culprit = replace(other.culprit, cases={**other.culprit.cases, **one.culprit.cases})
+            one = replace(other, culprit=culprit, evidence=tuple(dict.fromkeys((*other.evidence, *one.evidence))))
+        found[between] = one
+    return tuple(found[between] for between in sorted(found))
+
+
+def _moved(one: CulpritRange, by: int) -> CulpritRange:
+    skipped, undecided = (tuple(revision + by for revision in revisions) for revisions in (one.skipped, one.undecided))
+    return replace(one, left=one.left + by, right=one.right + by, skipped=skipped, undecided=undecided)
+
+
+def _answers(step: Step, flagged: Comparison) -> bool:
+    """Whether a direct A/B of a part of the line has the change for which the whole was flagged."""
+    return step.verdict == flagged.verdict and (step.verdict != "failed" or step.side == "treatment")
+
+
+def _known_step(known: Known) -> Step:
+    change = known.change
+    verdict: Verdict = known.kind  # type: ignore[assignment]
+    if change is None:
+        return Step(verdict, side="treatment" if verdict == "failed" else None)
+    return Step(verdict, change.estimate, change.low, change.high)
+
+
+def _flag(one: Comparison) -> Verdict | None:
+    """What is the matter with the case, if it is the treatment's doing."""
+    if one.verdict == "failed":
+        return "failed" if one.is_broken_by_treatment else None
+    return one.verdict if one.verdict in ("regressed", "improved") else None
+
+
+def _step(one: Comparison) -> Step:
+    low, high = one.ci or (None, None)
+    return Step(
+        one.verdict,
+        None if one.ratio is None else math.log(one.ratio),
+        None if low is None else math.log(low),
+        None if high is None else math.log(high),
+        one.failure.side if one.failure else None,
+    )
+
+
+def why_untrusted(outcome: Outcome) -> str:
+    """Why what was measured is to be measured anew; empty if it can be gone by."""
+    for report in (outcome.benchmark, outcome.verification):
+        if report is not None and report.run.get("aborted"):
+            return f"not completed: {report.run['stop_reason']}"
+        if report is not None and any(one.held_back for one in report.comparisons):
+            return "verdicts were held back, for the run can't be trusted"
+    return ""
+
+
+def why_open(outcome: Outcome) -> str:
+    """Why the line is to be investigated again another time; empty if it is settled."""
+    return why_untrusted(outcome) or outcome.unfinished
+
+
+def culprits_document(outcome: Outcome, name: str) -> dict[str, Any]:
+    """The culprits as plain JSON data: see docs/explanation/bisection.md."""
+    return {
+        "line": name,
+        "confirmed": list(outcome.confirmed),
+        "culprits": [_culprit_document(one) for one in outcome.guilty or ()],
+        "known": [_culprit_document(one) for one in outcome.known],
+        "attributions": {case: _attribution_document(one) for case, one in outcome.attributions.items()},
+    }
+
+
+def _attribution_document(one: Attribution) -> dict[str, Any]:
+    return {"finding": one.finding, "share": _change_document(one.share), "rest": _change_document(one.rest)}
+
+
+def _change_document(change: Change | None) -> dict[str, Any]:
+    if change is None:
+        return {"ratio": None, "ci": None}
+    return {"ratio": math.exp(change.estimate), "ci": [math.exp(change.low), math.exp(change.high)]}
+
+
+def _culprit_document(one: Culprit) -> dict[str, Any]:
+    return {
+        "named": one.culprit.named,
+        "good": one.revisions[0].name,
+        "bad": [_revision_document(revision) for revision in one.revisions[1:]],
+        "cases": {
+            case: {"verdict": step.verdict, **_change_document(step.change)} for case, step in one.culprit.cases.items()
+        },
+        "evidence": list(one.evidence),
+        "note": one.culprit.note,
+    }
+
+
+def _revision_document(revision: Revision) -> dict[str, Any]:
+    commit = revision.commit
+    if commit is None:
+        return {"release": revision.name}
+    return {"commit": commit.id, "commit_time": commit.time, "author": commit.author, "subject": commit.subject}

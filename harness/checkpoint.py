@@ -1,0 +1,312 @@
+"""What a run keeps of itself while it goes on, so that one that was cut short can be resumed: JSON texts in a log.
+
+The log belongs to the caller.  What is read back from it is taken or passed over, never trusted: a damaged text costs
+its own round and no other.
+
+What is lost favours no side.  A kill costs the round in progress with all its cases.  A signal costs the case in
+progress: its fork, when there are several, else its sample.  Cases come in random order, and a fork's value is there
+only with all its quads, in which both sides have their turn.  A long fork is the likelier to be cut off, but that hangs
+on the time that both sides took together: between equal builds it is the same for a ratio and its reciprocal.
+"""
+
+import hashlib
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Annotated, Any, Literal, Protocol
+
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
+
+from harness.blocks import CaseRequest
+from harness.host import HostMonitor, merged_noise
+from harness.pair import Round, RoundResult
+from records import Case, Stage
+from records.case import METRICS
+from records.upgrade import upgraded_entry
+
+FORMAT = 1  # raised when older texts would be misread
+Phase = Literal["first", "verify"]
+SPREAD = {"min", "max", "mean"}
+
+
+def _whole(noise: dict[str, Any]) -> dict[str, Any]:
+    if not isinstance(noise.get("seconds"), int | float):
+        raise ValueError("seconds are missing")
+    if any(isinstance(one, dict) and set(one) != SPREAD for one in noise.values()):
+        raise ValueError("a spread is not min, max and mean")
+    return noise
+
+
+# A phase of HostMonitor.summary.
+Noise = Annotated[dict[str, dict[str, float] | int | float | None], AfterValidator(_whole)]
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=0)]
+
+log = logging.getLogger(__name__)
+
+
+class RoundLog(Protocol):
+    """Where a run keeps its rounds: one log a run, given again (``RunRequest.log``) to the start that resumes it.
+
+    Texts are JSON without line feeds. A run that has given up (workers that would not start) gives up again when it
+    is resumed: to try once more, give it an empty log.
+    """
+
+    def rounds(self) -> Sequence[str]:
+        """The texts that were kept, in order. A text may be damaged, and may stand there twice."""
+
+    def keep(self, text: str) -> None:
+        """Append a text; it is durable when this returns.
+
+        Raises:
+            OSError: it could not be kept; the run warns and goes on without. Any other exception ends the run, with
+                all that was measured in its report.
+        """
+
+
+@dataclass(frozen=True)
+class Start:
+    """A process began with the run, or went on with it, at the round ``round``. The run's ``id`` and beginning
+    (``started``, ISO 8601, UTC) are those of the first."""
+
+    run: str  # identity of what is measured, see ``fingerprint``
+    id: str
+    started: str
+    round: Count
+    kind: Literal["start"] = "start"
+
+
+@dataclass(frozen=True)
+class KeptRound:
+    """One round as ``Schedule`` absorbs it. Cases are named by id and stage, and rebuilt from the order."""
+
+    run: str
+    phase: Phase
+    number: Count
+    metric: str
+    fork: bool
+    planned: tuple[tuple[str, Stage], ...]
+    aa_cases: tuple[str, ...]
+    unmeasured: tuple[tuple[str, Stage], ...]
+    result: RoundResult  # but for the requests that went unmeasured
+    elapsed_s: NotNegative  # of the phase until the round was kept, all processes together
+    noise: Noise | None  # of the host, from this process's beginning of the phase on
+    kind: Literal["round"] = "round"
+
+    @property
+    def cases(self) -> set[str]:
+        """Every id that it names, but for the A/A checks'."""
+        named = [case_id for case_id, _ in (*self.planned, *self.unmeasured)]
+        samples = [sample.case_id for sample in self.result.samples]
+        return {*named, *samples, *self.result.refused, *self.result.lost}
+
+    @property
+    def watched(self) -> set[str]:
+        """Every id that it names as an A/A case."""
+        result = self.result.aa_cases or RoundResult()
+        return {*self.aa_cases, *(sample.case_id for sample in result.samples), *result.refused, *result.lost}
+
+
+@dataclass(frozen=True)
+class Verifying:
+    """The first measurement is over for good, ``elapsed_s`` after the run began, the wait included; ``stopped`` as in
+    ``MeasurementResult``: in the words of the start that ended it, which may have had another budget."""
+
+    run: str
+    elapsed_s: NotNegative
+    stopped: str | None
+    kind: Literal["verifying"] = "verifying"
+
+
+Entry = Start | KeptRound | Verifying
+_ADAPTER: TypeAdapter[Entry] = TypeAdapter(Annotated[Entry, Field(discriminator="kind")])
+
+
+def fingerprint(parts: Mapping[str, Any]) -> str:
+    """Identifies what a run measures, and how, by ``parts`` (JSON data): rounds of one fingerprint can be pooled."""
+    text = json.dumps({"format": FORMAT, **parts}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def to_text(entry: Entry) -> str:
+    """JSON on one line. Numbers that are not finite are JavaScript's words for them; a lone surrogate becomes "?"."""
+    return json.dumps(asdict(entry), ensure_ascii=False).encode("utf-8", "replace").decode("utf-8")
+
+
+def from_text(text: str) -> Entry:
+    """
+    Raises:
+        ValueError: the text is damaged, or none of ours.
+    """
+    try:
+        entry = _ADAPTER.validate_json(upgraded_entry(text), strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise ValueError(f"{place}: {first['msg']}" if place else first["msg"]) from None
+    if isinstance(entry, KeptRound) and entry.metric not in METRICS:
+        raise ValueError(f"metric: no metric is called {entry.metric!r}")
+    return entry
+
+
+class Checkpoint:
+    """A run's log, read once and written on. Without a log it remembers nothing and keeps nothing."""
+
+    def __init__(self, round_log: RoundLog | None, run: str) -> None:
+        self._log, self.run = round_log, run
+        self.entries = [] if round_log is None else _read(round_log.rounds(), run)
+        self.starts = [one for one in self.entries if isinstance(one, Start)]
+
+    @property
+    def verifying(self) -> Verifying | None:
+        """That the first measurement was over."""
+        return next((one for one in self.entries if isinstance(one, Verifying)), None)
+
+    def begin(self, run_id: str, started: str) -> Start:
+        """Note that this process begins with the run or goes on with it; returns the run's first start."""
+        numbers = [one.number for one in self.entries if isinstance(one, KeptRound)]
+        self.starts.append(Start(self.run, run_id, started, max(numbers, default=-1) + 1))
+        self.keep(self.starts[-1])
+        return self.starts[0]
+
+    @property
+    def resumed(self) -> list[int]:
+        """The rounds at which the run was resumed."""
+        return [one.round for one in self.starts[1:]]
+
+    @property
+    def elapsed_s(self) -> float:
+        """What the run had taken when it last kept something, all processes together."""
+        begun = self.verifying
+        kept = [one.elapsed_s for part in self.parts("verify" if begun else "first") for one in part]
+        return (begun.elapsed_s if begun else 0.0) + max(kept, default=0.0)
+
+    def parts(self, phase: Phase) -> list[list[KeptRound]]:
+        """The phase's rounds by the process that ran them; those of a verification of which no beginning is known
+        are left out."""
+        parts: list[list[KeptRound]] = [[]]
+        for one in self.entries:
+            if isinstance(one, Start):
+                parts.append([])
+            elif isinstance(one, KeptRound) and one.phase == phase and (phase == "first" or self.verifying):
+                parts[-1].append(one)
+        return [part for part in parts if part]
+
+    def phase(self, phase: Phase, monitor: HostMonitor | None = None) -> "PhaseCheckpoint":
+        """The part of the log that one measurement reads and writes; ``monitor`` watches the host meanwhile."""
+        return PhaseCheckpoint(self, phase, monitor)
+
+    def begin_verifying(self, elapsed_s: float, stopped: str | None) -> None:
+        """Note that the first measurement is over, as ``Verifying`` says."""
+        self.keep(Verifying(self.run, elapsed_s, stopped))
+
+    @property
+    def is_disabled(self) -> bool:
+        """Whether there is no log."""
+        return self._log is None
+
+    def keep(self, entry: Entry) -> None:
+        """Keep an entry; an interrupt meanwhile is raised when that is done."""
+        if self._log is None:
+            return
+        text = to_text(entry)
+        try:
+            self._log.keep(text)
+        except KeyboardInterrupt:  # nobody knows how far it came: a text that stands there twice counts once
+            self._log.keep(text)
+            raise
+        except OSError as error:
+            log.warning("a round could not be kept, a resumed run would have to measure it again: %s", error)
+
+
+class PhaseCheckpoint:
+    """What was kept of one of a run's measurements, the first or the verification, and what is kept of it now."""
+
+    def __init__(self, checkpoint: Checkpoint, phase: Phase, monitor: HostMonitor | None) -> None:
+        self._checkpoint, self._phase, self._monitor = checkpoint, phase, monitor
+
+    @property
+    def keeps(self) -> bool:
+        """Whether rounds are kept, so that a later start goes on with them."""
+        return not self._checkpoint.is_disabled
+
+    @property
+    def over(self) -> Verifying | None:
+        """Set when another measurement has begun since: this one has all its rounds."""
+        return self._checkpoint.verifying if self._phase == "first" else None
+
+    def rounds(self, cases: Sequence[Case], aa_cases: Sequence[Case]) -> list[KeptRound]:
+        """The rounds to take in again, in the order of their numbers: those of these cases, each once."""
+        case_ids, sentinel_ids = {case.id for case in cases}, {case.id for case in aa_cases}
+        found: dict[int, KeptRound] = {}
+        for one in (one for part in self._checkpoint.parts(self._phase) for one in part):
+            if not (one.cases <= case_ids and one.watched <= sentinel_ids):
+                log.warning("round log: round %d is of other cases: passed over", one.number)
+            elif one.number in found:
+                log.warning("round log: round %d was kept twice: the second is passed over", one.number)
+            else:
+                found[one.number] = one
+        return [found[number] for number in sorted(found)]
+
+    def keep(self, result: RoundResult, plan: Round, metric: str, elapsed_s: float) -> None:
+        """Keep a finished round, or what there is of one that was cut short."""
+        if self._checkpoint.is_disabled:
+            return
+        kept = KeptRound(
+            run=self._checkpoint.run,
+            phase=self._phase,
+            number=plan.number,
+            metric=metric,
+            fork=plan.fork,
+            planned=_named(plan.requests),
+            aa_cases=tuple(request.case.id for request in plan.aa_cases),
+            unmeasured=_named(result.unmeasured),
+            result=_without_requests(result),
+            elapsed_s=elapsed_s,
+            noise=self._noise(),
+        )
+        self._checkpoint.keep(kept)
+
+    def _noise(self) -> Noise | None:
+        """In this process, until now."""
+        if self._monitor is None:
+            return None
+        self._monitor.sample()
+        noise: Noise | None = self._monitor.summary()["during"]
+        return noise
+
+    def noise(self) -> Noise | None:
+        """The host's, over all processes that measured this phase: of each until its last round was kept, and of
+        this one until now."""
+        return merged_noise([*(part[-1].noise for part in self._checkpoint.parts(self._phase)), self._noise()])
+
+
+def _named(requests: Sequence[CaseRequest]) -> tuple[tuple[str, Stage], ...]:
+    return tuple((request.case.id, request.stage) for request in requests)
+
+
+def _without_requests(result: RoundResult) -> RoundResult:
+    aa_cases = None if result.aa_cases is None else replace(result.aa_cases, unmeasured=[])
+    return replace(result, unmeasured=[], aa_cases=aa_cases)
+
+
+def _read(texts: Sequence[str], run: str) -> list[Entry]:
+    """The entries of this run; what is damaged or another's is passed over with a warning."""
+    entries: list[Entry] = []
+    foreign = 0
+    for number, text in enumerate(texts):
+        try:
+            entry = from_text(text)
+        except ValueError as error:
+            log.warning("round log: entry %d is damaged (%s): passed over", number, error)
+            continue
+        if entry.run == run:
+            entries.append(entry)
+        else:
+            foreign += 1
+    if foreign:
+        log.warning(
+            "round log: %d of %d entries are of other cases, builds or settings: passed over", foreign, len(texts)
+        )
+    return entries

@@ -1,0 +1,135 @@
+"""What a measurement is asked to do, and what it brings home: the order, a batch, progress, and all findings."""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from comparator import Looks, Prior
+from harness.aa_selection import draw_aa_cases
+from harness.blocks import CaseRequest
+from harness.round_duration import RoundDuration
+from records import DEFAULT_METRIC, METRICS, Case, Failure, Incident, PairSample
+
+
+@dataclass(frozen=True)
+class FirstMeasurement:
+    """What a verification takes over from the run that it verifies.
+
+    ``samples`` (of the screening) made its cases suspects, and ``priors`` are the run's, by metric; ``injected`` and
+    ``aa_cases`` are those of that run; ``rounds`` counts its process pairs.
+    """
+
+    samples: Mapping[str, Sequence[PairSample]]
+    priors: Mapping[str, Prior]
+    injected: frozenset[str]
+    aa_cases: tuple[Case, ...]
+    rounds: int
+
+
+@dataclass(frozen=True)
+class MeasurementPlan:
+    """What a run is asked to do.
+
+    ``time_budget`` is in seconds of wall time (None: no bound); ``inject`` is the share by which the treatment side
+    of every second case is slowed (0: none); ``can_fork`` says of a case whether it can be measured in a fork;
+    ``aa_cases`` counts them; ``first_measurement`` is set for a verification.
+    """
+
+    cases: Sequence[Case]
+    looks: Looks
+    alpha: float
+    seed: int
+    time_budget: float | None = None
+    inject: float = 0.0
+    can_fork: Callable[[Case], bool] = lambda case: True
+    aa_cases: int = 0
+    first_measurement: FirstMeasurement | None = None
+    spent_s: float = 0.0  # of the time budget, before the first round
+    suspects_only: bool = False  # beyond the first look
+    budget_words: str = ""  # what the time budget is called where it ends the run
+
+    @property
+    def budget(self) -> str:
+        """The time budget in words."""
+        return self.budget_words or f"the time budget of {self.time_budget:g} s"
+
+    @property
+    def injected(self) -> frozenset[str]:
+        """The ids of the cases that are slowed on purpose: of the first two one, of the next two one, and so on.
+
+        Which one is drawn from the seed: forward and backward cases often take turns in a spec.  Each metric's cases
+        are drawn alike, so that cases which differ in the metric alone are slowed together.
+        """
+        if self.first_measurement is not None:
+            return self.first_measurement.injected
+        chosen: set[str] = set()
+        for metric in (name for name, metric in METRICS.items() if self.inject and metric.injectable):
+            rng = random.Random(f"inject {self.seed}")
+            cases = [case for case in self.cases if case.metric == metric]
+            chosen |= {rng.choice(pair).id for pair in zip(cases[::2], cases[1::2], strict=False)}
+        return frozenset(chosen)
+
+    @property
+    def chosen_aa_cases(self) -> tuple[Case, ...]:
+        """The cases that are measured on the control alone, too."""
+        if self.first_measurement is not None:
+            return self.first_measurement.aa_cases
+        return draw_aa_cases(self.cases, self.aa_cases, self.seed)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Cases of one metric that one process pair can measure, and the A/A checks that go with them (or alone)."""
+
+    requests: Sequence[CaseRequest]
+    fork: bool
+    aa_cases: Sequence[CaseRequest] = ()
+
+    @property
+    def metric(self) -> str:
+        """What is measured."""
+        return self.requests[0].case.metric if self.requests else DEFAULT_METRIC
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Told after every round: seconds, counts of cases and process pairs."""
+
+    rounds: int
+    open_cases: int
+    cases: int
+    elapsed_s: float
+    left_s: float  # to the next look of the open cases, or to the end of the budget if that comes first
+    verifying: bool = False
+
+
+@dataclass
+class MeasurementResult:
+    """All that a run has measured so far. ``stopped`` says why it ended early; None when every verdict is settled
+    or its looks are spent."""
+
+    samples: dict[str, list[PairSample]] = field(default_factory=dict)
+    aa_cases: dict[str, list[PairSample]] = field(default_factory=dict)  # control against control
+    mhz: list[float] = field(default_factory=list)
+    failures: dict[str, Failure] = field(default_factory=dict)
+    incidents: list[Incident] = field(default_factory=list)
+    rounds: int = 0
+    timed_s: float = 0.0
+    wall_s: float = 0.0
+    spent_s: dict[str, float] = field(default_factory=dict)  # by what the measuring processor's time went into
+    pace: RoundDuration | None = None  # how long rounds took
+    stopped: str | None = None
+    aborted: bool = False  # stopped by something other than the budget: the run could not be completed
+    interrupted: bool = False  # and that was a signal
+    not_broken_down: int = 0  # cases whose breakdown the time budget had no room for
+    closed: bool = False  # the verification has ended, and with it the run: the first measurement is not taken up again
+
+    @property
+    def resumable(self) -> bool:
+        """Whether a further start with the same log could measure more."""
+        return self.stopped is not None and (self.aborted or not self.closed)
+
+    def stop(self, error: BaseException) -> None:
+        """Note that this ended the run early."""
+        self.stopped, self.aborted = str(error) or "interrupted", True
+        self.interrupted = isinstance(error, KeyboardInterrupt)

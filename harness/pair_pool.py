@@ -1,0 +1,158 @@
+"""Process pairs, started ahead: while one pair measures, the next imports the framework on another processor."""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.caches import VARIABLE, Wiping
+from harness.channel import Steps, complete
+from harness.cpus import CpuPlan
+from harness.process import Worker
+from harness.worker_errors import WorkerLostError
+from records import Build
+from records.measurement import SIDES, Side
+
+PADDING_BYTES = 4096  # the environment's size shifts the stack (Mytkowicz et al., ASPLOS 2009): vary it
+
+Pair = dict[Side, Worker]
+
+
+@dataclass(frozen=True)
+class Counting:
+    """How instructions are counted: valgrind's path, the functions to count in, and the whole environment."""
+
+    valgrind: str
+    functions: Sequence[str]
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What stays the same for every process pair of a run."""
+
+    builds: Mapping[Side, Build]
+    adaptor: Path
+    environment: Mapping[str, str]
+    cpus: CpuPlan
+    counting: Counting | None = None  # None: no instructions are counted in this run
+    wiping: Wiping | None = None  # None: the caches are left alone
+    memory_environment: Mapping[str, str] = field(default_factory=dict)  # beyond ``environment``, to measure storage
+
+
+class PairStart:
+    """A pair that is being started: sides in random order, each with a random environment size.
+
+    In the background one side starts after the other; ``finish`` lets both go on at once, on all processors. Of
+    ``aa``, both are of the control's build.
+    """
+
+    def __init__(self, bench: Bench, rng: random.Random, aa: bool = False) -> None:
+        self._bench = bench
+        self._aa = aa
+        self._paddings = {side: rng.randrange(PADDING_BYTES) for side in rng.sample(SIDES, 2)}  # in starting order
+        self._pair: Pair = {}
+        self._steps = self._starting()
+        self._over = False
+        self._error: WorkerLostError | None = None
+
+    def advance(self) -> None:
+        """Go on as far as it goes without waiting. What goes wrong is told by ``finish``."""
+        if self._over:
+            return
+        try:
+            next(self._steps)
+        except StopIteration:
+            self._over = True
+        except WorkerLostError as error:
+            self._over, self._error = True, error
+
+    def finish(self) -> Pair:
+        """The pair, ready; waits until it is.
+
+        Raises:
+            WorkerLostError: a side didn't start.
+        """
+        if self._error:
+            raise self._error
+        if not self._over:
+            for side in self._paddings:
+                self._start(side)
+            for worker in self._pair.values():
+                worker.pin(self._bench.cpus.start)
+            complete(self._steps)
+            self._over = True
+        for worker in self._pair.values():  # what it forks begins where it disturbs nobody
+            worker.pin(self._bench.cpus.prepare)
+        return self._pair
+
+    def close(self) -> None:
+        """End both sides, but for those that were released."""
+        for worker in self._pair.values():
+            worker.close()
+
+    def release(self, side: Side) -> Worker | None:
+        """A side that is not to be ended with the pair; None if it has never started."""
+        return self._pair.pop(side, None)
+
+    def _starting(self) -> Steps[None]:
+        for side in self._paddings:
+            self._start(side)
+            yield from self._pair[side].readying()
+
+    def _start(self, side: Side) -> None:
+        if side in self._pair:
+            return
+        bench = self._bench
+        environment = {**bench.environment, "OPDUEL_PADDING": "x" * self._paddings[side]}
+        if bench.wiping:
+            environment[VARIABLE] = str(bench.wiping.size)
+        build: Side = "control" if self._aa else side
+        self._pair[side] = Worker(build, bench.builds[build], bench.adaptor, environment, bench.cpus.prepare)
+
+
+class PairPool:
+    """Hands out fresh pairs. Use as a context manager: leaving it ends what is being started.
+
+    ``previous_control`` is the control's process of the round before, kept alive: beside the present one, it is a
+    second
+    process of the same build that costs no import (for the A/A checks). None in the first round.
+    """
+
+    def __init__(self, bench: Bench, rng: random.Random) -> None:
+        self.bench = bench
+        self._rng = rng
+        self._coming: PairStart | None = None
+        self.previous_control: Worker | None = None
+
+    def __enter__(self) -> "PairPool":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.retire(None)
+        if self._coming:
+            self._coming.close()
+            self._coming = None
+
+    def take(self, aa: bool = False) -> PairStart:
+        """The next pair; ``finish`` it before use, ``close`` it after."""
+        if aa:
+            return PairStart(self.bench, self._rng, aa=True)
+        start = self._coming or PairStart(self.bench, self._rng)
+        self._coming = None
+        return start
+
+    def retire(self, successor: Worker | None) -> None:
+        """End the veteran; ``successor`` takes its place."""
+        # first: an interrupt leaves no process that nobody knows
+        previous_control, self.previous_control = self.previous_control, successor
+        if previous_control:
+            previous_control.close()
+
+    def advance(self) -> None:
+        """Get the next pair on its way, or further, without waiting: where that disturbs no measurement."""
+        if not self.bench.cpus.can_overlap:
+            return
+        if self._coming is None:
+            self._coming = PairStart(self.bench, self._rng)
+        self._coming.advance()

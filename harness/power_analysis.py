@@ -1,0 +1,151 @@
+"""What more process pairs would find: the pairs that were seen, drawn again and again through the real decisions."""
+
+import math
+import random
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from comparator import analyse_interim, compare_cases, plan_looks
+from comparator.calibration import Rate
+from comparator.trimmed_mean import estimate_trimmed_mean
+from records import Case, PairSample, Report, Stage
+
+POWER = 0.8  # a change counts as one that is found when this share of the changed cases is
+SHARES = (0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5)  # changes to choose from
+FEWEST_PAIRS = 5  # of a case, to draw from
+CHANGED_CASES = 100  # simulated for each answer, at least
+
+Pair = tuple[float, float, float]  # log control, log treatment, log ratio; all about 0
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The process pairs of one case, freed of their run's mean."""
+
+    case: Case
+    pairs: tuple[Pair, ...]
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What runs of ``max_rounds`` would find: the smallest of the shares that ``POWER`` of the changed cases show; None
+    when it is none of them. ``seconds_a_case``: of wall time."""
+
+    max_rounds: int
+    share: float | None
+    threshold: float | None
+    found: Rate | None
+    seconds_a_case: float | None
+
+
+def threshold_for(share: float, threshold: float | None = None) -> float:
+    """The threshold with which a change of ``share`` is looked for, unless one is given: a quarter of it, but 2 % from
+    5 % on."""
+    if threshold is not None:
+        return threshold
+    return 0.02 if share >= 0.05 else share / 4
+
+
+def noises(reports: Iterable[Report]) -> list[Noise]:
+    """What each case's pairs scatter like, over all runs; cases with fewer than ``FEWEST_PAIRS`` are left out.
+
+    Each run's pairs are taken about their own trimmed mean, and widened by sqrt(n / (n - 1)) for it.  So a bias that
+    lasts for a run is not in the forecast: it promises at most what more of such pairs can do.
+    """
+    pairs: dict[str, list[Pair]] = defaultdict(list)
+    cases: dict[str, Case] = {}
+    for report in reports:
+        for one in report.comparisons:
+            cases[one.case] = Case(one.case, one.operator, "forward", {}, "", "", one.threshold, 1.0, one.metric)
+            pairs[one.case] += _centred(one.samples)
+    return [Noise(cases[case], tuple(row)) for case, row in pairs.items() if len(row) >= FEWEST_PAIRS]
+
+
+def _centred(samples: Sequence[PairSample]) -> list[Pair]:
+    if len(samples) < 2:
+        return []
+    widen = math.sqrt(len(samples) / (len(samples) - 1))
+    columns = [
+        [math.log(sample.control) for sample in samples],
+        [math.log(sample.treatment) for sample in samples],
+        [sample.log_ratio for sample in samples],
+    ]
+    middles = [estimate_trimmed_mean(column).estimate for column in columns]
+    rows = zip(*columns, strict=True)
+    return [
+        (widen * (control - middles[0]), widen * (treatment - middles[1]), widen * (ratio - middles[2]))
+        for control, treatment, ratio in rows
+    ]
+
+
+def simulate(
+    cases: Sequence[Noise], share: float, threshold: float, max_rounds: int, alpha: float, rng: random.Random
+) -> tuple[Rate, float]:
+    """Of simulated runs in which every second case is slower by ``share``: cases found, and pairs a case."""
+    runs = math.ceil(CHANGED_CASES / max(1, len(cases) // 2))
+    looks = plan_looks(max_rounds)
+    count = of = pairs = 0
+    for _ in range(runs):
+        changed = {one.case.id for one in rng.sample(list(cases), max(1, len(cases) // 2))}
+        run = _Run(cases, {case: math.log1p(share) for case in changed}, threshold, rng)
+        while wanted := {
+            k: s for k, s in analyse_interim(run.cases, run.samples, {}, looks, alpha).items() if s.missing
+        }:
+            for case_id, needs in wanted.items():
+                run.measure(case_id, needs.stage, needs.missing)
+        verdicts = compare_cases(run.cases, run.samples, {}, looks, alpha)
+        count += sum(one.verdict == "regressed" for one in verdicts if one.case in changed)
+        of += len(changed)
+        pairs += sum(one.rounds for one in verdicts)
+    return Rate(count, of), pairs / (runs * len(cases))
+
+
+class _Run:
+    """One simulated run: its cases, and the samples drawn so far."""
+
+    def __init__(
+        self, cases: Sequence[Noise], changes: Mapping[str, float], threshold: float, rng: random.Random
+    ) -> None:
+        self.cases = [Case(**{**vars(one.case), "threshold": threshold}) for one in cases]
+        self.samples: dict[str, list[PairSample]] = {one.case.id: [] for one in cases}
+        self._pairs = {one.case.id: one.pairs for one in cases}
+        self._changes = changes
+        self._rng = rng
+
+    def measure(self, case_id: str, stage: Stage, count: int) -> None:
+        change = self._changes.get(case_id, 0.0)
+        for control, treatment, ratio in self._rng.choices(self._pairs[case_id], k=count):
+            self.samples[case_id].append(
+                PairSample(case_id, stage, 0, math.exp(control), math.exp(treatment + change), ratio + change, 1, 1)
+            )
+
+
+def forecast(
+    cases: Sequence[Noise],
+    max_rounds: int,
+    alpha: float,
+    seconds_a_pair: float,
+    rng: random.Random,
+    threshold: float | None = None,
+) -> Forecast:
+    """The smallest of ``SHARES`` that runs of ``max_rounds`` find, by bisection: a larger one is found more often.
+
+    ``seconds_a_pair``: wall time that one process pair of one case takes.  ``threshold``: that of all runs; None for
+    ``threshold_for`` each share.
+    """
+    shares = [share for share in SHARES if threshold is None or share > threshold]
+    answers: dict[int, tuple[Rate, float]] = {}
+    low, high = 0, len(shares)  # the answer's place; behind the last one there is none
+    while low < high:
+        middle = (low + high) // 2
+        limit = threshold_for(shares[middle], threshold)
+        answers[middle] = simulate(cases, shares[middle], limit, max_rounds, alpha, rng)
+        if (answers[middle][0].share or 0) >= POWER:
+            high = middle
+        else:
+            low = middle + 1
+    if low == len(shares):
+        return Forecast(max_rounds, None, None, None, None)
+    found, pairs = answers[low]
+    return Forecast(max_rounds, shares[low], threshold_for(shares[low], threshold), found, pairs * seconds_a_pair)

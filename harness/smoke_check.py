@@ -1,0 +1,63 @@
+"""Every case once, on one build: does it run, how long does a call take, about, and which operators run in it?"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from frameworks import Framework, worker_environment
+from harness.blocks import CaseRequest
+from harness.cpus import plan_cpus
+from harness.restarting_worker import RestartingWorker
+from records import Build, Case, Failure
+
+LIMIT_S = 10.0  # for one case, inputs and several calls
+PROFILE = {"op": "profile", "calls": 1}
+
+
+@dataclass(frozen=True)
+class SmokeCheck:
+    """How one case went."""
+
+    case: Case
+    call_ns: float | None  # the lower quartile of some calls; None if it failed
+    failure: Failure | None = None
+    operators: frozenset[str] = frozenset()  # that the framework's profiler saw, by its names, where it was asked
+
+    @property
+    def reason(self) -> str | None:
+        """Why it failed."""
+        return self.failure.reason if self.failure else None
+
+
+def smoke_check(
+    build: Build,
+    framework: Framework,
+    cases: Sequence[Case],
+    *,
+    seed: int = 0,
+    limit_s: float = LIMIT_S,
+    profile: bool = False,
+) -> Iterator[SmokeCheck]:
+    """Try each case in a process of its own, which may crash, or hang for ``limit_s`` at most; in order, as they come.
+
+    ``profile``: ask the framework's profiler about one more call, too.
+
+    Raises:
+        RunError: the build can't be started.
+    """
+    environment = {**worker_environment(), **framework.environment(1)}
+    if profile:
+        environment.update(framework.profiling_environment())
+    with RestartingWorker("treatment", build, framework.adaptor, environment, plan_cpus(1).start) as worker:
+        for case in cases:
+            yield _attempt(worker, case, framework.can_fork(1, case.context), seed, limit_s, profile)
+
+
+def _attempt(worker: RestartingWorker, case: Case, fork: bool, seed: int, limit_s: float, profile: bool) -> SmokeCheck:
+    prepare = CaseRequest(case, seed).message("treatment")
+    answer = worker.ask([prepare, PROFILE] if profile else [prepare], limit_s, fork=fork)
+    if profile and isinstance(answer, Failure):  # perhaps of the profiler alone
+        answer = worker.ask([prepare], limit_s, fork=fork)
+    if isinstance(answer, Failure):
+        return SmokeCheck(case, None, answer)
+    operators = frozenset(name for call in answer[-1].get("calls", ()) for name in call["operators"])
+    return SmokeCheck(case, answer[0]["call_ns"], None, operators)

@@ -1,0 +1,262 @@
+"""What on this host makes measurements noisy, as far as it was seen, and the command that mends it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from harness.cpus import CpuPlan, parse_cpu_list
+from harness.host import PROC, SYS, HostMonitor
+
+# From here on a fact is worth a word. They decide what is said, not what is measured or claimed.
+STEAL = 0.005  # share of all CPUs' time that the hypervisor gave to others
+OTHERS = 0.05  # processors' worth of CPU time that other processes took
+NAMED = 3  # other processes that are named
+
+
+@dataclass(frozen=True)
+class Busy:
+    """Another process, and how many processors' worth of time it took."""
+
+    pid: int
+    name: str
+    cpus: float
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What was seen of the host; None, or nothing, where it doesn't tell."""
+
+    logical_cpus: int
+    measure: tuple[int, ...]  # CPUs that timed calls run on
+    control: tuple[int, ...]  # CPUs left to the controller
+    virtual: bool | None
+    governors: Mapping[int, str] = field(default_factory=dict)  # of the measuring CPUs
+    turbo: str | None = None  # the file that switches it, when it is on
+    siblings: tuple[int, ...] = ()  # CPUs in use that share a core with a measuring one
+    isolated: tuple[int, ...] = ()  # kept free of other processes by the kernel
+    steal: float | None = None  # share of all CPUs' time
+    others: float | None = None  # processors' worth
+    busiest: tuple[Busy, ...] = ()
+    swapped_pages: int | None = None
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """A fact that was seen, and its mend."""
+
+    fact: str
+    fix: str
+
+
+class Watch:
+    """Looks at the host from its making until ``facts``; ``sample`` takes some milliseconds: call it between runs."""
+
+    def __init__(self, cpus: CpuPlan, proc: Path = PROC, sys_folder: Path = SYS) -> None:
+        self._cpus = cpus
+        self._proc = proc
+        self._sys = sys_folder / "devices/system/cpu"
+        self._monitor = HostMonitor(proc)
+        self._monitor.begin()
+        self._processes = _cpu_seconds_of_others()
+        self._swapped = _swapped_pages(proc)
+
+    def sample(self) -> None:
+        """Note how busy the host is."""
+        self._monitor.sample()
+
+    def facts(self, fingerprint: Mapping[str, object]) -> Facts:
+        """All that was seen; ``fingerprint`` is ``host_fingerprint``'s."""
+        self._monitor.sample()
+        during = self._monitor.summary()["during"]
+        cpus = int(str(fingerprint["logical_cpus"] or 1))
+        others = during["other_cpu"]
+        virtual = fingerprint["hypervisor"]
+        swapped = _swapped_pages(self._proc)
+        return Facts(
+            logical_cpus=cpus,
+            measure=tuple(sorted(self._cpus.measure)),
+            control=tuple(sorted(self._cpus.control)),
+            virtual=None if virtual is None else bool(virtual),
+            governors=_governors(self._sys, self._cpus.measure),
+            turbo=_turbo(self._sys),
+            siblings=_siblings(self._sys, self._cpus.measure),
+            isolated=_cpus_in(self._sys / "isolated"),
+            steal=during["steal"] and during["steal"]["mean"],
+            others=others and others["mean"] * cpus,
+            busiest=_busiest(self._processes, _cpu_seconds_of_others(), during["seconds"]),
+            swapped_pages=None if swapped is None or self._swapped is None else swapped - self._swapped,
+        )
+
+
+def check_system(facts: Facts) -> list[Remedy]:
+    """What could be mended, nothing that was not seen; pure."""
+    rules: Sequence[Callable[[Facts], Remedy | None]] = (
+        _one_cpu, _busy_others, _stolen, _swapping, _governor, _boosted, _shared_core, _virtual,
+    )  # fmt: skip
+    return [advice for rule in rules if (advice := rule(facts))]
+
+
+def _one_cpu(facts: Facts) -> Remedy | None:
+    if set(facts.control) - set(facts.measure):
+        return None
+    told = f"the controller runs on CPU {_listed(facts.measure)}, where the timed calls do: no other may be used"
+    if facts.logical_cpus > len(facts.measure):
+        return Remedy(
+            told, "let it use one more: taskset -c " + _listed(range(len(facts.measure) + 1)) + " python3 ..."
+        )
+    return Remedy(told, "use a machine with one processor more than --threads")
+
+
+def _busy_others(facts: Facts) -> Remedy | None:
+    if facts.others is None or facts.others < OTHERS:
+        return None
+    named = [f"{one.name} (pid {one.pid}) {one.cpus:.2g}" for one in facts.busiest]
+    told = f"other processes took {facts.others:.2g} processors' worth of time"
+    told += f"; the busiest: {', '.join(named)}" if named else ""
+    fixes = ["stop them" if named else "find them with top -c; they are many or short"]
+    away = sorted(set(facts.control) - set(facts.measure))
+    if away and facts.busiest:
+        moves = "; ".join(f"sudo taskset -acp {_listed(away)} {one.pid}" for one in facts.busiest)
+        fixes.append(f"or keep them off CPU {_listed(facts.measure)}: {moves}")
+    if away and not set(facts.measure) <= set(facts.isolated):
+        fixes.append(
+            f"for good: boot with isolcpus={_listed(facts.measure)} and start with "
+            f"taskset -c {_listed(sorted({away[0], *facts.measure}))}"
+        )
+    return Remedy(told, "; ".join(fixes))
+
+
+def _stolen(facts: Facts) -> Remedy | None:
+    if facts.steal is None or facts.steal < STEAL:
+        return None
+    return Remedy(
+        f"the hypervisor gave {facts.steal:.1%} of the processors' time to other machines",
+        "take an instance type with dedicated processors, or another hour",
+    )
+
+
+def _swapping(facts: Facts) -> Remedy | None:
+    if not facts.swapped_pages:
+        return None
+    return Remedy(f"{facts.swapped_pages} pages were swapped in or out", "free memory, then: sudo swapoff -a")
+
+
+def _governor(facts: Facts) -> Remedy | None:
+    slow = {cpu: name for cpu, name in facts.governors.items() if name != "performance"}
+    if not slow:
+        return None
+    files = " ".join(f"/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor" for cpu in slow)
+    names = ", ".join(sorted(set(slow.values())))
+    return Remedy(
+        f"the frequency governor of CPU {_listed(slow)} is {names}, not performance",
+        f"echo performance | sudo tee {files}",
+    )
+
+
+def _boosted(facts: Facts) -> Remedy | None:
+    if facts.turbo is None:
+        return None
+    off = 1 if facts.turbo.endswith("no_turbo") else 0
+    return Remedy("turbo is on: the clock changes with heat and neighbours", f"echo {off} | sudo tee {facts.turbo}")
+
+
+def _shared_core(facts: Facts) -> Remedy | None:
+    if not facts.siblings:
+        return None
+    files = " ".join(f"/sys/devices/system/cpu/cpu{cpu}/online" for cpu in facts.siblings)
+    return Remedy(
+        f"CPU {_listed(facts.siblings)} shares a core with CPU {_listed(facts.measure)}, which measures",
+        f"switch it off meanwhile: echo 0 | sudo tee {files}",
+    )
+
+
+def _virtual(facts: Facts) -> Remedy | None:
+    if not facts.virtual:
+        return None
+    return Remedy(
+        "this is a virtual machine: what the clock and the neighbours do is not seen from inside, but for stolen time",
+        "for the smallest changes use a machine of your own",
+    )
+
+
+def _listed(cpus: Sequence[int] | Mapping[int, str] | range) -> str:
+    return ",".join(map(str, cpus))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii", errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def _cpus_in(path: Path) -> tuple[int, ...]:
+    """A file in the kernel's list format; what is not, is nothing."""
+    try:
+        return tuple(sorted(parse_cpu_list(_text(path))))
+    except ValueError:
+        return ()
+
+
+def _governors(folder: Path, cpus: frozenset[int]) -> dict[int, str]:
+    found = {cpu: _text(folder / f"cpu{cpu}/cpufreq/scaling_governor") for cpu in sorted(cpus)}
+    return {cpu: name for cpu, name in found.items() if name}
+
+
+def _turbo(folder: Path) -> str | None:
+    """The switch of a turbo that is on (docs.kernel.org/admin-guide/pm/intel_pstate.html and cpufreq.html)."""
+    for name, on in (("intel_pstate/no_turbo", "0"), ("cpufreq/boost", "1")):
+        if _text(folder / name) == on:
+            return f"/sys/devices/system/cpu/{name}"
+    return None
+
+
+def _siblings(folder: Path, cpus: frozenset[int]) -> tuple[int, ...]:
+    found: set[int] = set()
+    for cpu in cpus:
+        found.update(_cpus_in(folder / f"cpu{cpu}/topology/thread_siblings_list"))
+    return tuple(sorted(found - cpus))
+
+
+def _swapped_pages(proc: Path) -> int | None:
+    """Pages swapped in and out since boot."""
+    counts = dict(line.partition(" ")[::2] for line in _text(proc / "vmstat").splitlines())
+    try:
+        return int(counts["pswpin"]) + int(counts["pswpout"])
+    except (KeyError, ValueError):
+        return None
+
+
+def _cpu_seconds_of_others() -> dict[tuple[int, float], tuple[str, float]]:
+    """(pid, start) -> name and CPU seconds; ours and our descendants are left out.
+
+    Without those of ended children: they come all at once, with what was spent before anyone looked.
+    """
+    me = psutil.Process()
+    own = {me.pid, *(child.pid for child in me.children(recursive=True))}
+    found = {}
+    for process in psutil.process_iter():
+        try:
+            if process.pid not in own:
+                times = process.cpu_times()
+                found[process.pid, process.create_time()] = (process.name(), times.user + times.system)
+        except (psutil.Error, OSError):  # ended meanwhile, or not for us to see
+            continue
+    return found
+
+
+def _busiest(
+    before: Mapping[tuple[int, float], tuple[str, float]],
+    after: Mapping[tuple[int, float], tuple[str, float]],
+    seconds: float,
+) -> tuple[Busy, ...]:
+    """The ``NAMED`` processes that took most, of those that took half of ``OTHERS`` or more."""
+    if seconds <= 0:
+        return ()
+    took = [
+        Busy(key[0], name, (spent - before.get(key, ("", 0.0))[1]) / seconds) for key, (name, spent) in after.items()
+    ]
+    loud = sorted((one for one in took if one.cpus >= OTHERS / 2), key=lambda one: -one.cpus)
+    return tuple(loud[:NAMED])

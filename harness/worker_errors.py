@@ -1,0 +1,108 @@
+"""How a worker, or the process of one case, is lost: the errors, which side they are told of, and what an exit code
+and output tail tell."""
+
+import contextlib
+import re
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from records import Failure
+from records.measurement import FROM_OUTSIDE, SIDES, Side
+from records.output import key_line
+
+_FATAL = re.compile(r"(segmentation fault|floating point exception|aborted|illegal instruction|bus error)", re.I)
+# How allocators say that there is no memory: Python's, C++'s, those of frameworks and devices, the system's.
+_NO_MEMORY = re.compile(r"\bMemoryError\b|bad_alloc|failed to allocate|cannot allocate memory|out of memory", re.I)
+
+
+class AskError(Exception):
+    """What asking a process comes to instead of an answer."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.reason)
+        self.failure = failure
+
+
+class CaseRefusedError(AskError):
+    """The framework raised on a request; the case's process lives on."""
+
+
+class CaseLostError(AskError):
+    """The process that measured the case died or hung; the worker lives on and can begin another."""
+
+
+class WorkerLostError(AskError):
+    """The worker died, hung or spoke nonsense; it is gone now."""
+
+
+def merged_error(errors: Mapping[Side, AskError]) -> AskError:
+    """One error for what went wrong on one side, or on both: of the worst kind.
+
+    Its failure is a timeout if one of them is: that may have been the run's own time, and then nothing is known of
+    that side.
+    """
+    worst = next(
+        one for kind in (WorkerLostError, CaseLostError, AskError) for one in errors.values() if isinstance(one, kind)
+    )
+    if len(errors) < len(SIDES):
+        return worst
+    told = next((one for one in errors.values() if one.failure.kind == "timeout"), worst).failure
+    return type(worst)(replace(told, side="both", reason=_reasons([errors[side].failure for side in SIDES])))
+
+
+def merged_failure(failures: Sequence[Failure]) -> Failure:
+    """One failure for what befell a case several times: the last, on "both" sides unless all were on one.
+
+    What may have come from outside isn't told as the build's doing.
+    """
+    told = next((one for one in failures if one.kind in FROM_OUTSIDE), failures[-1])
+    if len({one.side for one in failures}) == 1:
+        return told
+    return replace(told, side="both", reason=_reasons(failures))
+
+
+def _reasons(failures: Sequence[Failure]) -> str:
+    """In one line: each reason once, and with its side when there are several."""
+    if len(same := {one.reason for one in failures}) == 1:
+        return same.pop()
+    said = [one.reason if one.side == "both" else f"{one.side}: {one.reason}" for one in failures]
+    return "; ".join(dict.fromkeys(said))
+
+
+def out_of_memory_kills() -> int:
+    """How many processes the kernel has killed for memory since boot; 0 where it doesn't say."""
+    with contextlib.suppress(OSError), open("/proc/vmstat", encoding="ascii") as lines:
+        for line in lines:
+            if line.startswith("oom_kill "):
+                return int(line.split()[1])
+    return 0
+
+
+def refusal(side: Side, kind: str, reason: str, words: str) -> Failure:
+    """What a framework's error tells: ``kind`` and ``reason`` are the worker's, ``words`` the output tail.
+
+    Want of memory is the machine's: it is told as such, whoever noticed.
+    """
+    if kind == "error" and _NO_MEMORY.search(reason):
+        kind = "out-of-memory"
+    return Failure(side, kind, reason, words)
+
+
+def cause_of_death(side: Side, code: int, words: str, kills_before: int) -> Failure:
+    """What an exit code (-N for signal N) and output tail tell; ``kills_before``: the kernel's count at the start."""
+    if code == -signal.SIGKILL:
+        if out_of_memory_kills() > kills_before:
+            return Failure(side, "out-of-memory", "killed by the kernel: out of memory", words)
+        return Failure(side, "killed", "killed by SIGKILL (by hand, or a memory limit)", words)
+    if code < 0:
+        name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+        if code == -signal.SIGABRT and (wanting := _NO_MEMORY.search(words)):
+            return Failure(side, "out-of-memory", f"aborted for want of memory, having printed {wanting[0]!r}", words)
+        return Failure(side, "crash", f"killed by {name}", words)
+    # Frameworks that catch SIGSEGV print it and exit with a code of their own.
+    if fatal := _FATAL.findall(words):
+        said = f", having printed {fatal[-1]!r}"
+    else:
+        said = f": {line}" if (line := key_line(words)) else ""
+    return Failure(side, "crash", f"exited with code {code}{said}", words)

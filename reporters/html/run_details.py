@@ -1,0 +1,249 @@
+"""What the page says of the run as a whole: who was compared, what it came to, how and on what it was measured."""
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from records import Build, Commit, Report
+from reporters.html.cases import fragment_of
+from reporters.rates import roofline_words
+from reporters.run_text import disturbance_text, effort_text, host_text, incidents, is_number
+from reporters.summary import (
+    WORST_FIRST,
+    injection,
+    injection_line,
+    not_broken_down_line,
+    open_lines,
+    validity_line,
+    worst_first,
+)
+from reporters.text import printable, printable_lines
+from reporters.units import human_change, human_duration, human_interval, human_share
+
+Facts = list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Heading:
+    """The page's top. All texts are safe to show, and still to be escaped."""
+
+    title: str
+    about: str
+    counts: list[tuple[str, int]]  # verdict and how often, the worst first
+    effort: str
+    warnings: list[str]
+    sides: list[tuple[str, str, str]]  # what, of the control, of the treatment
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A failure or an incident: where (with the case's fragment if it is one), how, and what came of it."""
+
+    where: str
+    fragment: str
+    what: str
+    words: str
+    consequence: str
+
+
+@dataclass(frozen=True)
+class RunDetails:
+    """What stands below the table of cases."""
+
+    failures: list[Lost]
+    incidents: list[Lost]
+    run: Facts
+    command: str
+    host: Facts
+    noise: list[tuple[str, ...]]  # what, and its mean and extremes before, during and verifying
+    validity: Facts
+    aa_checks: list[tuple[str, ...]]
+    environment: Facts
+    packages: list[tuple[str, str, str, bool]]  # name, both sides' versions, whether they differ
+    builds: list[tuple[str, str, str]]
+
+
+def heading(report: Report) -> Heading:
+    """Who was compared, and what it came to."""
+    run = report.run
+    about = [str(run[key]) for key in ("spec", "framework", "platform", "started", "user_identifier") if run.get(key)]
+    return Heading(
+        title=printable(f"{report.treatment.requested} against {report.control.requested}"),
+        about=printable(", ".join([*about, f"run {run['id']}"] if run.get("id") else about)),
+        counts=[(verdict, report.count(verdict)) for verdict in WORST_FIRST],
+        effort=printable(effort_text(report)),
+        warnings=[printable(line) for line in _warnings(report)],
+        sides=_sides(report.control, report.treatment),
+    )
+
+
+def run_details(report: Report) -> RunDetails:
+    """How and on what it was measured, and what was lost on the way."""
+    command = report.run.get("command")
+    words = [str(word) for word in command] if isinstance(command, list | tuple) else []
+    return RunDetails(
+        failures=_failures(report),
+        incidents=[
+            Lost(
+                printable(where),
+                "",
+                printable(f"{failure.side}: {failure.kind}: {failure.reason}"),
+                printable_lines(failure.output_tail).strip(),
+                printable(consequence),
+            )
+            for where, failure, consequence in incidents(report)
+        ],
+        run=_facts(report.run, without=("incidents", "validity", "environment", "command")),
+        command=printable(shlex.join(words)),
+        host=[("in short", printable(host_text(report.host))), *_facts(report.host, without=_NOISE)],
+        noise=_noise(report.host),
+        validity=_facts(_mapping(report.run.get("validity")), without=("aa_checks",)),
+        aa_checks=_aa_checks(_mapping(report.run.get("validity")).get("aa_checks")),
+        environment=_facts(_mapping(report.run.get("environment"))),
+        packages=_packages(report.control, report.treatment),
+        builds=_builds(report.control, report.treatment),
+    )
+
+
+_NOISE = ("before", "during", "verifying")
+
+
+def _warnings(report: Report) -> Iterator[str]:
+    """What a reader must know before believing the rest."""
+    if line := validity_line(report):
+        yield line[:1].upper() + line[1:]
+    if report.run.get("complete") is False:
+        yield f"Not complete: {report.run.get('stop_reason') or 'stopped early'}"
+    yield from (line[:1].upper() + line[1:] for line in open_lines(report))
+    if line := not_broken_down_line(report):
+        yield line[:1].upper() + line[1:]
+    if words := disturbance_text(report.host):
+        yield f"Busy host: {words}"
+    outcome = injection(report)
+    if outcome is not None:
+        yield injection_line(outcome)
+
+
+def _sides(control: Build, treatment: Build) -> list[tuple[str, str, str]]:
+    """Both builds beside each other, without lines that are empty on both sides."""
+    table = [
+        ("build", control.requested, treatment.requested),
+        ("version", *(f"{one.framework} {one.version}, Python {one.python}" for one in (control, treatment))),
+        ("commit", *(f"{one.commit.short} {one.commit.subject}" if one.commit else "" for one in (control, treatment))),
+        ("committed", *(_committed(one.commit) for one in (control, treatment))),
+        ("digest", control.digest[:12], treatment.digest[:12]),
+    ]
+    return [(what, printable(one), printable(other)) for what, one, other in table if one or other]
+
+
+def _committed(commit: Commit | None) -> str:
+    """When and by whom, without the mail address."""
+    if commit is None:
+        return ""
+    try:
+        moment = commit.moment
+    except (OverflowError, OSError, ValueError):  # no year of ours
+        moment = str(commit.time)
+    return f"{moment}, {commit.author.partition('<')[0].strip()}"
+
+
+def _builds(control: Build, treatment: Build) -> list[tuple[str, str, str]]:
+    """What else is known of the builds: where they are and how they were made."""
+    table = [
+        (name, *(_plain(getattr(one, name)) for one in (control, treatment)))
+        for name in ("strategy", "interpreter", "directory", "digest", "created", "duration_s", "environment")
+    ]
+    commits = ("commit", *(printable(one.commit.id) if one.commit else "" for one in (control, treatment)))
+    return [(what, one, other) for what, one, other in (commits, *table) if one or other]
+
+
+def _packages(control: Build, treatment: Build) -> list[tuple[str, str, str, bool]]:
+    names = sorted(control.packages.keys() | treatment.packages.keys())
+    pairs = [(name, control.packages.get(name, "-"), treatment.packages.get(name, "-")) for name in names]
+    return [(printable(name), printable(one), printable(other), one != other) for name, one, other in pairs]
+
+
+def _failures(report: Report) -> list[Lost]:
+    return [
+        Lost(
+            printable(one.case),
+            fragment_of(one.case),
+            printable(f"{one.failure.side}: {one.failure.kind}: {one.failure.reason}"),
+            printable_lines(one.failure.output_tail).strip(),
+            "",
+        )
+        for one in worst_first(report.comparisons)
+        if one.failure is not None
+    ]
+
+
+def _noise(host: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """A line for each measure of the host's noise: mean and extremes before, during and while verifying."""
+    phases = [_mapping(host.get(name)) for name in _NOISE]
+    names = list(dict.fromkeys(str(name) for phase in phases for name in phase))
+    return [(printable(name), *(_extremes(phase.get(name)) for phase in phases)) for name in names]
+
+
+def _extremes(measure: Any) -> str:
+    """``0.44 (0.43 to 0.45)`` of a mapping of mean, min and max; anything else as it is."""
+    if not isinstance(measure, Mapping):
+        return f"{measure:.4g}" if is_number(measure) else _plain(measure)
+    mean, low, high = (measure.get(name) for name in ("mean", "min", "max"))
+    if is_number(mean) and is_number(low) and is_number(high):
+        return f"{mean:.3g} ({low:.3g} to {high:.3g})"
+    return _plain(measure)
+
+
+def _aa_checks(aa_checks: Any) -> list[tuple[str, ...]]:
+    """Each comparison of the control with itself: case, change, interval, threshold, rounds, and what it says."""
+    table: list[tuple[str, ...]] = []
+    for one in aa_checks if isinstance(aa_checks, Sequence) and not isinstance(aa_checks, str) else ():
+        known = _mapping(one)
+        ratio, threshold = known.get("ratio"), known.get("threshold")
+        table.append(
+            (
+                printable(str(known.get("case"))),
+                human_change(ratio if is_number(ratio) else None),
+                human_interval(_interval(known.get("ci"))),
+                human_share(threshold if is_number(threshold) else None),
+                _plain(known.get("rounds")),
+                "differs" if known.get("flagged") is True else "no difference found",
+            )
+        )
+    return table
+
+
+def _interval(value: Any) -> tuple[float, float] | None:
+    if isinstance(value, list | tuple) and len(value) == 2 and all(map(is_number, value)):
+        return value[0], value[1]
+    return None
+
+
+def _facts(mapping: Mapping[str, Any], without: Sequence[str] = ()) -> Facts:
+    """Everything that is known, with readable words for seconds and the roofline; nothing for what isn't."""
+    facts = [(printable(str(key)), _fact(str(key), value)) for key, value in mapping.items() if key not in without]
+    return [(key, said) for key, said in facts if said]
+
+
+def _fact(key: str, value: Any) -> str:
+    if key == "roofline" and isinstance(value, Mapping):
+        try:
+            return printable(roofline_words(value))
+        except (TypeError, ValueError, AttributeError):
+            return _plain(value)
+    if key == "wall_s" and is_number(value):
+        return f"{human_duration(value)} ({value!r})"
+    return _plain(value)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _plain(value: Any) -> str:
+    """A text as it is, anything else as JSON; nothing for None and what is empty."""
+    if value is None or value in ("", [], {}, ()):
+        return ""
+    return printable(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))

@@ -1,0 +1,88 @@
+"""Attempts to reach a server: each in bounded time, again while that may help, and why one failed."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+import requests
+from urllib3.exceptions import NewConnectionError
+
+A = TypeVar("A")
+
+_LATER = (408, 425, 429)  # and all 5xx
+
+
+class TooLongError(Exception):
+    """An attempt was given up before it had come to anything."""
+
+
+def within(seconds: float, action: Callable[[], A]) -> A:
+    """What the action returns, or raises; it is waited for no longer than that.
+
+    It has a thread of its own, which is left to itself then: looking up a name can't be aborted, and a server that
+    sends a byte now and then is never silent.
+
+    Raises:
+        TooLongError: it was given up, and may still come to something.
+    """
+    returned: list[A] = []
+    raised: list[BaseException] = []
+
+    def attempt() -> None:
+        try:
+            returned.append(action())
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=attempt, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if raised:
+        raise raised[0]
+    if not returned:
+        raise TooLongError
+    return returned[0]
+
+
+def repeated(
+    attempt: Callable[[], A], pause_s: Callable[[A], float | None], sleep: Callable[[float], None] = time.sleep
+) -> A:
+    """What the last attempt came to: the first one after which there is no pause, ``pause_s`` being None."""
+    while True:
+        result = attempt()
+        wait_s = pause_s(result)
+        if wait_s is None:
+            return result
+        sleep(wait_s)
+
+
+class OneAnswerSession(requests.Session):
+    """A session that asks once. ``allow_redirects=False`` alone would still read a redirection's whole body, unpacked,
+    and its address, however wrong."""
+
+    def get_redirect_target(self, resp: requests.Response) -> None:
+        """Nothing is a redirection."""
+
+
+def is_later(status: int) -> bool:
+    """Whether such an answer may be another one in a moment."""
+    return 500 <= status < 600 or status in _LATER
+
+
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """An error, and those that it wraps or came of."""
+    seen: list[BaseException] = []
+    todo: list[object] = [error]
+    while todo:
+        one = todo.pop(0)
+        if isinstance(one, BaseException) and one not in seen:
+            seen.append(one)
+            yield one
+            todo += [*one.args, getattr(one, "reason", None), one.__cause__, one.__context__]
+
+
+def is_unconnected(error: requests.ConnectionError) -> bool:
+    """Whether there was no connection yet, to the server or to the proxy, so that it has surely taken nothing."""
+    never = (requests.ConnectTimeout, requests.exceptions.ProxyError, NewConnectionError)
+    return any(isinstance(one, never) for one in causes(error))

@@ -1,0 +1,174 @@
+"""What is measured, as the options say."""
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import Outcome, only_report
+
+from commands.case_selection import choose, largest_tensor
+from commands.options import harness_parser
+from commands.run_bench import main
+from commands.session import plan_session
+from frameworks import get_framework
+from harness.smoke_check import smoke_check
+from harness.specs import expand_cases, find_spec, load_spec
+from records import Build, Case, UsageError
+
+ADD = ["--operators", "nd.add", "--inputs", '{"lhs": [64, 32], "rhs": [64, 32]}']
+
+
+def chosen(*arguments: str, seed: int = 0) -> list[Case]:
+    return list(choose(harness_parser().parse_args(arguments), seed).cases)
+
+
+def test_an_operator_is_picked_by_its_name_alone() -> None:
+    assert {case.operator for case in chosen("--operators", "nd.add")} == {"nd.add"}
+    assert {case.operator for case in chosen("--operators", "nd.broadcast_ad*")} == {"nd.broadcast_add"}
+    assert chosen("-b", "smoke", "--operators", "nd.dot") == chosen("-b", "smoke", "--operators", "dot")
+
+
+def test_categories_are_the_specs_of_a_bundle() -> None:
+    unary = expand_cases(load_spec(find_spec("operators/unary")))
+    assert chosen("--category", "unary") == unary == chosen("-b", "operators/unary")
+    several = {case.id for case in chosen("-b", "all", "--category", "nn_*", "--category", "gemm")}
+    assert {"dot_plain_small/forward", "Activation_relu_small/forward"} & several
+    assert not {case.id for case in unary} & several
+
+
+def test_settings_on_the_command_line_go_before_the_spec_s() -> None:
+    cases = chosen("-b", "smoke", "--operators", "softmax", "--dtype", "float64", "--ctx", "gpu(1)")
+    assert [case.id for case in cases] == ["softmax/float64/gpu1/forward", "softmax/float64/gpu1/backward"]
+    assert {(case.dtype, case.context) for case in cases} == {("float64", "gpu(1)")}
+    (take,) = chosen("-b", "smoke", "--operators", "take", "--dtype", "float64", "--directions", "both")
+    assert (take.dtype, take.inputs["indices"]["dtype"], take.direction) == ("float64", "int32", "both")
+
+
+def test_inputs_of_one_s_own_need_no_spec() -> None:
+    cases = chosen(
+        *ADD, "--inputs", '{"lhs": [2], "rhs": {"shape": [2], "init": "ones"}}', "--directions", "forward,both"
+    )
+    assert [case.id for case in cases] == ["add_0/forward", "add_0/both", "add_1/forward", "add_1/both"]
+    assert cases[0].inputs == {"lhs": [64, 32], "rhs": [64, 32]}
+
+
+def test_inputs_take_the_place_of_a_spec_s_and_leave_its_settings(tmp_path: Path) -> None:
+    file = tmp_path / "inputs.yaml"
+    file.write_text("data: [8, 8]\naxis: 1\n", encoding="utf-8")
+    cases = chosen("-b", "smoke", "--operators", "nd.softmax", "--inputs", f"@{file}")
+    assert [(case.id, case.inputs) for case in cases] == [
+        ("softmax_0/forward", {"data": [8, 8], "axis": 1}),
+        ("softmax_0/backward", {"data": [8, 8], "axis": 1}),
+    ]
+
+
+def test_large_tensors_are_those_that_32_bits_can_t_number() -> None:
+    large = chosen("--int64_tensor", "on")
+    assert large == chosen("-b", "int64") == chosen("-b", "int64", "--int64-tensor", "ON")
+    assert all(largest_tensor(case.inputs) > 2**31 - 1 for case in large)
+    assert chosen("-b", "smoke", "--int64_tensor", "off") == chosen("-b", "smoke")
+    assert largest_tensor({"args": [[2**16, 2**15], {"shape": [3]}], "k": {"value": [2**40]}, "s": "x"}) == 2**31
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "Give a spec with -b/--benchmark_file"),
+        (["--operators", "nd.broadcast_ad"], "did you mean nd.broadcast_add"),
+        (["-b", "smoke", "--category", "unary"], "is no bundle and has no categories"),
+        (["--category", "no_such"], "has no category 'no_such': use unary"),
+        (["-b", "smoke", "--int64_tensor", "on"], "no case has tensors of more than 2147483647 elements"),
+        (["-b", "int64", "--int64_tensor", "off"], "no case has anything but tensors"),
+        (["--inputs", "{}"], "--inputs: add --operators"),
+        (["--operators", "nd.add", "--category", "gemm", "--inputs", "{}"], "--category: --inputs are for"),
+        (["--operators", "nd.add", "--inputs", "{"], "--inputs {: not JSON: line 1"),
+        (["--operators", "nd.add", "--inputs", "[]"], "--inputs []: give an object"),
+        (["--operators", "nd.add", "--inputs", "[" * 9999], "nested more than 32 deep"),
+        (["--operators", "nd.add", "--inputs", "@/no/file"], "--inputs @/no/file: cannot be read"),
+        (["--operators", "nd.*", "--inputs", "{}"], "--operators is 'nd.*': use an operator's name"),
+        (
+            ["--operators", "nd.load_frombuffer", "--inputs", "{}"],
+            "--operators is 'nd.load_frombuffer': use an operator's name",
+        ),
+        (["--operators", "nd.add", "--inputs", '{"lhs": [2, -1]}'], "--inputs[0].lhs[1] is -1: a size is at least 0"),
+        (["--operators", "nd.add", "--inputs", '{"lhs": ["n"]}'], "--inputs[0].lhs[0] is 'n': use an integer"),
+        (["-b", "smoke", "--operators", "nd.add", "--inputs", "{}"], "has no operator 'nd.add' to give --inputs to"),
+    ],
+)
+def test_bad_usage_is_one_line(arguments: list[str], words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        chosen(*arguments)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [
+        ("--dtype", "float128"),
+        ("--ctx", "gpu(x)"),
+        ("--ctx", "tpu"),
+        ("--ctx", "cpu\n"),
+        ("--directions", "backwards"),
+        ("--directions", ""),
+        ("--int64_tensor", "maybe"),
+    ],
+)
+def test_bad_values_name_option_and_text(option: str, text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        harness_parser().parse_args([f"{option}={text}"])
+    assert option in str(caught.value)
+    assert repr(text)[1:-1] in str(caught.value)
+
+
+def test_list_shows_what_would_be_measured(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--category", "gemm", "--operators", "nd.dot", "--dtype", "float64"]
+    assert main(["--list", "forward", *arguments]) == 0
+    listed = [line.split("\t")[0] for line in capsys.readouterr().out.splitlines()]
+    assert listed == [case.id for case in chosen(*arguments) if "forward" in case.id]
+
+
+@pytest.mark.mxnet
+def test_what_a_build_or_the_machine_refuses_has_failed_and_the_run_goes_on(run: "object", tmp_path: Path) -> None:
+    inputs = [
+        {"data": [16, 16]},
+        {"data": [2**31 + 2**16]},  # more than the release can number
+        {"data": [60000, 30000], "case": {"dtype": "float64"}},  # more than this machine holds eight times over
+    ]
+    options = [option for one in inputs for option in ("--inputs", json.dumps(one))]
+    options += ["--time_budget", "10", "--sentinels", "0", "--busy_host", "report", "--seed", "1"]
+    outcome: Outcome = run(  # type: ignore[operator]
+        "--operators", "nd.exp", *options, "--control", "mxnet==1.9.1", "--treatment", "mxnet==1.9.1",
+        "--simple_local_reporter", str(tmp_path),
+    )  # fmt: skip
+    document = only_report(tmp_path)
+    assert document["run"]["spec"] == "inputs"
+    assert [case["inputs"] for case in document["cases"]] == [{"data": one["data"]} for one in inputs]
+    small, numbered, held = document["comparisons"]
+    assert (small["failure"], small["rounds"] > 0) == (None, True)
+    assert numbered["failure"]["kind"] == "missing"
+    assert "-DUSE_INT64_TENSOR_SIZE=ON" in numbered["failure"]["reason"]
+    assert held["failure"]["kind"] == "out-of-memory"
+    assert "are free: use smaller tensors" in held["failure"]["reason"]
+    assert document["host"]["during"]["oom_kills"] == 0
+    assert outcome.code in (0, 3)
+
+
+@pytest.mark.mxnet
+def test_a_dtype_that_is_refused_fails_its_cases_alone(mxnet_1_9: Build) -> None:
+    cases = chosen("-b", "smoke", "--operators", "nd.exp", "--operators", "softmax/*forward", "--dtype", "int32")
+    exp, softmax = smoke_check(mxnet_1_9, get_framework("mxnet"), cases)
+    assert exp.reason is None
+    assert softmax.reason == "MXNetError: This operation only support floating point types, not int32"
+
+
+def test_sizes_and_order_come_from_one_seed(home: Path) -> None:
+    def planned(*arguments: str, usual_seed: int | None = None) -> tuple[int, list[str]]:
+        options = harness_parser().parse_args(["-b", "random", *arguments])
+        session = plan_session(options, {}, [], usual_seed=usual_seed)
+        return session.seed, [case.id for case in session.cases]
+
+    assert planned("--seed", "7", usual_seed=0) == (7, [case.id for case in chosen("-b", "random", seed=7)])
+    assert planned(usual_seed=0) == (0, [case.id for case in chosen("-b", "random")])
+    seed, ids = planned()
+    assert ids == [case.id for case in chosen("-b", "random", seed=seed)]

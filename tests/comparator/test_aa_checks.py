@@ -1,0 +1,98 @@
+"""The run's own A/A comparisons: against a naive twin, and their error rate."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made_samples import a_case, noisy, pairs
+from naive_statistics import mann_whitney_by_enumeration, naive_trimmed_mean, winsorised_sum_of_squares
+from scipy import stats
+
+from comparator import AA_ALPHA, AACheck, Prior, run_aa_checks
+from comparator.empirical_bayes import fit_prior
+from comparator.trimmed_mean import estimate_trimmed_mean
+
+
+def checked(*log_ratios: list[float], priors: dict[str, Prior] | None = None, threshold: float = 0.02) -> list[bool]:
+    return [check.flagged for check in checks(*log_ratios, priors=priors, threshold=threshold)]
+
+
+def checks(
+    *log_ratios: list[float], priors: dict[str, Prior] | None = None, threshold: float = 0.02, alpha: float = 0.01
+) -> list[AACheck]:
+    cases = [a_case(f"s{i}", threshold) for i in range(len(log_ratios))]
+    samples = {case.id: pairs(case.id, "screening", values) for case, values in zip(cases, log_ratios, strict=True)}
+    return run_aa_checks(cases, samples, priors or {}, alpha)
+
+
+def naive_p(log_ratios: list[float], threshold: float, family: int) -> float:
+    """Both directions, both tests, all sentinels: everything by its definition, without a prior."""
+    bound, n = math.log1p(threshold), len(log_ratios)
+    kept = n - 2 * (n // 5)
+    error = math.sqrt(winsorised_sum_of_squares(log_ratios) / (kept * (kept - 1)))
+    made = pairs("a", "screening", log_ratios)
+    control, treatment = [one.control for one in made], [one.treatment for one in made]
+    above = stats.t.sf((naive_trimmed_mean(log_ratios) - bound) / error, kept - 1)
+    below = stats.t.cdf((naive_trimmed_mean(log_ratios) + bound) / error, kept - 1)
+    raised = [value * math.exp(bound) for value in control]
+    lowered = [value * math.exp(bound) for value in treatment]
+    p_above = min(1.0, above / 0.8, mann_whitney_by_enumeration(raised, treatment) / 0.2)
+    p_below = min(1.0, below / 0.8, mann_whitney_by_enumeration(lowered, control) / 0.2)
+    return min(1.0, family * min(1.0, 2 * min(p_above, p_below)))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10_000), st.integers(2, 6), st.sampled_from([0.0, 0.03, -0.05, 0.2]))
+def test_against_the_naive_twin(seed: int, n: int, change: float) -> None:
+    rng = np.random.default_rng(seed)
+    rows = [noisy(rng, n, change), noisy(rng, n)]
+    for check, row in zip(checks(*rows), rows, strict=True):
+        assert check.p_value == pytest.approx(naive_p(row, 0.02, 2), rel=1e-6)
+        assert check.ratio == pytest.approx(math.exp(naive_trimmed_mean(row)))
+        assert check.flagged == (check.p_value <= AA_ALPHA)
+        assert check.rounds == n
+
+
+def test_a_lean_to_either_side_is_flagged_and_names_its_case() -> None:
+    rng = np.random.default_rng(3)
+    lean = [noisy(rng, 8, 0.2, 0.005), noisy(rng, 8, -0.2, 0.005), noisy(rng, 8, 0.0, 0.005)]
+    assert checked(*lean) == [True, True, False]
+    assert checked(*lean, threshold=0.5) == [False] * 3
+
+
+def test_the_interval_is_for_all_together() -> None:
+    rows = [noisy(np.random.default_rng(4), 8)] * 4
+    (alone,), (among, *_) = checks(rows[0]), checks(*rows)
+    assert alone.ci is not None
+    assert among.ci is not None
+    assert among.ci[0] < alone.ci[0] < alone.ci[1] < among.ci[1]
+
+
+def test_too_few_samples_say_nothing() -> None:
+    (none, one) = checks([], [0.5])
+    for check, rounds in ((none, 0), (one, 1)):
+        assert (check.ratio, check.ci, check.p_value, check.flagged, check.rounds) == (None, None, None, False, rounds)
+
+
+@pytest.mark.parametrize(("change", "n"), [(0.0, 5), (0.02, 5), (0.02, 12), (1 / 1.02 - 1, 30)])
+def test_runs_within_the_threshold_are_distrusted_at_most_at_alpha(change: float, n: int) -> None:
+    """Whole runs: four sentinels of noises of their own, a prior from forty cases, up to the threshold's very edge."""
+    rng = np.random.default_rng(n)
+    runs, alpha, distrusted = 400, 0.05, 0
+    for _ in range(runs):
+        sds = (0.014 * np.exp(rng.normal(0, 0.6, 40))).tolist()
+        prior = fit_prior([estimate_trimmed_mean(noisy(rng, 5, sd=sd)) for sd in sds])
+        rows = [noisy(rng, n, change, sd) for sd in sds[:4]]
+        distrusted += any(check.flagged for check in checks(*rows, priors={"time": prior}, alpha=alpha))
+    assert distrusted <= stats.binom.isf(1e-6, runs, alpha)
+
+
+def test_the_runs_prior_makes_few_rounds_enough() -> None:
+    rng = np.random.default_rng(6)
+    prior = fit_prior([estimate_trimmed_mean(noisy(rng, 5, sd=0.01)) for _ in range(22)])
+    leans = [noisy(rng, 3, 0.1, 0.01) for _ in range(40)]
+    with_prior = sum(checked(lean, priors={"time": prior})[0] for lean in leans)
+    assert with_prior > 35
+    assert sum(checked(lean)[0] for lean in leans) < with_prior

@@ -1,0 +1,128 @@
+"""One case's way through the looks, its prior given."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made_samples import a_case, noisy, pairs
+from naive_statistics import naive_screening_shares, naive_two_sided_p
+
+from comparator import Looks
+from comparator.effect_estimate import estimate_effect
+from comparator.empirical_bayes import NO_PRIOR, Prior
+from comparator.group_sequential import SequentialTest, run_sequential_test, split
+
+LOOKS = Looks((5, 8), (5, 8))
+SETTLES_DOWN = [0.02, -0.02, 0.01, -0.01, 0.0, 0.0, 0.0]
+
+
+def course(
+    screening: list[float],
+    confirmation: list[float],
+    prior: Prior = NO_PRIOR,
+    closing: bool = False,
+    looks: Looks = LOOKS,
+) -> SequentialTest:
+    samples = [*pairs("a", "screening", screening), *pairs("a", "confirmation", confirmation)]
+    return run_sequential_test(a_case(threshold=0.03), split(samples), prior, looks, 0.05, closing)
+
+
+def test_a_case_that_was_loud_on_the_screen_gets_less_from_the_others() -> None:
+    """Its own samples may look quiet by chance: the quiet many must not vouch for it then."""
+    prior = Prior(10.0, 1e-4, 160.0, 40)
+    confirmation = noisy(np.random.default_rng(2), 5, 0.2, 0.01)
+    fresh = replace(LOOKS, screening_share=0.0)
+    quiet = course(noisy(np.random.default_rng(3), 5, 5.0, 0.01), confirmation, prior, looks=fresh)
+    loud = course(noisy(np.random.default_rng(3), 5, 5.0, 0.2), confirmation, prior, looks=fresh)
+    assert quiet.suspect
+    assert loud.suspect
+    assert quiet.p_value < loud.p_value / 10
+    alone = course(noisy(np.random.default_rng(3), 5, 5.0), confirmation, looks=fresh)
+    assert loud.p_value == pytest.approx(alone.p_value, rel=0.05)
+
+
+def test_the_screen_has_a_closing_look_unless_the_case_has_left_it() -> None:
+    assert not course(SETTLES_DOWN, []).cleared
+    assert course(SETTLES_DOWN, [], closing=True).cleared
+    left = course(SETTLES_DOWN, [0.2, 0.2], closing=True)
+    assert not left.cleared
+    assert left.stage == "confirmation"
+    assert left.shown == "screening", "until a look has taken place there"
+    assert course(SETTLES_DOWN, [0.2, 0.18, 0.21, 0.2, 0.19], closing=True).shown == "confirmation"
+
+
+def p_at(values: list[float], above: bool, bound: float = math.log(1.03)) -> float:
+    """One look's one-sided p value, without a prior."""
+    samples = split(pairs("a", "screening", values))["screening"]
+    effect = estimate_effect(samples, bound, NO_PRIOR, 0.01)
+    return effect.p_above if above else effect.p_below
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 10_000), st.integers(0, 9), st.integers(0, 9), st.sampled_from([0.0, 0.1, 0.2, 0.5]))
+def test_p_is_the_weighted_bonferroni_combination_over_both_stages(seed: int, n: int, m: int, share: float) -> None:
+    rng = np.random.default_rng(seed)
+    screening, confirmation = noisy(rng, n, 0.05, 0.03), noisy(rng, m, 0.05, 0.03)
+    found = course(screening, confirmation, looks=replace(LOOKS, screening_share=share))
+    looks = [(screening[:k], part) for k, part in naive_screening_shares((5, 8), share).items() if k <= n]
+    # A look that makes it a suspect, or gives it up, is the last of its stage.
+    looks = looks[:1] if looks and n >= 5 and _leaves(screening) else looks
+    if confirmation:
+        looks += [(confirmation[:k], (1 - share) * k / 13) for k in (5, 8) if k <= m]
+    if found.cleared or found.futile:
+        return
+    assert found.p_value == pytest.approx(naive_two_sided_p([(p_at(v, True), p_at(v, False), w) for v, w in looks]))
+
+
+def _leaves(screening: list[float]) -> bool:
+    changed = estimate_effect(split(pairs("a", "screening", screening[:5]))["screening"], 0.0, NO_PRIOR, 0.01)
+    return 2 * min(changed.p_above, changed.p_below) < 0.01
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 10_000))
+def test_p_only_falls_as_samples_come(seed: int) -> None:
+    """As long as the case is not cleared, which makes its p 1: what is rejected in mid-run stays rejected."""
+    rng = np.random.default_rng(seed)
+    change, sd = rng.choice([0.0, 0.05, 0.3]), rng.choice([0.01, 0.05])
+    screening, confirmation = noisy(rng, 9, change, sd), noisy(rng, 9, change, sd)
+    last = 1.0
+    for n, m in [*((n, 0) for n in range(10)), *((9, m) for m in range(1, 10))]:
+        now = course(screening[:n], confirmation[:m])
+        if now.cleared:
+            break
+        assert now.p_value <= last
+        last = now.p_value
+
+
+def test_a_large_change_is_shown_at_the_look_that_found_it() -> None:
+    found = course([0.2, 0.21, 0.19, 0.2, 0.2], [0.05, 0.06])
+    assert found.decisive is not None
+    assert (found.decisive.stage, len(found.decisive.values)) == ("screening", 5)
+    assert found.decisive.tail == pytest.approx(0.05 * 0.2 * 0.4 / 2)
+    low, high = found.decisive.effect().interval
+    assert math.log(1.03) < low < 0.2 < high
+
+
+def test_the_interval_of_a_flag_excludes_the_bound_whichever_witness_flagged() -> None:
+    """All pairs lie beyond the bound, but so far apart that the t interval reaches back across it."""
+    wide = [0.05, 0.3, 0.9, 0.06, 2.0, 0.07, 1.2, 0.5, 0.04, 0.05, 0.06, 1.5]
+    found = course([0.05, 0.2, -0.1, 0.3, 0.05], wide, looks=Looks((5, 8), (12,)))
+    assert found.decisive is not None
+    t_interval = estimate_effect(found.decisive.values, found.decisive.bound, NO_PRIOR, found.decisive.tail).interval
+    assert t_interval[0] < math.log(1.03)
+    assert found.p_value < 0.05
+    assert found.decisive.effect().interval[0] > math.log(1.03)
+
+
+def test_the_smallest_p_over_the_looks_counts_and_gives_the_direction() -> None:
+    rng = np.random.default_rng(4)
+    up = noisy(rng, 5, 0.2, 0.01)
+    seen = course([0.2, 0.21, 0.19, 0.2, 0.2], up)
+    later = course([0.2, 0.21, 0.19, 0.2, 0.2], [*up, -0.3, -0.3, -0.3])
+    assert seen.rises
+    assert later.rises
+    assert later.p_value == seen.p_value < 0.05

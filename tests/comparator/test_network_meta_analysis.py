@@ -1,0 +1,166 @@
+"""Histories: positions against brute-force least squares, what must not matter, and what the intervals stand for."""
+
+import math
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_histories import chain, creep, errors, measured, mixed, node, order, star, step
+
+from comparator.network_meta_analysis import Edge, analyse_network, edge_from_interval
+
+COUNT = 8
+PAIRS = st.tuples(st.integers(0, COUNT - 1), st.integers(0, COUNT - 1)).filter(lambda pair: pair[0] != pair[1])
+EDGES = st.lists(
+    st.builds(
+        lambda pair, ratio, error: Edge(node(pair[0]), node(pair[1]), ratio, error),
+        PAIRS,
+        st.floats(-0.5, 0.5),
+        st.floats(1e-3, 0.1),
+    ),
+    min_size=1,
+    max_size=20,
+)
+
+
+def brute_force(nodes: tuple[str, ...], edges: list[Edge]) -> tuple[np.ndarray, np.ndarray]:
+    """Positions and standard errors by numpy's least squares on the whitened design; the first node at 0."""
+    index = {name: i for i, name in enumerate(nodes)}
+    inside = [edge for edge in edges if edge.control in index]
+    design, values = np.zeros((len(inside), len(nodes) - 1)), np.zeros(len(inside))
+    for row, edge in enumerate(inside):
+        for name, sign in ((edge.treatment, 1.0), (edge.control, -1.0)):
+            if index[name]:
+                design[row, index[name] - 1] = sign / edge.standard_error
+        values[row] = edge.log_ratio / edge.standard_error
+    found, _, _, _ = np.linalg.lstsq(design, values, rcond=None)
+    dispersion = 1.0
+    if len(inside) > len(nodes) - 1:
+        dispersion = max(1.0, float(np.sum((values - design @ found) ** 2)) / (len(inside) - len(nodes) + 1))
+    covariance = np.linalg.inv(design.T @ design) * dispersion
+    return np.concatenate([[0.0], found]), np.concatenate([[0.0], np.sqrt(np.diag(covariance))])
+
+
+@given(EDGES)
+def test_positions_are_those_of_least_squares(edges: list[Edge]) -> None:
+    components = analyse_network(edges, order(COUNT))
+    assert sum(one.edges for one in components) == len(edges)
+    for one in components:
+        places, deviations = brute_force(one.nodes, edges)
+        assert [p.log_ratio for p in one.positions] == pytest.approx(places, abs=1e-9)
+        assert [p.standard_error for p in one.positions] == pytest.approx(deviations, rel=1e-6, abs=1e-12)
+        assert one.drift.log_ratio == pytest.approx(places[-1], abs=1e-9)
+        assert one.drift.standard_error == pytest.approx(deviations[-1], rel=1e-6)
+
+
+@given(EDGES, st.randoms(use_true_random=False))
+def test_the_order_in_which_runs_came_in_does_not_matter(edges: list[Edge], shuffler: random.Random) -> None:
+    again = list(edges)
+    shuffler.shuffle(again)
+    assert analyse_network(again, order(COUNT)) == analyse_network(edges, order(COUNT))
+
+
+@given(EDGES)
+def test_a_run_the_other_way_round_says_the_same(edges: list[Edge]) -> None:
+    turned = [Edge(one.treatment, one.control, -one.log_ratio, one.standard_error) for one in edges]
+    for one, other in zip(analyse_network(edges, order(COUNT)), analyse_network(turned, order(COUNT)), strict=True):
+        assert other.nodes == one.nodes
+        assert [p.log_ratio for p in other.positions] == pytest.approx([p.log_ratio for p in one.positions], abs=1e-9)
+
+
+@given(st.lists(st.tuples(st.floats(-0.3, 0.3), st.floats(1e-3, 0.1)), min_size=1, max_size=12))
+def test_a_star_gives_the_ratios_themselves_and_a_chain_their_sums(figures: list[tuple[float, float]]) -> None:
+    count = len(figures) + 1
+    ratios, deviations = [one[0] for one in figures], [one[1] for one in figures]
+    for pairs, places, variances in (
+        (star(count), ratios, np.square(deviations)),
+        (chain(count), np.cumsum(ratios), np.cumsum(np.square(deviations))),
+    ):
+        edges = [Edge(node(a), node(b), *one) for (a, b), one in zip(pairs, figures, strict=True)]
+        (found,) = analyse_network(edges, order(count))
+        assert [p.log_ratio for p in found.positions[1:]] == pytest.approx(list(places), abs=1e-9)
+        assert [p.standard_error**2 for p in found.positions[1:]] == pytest.approx(list(variances), rel=1e-6)
+
+
+def test_the_reference_is_the_oldest_and_another_only_shifts() -> None:
+    rng = np.random.default_rng(1)
+    pairs = mixed(12)
+    edges = measured(pairs, creep(12, 3, 9, 0.01), errors(len(pairs), rng), rng)
+    (one,) = analyse_network(edges, order(12))
+    (other,) = analyse_network(edges, {**order(12), node(7): -1.0})
+    assert (one.nodes[0], other.nodes[0]) == (node(0), node(7))
+    shift = {p.node: p.log_ratio for p in one.positions}[node(7)]
+    moved = {p.node: p.log_ratio for p in other.positions}
+    assert all(p.log_ratio - shift == pytest.approx(moved[p.node], abs=1e-12) for p in one.positions)
+
+
+def test_repeated_pairs_add_up() -> None:
+    once = [Edge("a", "b", 0.02, 0.004)]
+    (found,) = analyse_network(once * 4, {"a": 0, "b": 1})
+    assert found.drift.standard_error == pytest.approx(0.002)
+    assert found.dispersion == 1.0
+
+
+def test_runs_that_contradict_each_other_widen_everything() -> None:
+    edges = [Edge("a", "b", 0.00, 0.001), Edge("a", "b", 0.04, 0.001)]
+    (found,) = analyse_network(edges, {"a": 0, "b": 1})
+    assert found.dispersion == pytest.approx(2 * (0.02 / 0.001) ** 2)
+    assert found.drift.ci[0] < 0 < found.drift.ci[1]
+    assert not found.changes
+
+
+def test_what_no_run_connects_is_told_apart_the_newest_first() -> None:
+    edges = [Edge("a", "b", 0.01, 0.01), Edge("c", "d", 0.02, 0.01), Edge("d", "e", 0.03, 0.01)]
+    first, second = analyse_network(edges, {name: i for i, name in enumerate("abcde")})
+    assert (first.nodes, second.nodes) == (("c", "d", "e"), ("a", "b"))
+    assert first.drift.log_ratio == pytest.approx(0.05)
+    assert analyse_network([], {}) == []
+
+
+def test_without_positions_all_else_is_the_same() -> None:
+    rng = np.random.default_rng(2)
+    edges = measured(star(30), step(30, 12, 0.03), errors(29, rng), rng)
+    (full,), (short,) = (analyse_network(edges, order(30), with_positions=flag) for flag in (True, False))
+    assert short.positions == ()
+    assert (short.changes, short.drift, short.p_value) == (full.changes, full.drift, full.p_value)
+    assert full.changes
+
+
+@pytest.mark.parametrize(
+    "edge", [Edge("a", "b", math.nan, 0.1), Edge("a", "b", 0.0, 0.0), Edge("a", "a", 0, 1), Edge("a", "z", 0, 1)]
+)
+def test_what_is_no_edge_is_refused(edge: Edge) -> None:
+    with pytest.raises(ValueError, match=r"no edge|no place"):
+        analyse_network([edge], {"a": 0, "b": 1})
+
+
+def test_the_error_of_a_run_is_its_intervals_width_over_the_normal_one() -> None:
+    edge = edge_from_interval("a", "b", 1.02, (1.02 / math.exp(0.0196), 1.02 * math.exp(0.0196)), 0.05)
+    assert edge is not None
+    assert edge.standard_error == pytest.approx(0.01, rel=1e-4)
+    assert edge.log_ratio == pytest.approx(math.log(1.02))
+
+
+@pytest.mark.parametrize(
+    ("ratio", "ci"),
+    [
+        (None, None),
+        (1.0, None),
+        (0.0, (0.0, 0.0)),
+        (1.0, (0.0, 2.0)),
+        (math.inf, (1.0, math.inf)),
+        (1.0, (1.1, 1.2)),
+        (1.0, (1.2, 0.9)),
+        (1.0, (1e-300, 1e300)),
+    ],
+)
+def test_a_run_without_an_interval_that_can_be_meant_is_no_edge(
+    ratio: float | None, ci: tuple[float, float] | None
+) -> None:
+    assert edge_from_interval("a", "b", ratio, ci, 0.05) is None
+
+
+def test_a_build_against_itself_is_no_edge() -> None:
+    assert edge_from_interval("a", "a", 1.0, (0.99, 1.01), 0.05) is None

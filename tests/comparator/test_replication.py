@@ -1,0 +1,180 @@
+"""What a second measurement, or a run that can't be trusted, does to verdicts."""
+
+import math
+from dataclasses import replace
+from typing import get_args
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_samples import Machine, a_case, measured, pairs
+from scipy import stats
+
+from comparator import (
+    FLAGGED,
+    analyse_interim,
+    apply_replication,
+    compare_cases,
+    fit_priors,
+    plan_looks,
+    withhold_verdicts,
+)
+from records import Comparison, Failure, PairSample, Verdict
+
+VERDICTS = get_args(Verdict)
+LOOKS = plan_looks(12)
+
+
+def made(
+    name: str, verdict: Verdict, ratio: float | None = 1.051, decided_on: str | None = "confirmation"
+) -> Comparison:
+    bare = compare_cases(
+        [a_case(name)],
+        {name: [*pairs(name, "screening", [0.05]), *pairs(name, "confirmation", [0.06, 0.07])]},
+        {},
+        LOOKS,
+    )
+    return replace(bare[0], verdict=verdict, ratio=ratio, decided_on=decided_on, note="")
+
+
+@given(st.lists(st.tuples(st.sampled_from(VERDICTS), st.sampled_from([*VERDICTS, None])), max_size=6))
+def test_only_what_was_flagged_twice_alike_stays_flagged(run: list[tuple[Verdict, Verdict | None]]) -> None:
+    first = [made(f"c{i}", verdict) for i, (verdict, _) in enumerate(run)]
+    again = {f"c{i}": made(f"c{i}", verdict) for i, (_, verdict) in enumerate(run) if verdict is not None}
+    for (before, second), after in zip(run, apply_replication(first, again, "no time"), strict=True):
+        assert (after.verdict in FLAGGED) == (before in FLAGGED and second == before)
+        assert after.verdict in (before, "inconclusive")
+        assert (after.verification is not None) == (before in FLAGGED)
+        if after.verification is not None:
+            assert (after.verification.first, after.verification.verdict) == (before, second)
+        else:
+            assert after.verdict == before
+
+
+def test_a_confirmed_case_keeps_its_figures_and_gets_the_seconds_beside_them() -> None:
+    (after,) = apply_replication([made("a", "regressed")], {"a": made("a", "regressed", 1.07)})
+    again = after.verification
+    assert (after.verdict, after.ratio, after.note) == ("regressed", 1.051, "")
+    assert again is not None
+    assert again.ratio == 1.07
+    assert [sample.log_ratio for sample in again.samples] == pytest.approx([0.06, 0.07])
+    assert again.rounds == 2
+    assert {sample.stage for sample in again.samples} == {"confirmation"}
+
+
+@pytest.mark.parametrize(
+    ("second", "words"),
+    [
+        (made("a", "unchanged", 1.002), "unchanged +0.2% when measured again"),
+        (made("a", "improved", 0.9), "improved -10.0% when measured again"),
+        (
+            replace(made("a", "inconclusive", 1.03), note="straddles"),
+            "inconclusive +3.0% when measured again (straddles)",
+        ),
+        (replace(made("a", "failed", None), failure=Failure("both", "crash", "died")), "it failed (died)"),
+        (made("a", "inconclusive", 1.08, "screening"), "inconclusive when measured again"),
+        (None, "not measured again: no time"),
+    ],
+)
+def test_what_is_not_confirmed_says_what_each_measurement_found(second: Comparison | None, words: str) -> None:
+    (after,) = apply_replication([made("a", "regressed")], {"a": second} if second else {}, "no time")
+    assert after.verdict == "inconclusive"
+    assert after.note.startswith("regressed +5.1% at first, not confirmed: ")
+    assert after.note.endswith(words)
+
+
+@pytest.mark.parametrize(
+    ("second", "suspected"),
+    [
+        (None, "regressed"),
+        (replace(made("a", "inconclusive"), p_value=None), "regressed"),  # no test yet
+        (replace(made("a", "inconclusive"), p_value=0.2, suspected="regressed"), "regressed"),
+        (replace(made("a", "inconclusive"), p_value=0.2, suspected=None), None),
+        (replace(made("a", "inconclusive"), p_value=0.2, suspected="improved"), None),
+        (replace(made("a", "unchanged"), p_value=1.0), None),
+        (replace(made("a", "failed", None), failure=Failure("both", "crash", "died"), p_value=None), None),
+    ],
+)
+def test_what_was_flagged_once_stays_suspected_until_a_second_test_denies_it(
+    second: Comparison | None, suspected: Verdict | None
+) -> None:
+    (after,) = apply_replication([made("a", "regressed")], {"a": second} if second else {}, "no time")
+    assert (after.verdict, after.suspected) == ("inconclusive", suspected)
+
+
+def test_figures_of_the_screen_are_not_passed_off_as_the_seconds() -> None:
+    (after,) = apply_replication([made("a", "regressed")], {"a": made("a", "inconclusive", 1.08, "screening")})
+    assert after.verification is not None
+    assert (after.verification.ratio, after.verification.ci, after.verification.mde) == (None, None, None)
+
+
+@given(st.lists(st.sampled_from(VERDICTS)))
+def test_holding_back_leaves_no_claim_and_loses_none(verdicts: list[Verdict]) -> None:
+    before = [made(f"c{i}", verdict) for i, verdict in enumerate(verdicts)]
+    for one, held in zip(before, withhold_verdicts(before), strict=True):
+        if one.verdict in ("failed", "inconclusive"):
+            assert held == one
+        else:
+            assert (held.verdict, held.held_back) == ("inconclusive", one.verdict)
+            assert one.verdict in held.note
+            assert replace(held, verdict=one.verdict, held_back=None, note="") == one
+
+
+def twice(seed: int, changes: list[float], alpha: float) -> list[Comparison]:
+    """A run and its verification, measured as the harness does."""
+    rng = np.random.default_rng(seed)
+    machine = Machine(rng, changes, (0.014 * np.exp(rng.normal(0, 0.6, len(changes)))).tolist())
+    cases = [a_case(name) for name in machine.shift]
+    samples = measured(cases, machine, LOOKS, alpha)
+    first = compare_cases(cases, samples, {}, LOOKS, alpha)
+    flagged = [case for case, one in zip(cases, first, strict=True) if one.verdict in FLAGGED]
+    priors = fit_priors(cases, samples, LOOKS)
+    fresh = {case.id: [one for one in samples[case.id] if one.stage == "screening"] for case in flagged}
+    while True:
+        places = analyse_interim(flagged, fresh, {}, LOOKS, alpha, priors)
+        if not any(place.missing for place in places.values()):
+            break
+        for case_id, place in places.items():
+            assert place.stage == "confirmation", "a suspect stays one"
+            fresh[case_id] += [machine(case_id, place.stage) for _ in range(place.missing)]
+    again = compare_cases(flagged, fresh, {}, LOOKS, alpha, priors=priors)
+    return apply_replication(first, {one.case: one for one in again})
+
+
+def test_of_false_flags_at_most_alpha_are_confirmed() -> None:
+    """At the threshold itself every flag is false; the second look at it is as good as a first one."""
+    alpha, runs = 0.4, 400
+    comparisons = [twice(seed, [0.02], alpha)[0] for seed in range(runs)]
+    flagged = [one for one in comparisons if one.verification is not None]
+    assert len(flagged) >= 20, "or this shows nothing"
+    confirmed = sum(one.verdict in FLAGGED for one in flagged)
+    assert confirmed <= stats.binom.isf(1e-6, len(flagged), alpha)
+
+
+def test_a_true_change_holds_twice() -> None:
+    runs = [twice(seed, [0.15] * 4 + [0.0] * 8, 0.05) for seed in range(12)]
+    verdicts = [[one.verdict for one in run] for run in runs]
+    found = sum(verdict == "regressed" for run in verdicts for verdict in run[:4])
+    assert found >= stats.binom.ppf(1e-6, 48, 0.9)
+    assert not any(verdict in FLAGGED for run in verdicts for verdict in run[4:])
+
+
+def test_given_priors_stand_for_those_that_would_be_fitted() -> None:
+    """On the same fresh samples a verification comes to what a run of fresh samples alone comes to."""
+    rng = np.random.default_rng(2)
+    looks = replace(LOOKS, screening_share=0.0)
+    cases = [a_case(f"c{i}") for i in range(6)]
+    samples: dict[str, list[PairSample]] = {
+        case.id: [
+            *pairs(case.id, "screening", rng.normal(0.2, 0.01, 5)),
+            *pairs(case.id, "confirmation", rng.normal(0.2, 0.01, 5)),
+        ]
+        for case in cases
+    }
+    priors = fit_priors(cases, samples, looks)
+    assert compare_cases(cases, samples, {}, LOOKS, priors=priors) == compare_cases(cases, samples, {}, looks)
+    alone = compare_cases(cases[:1], {"c0": samples["c0"]}, {}, LOOKS, priors=priors)[0]
+    among = compare_cases(cases, samples, {}, looks)[0]
+    assert alone.ci == among.ci
+    assert math.isclose(alone.p_value or 0, among.p_value or 1)

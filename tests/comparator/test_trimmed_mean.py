@@ -1,0 +1,66 @@
+"""The trimmed mean and its standard error."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from naive_statistics import naive_trimmed_mean, winsorised_sum_of_squares
+from scipy import stats
+
+from comparator.trimmed_mean import RESOLUTION, TrimmedMean, estimate_trimmed_mean
+
+log_ratios = st.lists(st.floats(-3, 3), min_size=2, max_size=40)
+
+
+@given(log_ratios)
+def test_equals_the_naive_twin(values: list[float]) -> None:
+    trimmed_mean = estimate_trimmed_mean(values)
+    n = len(values)
+    kept = n - 2 * (n // 5)
+    error = math.sqrt(winsorised_sum_of_squares(values) / (kept * (kept - 1)))
+    assert trimmed_mean.estimate == pytest.approx(naive_trimmed_mean(values), abs=1e-12)
+    assert trimmed_mean.standard_error == pytest.approx(max(error, RESOLUTION / math.sqrt(n)), rel=1e-9)
+    assert trimmed_mean.degrees_of_freedom == kept - 1
+    assert trimmed_mean.n == n
+
+
+@pytest.mark.parametrize("n", [5, 9, 10, 14, 15, 20, 35])
+def test_agrees_with_scipy(n: int) -> None:
+    values = np.random.default_rng(n).normal(size=n)
+    assert estimate_trimmed_mean(values.tolist()).estimate == pytest.approx(stats.trim_mean(values, 0.2))
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_is_student_while_nothing_is_trimmed(n: int) -> None:
+    values = np.random.default_rng(n).normal(size=n)
+    trimmed_mean = estimate_trimmed_mean(values.tolist())
+    assert trimmed_mean.standard_error == pytest.approx(stats.sem(values))
+    assert trimmed_mean.degrees_of_freedom == n - 1
+
+
+@given(log_ratios, st.floats(-2, 2))
+def test_moves_with_the_data_and_mirrors(values: list[float], shift: float) -> None:
+    here = estimate_trimmed_mean(values)
+    moved = estimate_trimmed_mean([value + shift for value in values])
+    mirrored = estimate_trimmed_mean([-value for value in values])
+    assert moved.estimate == pytest.approx(here.estimate + shift, abs=1e-12)
+    assert moved.standard_error == pytest.approx(here.standard_error, rel=1e-6, abs=1e-12)
+    assert mirrored.estimate == pytest.approx(-here.estimate, abs=1e-12)
+
+
+def test_one_wild_process_hardly_matters() -> None:
+    tame = [0.01, -0.01, 0.005, -0.005, 0.0]
+    assert abs(estimate_trimmed_mean([*tame[:4], 10.0]).estimate) < 0.01
+    assert estimate_trimmed_mean([*tame[:4], 10.0]).standard_error < 0.01
+
+
+def test_identical_values_keep_a_standard_error() -> None:
+    assert estimate_trimmed_mean([0.25] * 9) == TrimmedMean(0.25, RESOLUTION / 3, 6.0, 9)
+
+
+@pytest.mark.parametrize("values", [[], [0.1], [0.1, math.nan], [0.1, math.inf]])
+def test_refuses(values: list[float]) -> None:
+    with pytest.raises(ValueError, match="log ratios"):
+        estimate_trimmed_mean(values)

@@ -1,0 +1,264 @@
+"""From a benchmark to that caused it, on points whose levels the test knows; and the same after any crash."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from made_runs import MadeHarness, MadePoint, a_commit
+
+from driver.investigation import Investigation, Outcome, culprits_document, why_open
+from driver.journal import Journal
+from driver.revisions import BuildRevision, CommitRevision, UnbuildableError
+from driver.runs import Runs
+from records import BrokenBuildError, Build, NoSpaceError, OpduelError, RunError, UsageError, Verdict
+
+WORSE: Sequence[Verdict] = ("regressed", "failed")
+
+
+def levels(*of_points: float | None) -> Mapping[str, float | None]:
+    """One case's time at p0, p1..."""
+    return {f"p{number}": level for number, level in enumerate(of_points)}
+
+
+class Line:
+    """An investigation of points, start after start."""
+
+    def __init__(self, path: Path, cases: Mapping[str, Mapping[str, float | None]], broken: Sequence[int] = ()) -> None:
+        self.path = path
+        self.harness = MadeHarness(cases)
+        self.revisions = [MadePoint(number, number in broken) for number in range(len(next(iter(cases.values()))))]
+
+    def follow(self, sought: Sequence[Verdict] = WORSE, settings: str = "", again: bool = False) -> Outcome:
+        """One start, to its end."""
+        journal = Journal(self.path)
+        try:
+            runs = Runs(journal, self.harness, 0.0, lambda _: None)
+            investigation = Investigation(self.revisions, runs, journal, settings)
+            if again:
+                runs.forget(investigation.name)
+            return investigation.follow_up(investigation.measure_ends(), sought)
+        finally:
+            journal.close()
+
+    def asked(self) -> list[tuple[str, str, str, Sequence[str] | None]]:
+        """What was measured, in order."""
+        return [
+            (one.run_type, one.control.requested, one.treatment.requested, one.cases) for one in self.harness.orders
+        ]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Iterator[Path]:
+    return tmp_path / "journal.db"
+
+
+def named(outcome: Outcome) -> list[tuple[str, tuple[str, ...]]]:
+    assert outcome.guilty is not None
+    assert all(guilty.culprit.named for guilty in outcome.guilty)
+    return [(guilty.revisions[-1].name, tuple(guilty.culprit.cases)) for guilty in outcome.guilty]
+
+
+def test_nothing_flagged_nothing_followed(path: Path) -> None:
+    line = Line(path, {"a": levels(1, 1, 1), "b": levels(1, 1.2, 1.01)})
+    outcome = line.follow()
+    assert (outcome.verification, outcome.confirmed, outcome.guilty) == (None, (), None)
+    assert line.asked() == [("benchmark", "p0", "p2", None)]
+
+
+def test_one_commit_is_named_and_only_its_cases_are_measured_again(path: Path) -> None:
+    line = Line(path, {"a": levels(1, 1, 1, 1, 1.3, 1.3), "b": levels(1, 1, 1, 1, 1, 1)})
+    outcome = line.follow()
+    assert outcome.confirmed == ("a",)
+    assert named(outcome) == [("p4", ("a",))]
+    assert line.asked()[:2] == [("benchmark", "p0", "p5", None), ("verify", "p0", "p5", ["a"])]
+    assert {(kind, tuple(cases or ())) for kind, _, _, cases in line.asked()[2:]} == {("regress", ("a",))}
+
+
+def test_two_commits_that_slow_two_cases_are_both_named(path: Path) -> None:
+    line = Line(path, {"a": levels(1, 1.3, 1.3, 1.3, 1.3), "b": levels(1, 1, 1, 1.5, 1.5)})
+    assert named(line.follow()) == [("p1", ("a",)), ("p3", ("b",))]
+
+
+def test_one_case_slowed_twice_has_two_culprits(path: Path) -> None:
+    line = Line(path, {"a": levels(1, 1.3, 1.3, 1.3, 1.3, 1.3, 1.7, 1.7)})
+    assert named(line.follow()) == [("p1", ("a",)), ("p6", ("a",))]
+
+
+def test_a_commit_that_breaks_a_case_is_named(path: Path) -> None:
+    line = Line(path, {"a": levels(1, 1, None, None)})
+    assert named(line.follow()) == [("p2", ("a",))]
+
+
+def test_what_fails_on_both_sides_is_nobody_s_doing(path: Path) -> None:
+    line = Line(path, {"a": levels(None, None, None), "b": levels(None, 1, 1)})
+    assert line.follow().verification is None
+
+
+def test_improvements_are_followed_when_they_are_asked_for(path: Path) -> None:
+    line = Line(path, {"a": levels(1, 1, 0.6, 0.6)})
+    assert line.follow().guilty is None
+    assert named(line.follow([*WORSE, "improved"])) == [("p2", ("a",))]
+    assert [kind for kind, *_ in line.asked()].count("benchmark") == 1
+
+
+def test_what_a_second_measurement_does_not_find_is_not_followed(path: Path) -> None:
+    line = Line(path, {"a": levels(1, 1, 1.3)})
+    measure = line.harness.measure
+
+    def forgetful(order):  # type: ignore[no-untyped-def]
+        if order.run_type == "verify":
+            line.harness.level = {"a": levels(1, 1, 1)}
+        return measure(order)
+
+    line.harness.measure = forgetful  # type: ignore[method-assign]
+    outcome = line.follow()
+    assert outcome.verification is not None
+    assert (outcome.confirmed, outcome.guilty) == ((), None)
+
+
+def test_a_point_that_cannot_be_built_is_passed_over_and_written_down(path: Path) -> None:
+    line = Line(path, {"a": levels(1, 1, 1, 1, 1, 1, 1.3)}, broken=[3])
+    assert named(line.follow()) == [("p6", ("a",))]
+    journal = Journal(path)
+    assert [(kind, text) for _, kind, text in journal.events()] == [
+        ("unbuildable", "p3 can't be built: does not compile")
+    ]
+    journal.close()
+
+
+@pytest.mark.parametrize(
+    "amiss",
+    [UnbuildableError("p2", "the package index can't be reached"), NoSpaceError("p2: the disk is full")],
+    ids=["network", "disk"],
+)
+def test_what_is_no_fault_of_a_point_ends_the_search_and_is_not_remembered(path: Path, amiss: OpduelError) -> None:
+    line = Line(path, {"a": levels(1, 1, 1.3, 1.3, 1.3)})
+    line.revisions[2].amiss = amiss
+    outcome = line.follow()
+    assert (outcome.confirmed, outcome.guilty) == (("a",), None)
+    assert outcome.unfinished == why_open(outcome) == f"the search for the culprit ended: {amiss}"
+    measured = len(line.asked())
+    line.revisions[2].amiss = None
+    outcome = line.follow()
+    assert named(outcome) == [("p2", ("a",))]
+    assert why_open(outcome) == ""
+    assert [kind for kind, *_ in line.asked()[measured:]] == ["regress"] * (len(line.asked()) - measured)
+
+
+@pytest.mark.parametrize(
+    ("error", "becomes", "lasting"),
+    [
+        (BrokenBuildError("does not compile"), UnbuildableError, True),
+        (RunError("the package index can't be reached"), UnbuildableError, False),
+        (NoSpaceError("the disk is full"), NoSpaceError, None),
+        (UsageError("no such platform"), UsageError, None),
+    ],
+)
+def test_a_point_tells_whether_it_is_at_fault_itself(
+    error: OpduelError, becomes: type[OpduelError], lasting: bool | None
+) -> None:
+    def build(*_: object) -> Build:
+        raise error
+
+    builder: Any = SimpleNamespace(build=build)
+    for revision in (CommitRevision(a_commit(1), builder, "source"), BuildRevision("p1", build)):
+        with pytest.raises(becomes) as raised:
+            revision.build()
+        assert getattr(raised.value, "lasting", None) is lasting
+
+
+def test_a_culprit_among_points_that_cannot_be_built_is_a_range(path: Path) -> None:
+    line = Line(path, {"a": levels(1, 1, 1, 1.3, 1.3)}, broken=[2])
+    outcome = line.follow()
+    assert outcome.guilty is not None
+    (guilty,) = outcome.guilty
+    assert not guilty.culprit.named
+    assert [revision.name for revision in guilty.revisions] == ["p1", "p2", "p3"]
+    document = culprits_document(outcome, "a line")
+    assert document["culprits"][0]["named"] is False
+    assert [bad["commit"] for bad in document["culprits"][0]["bad"]] == [a_commit(2).id, a_commit(3).id]
+
+
+@pytest.mark.parametrize("end", [0, 4])
+def test_an_end_that_cannot_be_built_is_an_error(path: Path, end: int) -> None:
+    with pytest.raises(UnbuildableError, match=f"p{end} can't be built: does not compile"):
+        Line(path, {"a": levels(1, 1, 1, 1, 1)}, broken=[end]).follow()
+
+
+def test_wherever_it_was_interrupted_it_ends_the_same_and_measures_nothing_twice(tmp_path: Path) -> None:
+    cases = {"a": levels(1, 1.3, 1.3, 1.3, 1.3, 1.3, 1.7), "b": levels(1, 1, 1, 1, 1.5, 1.5, 1.5)}
+    undisturbed = Line(tmp_path / "undisturbed.db", cases, broken=[3])
+    expected = undisturbed.follow()
+    runs = len(undisturbed.harness.orders)
+    assert runs > 6
+    for position in range(runs):
+        line = Line(tmp_path / f"{position}.db", cases, broken=[3])
+        line.harness.ends = [""] * position + ["interrupted"]
+        with pytest.raises(KeyboardInterrupt):
+            line.follow()
+        outcome = line.follow()
+        assert culprits_document(outcome, "") == culprits_document(expected, "")
+        assert line.revisions[3].asked == 1  # what can't be built is not tried again
+        assert line.asked()[position] == line.asked()[position + 1]
+        assert line.asked()[:position] + line.asked()[position + 1 :] == undisturbed.asked()
+        assert len(line.harness.told) == runs
+
+
+def test_what_could_not_be_built_is_tried_again_when_all_is_made_again(path: Path) -> None:
+    line = Line(path, {"a": levels(1, 1, 1, 1.3, 1.3)}, broken=[2])
+    line.follow()
+    line.revisions[2].broken = False
+    outcome = line.follow(again=True)
+    assert named(outcome) == [("p3", ("a",))]
+
+
+@pytest.mark.parametrize("damaged", ["1 x", "{", "-1"])
+def test_a_damaged_fact_about_the_builds_at_hand_is_found_out_again(path: Path, damaged: str) -> None:
+    line = Line(path, {"a": levels(1, 1, 1, 1.3)})
+    line.follow()
+    journal = Journal(path)
+    journal._connection.execute("UPDATE facts SET text = ? WHERE name LIKE '%/at-hand'", (damaged,))
+    journal.close()
+    assert named(line.follow()) == [("p3", ("a",))]
+
+
+def test_evidence_is_the_direct_comparison(path: Path) -> None:
+    line = Line(path, {"a": levels(1, 1, 1, 1, 1.3, 1.3)})
+    (culprit,) = culprits_document(line.follow(), "")["culprits"]
+    (evidence,) = culprit["evidence"]
+    assert evidence.endswith("-regress-p3..p4")
+    assert evidence in line.harness.told
+
+
+def test_a_benchmark_that_broke_is_not_followed(path: Path) -> None:
+    line = Line(path, {"a": levels(1, 1.5)})
+    line.harness.ends = ["broken"]
+    assert line.follow().verification is None
+    assert named(line.follow()) == [("p1", ("a",))]
+
+
+def test_other_settings_are_other_runs(path: Path) -> None:
+    line = Line(path, {"a": levels(1, 1)})
+    for settings in ("one", "two", "one"):
+        line.follow(settings=settings)
+    assert len(line.harness.orders) == 2
+
+
+def test_the_document_has_the_evidence(path: Path) -> None:
+    line = Line(path, {"a": levels(1, 1.5)})
+    document = culprits_document(line.follow(), "p0..p1/0")
+    (culprit,) = document["culprits"]
+    assert document["line"] == "p0..p1/0"
+    assert culprit["cases"]["a"]["ratio"] == pytest.approx(1.5)
+    assert culprit["cases"]["a"]["ci"] == pytest.approx([1.5 * 0.99, 1.5 * 1.01])
+    assert culprit["evidence"] == ["2-verify-p0..p1"]
+    (bad,) = culprit["bad"]
+    commit = a_commit(1)
+    assert bad == {
+        "commit": commit.id,
+        "commit_time": commit.time,
+        "author": commit.author,
+        "subject": commit.subject,
+    }

@@ -1,0 +1,267 @@
+"""Sentinels: whose turn it is, and how they are measured on real worker processes."""
+
+import os
+import random
+import signal
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from resumable_run import ListLog
+from test_run import request
+from toy_bench import toy_bench, toy_case
+
+from comparator import Looks
+from harness.aa_selection import Turns, draw_aa_cases, usual_count
+from harness.blocks import CaseRequest
+from harness.checkpoint import Checkpoint
+from harness.pair import Round, RoundResult, run_round
+from harness.pair_pool import PairPool
+from harness.process import CaseProcess, Worker
+from harness.run import without_measuring
+from harness.schedule import MeasurementPlan, MeasurementResult, Schedule
+from records import Case, Stage
+
+LOOKS = Looks(screening=(3, 5), confirmation=(4, 6), screening_share=0.0)  # suspects get rounds of their own
+CASES = [toy_case(f"c{number}") for number in range(40)]
+
+
+def run(*cases: Case, **order: Any) -> MeasurementResult:
+    environment = order.pop("environment", {})
+    one = MeasurementPlan(cases, LOOKS, alpha=0.05, seed=order.pop("seed", 1), **order)
+    return Schedule(toy_bench(**environment), one).run()
+
+
+def asked(cases: Sequence[Case], stage: Stage) -> list[CaseRequest]:
+    return [CaseRequest(case, 1, stage=stage) for case in cases]
+
+
+@pytest.mark.parametrize(("cases", "count"), [(1, 1), (19, 1), (20, 2), (40, 4), (1000, 4)])
+def test_one_in_ten_but_few(cases: int, count: int) -> None:
+    assert usual_count(cases) == count
+
+
+def test_they_are_drawn_from_the_seed() -> None:
+    drawn = {seed: draw_aa_cases(CASES, 4, seed) for seed in range(20)}
+    assert drawn[3] == draw_aa_cases(CASES, 4, 3)
+    assert all(len({case.id for case in one}) == 4 for one in drawn.values())
+    assert len({case.id for one in drawn.values() for case in one}) > 20
+    assert draw_aa_cases(CASES[:2], 4, 1) in ((CASES[0], CASES[1]), (CASES[1], CASES[0]))
+    assert draw_aa_cases(CASES, 0, 1) == ()
+
+
+def test_on_the_screen_a_round_has_as_large_a_share_of_them_as_of_the_cases() -> None:
+    turns = Turns(CASES[:4], 40)
+    assert len(turns.within(asked(CASES, "screening"))) == 4
+    assert len(turns.within(asked(CASES[:20], "screening"))) == 2
+    assert [len(turns.within(asked(CASES[:3], "screening"))) for _ in range(5)] == [1] * 5
+
+
+def test_of_the_rounds_of_suspects_alone_every_second_has_one_and_they_take_turns() -> None:
+    turns = Turns(CASES[:4], 40)
+    taken = [turns.within(asked(CASES[:9], "confirmation")) for _ in range(16)]
+    assert [len(one) for one in taken] == [1, 0] * 8
+    assert Counter(case.id for one in taken for case in one) == dict.fromkeys(("c0", "c1", "c2", "c3"), 2)
+
+
+def counted(cases: Sequence[Case]) -> list[Case]:
+    return [replace(case, id=f"{case.id}/instructions", metric="instructions") for case in cases]
+
+
+def test_rounds_of_other_metrics_take_no_turns() -> None:
+    turns = Turns(CASES[:4], 40)
+    taken = []
+    for _ in range(8):
+        taken.append(len(turns.within(asked(CASES[:1], "confirmation"))))
+        assert turns.within(asked(counted(CASES[:1]), "confirmation")) == []
+    assert taken == [1, 0] * 4
+
+
+@pytest.mark.parametrize("fork", [True, False])
+def test_they_are_a_share_of_the_timed_cases_of_a_run(fork: bool) -> None:
+    order = MeasurementPlan(
+        [*CASES, *counted(CASES)], LOOKS, alpha=0.05, seed=1, aa_cases=4, can_fork=lambda case: fork
+    )
+    schedule = Schedule(toy_bench(), order)
+    batches = [batch for _ in range(5) for batch in schedule._next_wave()]
+    assert sum(len(batch.requests) for batch in batches) == 5 * 80
+    assert abs(sum(len(batch.aa_cases) for batch in batches) - 5 * 4) <= 1
+
+
+def test_rounds_of_other_metrics_that_were_kept_take_no_turns() -> None:
+    both = [*CASES[:1], *counted(CASES[:1])]
+    log = ListLog()
+    Checkpoint(log, "r").phase("first").keep(
+        RoundResult(), Round(asked(both[1:], "confirmation"), 0), "instructions", 1.0
+    )
+    order = MeasurementPlan(both, LOOKS, alpha=0.05, seed=1, aa_cases=1)
+    schedule = Schedule(toy_bench(), order, checkpoint=Checkpoint(log, "r").phase("first"))
+    schedule._take_in_kept()
+    assert len(schedule._turns.within(asked(both[:1], "confirmation"))) == 1
+
+
+def test_the_report_says_how_many_there_were_to_be() -> None:
+    """Fewer than asked for where there are fewer timed cases; the usual number of none is none."""
+    asked_for = replace(request(*CASES[:2], *counted(CASES[:5])), aa_cases=50)
+    none_timed = request(*counted(CASES[:5]))
+    reports = [without_measuring(one, "") for one in (asked_for, none_timed)]
+    assert [report.run["aa_cases"] for report in reports] == [2, 0]
+
+
+def test_what_is_dropped_has_no_more_turns() -> None:
+    turns = Turns(CASES[:2], 2)
+    turns.drop("c1")
+    assert [case.id for case in turns.within(asked(CASES[:2], "screening"))] == ["c0"]
+    turns.drop("c0")
+    assert turns.within(asked(CASES[:2], "screening")) == turns.alone("screening") == []
+
+
+def test_turns_go_on_where_another_process_left_them() -> None:
+    """Suspects' rounds are kept, and so is what cases that can't share a process have earned towards a round."""
+    whole, resumed = (Turns(CASES[:3], len(CASES)) for _ in range(2))
+    for number in range(7):
+        chosen = whole.within(asked(CASES[:2], "confirmation"))
+        resumed.replay(["confirmation", "confirmation"], [case.id for case in chosen], fork=True)
+        due = whole.alone("screening" if number % 2 else "confirmation")
+        resumed.replay(["screening" if number % 2 else "confirmation"], [], fork=False)
+        for case in due:
+            resumed.replay([], [case.id], fork=False)
+    later = [
+        (turns.within(asked(CASES[:2], "confirmation")), turns.alone("screening")) for turns in (whole, resumed) * 30
+    ]
+    assert later[::2] == later[1::2]
+    assert any(alone for _, alone in later)
+
+
+@pytest.mark.parametrize(("aa_cases", "cases", "per_hundred"), [(4, 40, 10), (1, 1, 100), (2, 1, 100), (0, 5, 0)])
+def test_rounds_of_their_own_are_a_share_of_all(aa_cases: int, cases: int, per_hundred: int) -> None:
+    turns = Turns(CASES[:aa_cases], cases)
+    assert abs(sum(len(turns.alone("screening")) for _ in range(100)) - per_hundred) <= 1
+    assert abs(sum(len(turns.alone("confirmation")) for _ in range(100)) - per_hundred / 2) <= 1
+
+
+@pytest.mark.parametrize("fork", [True, False])
+def test_their_samples_are_kept_apart_and_compare_the_control_with_itself(fork: bool) -> None:
+    """The treatment is far slower; the sentinels know nothing of it, nor of an injection."""
+    slow = toy_case("slow", slower=3)
+    findings = run(slow, aa_cases=1, inject=0.9, can_fork=lambda case: fork)
+    assert set(findings.samples) == set(findings.aa_cases) == {"slow"}
+    assert len(findings.aa_cases["slow"]) >= LOOKS.screening[0]
+    middle = sorted(sample.log_ratio for sample in findings.aa_cases["slow"])
+    assert abs(middle[len(middle) // 2]) < 0.4 < min(sample.log_ratio for sample in findings.samples["slow"])
+    assert findings.rounds == len(findings.samples["slow"]) + (0 if fork else len(findings.aa_cases["slow"]))
+
+
+@pytest.mark.parametrize("fork", [True, False])
+@pytest.mark.parametrize("operator", ["abort", "refuse"])
+def test_one_that_fails_is_dropped_and_costs_the_run_nothing(operator: str, fork: bool) -> None:
+    bad = toy_case("bad", operator)
+    good = [replace(toy_case(name), threshold=0.5) for name in "ab"]
+    findings = run(good[0], bad, good[1], aa_cases=3, can_fork=lambda case: fork)
+    assert set(findings.aa_cases) == {"a", "b"}
+    assert set(findings.failures) == {"bad"}
+    assert findings.stopped is None
+    told = [incident for incident in findings.incidents if "A/A" in incident.consequence]
+    assert [incident.case_id for incident in told] == (["bad"] if operator == "abort" else [])
+    assert all(incident.case_id for incident in findings.incidents), "nothing is told twice"
+    assert all(len(findings.samples[name]) >= LOOKS.screening[0] for name in "ab")
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, str]]:
+    """Who was started, and asked to prepare what: (side, worker's process id, what)."""
+    log: list[tuple[str, int, str]] = []
+    start, asking = Worker.__init__, CaseProcess.asking
+
+    def logged_start(self: Worker, side: Any, *arguments: Any) -> None:
+        start(self, side, *arguments)
+        log.append((side, self.pid, "start"))
+
+    def logged_asking(self: CaseProcess, request: Any, timeout_s: float) -> Any:
+        if request["op"] == "prepare":
+            log.append((self._worker.side, self._worker.pid, f"{request['case']['id']} {request['slow']}"))
+        return asking(self, request, timeout_s)
+
+    monkeypatch.setattr(Worker, "__init__", logged_start)
+    monkeypatch.setattr(CaseProcess, "asking", logged_asking)
+    return log
+
+
+ALONE = replace(toy_bench(), cpus=replace(toy_bench().cpus, start=toy_bench().cpus.measure))  # nothing is started ahead
+
+
+def rounds(seed: int, count: int, cases: int, aa_cases: int = 1) -> list[RoundResult]:
+    """So many rounds in a row."""
+    requests = [CaseRequest(toy_case(f"c{number}"), 1, inject=0.1) for number in range(cases)]
+    watch = [CaseRequest(toy_case(f"s{number}"), 1) for number in range(aa_cases)]
+    rng, results = random.Random(seed), []
+    with PairPool(ALONE, rng) as pool:
+        for number in range(count):
+            results.append(RoundResult())
+            run_round(pool, Round(requests, number, aa_cases=watch), rng, results[-1])
+    return results
+
+
+def test_places_and_sides_are_drawn_from_the_seed(log: list[tuple[str, int, str]]) -> None:
+    places, firsts = set(), set()
+    for seed in range(8):
+        log.clear()
+        rounds(seed, 2, 5)
+        second = log[[what for _, _, what in log].index("start", 2) :]
+        asked = [what.split()[0] for _, _, what in second if what != "start"][::2]
+        assert Counter(asked) == {"s0": 1, **{f"c{number}": 1 for number in range(5)}}
+        places.add(asked.index("s0"))
+        previous_control = next(pid for side, pid, what in log if what == "start" and side == "control")
+        firsts.add(next(pid for _, pid, what in second if what == "s0 False") == previous_control)
+    assert len(places) >= 3
+    assert firsts == {True, False}
+
+
+def test_both_processes_of_a_sentinel_are_of_the_control(log: list[tuple[str, int, str]]) -> None:
+    first, second = rounds(1, 2, 1)
+    controls = [pid for side, pid, what in log if what == "start" and side == "control"]
+    assert len(controls) == 2
+    assert {pid for _, pid, what in log if what.startswith("s0")} == set(controls)
+    assert {side for side, _, what in log if what.startswith("c0")} == {"control", "treatment"}
+    assert first.aa_cases is not None
+    assert second.aa_cases is not None
+    assert first.aa_cases.samples == [], "there is no second process of the control yet"
+    assert [sample.case_id for sample in second.aa_cases.samples] == ["s0"]
+    assert [sample.case_id for sample in second.samples] == ["c0"]
+
+
+def test_sentinels_cost_no_process(log: list[tuple[str, int, str]]) -> None:
+    rounds(1, 3, 2)
+    assert sorted(side for side, _, what in log if what == "start") == ["control"] * 3 + ["treatment"] * 3
+
+
+def test_a_round_of_sentinels_alone_starts_no_treatment(log: list[tuple[str, int, str]]) -> None:
+    (result,) = rounds(1, 1, 0, 2)
+    assert [side for side, _, what in log if what == "start"] == ["control", "control"]
+    assert result.aa_cases is not None
+    assert {sample.case_id for sample in result.aa_cases.samples} == {"s0", "s1"}
+
+
+def test_a_veteran_that_dies_costs_the_round_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    requests, watch = [CaseRequest(toy_case("c"), 1)], [CaseRequest(toy_case("s"), 1)]
+    rng, results = random.Random(1), [RoundResult(), RoundResult(), RoundResult()]
+    with PairPool(ALONE, rng) as pool:
+        for number, result in enumerate(results):
+            if number == 1:
+                assert pool.previous_control is not None
+                os.kill(pool.previous_control.pid, signal.SIGKILL)
+            run_round(pool, Round(requests, number, aa_cases=watch), rng, result)
+    assert [len(result.samples) for result in results] == [1, 1, 1]
+    assert [result.lost_worker for result in results] == [None, None, None]
+    assert results[1].aa_cases is not None
+    assert results[1].aa_cases.lost["s"].kind == "killed"
+    assert results[2].aa_cases is not None
+    assert len(results[2].aa_cases.samples) == 1
+
+
+def test_without_a_fork_no_sentinel_shares_a_process() -> None:
+    request = CaseRequest(toy_case("a"), 1)
+    with pytest.raises(ValueError, match="share one process"):
+        Round([request], 0, fork=False, aa_cases=[request])

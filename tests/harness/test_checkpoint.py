@@ -1,0 +1,183 @@
+"""The log of a run: what its texts hold, and what becomes of those that are damaged, doubled or another run's."""
+
+import json
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from resumable_run import ListLog, asked, same, samples, slow, stop_at
+
+import harness.pair
+from comparator import plan_looks
+from harness.checkpoint import Checkpoint, KeptRound, Verifying, from_text, to_text
+from harness.host import HostMonitor
+from harness.run import run_ab
+from harness.schedule import MeasurementPlan
+from records import Failure, PairSample, Report
+
+LOOKS = plan_looks(5)
+
+
+def test_an_entry_survives_whatever_its_numbers_and_words() -> None:
+    sample = PairSample("a", "confirmation", 3, math.inf, 0.1 + 0.2, -math.inf, 2, 5, 1)
+    failure = Failure("both", "error", "line\nfeed\u2028\udc80", "\x00\x1b")
+    inner = harness.pair.RoundResult(mhz=[2500.0, 1e-300], refused={"a": failure})
+    result = harness.pair.RoundResult([sample], lost={"b": failure}, lost_worker=failure, aa_cases=inner)
+    noise = {"samples": 3, "seconds": 0.5, "load": {"min": 0.0, "max": math.inf, "mean": 1.0}, "stolen": None}
+    planned = (("a", "confirmation"), ("b", "screening"))
+    entry = KeptRound("r", "verify", 3, "time", True, planned, ("a",), planned[1:], result, 1.5, noise)  # type: ignore[arg-type]
+    text = to_text(entry)
+    assert "\n" not in text
+    read = from_text(text)
+    said = Failure("both", "error", "line\nfeed\u2028?", "\x00\x1b")
+    inner.refused["a"] = result.lost["b"] = result.lost_worker = said
+    assert read == entry
+    nan = replace(entry, result=replace(result, samples=[replace(sample, log_ratio=math.nan)]))
+    back = from_text(to_text(nan))
+    assert isinstance(back, KeptRound)
+    assert math.isnan(back.result.samples[0].log_ratio)
+    assert from_text(to_text(Verifying("r", 2.5, None))) == Verifying("r", 2.5, None)
+
+
+def damage(text: str, kind: str) -> str:
+    document = json.loads(text)
+    if kind == "half":
+        return text[: len(text) // 2]
+    if kind == "metric":
+        document["metric"] = "colour"
+    elif kind == "stage":
+        document["planned"][0][1] = "later"
+    elif kind == "number":
+        document["result"]["samples"][0]["control"] = "12"
+    elif kind == "noise":
+        del document["noise"]["load"]["mean"]
+    elif kind == "time":
+        document["elapsed_s"] = -1.0
+    elif kind == "null":
+        return "null"
+    elif kind == "empty":
+        return ""
+    elif kind == "case":
+        document["result"]["samples"][0]["case_id"] = "elsewhere"
+    return json.dumps(document)
+
+
+@pytest.fixture(scope="module")
+def stopped() -> tuple[Report, tuple[str, ...]]:
+    """A run that was stopped after three rounds, and the texts of its log."""
+    log = ListLog()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(harness.pair, "MOST_FORKS", 1)
+        report = run_ab(asked(log, same()), stop_at(3))
+    return report, tuple(log.texts)
+
+
+@pytest.mark.parametrize("kind", ["half", "metric", "stage", "number", "noise", "time", "null", "empty", "case"])
+def test_a_damaged_text_costs_its_round_alone(
+    kind: str, stopped: tuple[Report, tuple[str, ...]], caplog: pytest.LogCaptureFixture
+) -> None:
+    start, *texts = stopped[1]
+    damaged = [start, texts[0], damage(texts[1], kind), texts[2]]
+    order = MeasurementPlan([same()], LOOKS, 0.05, 11)
+    checkpoint = Checkpoint(ListLog(damaged), from_text(start).run)
+    rounds = checkpoint.phase("first").rounds(order.cases, order.cases)
+    assert [one.number for one in rounds] == [0, 2]
+    assert len(caplog.records) == 1
+    assert "passed over" in caplog.text
+
+
+def test_a_text_that_was_kept_twice_counts_once(caplog: pytest.LogCaptureFixture) -> None:
+    """A signal while a text is being kept: it is kept again, as nobody knows how far it came."""
+
+    class Interrupted(ListLog):
+        def keep(self, text: str) -> None:
+            super().keep(text)
+            if len(self.texts) == 3:
+                raise KeyboardInterrupt("stopped by SIGINT")
+
+    log = Interrupted()
+    first = run_ab(asked(log, same()))
+    assert (first.run["interrupted"], first.run["rounds"]) == (True, 2)
+    assert [one.number for one in log.kept()] == [0, 1, 1]
+    second = run_ab(asked(log, same()))
+    assert second.run["complete"]
+    assert "round 1 was kept twice" in caplog.text
+    assert [sample.round for sample in samples(second)] == list(range(second.run["rounds"]))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"seed": 12}, {"threads": 1, "alpha": 0.1}, {"cases": [same(), same("other")]}, {"max_rounds": 7}],
+)
+def test_a_log_of_another_run_is_passed_over(
+    changes: dict[str, Any], stopped: tuple[Report, tuple[str, ...]], caplog: pytest.LogCaptureFixture
+) -> None:
+    first, texts = stopped
+    log, foreign = ListLog(texts), len(texts)
+    second = run_ab(replace(asked(log, same()), **changes))
+    assert f"{foreign} of {foreign} entries are of other cases, builds or settings" in caplog.text
+    assert second.run["resumed"] == []
+    assert second.run["id"] != first.run["id"]
+    assert not set(samples(first)) & set(samples(second))
+
+
+def test_a_full_disk_costs_no_result(caplog: pytest.LogCaptureFixture) -> None:
+    class Full(ListLog):
+        def keep(self, text: str) -> None:
+            raise OSError(28, "No space left on device")
+
+    report = run_ab(asked(Full(), same()))
+    assert report.run["complete"]
+    assert "No space left on device" in caplog.text
+
+
+def test_a_fault_of_the_log_ends_the_run_with_what_was_measured() -> None:
+    class Faulty(ListLog):
+        def keep(self, text: str) -> None:
+            super().keep(text)
+            if len(self.texts) == 3:
+                raise ValueError("journal closed")
+
+    report = run_ab(asked(Faulty(), same()))
+    assert (report.run["aborted"], report.run["interrupted"]) == (True, False)
+    assert report.run["stop_reason"] == "ValueError: journal closed"
+    assert len(samples(report)) == 2
+
+
+def test_rounds_of_a_verification_whose_beginning_is_lost_are_not_taken_for_the_first_measurement() -> None:
+    log = ListLog()
+    run_ab(asked(log, slow(), verify_after=0.0))
+    texts = [text for text in log.texts if not isinstance(from_text(text), Verifying)]
+    checkpoint = Checkpoint(ListLog(texts), from_text(texts[0]).run)
+    assert checkpoint.parts("verify") == []
+    assert sum(map(len, checkpoint.parts("first"))) == len([one for one in log.kept() if one.phase == "first"])
+
+
+class OnceSeen(HostMonitor):
+    """A host on which this was going on for so many seconds."""
+
+    def __init__(self, seconds: float, neighbours: float) -> None:
+        spread = {"min": 0.0, "max": 2 * neighbours, "mean": neighbours}
+        self.seen = {"samples": 2, "seconds": seconds, "neighbours": spread, "stolen": None}
+
+    def sample(self) -> None: ...
+
+    def summary(self) -> dict[str, Any]:
+        return {"before": None, "during": self.seen}
+
+
+def test_noise_is_that_of_all_parts() -> None:
+    """Of each process up to its last round: the later entries of one tell of the time of those before, too."""
+    log = ListLog()
+    for part, seen in enumerate([[(10.0, 0.9), (30.0, 0.5)], [(30.0, 0.1)]]):
+        checkpoint = Checkpoint(log, "r")
+        checkpoint.begin("id", "now")
+        for number, (seconds, mean) in enumerate(seen):
+            phase = checkpoint.phase("first", OnceSeen(seconds, mean))
+            phase.keep(harness.pair.RoundResult(), harness.pair.Round([], 2 * part + number), "time", 1.0)
+    whole = Checkpoint(log, "r").phase("first", OnceSeen(60.0, 0.2)).noise()
+    assert whole is not None
+    assert (whole["samples"], whole["seconds"], whole["stolen"]) == (6, 120, None)
+    mean = (30 * 0.5 + 30 * 0.1 + 60 * 0.2) / 120
+    assert whole["neighbours"] == pytest.approx({"min": 0.0, "max": 1.0, "mean": mean})

@@ -1,0 +1,161 @@
+"""The metric error: two builds' numbers compared, and what may go wrong with that."""
+
+import math
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_run import request
+from toy_bench import toy_bench, toy_case
+
+import harness.output_check
+from harness.output_check import OutputCheck
+from harness.restarting_worker import RestartingWorker
+from harness.run import run_ab
+from records import Case, Comparison, Tolerance
+
+
+def numbers(name: str, operator: str = "work", **inputs: Any) -> Case:
+    return replace(toy_case(f"{name}/error", operator, **inputs), metric="error", threshold=0.0, timeout_s=5.0)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where temporary files go; none is left."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    yield tmp_path
+    assert os.listdir(tmp_path) == []
+
+
+def compared(*cases: Case, **options: Any) -> dict[str, Comparison]:
+    output_check = OutputCheck(toy_bench(), 1, lambda case: True, **options)
+    return {one.case.removesuffix("/error"): one for one in output_check.compare(cases)}
+
+
+def test_what_differs_twice_is_regressed_and_nothing_else_is(folder: Path, tmp_path_factory: Any) -> None:
+    left = tmp_path_factory.mktemp("left") / "once"
+    found = compared(
+        numbers("same"),
+        numbers("worse", numbers=[1, 2, 3, 4], off=[0, 0, 1, 2]),
+        numbers("rounding", off=[0, 1e-9, 0]),
+        numbers("allowed", numbers=[100], off=[1]),
+        replace(numbers("tolerant", numbers=[100], off=[1]), tolerance=Tolerance(absolute=2.0)),
+        numbers("random", random=True),
+        numbers("once", off=[1, 0, 0], once=str(left)),
+        numbers("nan", numbers=["nan", 1], off=[0, 0]),
+        numbers("becomes nan", numbers=[1], off=["nan"]),
+        numbers("shape", shape=[3, 1]),
+        numbers("more", more=True),
+    )
+    verdicts = {name: one.verdict for name, one in found.items()}
+    assert verdicts == {
+        "same": "unchanged",
+        "worse": "regressed",
+        "rounding": "unchanged",
+        "allowed": "regressed",
+        "tolerant": "unchanged",
+        "random": "inconclusive",
+        "once": "inconclusive",
+        "nan": "unchanged",
+        "becomes nan": "regressed",
+        "shape": "regressed",
+        "more": "regressed",
+    }
+    worse = found["worse"]
+    assert worse.note.startswith("output: at (2,) 3.0 against 4.0; 2 of 4 differ by more than")
+    assert worse.control == 0
+    assert worse.treatment is not None
+    assert worse.treatment > 1e4
+    assert (worse.rounds, found["same"].rounds) == (2, 1)
+    assert "the control differs from itself" in found["random"].note
+    assert found["once"].note.endswith("agreed when computed again")
+    assert found["becomes nan"].treatment == math.inf
+    assert found["shape"].note == "output: shape (3,) against (3, 1)"
+    assert found["more"].note == "gradient is there on the treatment alone"
+
+
+def test_failures_are_values(folder: Path) -> None:
+    found = compared(
+        numbers("refused", "refuse", only_on="treatment"),
+        numbers("missing", "missing"),
+        numbers("dies", "abort", only_on="treatment"),
+        replace(numbers("hangs", "hang", only_on="control"), timeout_s=0.5),
+        numbers("same"),
+    )
+    told = {name: (one.verdict, one.failure and (one.failure.side, one.failure.kind)) for name, one in found.items()}
+    assert told == {
+        "refused": ("failed", ("treatment", "error")),
+        "missing": ("failed", ("both", "missing")),
+        "dies": ("failed", ("treatment", "crash")),
+        "hangs": ("failed", ("control", "timeout")),
+        "same": ("unchanged", None),
+    }
+
+
+def test_of_large_arrays_the_beginning_is_compared_and_that_is_said(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(harness.output_check, "MOST_BYTES", 16)
+    same = compared(numbers("a", off=[0, 0, 1]))["a"]
+    assert (same.verdict, same.note) == ("unchanged", "of output the first 2 elements were compared")
+
+
+def test_when_the_time_is_up_the_rest_is_open(folder: Path) -> None:
+    late = compared(numbers("a", off=[1, 0, 0]), deadline=time.monotonic())
+    assert (late["a"].verdict, late["a"].note) == ("inconclusive", "not compared: the time budget was spent")
+
+
+def test_no_worker_is_started_after_the_deadline(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of three workers that a case needs, the first takes all the time."""
+    started: list[str] = []
+    real = harness.output_check.RestartingWorker.ask
+
+    def ask(worker: RestartingWorker, *arguments: Any, **others: Any) -> Any:
+        started.append(worker.side)
+        time.sleep(max(0.0, deadline - time.monotonic()))
+        return real(worker, *arguments, **others)
+
+    monkeypatch.setattr(harness.output_check.RestartingWorker, "ask", ask)
+    deadline = time.monotonic() + 0.5
+    late = compared(numbers("a"), numbers("b"), deadline=deadline)
+    assert len(started) == 1
+    assert {one.note for one in late.values()} == {"not compared: the time budget was spent"}
+
+
+def test_a_signal_costs_nothing_that_was_compared_and_claims_nothing_that_was_not_confirmed(folder: Path) -> None:
+    def stop(left: int) -> None:
+        if left == 1:
+            raise KeyboardInterrupt("stopped by SIGTERM")
+
+    found = compared(numbers("a"), numbers("b", off=[1, 0, 0]), numbers("c"), on_case=stop)
+    assert {name: one.verdict for name, one in found.items()} == {
+        "a": "unchanged",
+        "b": "inconclusive",
+        "c": "inconclusive",
+    }
+    assert found["b"].note.endswith("not compared again: stopped by SIGTERM")
+    assert found["c"].note == "not compared: stopped by SIGTERM"
+
+
+def test_a_run_has_both_and_each_keeps_its_place() -> None:
+    timed = replace(toy_case("b"), threshold=0.9)
+    report = run_ab(request(numbers("a", off=[1, 0, 0]), timed, numbers("b")))
+    assert [(one.case, one.metric) for one in report.comparisons] == [
+        ("a/error", "error"),
+        ("b", "time"),
+        ("b/error", "error"),
+    ]
+    assert [report.comparisons[number].verdict for number in (0, 2)] == ["regressed", "unchanged"]
+    assert report.run["complete"]
+    assert report.run["rounds"] == report.comparisons[1].rounds
+
+
+def test_a_run_may_compare_numbers_alone() -> None:
+    report = run_ab(request(numbers("a")))
+    assert [one.verdict for one in report.comparisons] == ["unchanged"]
+    assert (report.run["complete"], report.run["rounds"], report.run["validity"]["valid"]) == (True, 0, True)

@@ -1,0 +1,108 @@
+"""The forecast: what it draws from, and that it finds what can be found and nothing else."""
+
+import math
+import random
+import statistics
+from collections.abc import Sequence
+
+import pytest
+
+from harness.power_analysis import (
+    FEWEST_PAIRS,
+    POWER,
+    SHARES,
+    Noise,
+    _centred,
+    forecast,
+    noises,
+    simulate,
+    threshold_for,
+)
+from records import Build, Case, Comparison, PairSample, Report
+
+BUILD = Build("toy", "toy", "interpreter", "/python", "1", "3.11", "aa")
+
+
+def sample(control: float, treatment: float, ratio: float) -> PairSample:
+    return PairSample("a", "screening", 0, math.exp(control), math.exp(treatment), ratio, 1, 1)
+
+
+def noise(name: str, sd: float, rng: random.Random, n: int = 40) -> Noise:
+    rows = []
+    for _ in range(n):
+        control, treatment = rng.gauss(0, sd), rng.gauss(0, sd)
+        rows.append((control, treatment, treatment - control))
+    return Noise(Case(name, "op", "forward", {}, "", "", 0.02, 1.0), tuple(rows))
+
+
+def made_report(counts: Sequence[int]) -> Report:
+    nothing = dict.fromkeys(("ci", "p_value", "q_value", "mde", "control", "treatment", "decided_on", "failure"))
+    comparisons = []
+    for number, count in enumerate(counts):
+        samples = tuple(sample(9 + i / 100, 9 + i / 50, i / 100) for i in range(count))
+        comparisons.append(
+            Comparison(f"c{number}", "op", "forward", "time", "ns", "unchanged", 1.0, threshold=0.02, rounds=count,
+                       injected=False, samples=samples, **nothing)
+        )  # fmt: skip
+    return Report({}, BUILD, BUILD, {}, comparisons)
+
+
+def test_pairs_are_taken_about_their_mean_and_widened_for_it() -> None:
+    """Of n values about their own mean, the squares come to (n - 1) variances."""
+    rows = [(9.0, 9.5, 0.5), (9.1, 9.4, 0.3), (9.2, 9.9, 0.7), (9.3, 9.6, 0.3)]
+    centred = list(zip(*_centred([sample(*row) for row in rows]), strict=True))
+    for column, before in zip(centred, zip(*rows, strict=True), strict=True):
+        assert statistics.fmean(column) == pytest.approx(0)
+        assert statistics.pvariance(column) == pytest.approx(statistics.variance(before))
+
+
+def test_pairs_of_all_runs_are_pooled_and_cases_with_few_are_left_out() -> None:
+    reports = [made_report([FEWEST_PAIRS, FEWEST_PAIRS - 1, 1, 0]), made_report([FEWEST_PAIRS, 2, 1, 0])]
+    found = {one.case.id: len(one.pairs) for one in noises(reports)}
+    assert found == {"c0": 2 * FEWEST_PAIRS, "c1": FEWEST_PAIRS + 1}
+    assert noises([]) == []
+
+
+def test_less_is_found_in_more_noise_and_nothing_where_nothing_is() -> None:
+    rng = random.Random(1)
+    shares = []
+    for sd in (0.002, 0.02, 0.1):
+        cases = [noise(f"c{i}", sd, rng) for i in range(10)]
+        rate, pairs = simulate(cases, 0.05, 0.02, 12, 0.05, rng)
+        assert rate.of >= 100
+        assert 5 <= pairs <= 24
+        shares.append(rate.share)
+    assert shares[0] == 1.0
+    assert shares[0] > shares[1] > shares[2]
+    rate, _ = simulate([noise(f"c{i}", 0.002, rng) for i in range(10)], 0.0, 0.02, 12, 0.05, rng)
+    assert rate.count == 0
+
+
+def test_the_smallest_share_is_the_first_that_is_found() -> None:
+    """Against trying every share in turn."""
+    rng = random.Random(2)
+    cases = [noise(f"c{i}", 0.004, rng) for i in range(8)]
+    answer = forecast(cases, 12, 0.05, 0.5, rng)
+    assert answer.share is not None
+    assert answer.threshold == threshold_for(answer.share)
+    assert answer.seconds_a_case is not None
+    assert 5 * 0.5 <= answer.seconds_a_case <= 24 * 0.5
+    for share in SHARES:
+        found = simulate(cases, share, threshold_for(share), 12, 0.05, rng)[0].share or 0
+        if not POWER - 0.15 < found < POWER + 0.15:  # a close call may fall either way
+            assert (found >= POWER) == (share >= answer.share)
+
+
+def test_hopeless_noise_finds_none_and_a_threshold_bounds_the_shares() -> None:
+    rng = random.Random(3)
+    loud = [noise(f"c{i}", 0.8, rng) for i in range(4)]
+    assert forecast(loud, 5, 0.05, 1.0, rng).share is None
+    quiet = [noise(f"c{i}", 0.0005, rng) for i in range(4)]
+    assert forecast(quiet, 12, 0.05, 1.0, rng, threshold=0.05).share == 0.1
+    assert forecast(quiet, 12, 0.05, 1.0, rng, threshold=0.5).share is None
+
+
+def test_thresholds_of_shares() -> None:
+    assert [threshold_for(share) for share in (0.01, 0.02, 0.05, 0.5)] == [0.0025, 0.005, 0.02, 0.02]
+    assert threshold_for(0.01, 0.001) == 0.001
+    assert all(threshold_for(share) < share for share in SHARES)

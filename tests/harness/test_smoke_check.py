@@ -1,0 +1,75 @@
+"""Trying cases once: those that crash, hang or refuse cost nothing but themselves."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from toy_bench import toy_build, toy_case
+
+from frameworks import Framework
+from harness.smoke_check import smoke_check
+from records import RunError
+
+
+class Toy(Framework):
+    name = "toy"
+    import_name = "toy"
+
+    def __init__(self, adaptor: str = "toy_adaptor.py") -> None:
+        self._adaptor = adaptor
+
+    @property
+    def adaptor(self) -> Path:
+        return Path(__file__).with_name(self._adaptor)
+
+    def environment(self, threads: int) -> Mapping[str, str]:
+        return {}
+
+    def can_fork(self, threads: int, context: str) -> bool:
+        return True
+
+
+def test_each_case_is_told_of_whatever_happens_to_the_others() -> None:
+    names = ["work", "abort", "refuse", "hang", "segfault_like_exit", "garbage", "remember", "kill", "missing"]
+    cases = [toy_case(f"{number}", name) for number, name in enumerate([*names, "remember", "work"])]
+    attempts = list(smoke_check(toy_build("control"), Toy(), cases, limit_s=2.0))
+    assert [one.case for one in attempts] == cases
+    told = [one.reason for one in attempts]
+    assert told == [
+        None,
+        "killed by SIGABRT",
+        "ValueError: Shapes (2,) and (3,)",
+        "no answer within 2 s (prepare)",
+        "exited with code 255, having printed 'Segmentation fault'",
+        None,
+        None,
+        "killed by SIGKILL (by hand, or a memory limit)",
+        "MissingOperator: toy 1.0 has no operator nd.gone",
+        None,
+        None,
+    ]
+    assert all((one.call_ns is None) == (one.reason is not None) for one in attempts)
+
+
+def test_the_time_of_a_call_grows_with_its_work() -> None:
+    short, long = smoke_check(toy_build("control"), Toy(), [toy_case("a", turns=1000), toy_case("b", turns=1_000_000)])
+    assert short.call_ns
+    assert long.call_ns
+    assert long.call_ns > 50 * short.call_ns
+
+
+def test_the_profiler_is_asked_where_it_is_wanted() -> None:
+    build = toy_build("control", TOY_BYTES="0,0")
+    cases = [toy_case("a"), toy_case("b", "refuse")]
+    plain, _ = smoke_check(build, Toy(), cases)
+    ran, refused = smoke_check(build, Toy(), cases, profile=True)
+    assert plain.operators == frozenset()
+    assert (ran.reason, ran.operators) == (None, {"toy_work"})
+    assert (refused.reason, refused.operators) == ("ValueError: Shapes (2,) and (3,)", frozenset())
+
+
+def test_a_build_that_can_not_be_started_fails_its_cases_then_the_trial() -> None:
+    attempts = smoke_check(toy_build("control"), Toy("gone.py"), [toy_case(name) for name in "abc"])
+    assert "exited with code 1" in (next(attempts).reason or "")
+    with pytest.raises(RunError, match="could not be started 3 times in a row"):
+        list(attempts)

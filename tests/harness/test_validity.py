@@ -1,0 +1,175 @@
+"""What makes a run distrusted: limits on the host's noise, sentinels, and what a run then says."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_run import request
+from toy_bench import toy_case
+
+import harness.pair
+import harness.run
+import harness.verification
+from comparator import AACheck
+from harness.blocks import CaseRequest
+from harness.cpu_frequency import current_mhz
+from harness.run import RunRequest, run_ab
+from harness.validity import FEWEST_READINGS, Frequency, Limits, aa_problems, validity_problems
+from records import Case
+from records.measurement import Side
+
+LIMITS = Limits(neighbours=0.2, stolen=0.1, memory_pressure=0.01, frequency=0.2)
+
+
+def noise(**means: float) -> dict[str, Any]:
+    """A phase of ``HostMonitor.summary`` in which nothing else was going on but this."""
+    quiet = {"neighbours": 0.01, "stolen": 0.001, "memory_pressure": 0.0, "cpu_pressure": 0.2, **means}
+    return {key: {"min": 0.0, "max": 1.0, "mean": mean} for key, mean in quiet.items()}
+
+
+@pytest.mark.parametrize(
+    ("host", "spare", "frequency", "words"),
+    [
+        (noise(), 0, None, []),
+        (noise(cpu_pressure=1.0), 0, None, []),  # our own processes wait for each other, too
+        (noise(neighbours=0.2), 0, None, []),
+        (noise(neighbours=0.21), 0, None, ["kept 0.21 of opduel's processors"]),
+        (noise(neighbours=4.1), 14, None, []),  # they find room elsewhere
+        (noise(neighbours=14.3), 14, None, ["kept 14.30 of"]),
+        (noise(stolen=0.1), 0, None, []),
+        (noise(stolen=0.11), 14, None, ["withheld 0.11 of"]),
+        (noise(memory_pressure=0.01), 0, None, []),
+        (noise(memory_pressure=0.03), 0, None, ["waited for memory for 3% of"]),
+        (noise(), 0, Frequency(2000, 2500), []),
+        (noise(), 0, Frequency(1999, 2500), ["from 2500 down to 1999 MHz"]),
+        (noise(neighbours=1, stolen=1), 0, None, ["other processes", "hypervisor"]),
+        ({"neighbours": None, "samples": 3}, 0, None, []),  # a host that tells nothing
+        (None, 0, None, []),
+    ],
+)
+def test_reasons(host: Mapping[str, Any] | None, spare: int, frequency: Frequency | None, words: list[str]) -> None:
+    reasons = validity_problems(host, spare, frequency, LIMITS)
+    assert len(reasons) == len(words)
+    assert all(word in reason for word, reason in zip(words, reasons, strict=True))
+
+
+def test_a_flagged_sentinel_is_a_reason() -> None:
+    calm = AACheck("a", 1.01, (0.9, 1.1), 0.5, 0.02, 5, flagged=False)
+    assert aa_problems([calm]) == []
+    (reason,) = aa_problems([calm, replace(calm, case="b", ratio=1.2, flagged=True)])
+    assert reason == "b differed by +20.0% from itself, on the control alone (5 rounds)"
+
+
+def test_frequency_is_read_where_the_host_tells(tmp_path: Path) -> None:
+    for cpu, text in {1: "2600000\n", 2: "garbage", 3: "1300000\n"}.items():
+        folder = tmp_path / f"devices/system/cpu/cpu{cpu}/cpufreq"
+        folder.mkdir(parents=True)
+        (folder / "scaling_cur_freq").write_text(text)
+    assert current_mhz([1, 2, 3, 4], tmp_path) == [2600.0, 1300.0]
+    assert current_mhz([9], tmp_path) == []
+
+
+def test_a_few_odd_readings_of_the_frequency_are_no_spread() -> None:
+    assert Frequency.of([2600.0] * (FEWEST_READINGS - 1)) is None
+    steady = Frequency.of([2600.0] * 95 + [800.0] * 5)
+    assert steady == Frequency(2600, 2600)
+    throttled = Frequency.of([2600.0] * 70 + [1300.0] * 30)
+    assert throttled is not None
+    assert throttled.low == 1300
+
+
+class FakeMonitor:
+    """A host that is as it was told to be, whatever the real one is."""
+
+    during: Mapping[str, Any] = noise()
+    verifying: Mapping[str, Any] = noise()
+
+    def __init__(self, **_: Any) -> None:
+        self._phase = self.during
+
+    def begin(self) -> None: ...
+
+    def sample(self) -> None: ...
+
+    def summary(self) -> dict[str, Any]:
+        return {"before": None, "during": self._phase}
+
+
+class FakeMonitorWhileVerifying(FakeMonitor):
+    def __init__(self, **_: Any) -> None:
+        self._phase = self.verifying
+
+
+@pytest.fixture(autouse=True)
+def quiet_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(harness.run, "HostMonitor", FakeMonitor)
+    monkeypatch.setattr(harness.verification, "HostMonitor", FakeMonitorWhileVerifying)
+
+
+def slow_and_same() -> list[Case]:
+    return [replace(toy_case(name, slower=slower), threshold=0.5) for name, slower in (("slow", 3), ("same", 1))]
+
+
+def asked(*cases: Case, **changes: Any) -> RunRequest:
+    return replace(request(*cases, max_rounds=5), **changes)
+
+
+def test_a_quiet_host_and_calm_sentinels_are_trusted() -> None:
+    report = run_ab(asked(*slow_and_same()))
+    validity = report.run["validity"]
+    assert (validity["valid"], validity["reasons"]) == (True, [])
+    (aa_case,) = validity["aa_checks"]
+    assert aa_case["flagged"] is False
+    assert aa_case["rounds"] == len(aa_case["samples"]) == 4, "every screening round but the first: no other was needed"
+    assert [one.verdict for one in report.comparisons] == ["regressed", "unchanged"]
+    assert all(one.held_back is None for one in report.comparisons)
+
+
+@pytest.mark.parametrize("hold", [True, False])
+def test_a_busy_host_holds_verdicts_back_unless_told_not_to(monkeypatch: pytest.MonkeyPatch, hold: bool) -> None:
+    monkeypatch.setattr(FakeMonitor, "during", noise(neighbours=500))
+    report = run_ab(asked(*slow_and_same(), toy_case("bad", "refuse"), hold=hold))
+    validity = report.run["validity"]
+    assert (validity["valid"], validity["hold"]) == (False, hold)
+    assert "500.00 of opduel's processors" in validity["reasons"][0]
+    verdicts = [(one.verdict, one.held_back) for one in report.comparisons]
+    if hold:
+        assert verdicts == [("inconclusive", "regressed"), ("inconclusive", "unchanged"), ("failed", None)]
+    else:
+        assert verdicts == [("regressed", None), ("unchanged", None), ("failed", None)]
+    assert report.comparisons[0].p_value is not None
+
+
+def test_a_harness_that_favours_a_side_gives_itself_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is asked as the treatment gets half as much again to do, though the builds are the same."""
+    message = CaseRequest.message
+
+    def favouring(self: CaseRequest, side: Side) -> dict[str, Any]:
+        fair = message(self, side)
+        turns = 3000 if side == "treatment" else 2000
+        return {**fair, "case": {**fair["case"], "inputs": {"turns": turns}}}
+
+    monkeypatch.setattr(CaseRequest, "message", favouring)
+    report = run_ab(asked(*(replace(toy_case(name), threshold=0.1) for name in "abc"), aa_cases=2))
+    flagged = [one["case"] for one in report.run["validity"]["aa_checks"] if one["flagged"]]
+    assert flagged
+    assert all(any(case in reason for reason in report.run["validity"]["reasons"]) for case in flagged)
+    assert {one.verdict for one in report.comparisons} == {"inconclusive"}
+    assert "regressed" in {one.held_back for one in report.comparisons}
+
+
+def test_without_sentinels_there_are_none() -> None:
+    report = run_ab(asked(*slow_and_same(), aa_cases=0, max_rounds=2))
+    assert (report.run["aa_cases"], report.run["validity"]["aa_checks"]) == (0, [])
+
+
+def test_what_the_host_did_while_verifying_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FakeMonitor, "verifying", noise(stolen=0.5))
+    report = run_ab(asked(*slow_and_same(), verify_after=0.0))
+    (reason,) = report.run["validity"]["reasons"]
+    assert reason.endswith("of opduel's processors, while verifying")
+    assert report.comparisons[0].held_back == "regressed"
+    assert report.comparisons[0].verification is not None
+    assert report.host["verifying"] == noise(stolen=0.5)
