@@ -10,6 +10,6 @@ if __name__ == "__main__":
     _signal.pthread_sigmask(_signal.SIG_BLOCK, (_signal.SIGHUP, _signal.SIGINT, _signal.SIGTERM))
     sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))  # which PYTHONSAFEPATH and -P leave out
 
-    from commands import bootstrap
+    from opduel.commands import bootstrap
 
-    bootstrap.run("commands.run_bench")
+    bootstrap.run("opduel.commands.run_bench")

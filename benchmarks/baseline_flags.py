@@ -10,12 +10,12 @@ import sys
 from collections.abc import Sequence
 from itertools import pairwise
 
-from comparator.baseline import compare_with_baseline
-from driver.builds import BuildCache, resolve_build
-from frameworks import get_framework
-from harness.single import SingleRequest, run_single
-from harness.specs import expand_cases, find_spec, load_spec
-from records.single import SingleReport
+from opduel.comparator.baseline import compare_with_baseline
+from opduel.driver.builds import BuildCache, resolve_build
+from opduel.frameworks import get_framework
+from opduel.harness.single import SingleRequest, run_single
+from opduel.harness.specs import expand_cases, find_spec, load_spec
+from opduel.records.single import SingleReport
 
 THRESHOLDS = (0.02, 0.05, 0.10, 0.20, 0.50)
 

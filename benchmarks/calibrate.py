@@ -21,12 +21,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from commands.entry import DONE, INCOMPLETE, run_command  # noqa: E402
-from commands.option_types import positive, seed, share  # noqa: E402
-from commands.options import Parser  # noqa: E402
-from comparator.calibration import CONFIDENCE, Rate, Row, evaluate, leanings  # noqa: E402
-from records import Report, RunError, UsageError  # noqa: E402
-from reporters import read_report  # noqa: E402
+from opduel.commands.entry import DONE, INCOMPLETE, run_command  # noqa: E402
+from opduel.commands.option_types import positive, seed, share  # noqa: E402
+from opduel.commands.options import Parser  # noqa: E402
+from opduel.comparator.calibration import CONFIDENCE, Rate, Row, evaluate, leanings  # noqa: E402
+from opduel.records import Report, RunError, UsageError  # noqa: E402
+from opduel.reporters import read_report  # noqa: E402
 
 PLAN = ("0:2%", "10%:2%", "5%:2%", "2%:0.5%", "1%:0.5%", "1%:0.25%", "0.5%:0.25%")
 FAILED_RUNS = 3  # in a row, and the calibration is given up

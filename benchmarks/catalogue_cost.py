@@ -24,12 +24,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from driver.builds import BuildCache, resolve_build  # noqa: E402
-from driver.catalogue.registry import ask_registry  # noqa: E402
-from frameworks import get_framework, worker_environment  # noqa: E402
-from harness.specs import expand_cases, find_spec, load_spec  # noqa: E402
-from records import Build  # noqa: E402
-from reporters import read_report  # noqa: E402
+from opduel.driver.builds import BuildCache, resolve_build  # noqa: E402
+from opduel.driver.catalogue.registry import ask_registry  # noqa: E402
+from opduel.frameworks import get_framework, worker_environment  # noqa: E402
+from opduel.harness.specs import expand_cases, find_spec, load_spec  # noqa: E402
+from opduel.records import Build  # noqa: E402
+from opduel.reporters import read_report  # noqa: E402
 
 MXNET = get_framework("mxnet")
 TAG = "1.9.1"  # whose opperf is run

@@ -22,15 +22,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from driver.builds import BuildCache, resolve_build  # noqa: E402
-from frameworks import get_framework, worker_environment  # noqa: E402
-from harness.blocks import CaseRequest  # noqa: E402
-from harness.cpus import plan_cpus  # noqa: E402
-from harness.instructions import plan_counting, require_counting, run_counting_round  # noqa: E402
-from harness.pair import Round, RoundResult  # noqa: E402
-from harness.pair_pool import Bench, PairPool  # noqa: E402
-from harness.specs import expand_cases, find_spec, load_spec, select_cases  # noqa: E402
-from records import PairSample  # noqa: E402
+from opduel.driver.builds import BuildCache, resolve_build  # noqa: E402
+from opduel.frameworks import get_framework, worker_environment  # noqa: E402
+from opduel.harness.blocks import CaseRequest  # noqa: E402
+from opduel.harness.cpus import plan_cpus  # noqa: E402
+from opduel.harness.instructions import plan_counting, require_counting, run_counting_round  # noqa: E402
+from opduel.harness.pair import Round, RoundResult  # noqa: E402
+from opduel.harness.pair_pool import Bench, PairPool  # noqa: E402
+from opduel.harness.specs import expand_cases, find_spec, load_spec, select_cases  # noqa: E402
+from opduel.records import PairSample  # noqa: E402
 
 BUSY = "while True: pass"
 

@@ -19,9 +19,9 @@ from scipy import stats
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.simulate_decisions import Noise, Scenario, Simulation, run
-from comparator import plan_looks
-from comparator.network_meta_analysis import Component, Edge, analyse_network, edge_from_interval
-from records import Comparison
+from opduel.comparator import plan_looks
+from opduel.comparator.network_meta_analysis import Component, Edge, analyse_network, edge_from_interval
+from opduel.records import Comparison
 
 ALPHA, THRESHOLD = 0.05, 0.02
 CASES_A_RUN = 40

@@ -33,10 +33,10 @@ from benchmarks.hostile_input.trials import KINDS, SECRETS, WRONG, Trial, trials
 from benchmarks.hostile_input.world import digests, make_odd, make_precious  # noqa: E402
 
 MAINS = {
-    "harness.py": "commands.harness",
-    "run_bench.py": "commands.run_bench",
-    "repo_driver.py": "commands.repo_driver",
-    "reporters.server": "reporters.server.command_line",
+    "harness.py": "opduel.commands.harness",
+    "run_bench.py": "opduel.commands.run_bench",
+    "repo_driver.py": "opduel.commands.repo_driver",
+    "opduel.reporters.server": "opduel.reporters.server.command_line",
 }
 LONGEST_S = 60.0  # of a trial
 MEMORY = 700 * 2**20  # bytes that a trial may take besides what the libraries take

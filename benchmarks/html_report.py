@@ -24,8 +24,8 @@ sys.path.insert(0, str(ROOT))
 from playwright.sync_api import Browser, sync_playwright  # noqa: E402
 
 from benchmarks.made_report import made_report  # noqa: E402
-from reporters import read_report  # noqa: E402
-from reporters.html import to_html  # noqa: E402
+from opduel.reporters import read_report  # noqa: E402
+from opduel.reporters.html import to_html  # noqa: E402
 
 TIMES = """() => new Promise((done) => requestAnimationFrame(() => setTimeout(() => done({
     drawn: performance.getEntriesByName('opduel-effects')[0].startTime,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import special, stats
 
-from records import Build, Case, Commit, Comparison, PairSample, Report, Verdict
+from opduel.records import Build, Case, Commit, Comparison, PairSample, Report, Verdict
 
 ALPHA, THRESHOLD, ROUNDS = 0.05, 0.02, 12
 FIRST_NIGHT = datetime(2023, 1, 2, 1, 30, tzinfo=UTC)

@@ -5,7 +5,7 @@ import random
 import statistics
 from collections.abc import Iterator
 
-from records import Build, Case, Commit, Comparison, Failure, PairSample, Report, Verdict
+from opduel.records import Build, Case, Commit, Comparison, Failure, PairSample, Report, Verdict
 
 OPERATORS = ("add", "argsort", "BatchNorm", "broadcast_mul", "Convolution", "dot", "exp", "FullyConnected", "LayerNorm")
 OPERATORS += ("mean", "one_hot", "Pooling", "relu", "sgd_update", "softmax", "split", "take", "topk", "transpose")

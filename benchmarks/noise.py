@@ -2,7 +2,7 @@
 """How far fresh process pairs of one build differ, and what a case costs, under several settings side by side.
 
     .venv/bin/python benchmarks/noise.py --rounds 12 --setting A=1 --setting MXNET_ENGINE_TYPE=NaiveEngine
-    .venv/bin/python benchmarks/noise.py --setting harness.blocks.LOW=0.1 --setting harness.blocks.LOW=0.25
+    .venv/bin/python benchmarks/noise.py --setting opduel.harness.blocks.LOW=0.1 --setting opduel.harness.blocks.LOW=0.25
     .venv/bin/python benchmarks/noise.py --setting ahead=yes --setting ahead=no
 
 A setting is NAME=VALUE[,NAME=VALUE]: an environment variable on both sides, a number in one of the harness's modules,
@@ -28,13 +28,13 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from driver.builds import BuildCache, resolve_build  # noqa: E402
-from frameworks import get_framework, worker_environment  # noqa: E402
-from harness.blocks import CaseRequest  # noqa: E402
-from harness.cpus import plan_cpus, this_thread_on  # noqa: E402
-from harness.pair import Round, RoundResult, run_round  # noqa: E402
-from harness.pair_pool import Bench, PairPool  # noqa: E402
-from harness.specs import expand_cases, find_spec, load_spec  # noqa: E402
+from opduel.driver.builds import BuildCache, resolve_build  # noqa: E402
+from opduel.frameworks import get_framework, worker_environment  # noqa: E402
+from opduel.harness.blocks import CaseRequest  # noqa: E402
+from opduel.harness.cpus import plan_cpus, this_thread_on  # noqa: E402
+from opduel.harness.pair import Round, RoundResult, run_round  # noqa: E402
+from opduel.harness.pair_pool import Bench, PairPool  # noqa: E402
+from opduel.harness.specs import expand_cases, find_spec, load_spec  # noqa: E402
 
 
 def spread(values: list[float]) -> float:

@@ -32,16 +32,16 @@ from benchmarks.peer_tools.real_pyperf import Pyperf  # noqa: E402
 from benchmarks.peer_tools.results import Result, append_result, read_results  # noqa: E402
 from benchmarks.peer_tools.table import markdown, plain, rows_of  # noqa: E402
 from benchmarks.peer_tools.trial import Bench, Tool, Trial  # noqa: E402
-from commands import options as kinds  # noqa: E402
-from commands.entry import DONE, run_command  # noqa: E402
-from comparator import DEFAULT_MAX_ROUNDS, plan_looks  # noqa: E402
-from driver.builds import BuildCache, load_releases  # noqa: E402
-from driver.builds.release import release_build  # noqa: E402
-from frameworks import get_framework, worker_environment  # noqa: E402
-from harness.cpus import plan_cpus  # noqa: E402
-from harness.schedule import MeasurementPlan  # noqa: E402
-from harness.specs import expand_cases, find_spec, load_spec, select_cases  # noqa: E402
-from records import RunError, UsageError  # noqa: E402
+from opduel.commands import options as kinds  # noqa: E402
+from opduel.commands.entry import DONE, run_command  # noqa: E402
+from opduel.comparator import DEFAULT_MAX_ROUNDS, plan_looks  # noqa: E402
+from opduel.driver.builds import BuildCache, load_releases  # noqa: E402
+from opduel.driver.builds.release import release_build  # noqa: E402
+from opduel.frameworks import get_framework, worker_environment  # noqa: E402
+from opduel.harness.cpus import plan_cpus  # noqa: E402
+from opduel.harness.schedule import MeasurementPlan  # noqa: E402
+from opduel.harness.specs import expand_cases, find_spec, load_spec, select_cases  # noqa: E402
+from opduel.records import RunError, UsageError  # noqa: E402
 
 PINS = ROOT / "benchmarks" / "peer_tools" / "pins.yaml"
 ON_REQUEST = ("pyperf-defaults",)  # some 80 s a case

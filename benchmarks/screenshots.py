@@ -20,9 +20,9 @@ sys.path.insert(0, str(ROOT))
 
 from playwright.sync_api import Browser, Page, expect, sync_playwright  # noqa: E402
 
-from reporters import read_report  # noqa: E402
-from reporters.html import write_page  # noqa: E402
-from reporters.summary import worst_first  # noqa: E402
+from opduel.reporters import read_report  # noqa: E402
+from opduel.reporters.html import write_page  # noqa: E402
+from opduel.reporters.summary import worst_first  # noqa: E402
 
 IMAGES = ROOT / "docs" / "images"
 LARGEST = 200_000  # bytes of a picture

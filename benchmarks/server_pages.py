@@ -28,12 +28,12 @@ from sqlalchemy import func, select
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.made_nights import made_reports
-from reporters.document import to_bytes
-from reporters.server.database import Database
-from reporters.server.ingest import accept
-from reporters.server.models import Case, Document, Result, Run
-from reporters.server.settings import DEFAULT_MAX_REPORT_BYTES
-from reporters.server.storage import store
+from opduel.reporters.document import to_bytes
+from opduel.reporters.server.database import Database
+from opduel.reporters.server.ingest import accept
+from opduel.reporters.server.models import Case, Document, Result, Run
+from opduel.reporters.server.settings import DEFAULT_MAX_REPORT_BYTES
+from opduel.reporters.server.storage import store
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -61,7 +61,7 @@ def served(database: str) -> Iterator[str]:
 @contextmanager
 def served_process(database: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """The same, with the process."""
-    command = [sys.executable, "-m", "reporters.server", "--database", database, "--open_read", "--port", "0"]
+    command = [sys.executable, "-m", "opduel.reporters.server", "--database", database, "--open_read", "--port", "0"]
     command += ["--commit_url", "https://git.example.org/commit/{commit}"]
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8") as log,

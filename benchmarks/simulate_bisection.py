@@ -23,9 +23,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from simulate_decisions import Noise, Scenario, Simulation, run, verified
 
-from comparator import Looks, plan_looks
-from driver.bisection import CulpritRange, Step, bisect
-from records import Comparison
+from opduel.comparator import Looks, plan_looks
+from opduel.driver.bisection import CulpritRange, Step, bisect
+from opduel.records import Comparison
 
 PAIR_SD = 0.01  # of the log ratio of one process pair: two processes
 SIZES = (2.0, 5.0)  # of culprits, in thresholds

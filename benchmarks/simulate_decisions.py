@@ -20,9 +20,9 @@ from scipy import stats
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from comparator import FLAGGED, Looks, analyse_interim, apply_replication, compare_cases, fit_priors, plan_looks
-from records import Case, Comparison, Forecast, PairSample, Stage
-from records.measurement import STAGES
+from opduel.comparator import FLAGGED, Looks, analyse_interim, apply_replication, compare_cases, fit_priors, plan_looks
+from opduel.records import Case, Comparison, Forecast, PairSample, Stage
+from opduel.records.measurement import STAGES
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def run(simulation: Simulation, looks: Looks, alpha: float) -> list[Comparison]:
 
 
 def verified(simulation: Simulation, first: list[Comparison], looks: Looks, alpha: float) -> list[Comparison]:
-    """The run with its flagged cases measured again, as ``harness.verification`` does."""
+    """The run with its flagged cases measured again, as ``opduel.harness.verification`` does."""
     flagged = [case for case, one in zip(simulation.cases, first, strict=True) if one.verdict in FLAGGED]
     priors = fit_priors(simulation.cases, simulation.samples, looks)
     for case in flagged:

@@ -18,8 +18,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from records import Report  # noqa: E402
-from reporters import read_report  # noqa: E402
+from opduel.records import Report  # noqa: E402
+from opduel.reporters import read_report  # noqa: E402
 
 
 def timed_run(options: argparse.Namespace, seed: int, folder: Path) -> tuple[float, Report]:

@@ -10,12 +10,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from driver.builds import BuildCache, resolve_build
-from frameworks import get_framework
-from harness.smoke_check import smoke_check
-from harness.specs import expand_cases, find_spec, load_spec
-from harness.specs.strategies import case_of, drawn, examples
-from harness.specs.template import templates
+from opduel.driver.builds import BuildCache, resolve_build
+from opduel.frameworks import get_framework
+from opduel.harness.smoke_check import smoke_check
+from opduel.harness.specs import expand_cases, find_spec, load_spec
+from opduel.harness.specs.strategies import case_of, drawn, examples
+from opduel.harness.specs.template import templates
 from opduel.strategies import CATALOGUE
 
 

@@ -19,14 +19,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from commands.local import is_affected, operators_of
-from driver.builds import BuildCache, resolve_build
-from driver.builds.repository_data import load_repository_data
-from driver.change_impact import impact_of, load_impact_rules
-from frameworks import Framework, get_framework, worker_environment
-from harness.blocks import CaseRequest
-from harness.specs import expand_cases, find_spec, load_spec
-from records import Case
+from opduel.commands.local import is_affected, operators_of
+from opduel.driver.builds import BuildCache, resolve_build
+from opduel.driver.builds.repository_data import load_repository_data
+from opduel.driver.change_impact import impact_of, load_impact_rules
+from opduel.frameworks import Framework, get_framework, worker_environment
+from opduel.harness.blocks import CaseRequest
+from opduel.harness.specs import expand_cases, find_spec, load_spec
+from opduel.records import Case
 
 INSIDE = Path(__file__).with_name("executed_files.py")
 REGISTERED = re.compile(r"\b(NNVM_REGISTER_OP|MXNET_\w*REGISTER\w*)\s*\(\s*(\w+)")

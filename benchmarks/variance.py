@@ -25,9 +25,9 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from driver.builds import BuildCache, resolve_build  # noqa: E402
-from frameworks import get_framework, worker_environment  # noqa: E402
-from harness.blocks import (  # noqa: E402
+from opduel.driver.builds import BuildCache, resolve_build  # noqa: E402
+from opduel.frameworks import get_framework, worker_environment  # noqa: E402
+from opduel.harness.blocks import (  # noqa: E402
     QUADS,
     CaseRequest,
     Processes,
@@ -36,12 +36,12 @@ from harness.blocks import (  # noqa: E402
     plan_blocks,
     settle,
 )
-from harness.channel import complete  # noqa: E402
-from harness.cpus import plan_cpus, this_thread_on  # noqa: E402
-from harness.pair_pool import Bench, Pair, PairStart  # noqa: E402
-from harness.specs import expand_cases, find_spec, load_spec  # noqa: E402
-from records import Case  # noqa: E402
-from records.measurement import SIDES, Side  # noqa: E402
+from opduel.harness.channel import complete  # noqa: E402
+from opduel.harness.cpus import plan_cpus, this_thread_on  # noqa: E402
+from opduel.harness.pair_pool import Bench, Pair, PairStart  # noqa: E402
+from opduel.harness.specs import expand_cases, find_spec, load_spec  # noqa: E402
+from opduel.records import Case  # noqa: E402
+from opduel.records.measurement import SIDES, Side  # noqa: E402
 
 LEVELS = ("pair", "fork", "placement", "quad")
 FARTHEST = 0.06

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from records import Build, UsageError
+from opduel.records import Build, UsageError
 
 _PHONES = "is for phones: leave it out"
 _LAB = "is for AI-PEP's lab of devices, and this host is the only device: leave it out"

@@ -16,27 +16,27 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from commands.ai_pep import library_path, refuse_idle_libraries
-from commands.calibration_text import Outcome, smallest_found, tell
-from commands.case_selection import choose
-from commands.config import KeptAnswers, config_path, default_reports
-from commands.entry import DONE, INCOMPLETE, log
-from commands.harness import run_harness
-from commands.options import Parser, by_metric, harness_parser
-from commands.single import refuse_round_log, refuse_single_options
-from comparator.calibration import evaluate
-from driver.builds import BuildCache, load_releases, resolve_build
-from frameworks import get_framework
-from harness.cpus import plan_cpus
-from harness.host import host_fingerprint
-from harness.power_analysis import Forecast, forecast, noises, threshold_for
-from harness.system_check import Watch, check_system
-from records import Report, RunError, UsageError
-from reporters import read_report, reporter_options
-from reporters.atomic import check_folder, write_atomically
-from reporters.document import REPORT_NAME
-from reporters.notify_webhook import VARIABLE as WEBHOOK
-from reporters.stream import write_text
+from opduel.commands.ai_pep import library_path, refuse_idle_libraries
+from opduel.commands.calibration_text import Outcome, smallest_found, tell
+from opduel.commands.case_selection import choose
+from opduel.commands.config import KeptAnswers, config_path, default_reports
+from opduel.commands.entry import DONE, INCOMPLETE, log
+from opduel.commands.harness import run_harness
+from opduel.commands.options import Parser, by_metric, harness_parser
+from opduel.commands.single import refuse_round_log, refuse_single_options
+from opduel.comparator.calibration import evaluate
+from opduel.driver.builds import BuildCache, load_releases, resolve_build
+from opduel.frameworks import get_framework
+from opduel.harness.cpus import plan_cpus
+from opduel.harness.host import host_fingerprint
+from opduel.harness.power_analysis import Forecast, forecast, noises, threshold_for
+from opduel.harness.system_check import Watch, check_system
+from opduel.records import Report, RunError, UsageError
+from opduel.reporters import read_report, reporter_options
+from opduel.reporters.atomic import check_folder, write_atomically
+from opduel.reporters.document import REPORT_NAME
+from opduel.reporters.notify_webhook import VARIABLE as WEBHOOK
+from opduel.reporters.stream import write_text
 
 DEFAULT_SPEC = "smoke"
 DEFAULT_BUDGET_S = 300.0

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from comparator.calibration import CONFIDENCE, Rate, Row
-from harness.power_analysis import POWER, Forecast
-from harness.system_check import Facts, Remedy
-from reporters.units import human_duration
+from opduel.comparator.calibration import CONFIDENCE, Rate, Row
+from opduel.harness.power_analysis import POWER, Forecast
+from opduel.harness.system_check import Facts, Remedy
+from opduel.reporters.units import human_duration
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,13 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from commands.config import default_model_cache
-from commands.custom_network import custom_network
-from commands.entry import log
-from commands.options import asked_metrics, by_metric
-from frameworks import Framework, framework_names, get_framework
-from harness.models import fetch_files
-from harness.specs import (
+from opduel.commands.config import default_model_cache
+from opduel.commands.custom_network import custom_network
+from opduel.commands.entry import log
+from opduel.commands.options import asked_metrics, by_metric
+from opduel.frameworks import Framework, framework_names, get_framework
+from opduel.harness.models import fetch_files
+from opduel.harness.specs import (
     Settings,
     Spec,
     expand_cases,
@@ -28,7 +28,7 @@ from harness.specs import (
     select_cases,
     validate,
 )
-from records import METRICS, Case, OpduelError, UsageError
+from opduel.records import METRICS, Case, OpduelError, UsageError
 
 EVERYTHING = "all"  # the spec where only operators or categories are named
 LARGE_TENSORS = "int64"

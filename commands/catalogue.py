@@ -1,22 +1,22 @@
-"""python -m commands.catalogue: writes the catalogue's specs from a build's registry, and says what they cover."""
+"""python -m opduel.commands.catalogue: writes the catalogue's specs from a build's registry, and says what they cover."""
 
 import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
 
-from commands.coverage_text import BuildCoverage, coverage_text
-from commands.entry import DONE, log, run_command
-from commands.option_types import path
-from commands.options import Parser
-from driver.builds import BuildCache, resolve_build
-from driver.catalogue import apply_rules, ask_registry, load_rules, spec_files, write_specs
-from frameworks import Framework, framework_names, get_framework
-from frameworks.base import SPECIFICATIONS
-from harness.smoke_check import SmokeCheck, smoke_check
-from harness.specs import expand_cases, find_spec, load_spec
-from records import UsageError
-from reporters.stream import print_result
+from opduel.commands.coverage_text import BuildCoverage, coverage_text
+from opduel.commands.entry import DONE, log, run_command
+from opduel.commands.option_types import path
+from opduel.commands.options import Parser
+from opduel.driver.builds import BuildCache, resolve_build
+from opduel.driver.catalogue import apply_rules, ask_registry, load_rules, spec_files, write_specs
+from opduel.frameworks import Framework, framework_names, get_framework
+from opduel.frameworks.base import SPECIFICATIONS
+from opduel.harness.smoke_check import SmokeCheck, smoke_check
+from opduel.harness.specs import expand_cases, find_spec, load_spec
+from opduel.records import UsageError
+from opduel.reporters.stream import print_result
 
 DOCUMENT = SPECIFICATIONS.parent / "docs" / "reference" / "coverage.md"
 PEER_FILE = "opperf.json"  # in the framework's data: operator -> whether that tool measures its backward
@@ -25,12 +25,12 @@ EVERY = 200  # cases between two lines of progress
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
-    return run_command("commands.catalogue", lambda: _catalogue(arguments))
+    return run_command("opduel.commands.catalogue", lambda: _catalogue(arguments))
 
 
 def catalogue_parser() -> Parser:
     """The parser of all its options."""
-    parser = Parser(prog="python -m commands.catalogue", description=__doc__, allow_abbrev=False)
+    parser = Parser(prog="python -m opduel.commands.catalogue", description=__doc__, allow_abbrev=False)
     parser.add_argument("--framework", choices=framework_names(), default=framework_names()[0], help="whose catalogue")
     parser.add_argument("--exec_dir", type=path, metavar="DIR", help="the build cache")
     actions = parser.add_subparsers(dest="action", required=True)

@@ -11,10 +11,10 @@ from typing import Any
 
 import platformdirs
 
-from records import RunError, UsageError
-from records.files import MissingError, UnreadableError, parse_json, read_text
-from reporters.atomic import is_special
-from reporters.remote.token import VARIABLE
+from opduel.records import RunError, UsageError
+from opduel.records.files import MissingError, UnreadableError, parse_json, read_text
+from opduel.reporters.atomic import is_special
+from opduel.reporters.remote.token import VARIABLE
 
 # What may be kept, and the question that asks for it. Each is also an option of harness.py.
 QUESTIONS = {

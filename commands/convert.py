@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from commands.entry import DONE, log
-from commands.overwrite_check import refuse_overwriting
-from records.measurement import Side
-from reporters import read_report
-from reporters.export import Export
-from reporters.formats import write_format
-from reporters.stream import print_result
+from opduel.commands.entry import DONE, log
+from opduel.commands.overwrite_check import refuse_overwriting
+from opduel.records.measurement import Side
+from opduel.reporters import read_report
+from opduel.reporters.export import Export
+from opduel.reporters.formats import write_format
+from opduel.reporters.stream import print_result
 
 
 def convert(report: Path, to: str, side: Side | None = None, output: str | None = None) -> int:

@@ -4,8 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from driver.catalogue import Registry
-from harness.smoke_check import SmokeCheck
+from opduel.driver.catalogue import Registry
+from opduel.harness.smoke_check import SmokeCheck
 
 PEER_SOURCE = "opperf.json beside the rules; its script says how it was made from opperf itself"
 PEER_NAMESPACE = "nd."  # the only one that opperf measures
@@ -76,7 +76,7 @@ def coverage_text(builds: Sequence[BuildCoverage], categories: Sequence[str], pe
     requests = " ".join(build.request for build in builds)
     parts = [
         "# What the catalogue covers",
-        f"Written by `.venv/bin/python -m commands.catalogue coverage {requests} --write`: every case of `-b all` was "
+        f"Written by `.venv/bin/python -m opduel.commands.catalogue coverage {requests} --write`: every case of `-b all` was "
         "called\na few times, forward or backward, in a process of its own.",
         _totals(builds),
         *(_against_peer(first, peer) if peer else ()),

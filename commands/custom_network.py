@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from commands.config import config_path, read_config
-from commands.entry import log
-from driver.builds import BuildCache, load_releases, resolve_build
-from driver.catalogue import Input, ask_network, load_rules, network_test, operator_tests
-from frameworks import Framework, framework_names, get_framework
-from harness.specs import Spec, validate
-from records import UsageError
+from opduel.commands.config import config_path, read_config
+from opduel.commands.entry import log
+from opduel.driver.builds import BuildCache, load_releases, resolve_build
+from opduel.driver.catalogue import Input, ask_network, load_rules, network_test, operator_tests
+from opduel.frameworks import Framework, framework_names, get_framework
+from opduel.harness.specs import Spec, validate
+from opduel.records import UsageError
 
 
 @dataclass(frozen=True)

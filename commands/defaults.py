@@ -9,12 +9,12 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from commands.config import ARGUMENTS, COMMANDS, config_path, read_config, write_config
-from commands.driver_options import driver_parser
-from commands.entry import log
-from commands.options import harness_parser
-from commands.single import AB_ONLY, SINGLE_ONLY, is_single
-from records import UsageError
+from opduel.commands.config import ARGUMENTS, COMMANDS, config_path, read_config, write_config
+from opduel.commands.driver_options import driver_parser
+from opduel.commands.entry import log
+from opduel.commands.options import harness_parser
+from opduel.commands.single import AB_ONLY, SINGLE_ONLY, is_single
+from opduel.records import UsageError
 
 HARNESS, DRIVER, CALIBRATE = COMMANDS
 PARSERS: Mapping[str, Sequence[Callable[[], argparse.ArgumentParser]]] = {

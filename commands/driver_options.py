@@ -5,13 +5,13 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from commands.ai_pep import repository_kind
-from commands.option_types import cache_size, gibibytes, path, pause, positive, seconds
-from commands.options import Parser, harness_parser
-from commands.single import refuse_round_log, refuse_single_options
-from driver.builds.commit_builder import STRATEGIES
-from driver.commit_file import PLACEHOLDER
-from records import UsageError
+from opduel.commands.ai_pep import repository_kind
+from opduel.commands.option_types import cache_size, gibibytes, path, pause, positive, seconds
+from opduel.commands.options import Parser, harness_parser
+from opduel.commands.single import refuse_round_log, refuse_single_options
+from opduel.driver.builds.commit_builder import STRATEGIES
+from opduel.driver.commit_file import PLACEHOLDER
+from opduel.records import UsageError
 
 GIB = 2**30
 _OURS_TO_CHOOSE = (

@@ -3,11 +3,11 @@
 import math
 from collections.abc import Iterable, Sequence
 
-from driver.attribution import Change
-from driver.investigation import Culprit, Outcome
-from driver.revisions import Revision
-from records import Commit
-from reporters.units import human_change, human_interval
+from opduel.driver.attribution import Change
+from opduel.driver.investigation import Culprit, Outcome
+from opduel.driver.revisions import Revision
+from opduel.records import Commit
+from opduel.reporters.units import human_change, human_interval
 
 
 def commit_line(commit: Commit) -> str:

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import FrameType
 
-from records import OpduelError, disk_error, is_full
-from records.redaction import redact
-from records.text import one_line, with_short_words
-from reporters.stream import discard, open_closed_streams
+from opduel.records import OpduelError, disk_error, is_full
+from opduel.records.redaction import redact
+from opduel.records.text import one_line, with_short_words
+from opduel.reporters.stream import discard, open_closed_streams
 
 DONE, REGRESSED, USAGE, INCOMPLETE = 0, 1, 2, 3
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -9,15 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from commands.entry import log
-from driver.catalogue.write import test_text
-from harness.run import RunRequest, run_ab
-from records import Build, Case, Comparison, OpduelError, Report, UsageError
-from reporters.atomic import write_atomically
-from reporters.units import human_change
+from opduel.commands.entry import log
+from opduel.driver.catalogue.write import test_text
+from opduel.harness.run import RunRequest, run_ab
+from opduel.records import Build, Case, Comparison, OpduelError, Report, UsageError
+from opduel.reporters.atomic import write_atomically
+from opduel.reporters.units import human_change
 
 if TYPE_CHECKING:
-    from harness.fuzz import Finding
+    from opduel.harness.fuzz import Finding
 
 MOST = 10  # findings that are made smaller, the largest first
 RUN_SHARE = 0.6  # of a time budget, for the run itself
@@ -39,7 +39,7 @@ class Fuzz:
             if getattr(options, name):
                 raise UsageError(f"--{name}: does not go with --fuzz: leave one of the two out")
         try:
-            import hypothesis  # noqa: F401 - harness.fuzz needs it
+            import hypothesis  # noqa: F401 - opduel.harness.fuzz needs it
         except ImportError:
             raise UsageError("--fuzz: needs the package hypothesis: install it beside opduel") from None
         self._count: int = options.fuzz
@@ -54,7 +54,7 @@ class Fuzz:
         Raises:
             RunError: nothing that was drawn runs on the control.
         """
-        from harness.fuzz import draw_cases
+        from opduel.harness.fuzz import draw_cases
 
         self._draws = draw_cases(request.cases, self._count, request.seed, request.control, request.framework)
         log.info("--fuzz: %d inputs drawn with seed %d", len(self._draws), request.seed)
@@ -66,7 +66,7 @@ class Fuzz:
 
         What goes wrong here is logged: the run's own report is safe.
         """
-        from harness.fuzz import findings, one_of_a_kind, shrink
+        from opduel.harness.fuzz import findings, one_of_a_kind, shrink
 
         found = findings(self._draws, {one.case: one for one in report.comparisons})
         if not found:

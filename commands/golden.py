@@ -7,24 +7,24 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 
-from commands.ai_pep import library_path, refuse_idle_libraries
-from commands.case_selection import choose, framework_of, with_files
-from commands.config import config_path, read_config
-from commands.entry import DONE, INCOMPLETE, log
-from commands.named_operators import refuse_unknown_operators
-from commands.options import asked_metrics, harness_parser
-from commands.progress import ProgressDisplay
-from commands.session import exit_code, plan_session, tell
-from commands.single import AB_ONLY, SINGLE_ONLY, is_single
-from driver.builds import BuildCache, resolve_build
-from frameworks import FRAMEWORKS_DIR, Framework
-from harness.cpus import plan_cpus
-from harness.golden import GoldenCase, GoldenRequest, check_new, read_golden, write_golden
-from harness.output_check import OTHER_INPUTS
-from harness.run import run_ab
-from harness.single import SingleProgress
-from records import Build, UsageError
-from reporters import reporter_options
+from opduel.commands.ai_pep import library_path, refuse_idle_libraries
+from opduel.commands.case_selection import choose, framework_of, with_files
+from opduel.commands.config import config_path, read_config
+from opduel.commands.entry import DONE, INCOMPLETE, log
+from opduel.commands.named_operators import refuse_unknown_operators
+from opduel.commands.options import asked_metrics, harness_parser
+from opduel.commands.progress import ProgressDisplay
+from opduel.commands.session import exit_code, plan_session, tell
+from opduel.commands.single import AB_ONLY, SINGLE_ONLY, is_single
+from opduel.driver.builds import BuildCache, resolve_build
+from opduel.frameworks import FRAMEWORKS_DIR, Framework
+from opduel.harness.cpus import plan_cpus
+from opduel.harness.golden import GoldenCase, GoldenRequest, check_new, read_golden, write_golden
+from opduel.harness.output_check import OTHER_INPUTS
+from opduel.harness.run import run_ab
+from opduel.harness.single import SingleProgress
+from opduel.records import Build, UsageError
+from opduel.reporters import reporter_options
 
 METRIC = "error"
 # Of how times are measured, and how changes are decided; reports are those of an A/B.

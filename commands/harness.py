@@ -7,25 +7,25 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from commands.ai_pep import library_path, refuse_idle_libraries
-from commands.config import KeptAnswers, config_path
-from commands.entry import log, run_command
-from commands.fuzz import Fuzz
-from commands.golden import run_golden
-from commands.named_operators import refuse_unknown_operators
-from commands.options import harness_parser
-from commands.progress import ProgressDisplay
-from commands.recorded_options import recorded
-from commands.round_log import FileRoundLog
-from commands.session import exit_code, log_profiles, plan_session, tell, warn_of_python, warn_of_report
-from commands.single import is_single, refuse_single_options, run_one_build
-from driver.builds import BuildCache, load_releases, resolve_build
-from driver.descriptor import Described, read_info
-from frameworks import Framework
-from harness.run import run_ab
-from records import Build, Report, UsageError
-from records.measurement import SIDES, Side
-from reporters import Reporter
+from opduel.commands.ai_pep import library_path, refuse_idle_libraries
+from opduel.commands.config import KeptAnswers, config_path
+from opduel.commands.entry import log, run_command
+from opduel.commands.fuzz import Fuzz
+from opduel.commands.golden import run_golden
+from opduel.commands.named_operators import refuse_unknown_operators
+from opduel.commands.options import harness_parser
+from opduel.commands.progress import ProgressDisplay
+from opduel.commands.recorded_options import recorded
+from opduel.commands.round_log import FileRoundLog
+from opduel.commands.session import exit_code, log_profiles, plan_session, tell, warn_of_python, warn_of_report
+from opduel.commands.single import is_single, refuse_single_options, run_one_build
+from opduel.driver.builds import BuildCache, load_releases, resolve_build
+from opduel.driver.descriptor import Described, read_info
+from opduel.frameworks import Framework
+from opduel.harness.run import run_ab
+from opduel.records import Build, Report, UsageError
+from opduel.records.measurement import SIDES, Side
+from opduel.reporters import Reporter
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -5,17 +5,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from commands.entry import log
-from commands.named_operators import refuse_unknown_operators
-from commands.progress import ProgressDisplay
-from commands.session import Session, tell, warn_of_python, warn_of_report
-from driver.descriptor import info_document
-from driver.runs import RunOrder
-from harness.run import InterruptedRunError, RunRequest, run_ab, without_measuring
-from records import Build, Report, UsageError
-from reporters.document import from_text, to_bytes
-from reporters.screen import ScreenReporter
-from reporters.simple_screen import SimpleScreenReporter
+from opduel.commands.entry import log
+from opduel.commands.named_operators import refuse_unknown_operators
+from opduel.commands.progress import ProgressDisplay
+from opduel.commands.session import Session, tell, warn_of_python, warn_of_report
+from opduel.driver.descriptor import info_document
+from opduel.driver.runs import RunOrder
+from opduel.harness.run import InterruptedRunError, RunRequest, run_ab, without_measuring
+from opduel.records import Build, Report, UsageError
+from opduel.reporters.document import from_text, to_bytes
+from opduel.reporters.screen import ScreenReporter
+from opduel.reporters.simple_screen import SimpleScreenReporter
 
 IDENTICAL = "not measured: the two builds are byte-identical, library and Python code"
 

@@ -5,11 +5,11 @@ import fnmatch
 import re
 import sys
 
-from commands.case_selection import choose
-from commands.entry import DONE
-from harness.specs import expand_cases, find_spec, is_bundle, list_specs, load_spec
-from records import UsageError
-from reporters.stream import print_result
+from opduel.commands.case_selection import choose
+from opduel.commands.entry import DONE
+from opduel.harness.specs import expand_cases, find_spec, is_bundle, list_specs, load_spec
+from opduel.records import UsageError
+from opduel.reporters.stream import print_result
 
 Row = tuple[str, str, str]
 

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import platformdirs
 
-from commands.case_selection import EVERYTHING
-from commands.driver_options import DriverOptions
-from commands.entry import log
-from commands.session import Session
-from driver.builds.repository_data import load_repository_data
-from driver.change_impact import Impact, impact_of, load_impact_rules
-from driver.git.local import Base, Snapshot, base_of, changed_files, snapshot, top_of
-from driver.git.repository import Repository, open_repository
-from frameworks import Framework
-from harness.specs import find_spec, load_spec
-from records import Case, Commit, UsageError
+from opduel.commands.case_selection import EVERYTHING
+from opduel.commands.driver_options import DriverOptions
+from opduel.commands.entry import log
+from opduel.commands.session import Session
+from opduel.driver.builds.repository_data import load_repository_data
+from opduel.driver.change_impact import Impact, impact_of, load_impact_rules
+from opduel.driver.git.local import Base, Snapshot, base_of, changed_files, snapshot, top_of
+from opduel.driver.git.repository import Repository, open_repository
+from opduel.frameworks import Framework
+from opduel.harness.specs import find_spec, load_spec
+from opduel.records import Case, Commit, UsageError
 
 CASE_S = 1.6  # seconds a case in an A/B of two equal builds on a quiet machine: docs/explanation/performance.md
 SHOWN = 5  # names in a line

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
-from frameworks import Framework
-from frameworks.base import SPECIFICATIONS
-from harness.smoke_check import smoke_check
-from harness.specs import list_specs, read_plain
-from records import Build, Case, UsageError
+from opduel.frameworks import Framework
+from opduel.frameworks.base import SPECIFICATIONS
+from opduel.harness.smoke_check import smoke_check
+from opduel.harness.specs import list_specs, read_plain
+from opduel.records import Build, Case, UsageError
 
 
 def refuse_unknown_operators(

@@ -8,14 +8,14 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from commands.driver_text import revision_line
-from commands.entry import log
-from comparator import FLAGGED, apply_replication
-from driver.investigation import Culprit, Outcome
-from driver.journal import Journal
-from records import Comparison, OpduelError, Report
-from reporters import Reporter
-from reporters.alerts import (
+from opduel.commands.driver_text import revision_line
+from opduel.commands.entry import log
+from opduel.comparator import FLAGGED, apply_replication
+from opduel.driver.investigation import Culprit, Outcome
+from opduel.driver.journal import Journal
+from opduel.records import Comparison, OpduelError, Report
+from opduel.reporters import Reporter
+from opduel.reporters.alerts import (
     Alert,
     Cause,
     Finding,
@@ -26,9 +26,9 @@ from reporters.alerts import (
     side_words,
     worth_alerting,
 )
-from reporters.notifier import Notifier, pages_of, places_of
-from reporters.summary import is_worse, worst_first
-from reporters.text import printable
+from opduel.reporters.notifier import Notifier, pages_of, places_of
+from opduel.reporters.summary import is_worse, worst_first
+from opduel.reporters.text import printable
 
 TRACED = "confirmed by a second measurement on fresh processes, and traced by bisection; a commit's figures are its own"
 UNTRACED = "confirmed by a second measurement on fresh processes, but traced to no commit"

@@ -5,8 +5,8 @@ import math
 import re
 from pathlib import Path
 
-from harness.specs.fields import CONTEXT_PATTERN, DIRECTIONS
-from records import METRICS, SAMPLED
+from opduel.harness.specs.fields import CONTEXT_PATTERN, DIRECTIONS
+from opduel.records import METRICS, SAMPLED
 
 
 def variable(text: str) -> tuple[str, str]:

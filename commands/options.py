@@ -2,8 +2,8 @@
 
 import argparse
 
-from commands.ai_pep import add_ai_pep_options
-from commands.option_types import (
+from opduel.commands.ai_pep import add_ai_pep_options
+from opduel.commands.option_types import (
     context,
     count,
     directions,
@@ -19,11 +19,11 @@ from commands.option_types import (
     threshold,
     variable,
 )
-from comparator import DEFAULT_MAX_ROUNDS
-from harness.specs.fields import DTYPES
-from records.single import Profiler
-from reporters import add_reporter_options
-from reporters.arguments import Parser as Parser
+from opduel.comparator import DEFAULT_MAX_ROUNDS
+from opduel.harness.specs.fields import DTYPES
+from opduel.records.single import Profiler
+from opduel.reporters import add_reporter_options
+from opduel.reporters.arguments import Parser as Parser
 
 DEFAULT_ALPHA = 0.05
 PROFILERS: tuple[Profiler, ...] = ("python", "native")

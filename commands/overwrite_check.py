@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from records import UsageError
+from opduel.records import UsageError
 
 
 def files_read(options: argparse.Namespace, spec: Path | None) -> dict[str, list[Path]]:

@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from commands.driver_text import commit_line
-from commands.notifying import Notifications
-from driver.git.command import RemoteGone
-from driver.journal import Journal
-from driver.watch_settings import Tally
-from records import OpduelError, RunError
-from reporters.alerts import Alert
+from opduel.commands.driver_text import commit_line
+from opduel.commands.notifying import Notifications
+from opduel.driver.git.command import RemoteGone
+from opduel.driver.journal import Journal
+from opduel.driver.watch_settings import Tally
+from opduel.records import OpduelError, RunError
+from opduel.reporters.alerts import Alert
 
 FAILED, WORKS = "the driver failed", "the driver works again"
 _MOST_NAMED = 10

@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
-from harness.schedule import Progress
-from harness.single import SingleProgress
-from reporters.stream import write_text
+from opduel.harness.schedule import Progress
+from opduel.harness.single import SingleProgress
+from opduel.reporters.stream import write_text
 
 PLAIN_EVERY_S = 15.0
 REDRAWN_A_SECOND = 1.0  # the redrawing thread runs beside what is measured

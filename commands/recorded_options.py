@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from records.redaction import recorded_command
+from opduel.records.redaction import recorded_command
 
 # Options whose values a report keeps. All others are masked, new ones too, until somebody adds them here: what can hold
 # a password, a token, a header, or somebody's whole document (--notify_command, --info) has no place in this list.

@@ -15,38 +15,38 @@ from pathlib import Path
 
 import platformdirs
 
-from commands.config import KeptAnswers, config_path
-from commands.driver_options import GIB, DriverOptions, branch_names, parse
-from commands.driver_text import compile_lines, culprit_lines, plan_lines
-from commands.entry import DONE, INCOMPLETE, REGRESSED, log, redacts, run_command
-from commands.harness_adapter import HarnessAdapter
-from commands.local import begin_local, local_work_directory, plan_local
-from commands.notifying import Notifications, effective
-from commands.pass_notices import Line, PassNotices
-from commands.recorded_options import recorded
-from commands.session import Session, exit_code, plan_session
-from driver.builds import BuildCache, recipe_of, resolve_build
-from driver.builds.commit_builder import BuildSettings, CommitBuilder
-from driver.builds.compiler import Limits
-from driver.builds.prune import prune
-from driver.builds.repository_data import load_platform, load_repository_data
-from driver.commit_file import kept_name
-from driver.documents import write_document
-from driver.git.local import is_changed
-from driver.git.repository import Repository, open_repository
-from driver.investigation import Investigation, Outcome, culprits_document, why_open
-from driver.journal import Journal
-from driver.lock import ANOTHER_FOLDER, sole_driver
-from driver.revisions import BuildRevision
-from driver.runs import Runs
-from driver.watch import Services, Tally, Watch, WatchSettings
-from frameworks import FRAMEWORKS_DIR
-from harness.cpus import plan_cpus
-from records import Commit, OpduelError, UsageError, Verdict, disk_error
-from reporters import Reporter, catch_up_all, reporter_options
-from reporters.github import GithubReporter
-from reporters.notifier import Notifier
-from reporters.stream import discard, write_text
+from opduel.commands.config import KeptAnswers, config_path
+from opduel.commands.driver_options import GIB, DriverOptions, branch_names, parse
+from opduel.commands.driver_text import compile_lines, culprit_lines, plan_lines
+from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log, redacts, run_command
+from opduel.commands.harness_adapter import HarnessAdapter
+from opduel.commands.local import begin_local, local_work_directory, plan_local
+from opduel.commands.notifying import Notifications, effective
+from opduel.commands.pass_notices import Line, PassNotices
+from opduel.commands.recorded_options import recorded
+from opduel.commands.session import Session, exit_code, plan_session
+from opduel.driver.builds import BuildCache, recipe_of, resolve_build
+from opduel.driver.builds.commit_builder import BuildSettings, CommitBuilder
+from opduel.driver.builds.compiler import Limits
+from opduel.driver.builds.prune import prune
+from opduel.driver.builds.repository_data import load_platform, load_repository_data
+from opduel.driver.commit_file import kept_name
+from opduel.driver.documents import write_document
+from opduel.driver.git.local import is_changed
+from opduel.driver.git.repository import Repository, open_repository
+from opduel.driver.investigation import Investigation, Outcome, culprits_document, why_open
+from opduel.driver.journal import Journal
+from opduel.driver.lock import ANOTHER_FOLDER, sole_driver
+from opduel.driver.revisions import BuildRevision
+from opduel.driver.runs import Runs
+from opduel.driver.watch import Services, Tally, Watch, WatchSettings
+from opduel.frameworks import FRAMEWORKS_DIR
+from opduel.harness.cpus import plan_cpus
+from opduel.records import Commit, OpduelError, UsageError, Verdict, disk_error
+from opduel.reporters import Reporter, catch_up_all, reporter_options
+from opduel.reporters.github import GithubReporter
+from opduel.reporters.notifier import Notifier
+from opduel.reporters.stream import discard, write_text
 
 LOG_BYTES, LOGS = 5 * 2**20, 5  # each log file's size, and how many older ones are kept
 

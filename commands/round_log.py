@@ -9,9 +9,9 @@ from collections.abc import Callable
 from io import FileIO
 from pathlib import Path
 
-from records import UsageError
-from records.files import UnreadableError, parse_json
-from reporters.atomic import is_special
+from opduel.records import UsageError
+from opduel.records.files import UnreadableError, parse_json
+from opduel.reporters.atomic import is_special
 
 FORMAT = 1
 HEADER = "opduel_round_log"

@@ -6,25 +6,25 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from commands.calibrate import calibrate
-from commands.case_selection import choose
-from commands.config import QUESTIONS, config_path, default_reports, forget_config, read_config, write_config
-from commands.convert import convert
-from commands.defaults import CALIBRATE, DRIVER, HARNESS, describes_run, is_for_driver, keep, with_defaults
-from commands.driver_options import parse
-from commands.entry import DONE, log, run_command
-from commands.harness import run_harness
-from commands.listing import list_cases
-from commands.options import Parser, harness_parser
-from commands.sending import flush, send
-from commands.single import is_single
-from commands.spec_from import write_spec_from
-from driver.builds import Releases, load_releases
-from frameworks import get_framework
-from records import RunError, UsageError
-from records.measurement import SIDES
-from reporters.atomic import user_path
-from reporters.formats import FORMATS, described
+from opduel.commands.calibrate import calibrate
+from opduel.commands.case_selection import choose
+from opduel.commands.config import QUESTIONS, config_path, default_reports, forget_config, read_config, write_config
+from opduel.commands.convert import convert
+from opduel.commands.defaults import CALIBRATE, DRIVER, HARNESS, describes_run, is_for_driver, keep, with_defaults
+from opduel.commands.driver_options import parse
+from opduel.commands.entry import DONE, log, run_command
+from opduel.commands.harness import run_harness
+from opduel.commands.listing import list_cases
+from opduel.commands.options import Parser, harness_parser
+from opduel.commands.sending import flush, send
+from opduel.commands.single import is_single
+from opduel.commands.spec_from import write_spec_from
+from opduel.driver.builds import Releases, load_releases
+from opduel.frameworks import get_framework
+from opduel.records import RunError, UsageError
+from opduel.records.measurement import SIDES
+from opduel.reporters.atomic import user_path
+from opduel.reporters.formats import FORMATS, described
 
 DESCRIPTION = """Perform one benchmark run, or look for regressions in commits. On its first use on a terminal it asks
 which builds to measure and where to keep reports, and keeps the answers. Every other option is passed through: to
@@ -155,7 +155,7 @@ def _run_bench(arguments: Sequence[str] | None) -> int:
         return calibrate(arguments)
     asks = sys.stdin.isatty() and sys.stderr.isatty()
     if command == DRIVER:
-        from commands.repo_driver import run_driver  # most runs don't need it, and its imports take their time
+        from opduel.commands.repo_driver import run_driver  # most runs don't need it, and its imports take their time
 
         if asks:
             _ask_for_missing(parse(arguments).harness, ["local_reporter"])

@@ -6,17 +6,17 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from commands.config import KeptAnswers, config_path, with_kept_token
-from commands.entry import DONE, INCOMPLETE, log
-from commands.options import Parser
-from records import RunError, UsageError
-from reporters import read_report
-from reporters.remote import RemoteReporter
-from reporters.remote.delivery import Delivery, Sender
-from reporters.remote.place import origin, parse_place
-from reporters.remote.reporter import has_id, sender_from, warn_of_open_token
-from reporters.stream import print_result
-from reporters.text import escaped
+from opduel.commands.config import KeptAnswers, config_path, with_kept_token
+from opduel.commands.entry import DONE, INCOMPLETE, log
+from opduel.commands.options import Parser
+from opduel.records import RunError, UsageError
+from opduel.reporters import read_report
+from opduel.reporters.remote import RemoteReporter
+from opduel.reporters.remote.delivery import Delivery, Sender
+from opduel.reporters.remote.place import origin, parse_place
+from opduel.reporters.remote.reporter import has_id, sender_from, warn_of_open_token
+from opduel.reporters.stream import print_result
+from opduel.reporters.text import escaped
 
 COLUMNS = ("state", "run", "category", "endpoint", "what", "file")
 

@@ -10,24 +10,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from commands.case_selection import Choice, choose, framework_of, with_files
-from commands.config import default_reports, with_kept_token
-from commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
-from commands.options import by_metric, variables
-from commands.overwrite_check import files_read, refuse_overwriting
-from frameworks import FRAMEWORKS_DIR, Framework, require_functions, run_environment
-from harness.cpus import plan_cpus
-from harness.instructions import require_counting
-from harness.profiles import is_profiles_folder
-from harness.run import RunRequest
-from records import DEFAULT_METRIC, Build, Case, Report, RunError, UsageError
-from reporters import Reporter, ReportOutcome, chosen_reporters, report_all
-from reporters.atomic import check_folder
-from reporters.folder import FolderReporter
-from reporters.local import LocalReporter
-from reporters.screen import ScreenReporter
-from reporters.stream import write_text
-from reporters.summary import conclusion, not_broken_down_line, open_lines, validity_line
+from opduel.commands.case_selection import Choice, choose, framework_of, with_files
+from opduel.commands.config import default_reports, with_kept_token
+from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
+from opduel.commands.options import by_metric, variables
+from opduel.commands.overwrite_check import files_read, refuse_overwriting
+from opduel.frameworks import FRAMEWORKS_DIR, Framework, require_functions, run_environment
+from opduel.harness.cpus import plan_cpus
+from opduel.harness.instructions import require_counting
+from opduel.harness.profiles import is_profiles_folder
+from opduel.harness.run import RunRequest
+from opduel.records import DEFAULT_METRIC, Build, Case, Report, RunError, UsageError
+from opduel.reporters import Reporter, ReportOutcome, chosen_reporters, report_all
+from opduel.reporters.atomic import check_folder
+from opduel.reporters.folder import FolderReporter
+from opduel.reporters.local import LocalReporter
+from opduel.reporters.screen import ScreenReporter
+from opduel.reporters.stream import write_text
+from opduel.reporters.summary import conclusion, not_broken_down_line, open_lines, validity_line
 
 
 @dataclass(frozen=True)

@@ -7,26 +7,26 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from commands.ai_pep import library_path, refuse_idle_libraries
-from commands.case_selection import choose, framework_of, with_files
-from commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
-from commands.named_operators import refuse_unknown_operators
-from commands.options import PROFILERS, by_metric, harness_parser, variables
-from commands.overwrite_check import files_read, refuse_overwriting
-from commands.progress import ProgressDisplay
-from commands.session import check_profile_output, log_profiles
-from comparator.baseline import DEFAULT_BASELINE_THRESHOLD, compare_with_baseline, machine_differences
-from driver.builds import BuildCache, resolve_build
-from frameworks import FRAMEWORKS_DIR, require_functions, run_environment
-from harness.cpus import plan_cpus
-from harness.single import DEFAULT_ROUNDS, DEFAULT_WARMUP, SingleRequest, run_single
-from records import DEFAULT_METRIC, RunError, UsageError
-from records.single import BaselineComparison, SingleReport
-from reporters import reporter_options
-from reporters.atomic import check_file, write_atomically
-from reporters.single_document import read_single, single_text
-from reporters.single_tables import baseline_text, csv_text, markdown_text, screen_text
-from reporters.stream import print_result, write_text
+from opduel.commands.ai_pep import library_path, refuse_idle_libraries
+from opduel.commands.case_selection import choose, framework_of, with_files
+from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
+from opduel.commands.named_operators import refuse_unknown_operators
+from opduel.commands.options import PROFILERS, by_metric, harness_parser, variables
+from opduel.commands.overwrite_check import files_read, refuse_overwriting
+from opduel.commands.progress import ProgressDisplay
+from opduel.commands.session import check_profile_output, log_profiles
+from opduel.comparator.baseline import DEFAULT_BASELINE_THRESHOLD, compare_with_baseline, machine_differences
+from opduel.driver.builds import BuildCache, resolve_build
+from opduel.frameworks import FRAMEWORKS_DIR, require_functions, run_environment
+from opduel.harness.cpus import plan_cpus
+from opduel.harness.single import DEFAULT_ROUNDS, DEFAULT_WARMUP, SingleRequest, run_single
+from opduel.records import DEFAULT_METRIC, RunError, UsageError
+from opduel.records.single import BaselineComparison, SingleReport
+from opduel.reporters import reporter_options
+from opduel.reporters.atomic import check_file, write_atomically
+from opduel.reporters.single_document import read_single, single_text
+from opduel.reporters.single_tables import baseline_text, csv_text, markdown_text, screen_text
+from opduel.reporters.stream import print_result, write_text
 
 FORMATS: dict[str, Callable[[SingleReport], str]] = {"json": single_text, "csv": csv_text, "md": markdown_text}
 SINGLE_ONLY = ("rounds", "output_format", "output_file", "baseline", "profiler", "golden")

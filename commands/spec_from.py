@@ -5,21 +5,21 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from commands.config import config_path, read_config
-from commands.entry import DONE, log
-from commands.option_types import path
-from commands.options import NETWORK_FORMS, Parser
-from commands.overwrite_check import refuse_overwriting
-from driver.builds import BuildCache, load_releases, resolve_build
-from driver.catalogue import Input, ask_network, load_rules, network_spec, network_test, operator_tests
-from frameworks import framework_names, get_framework
-from frameworks.base import SPECIFICATIONS
-from harness.specs import expand_cases, load_spec
-from harness.specs.fields import DTYPES
-from harness.specs.schema import SCHEMA_FILE
-from records import UsageError
-from reporters.atomic import check_file, write_atomically
-from reporters.stream import print_result
+from opduel.commands.config import config_path, read_config
+from opduel.commands.entry import DONE, log
+from opduel.commands.option_types import path
+from opduel.commands.options import NETWORK_FORMS, Parser
+from opduel.commands.overwrite_check import refuse_overwriting
+from opduel.driver.builds import BuildCache, load_releases, resolve_build
+from opduel.driver.catalogue import Input, ask_network, load_rules, network_spec, network_test, operator_tests
+from opduel.frameworks import framework_names, get_framework
+from opduel.frameworks.base import SPECIFICATIONS
+from opduel.harness.specs import expand_cases, load_spec
+from opduel.harness.specs.fields import DTYPES
+from opduel.harness.specs.schema import SCHEMA_FILE
+from opduel.records import UsageError
+from opduel.reporters.atomic import check_file, write_atomically
+from opduel.reporters.stream import print_result
 
 MAX_SIZE = 2**31 - 1
 _SHAPE = re.compile(rf"(?P<name>[^=]+)=(?P<sizes>[0-9]+(,[0-9]+)*)(:(?P<dtype>{'|'.join(DTYPES)}))?\Z")

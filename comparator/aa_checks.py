@@ -4,11 +4,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from comparator.effect_estimate import Values, estimate_effect
-from comparator.empirical_bayes import NO_PRIOR, Prior
-from comparator.significance import two_sided_p
-from comparator.tost import as_ratio
-from records import Case, PairSample
+from opduel.comparator.effect_estimate import Values, estimate_effect
+from opduel.comparator.empirical_bayes import NO_PRIOR, Prior
+from opduel.comparator.significance import two_sided_p
+from opduel.comparator.tost import as_ratio
+from opduel.records import Case, PairSample
 
 AA_ALPHA = 0.01  # the share of runs of which the A/A checks wrongly say that they can't be trusted
 

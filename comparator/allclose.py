@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from records import Tolerance
+from opduel.records import Tolerance
 
 # The relative tolerances of mxnet.test_utils.default_rtols (1.9.1), by which MXNet's own tests compare.
 RELATIVE = {2: 1e-2, 4: 1e-4, 8: 1e-5}  # size of a floating-point number in bytes -> share

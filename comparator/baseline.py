@@ -8,7 +8,7 @@ processes share it, and no number of them tells it from the build's.
 
 import statistics
 
-from records.single import BaselineComparison, SingleReport, SingleResult
+from opduel.records.single import BaselineComparison, SingleReport, SingleResult
 
 DEFAULT_BASELINE_THRESHOLD = 0.10
 

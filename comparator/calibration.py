@@ -8,7 +8,7 @@ from statistics import median
 
 from scipy import stats
 
-from records import Comparison, Report
+from opduel.records import Comparison, Report
 
 FLAGS = ("regressed", "improved")
 CONFIDENCE = 0.95

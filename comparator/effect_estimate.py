@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from statistics import median
 
-from comparator.empirical_bayes import Prior, prior_weight, shrink_variance
-from comparator.mann_whitney import mann_whitney_p
-from comparator.significance import combined_p, mirrored, shifted_t_p, two_sided_p
-from comparator.tost import confidence_interval, is_within
-from comparator.trimmed_mean import TrimmedMean, estimate_trimmed_mean
-from records import PairSample
+from opduel.comparator.empirical_bayes import Prior, prior_weight, shrink_variance
+from opduel.comparator.mann_whitney import mann_whitney_p
+from opduel.comparator.significance import combined_p, mirrored, shifted_t_p, two_sided_p
+from opduel.comparator.tost import confidence_interval, is_within
+from opduel.comparator.trimmed_mean import TrimmedMean, estimate_trimmed_mean
+from opduel.records import PairSample
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import special
 
-from comparator.trimmed_mean import TrimmedMean
+from opduel.comparator.trimmed_mean import TrimmedMean
 
 # Of fewer cases than this nothing is learnt about how variances vary from case to case.
 FEWEST_CASES = 3

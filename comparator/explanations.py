@@ -1,9 +1,9 @@
 """Why a case stays open, in plain words; the one place for them: screens, pages and files show ``Comparison.note``."""
 
-from comparator.looks import Looks
-from comparator.run_analysis import CaseAnalysis
-from comparator.tost import as_ratio
-from records import Forecast, Verdict
+from opduel.comparator.looks import Looks
+from opduel.comparator.run_analysis import CaseAnalysis
+from opduel.comparator.tost import as_ratio
+from opduel.records import Forecast, Verdict
 
 LOOKS_LIKE: dict[Verdict, str] = {"regressed": "looks regressed", "improved": "looks improved"}
 

@@ -4,7 +4,7 @@ import math
 
 from scipy import special
 
-from comparator.trimmed_mean import TRIMMED_FROM_EACH_END, TrimmedMean
+from opduel.comparator.trimmed_mean import TRIMMED_FROM_EACH_END, TrimmedMean
 
 # Below this chance a case is given up: of those that would have been settled, at most that share is lost.
 FUTILE_BELOW = 0.05

@@ -7,13 +7,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from comparator.effect_estimate import EffectEstimate, Values, estimate_effect
-from comparator.empirical_bayes import Prior, discounted
-from comparator.futility import FUTILE_BELOW, conditional_power
-from comparator.looks import Looks, p_over_looks
-from comparator.mann_whitney import mann_whitney_interval
-from comparator.significance import SHARE_OF_MANN_WHITNEY, SHARE_OF_T, two_sided_p
-from records import Case, PairSample, Stage
+from opduel.comparator.effect_estimate import EffectEstimate, Values, estimate_effect
+from opduel.comparator.empirical_bayes import Prior, discounted
+from opduel.comparator.futility import FUTILE_BELOW, conditional_power
+from opduel.comparator.looks import Looks, p_over_looks
+from opduel.comparator.mann_whitney import mann_whitney_interval
+from opduel.comparator.significance import SHARE_OF_MANN_WHITNEY, SHARE_OF_T, two_sided_p
+from opduel.records import Case, PairSample, Stage
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from comparator.network_meta_analysis import Edge
+from opduel.comparator.network_meta_analysis import Edge
 
 Way = Literal["same builds", "same control", "same treatment", "one after the other"]
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from records import DEFAULT_METRIC, Comparison, Verdict, case_id_for
+from opduel.records import DEFAULT_METRIC, Comparison, Verdict, case_id_for
 
 OTHER_CAUSES = "memory, layout or vector width"
 

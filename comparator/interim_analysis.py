@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from comparator.empirical_bayes import Prior
-from comparator.looks import Looks
-from comparator.run_analysis import CaseAnalysis, analyse_run
-from records import Case, Failure, PairSample, Stage, Verdict
+from opduel.comparator.empirical_bayes import Prior
+from opduel.comparator.looks import Looks
+from opduel.comparator.run_analysis import CaseAnalysis, analyse_run
+from opduel.records import Case, Failure, PairSample, Stage, Verdict
 
 
 @dataclass(frozen=True)

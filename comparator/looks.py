@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from records import Stage
+from opduel.records import Stage
 
 DEFAULT_MAX_ROUNDS = 30
 GROWTH = 1.6

@@ -2,8 +2,8 @@
 
 import math
 
-from comparator.significance import SHARE_OF_T, t_quantile
-from comparator.trimmed_mean import TrimmedMean
+from opduel.comparator.significance import SHARE_OF_T, t_quantile
+from opduel.comparator.trimmed_mean import TrimmedMean
 
 POWER = 0.8
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy import sparse, special, stats
 from scipy.sparse import csgraph
 
-from comparator.change_points import DEFAULT_LEVEL, FittedChange, find_change_points
-from comparator.trimmed_mean import RESOLUTION
+from opduel.comparator.change_points import DEFAULT_LEVEL, FittedChange, find_change_points
+from opduel.comparator.trimmed_mean import RESOLUTION
 
 Floats = NDArray[np.float64]
 

@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from comparator.looks import Looks
-from comparator.significance import SHARE_OF_T
-from comparator.trimmed_mean import TRIMMED_FROM_EACH_END, TrimmedMean
-from records import Stage
+from opduel.comparator.looks import Looks
+from opduel.comparator.significance import SHARE_OF_T
+from opduel.comparator.trimmed_mean import TRIMMED_FROM_EACH_END, TrimmedMean
+from opduel.records import Stage
 
 LIKELY = 0.8  # the chance at which a number of rounds is named
 TRUTHS = 101  # true changes for which the chances are computed, each as likely as the next

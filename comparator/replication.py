@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from records import Comparison, Verdict, Verification
+from opduel.records import Comparison, Verdict, Verification
 
 FLAGGED: tuple[Verdict, ...] = ("regressed", "improved")
 

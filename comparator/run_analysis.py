@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from comparator.effect_estimate import Values
-from comparator.empirical_bayes import NO_PRIOR, Prior, fit_prior
-from comparator.fdr import benjamini_hochberg
-from comparator.group_sequential import SequentialTest, run_sequential_test, split
-from comparator.looks import Looks
-from comparator.trimmed_mean import estimate_trimmed_mean
-from records import METRICS, Case, Failure, PairSample, Stage, Verdict
+from opduel.comparator.effect_estimate import Values
+from opduel.comparator.empirical_bayes import NO_PRIOR, Prior, fit_prior
+from opduel.comparator.fdr import benjamini_hochberg
+from opduel.comparator.group_sequential import SequentialTest, run_sequential_test, split
+from opduel.comparator.looks import Looks
+from opduel.comparator.trimmed_mean import estimate_trimmed_mean
+from opduel.records import METRICS, Case, Failure, PairSample, Stage, Verdict
 
 
 @dataclass(frozen=True)

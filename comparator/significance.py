@@ -2,7 +2,7 @@
 
 from scipy import special
 
-from comparator.trimmed_mean import TrimmedMean
+from opduel.comparator.trimmed_mean import TrimmedMean
 
 # Shares of the error given to each witness (weighted Bonferroni).  The t statistic finds changes at few rounds;
 # Mann-Whitney can reject where a very heavy tail has ruined every variance, but needs many.

@@ -2,8 +2,8 @@
 
 import math
 
-from comparator.significance import t_quantile
-from comparator.trimmed_mean import TrimmedMean
+from opduel.comparator.significance import t_quantile
+from opduel.comparator.trimmed_mean import TrimmedMean
 
 # The largest |log| that is turned into a ratio: beyond it a float64 would overflow, and JSON has no infinity.
 LARGEST_LOG = 700.0

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from records import DEFAULT_METRIC, Comparison
+from opduel.records import DEFAULT_METRIC, Comparison
 
 WITHHELD = ("regressed", "improved", "unchanged")
 

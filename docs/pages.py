@@ -17,14 +17,14 @@ from pydantic import TypeAdapter
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # mkdocs is started from its own folder
 
-from commands.catalogue import catalogue_parser  # noqa: E402
-from commands.driver_options import driver_parser  # noqa: E402
-from commands.options import harness_parser  # noqa: E402
-from commands.run_bench import run_bench_parser  # noqa: E402
-from commands.spec_from import spec_from_parser  # noqa: E402
-from harness.specs.schema import schema_text  # noqa: E402
-from records.report import Report  # noqa: E402
-from reporters.server.command_line import server_parser  # noqa: E402
+from opduel.commands.catalogue import catalogue_parser  # noqa: E402
+from opduel.commands.driver_options import driver_parser  # noqa: E402
+from opduel.commands.options import harness_parser  # noqa: E402
+from opduel.commands.run_bench import run_bench_parser  # noqa: E402
+from opduel.commands.spec_from import spec_from_parser  # noqa: E402
+from opduel.harness.specs.schema import schema_text  # noqa: E402
+from opduel.records.report import Report  # noqa: E402
+from opduel.reporters.server.command_line import server_parser  # noqa: E402
 
 PARSERS = {
     "harness": harness_parser,

@@ -10,7 +10,7 @@ from functools import reduce
 from itertools import pairwise
 from typing import Literal
 
-from records import Verdict
+from opduel.records import Verdict
 
 Range = tuple[int, int]  # (left, right] of a line: the changes after the point left, up to and with right
 

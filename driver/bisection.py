@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Literal, Protocol
 
-from driver.attribution import UNKNOWN, Change, Range
-from records import Verdict
+from opduel.driver.attribution import UNKNOWN, Change, Range
+from opduel.records import Verdict
 
 SEARCHED_VERDICTS = ("regressed", "improved", "failed")
 

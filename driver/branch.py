@@ -7,16 +7,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from driver.commit_file import kept_commit, shared_with
-from driver.descriptor import info_document
-from driver.documents import write_document, write_text
-from driver.git.commit_selection import Pending, control_of, pending
-from driver.investigation import Investigation, Outcome, culprits_document, why_open
-from driver.revisions import CommitRevision, UnbuildableError
-from driver.runs import NotSettled
-from driver.watch_settings import Services, Tally, WatchSettings, explained, record
-from records import Commit, NoSpaceError, OpduelError, RunError, UsageError
-from records.files import UnreadableError, read_text
+from opduel.driver.commit_file import kept_commit, shared_with
+from opduel.driver.descriptor import info_document
+from opduel.driver.documents import write_document, write_text
+from opduel.driver.git.commit_selection import Pending, control_of, pending
+from opduel.driver.investigation import Investigation, Outcome, culprits_document, why_open
+from opduel.driver.revisions import CommitRevision, UnbuildableError
+from opduel.driver.runs import NotSettled
+from opduel.driver.watch_settings import Services, Tally, WatchSettings, explained, record
+from opduel.records import Commit, NoSpaceError, OpduelError, RunError, UsageError
+from opduel.records.files import UnreadableError, read_text
 
 log = logging.getLogger(__name__)
 

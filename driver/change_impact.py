@@ -6,8 +6,8 @@ from fnmatch import fnmatchcase
 
 from pydantic import Field, model_validator
 
-from driver.builds.data_file import Strict, read_data
-from frameworks import Framework
+from opduel.driver.builds.data_file import Strict, read_data
+from opduel.frameworks import Framework
 
 FILE_NAME = "touched.yaml"
 

@@ -5,8 +5,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from records import Commit, UsageError
-from records.files import MissingError, UnreadableError, read_text
+from opduel.records import Commit, UsageError
+from opduel.records.files import MissingError, UnreadableError, read_text
 
 log = logging.getLogger(__name__)
 

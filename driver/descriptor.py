@@ -12,8 +12,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from records import Build, Commit, UsageError
-from records.files import UnreadableError, parse_json, read_text
+from opduel.records import Build, Commit, UsageError
+from opduel.records.files import UnreadableError, parse_json, read_text
 
 
 class _Program(BaseModel):

@@ -5,7 +5,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from records import disk_error
+from opduel.records import disk_error
 
 
 def write_document(path: Path, document: object) -> None:

@@ -7,13 +7,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from driver.attribution import Attribution, Change, Kind, Known, Placed, Range, attribute, gaps, left_over, placed
-from driver.bisection import CulpritRange, Step, bisect
-from driver.journal import Journal
-from driver.known_changes import KnownChanges
-from driver.revisions import Revision, UnbuildableError
-from driver.runs import NotSettled, Runs, open_words
-from records import Build, Comparison, Report, RunError, Verdict
+from opduel.driver.attribution import (
+    Attribution,
+    Change,
+    Kind,
+    Known,
+    Placed,
+    Range,
+    attribute,
+    gaps,
+    left_over,
+    placed,
+)
+from opduel.driver.bisection import CulpritRange, Step, bisect
+from opduel.driver.journal import Journal
+from opduel.driver.known_changes import KnownChanges
+from opduel.driver.revisions import Revision, UnbuildableError
+from opduel.driver.runs import NotSettled, Runs, open_words
+from opduel.records import Build, Comparison, Report, RunError, Verdict
 
 log = logging.getLogger(__name__)
 

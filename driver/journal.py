@@ -13,8 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from records import NoSpaceError, RunError, UsageError
-from records.redaction import redact
+from opduel.records import NoSpaceError, RunError, UsageError
+from opduel.records.redaction import redact
 
 FIRST_RETRY_S = 3600.0  # after a commit could not be built
 LAST_RETRY_S = 7 * 24 * 3600.0

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from driver.attribution import Change, Known, Placed, placed
-from driver.journal import Journal
+from opduel.driver.attribution import Change, Known, Placed, placed
+from opduel.driver.journal import Journal
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from records import RunError, disk_error
+from opduel.records import RunError, disk_error
 
 ANOTHER_FOLDER = "give another folder with --work_dir"
 _NAME = "driver.lock"

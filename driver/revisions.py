@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from driver.builds.commit_builder import CommitBuilder
-from records import BrokenBuildError, Build, Commit, NoSpaceError, RunError
+from opduel.driver.builds.commit_builder import CommitBuilder
+from opduel.records import BrokenBuildError, Build, Commit, NoSpaceError, RunError
 
 
 class UnbuildableError(RunError):

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Protocol
 
-from driver.journal import Journal, Rounds
-from records import Build, Report, RunError, UsageError
+from opduel.driver.journal import Journal, Rounds
+from opduel.records import Build, Report, RunError, UsageError
 
 RECIPIENT = "reporters"
 TRIES = 3  # of a measurement that could not be trusted

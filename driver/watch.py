@@ -4,10 +4,10 @@ import logging
 import time
 from collections.abc import Callable
 
-from driver.branch import Branch
-from driver.git.command import RemoteGone
-from driver.watch_settings import Listener, Services, Tally, WatchSettings, explained, record
-from records import Commit, OpduelError, UsageError
+from opduel.driver.branch import Branch
+from opduel.driver.git.command import RemoteGone
+from opduel.driver.watch_settings import Listener, Services, Tally, WatchSettings, explained, record
+from opduel.records import Commit, OpduelError, UsageError
 
 __all__ = ["Listener", "Services", "Tally", "Watch", "WatchSettings"]
 

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import quote
 
-from driver.builds.commit_builder import CommitBuilder
-from driver.commit_file import PLACEHOLDER
-from driver.git.repository import Repository
-from driver.investigation import Outcome
-from driver.journal import Journal
-from driver.lock import ANOTHER_FOLDER
-from driver.runs import Runs
-from records import Commit, RunError, Verdict, disk_error
+from opduel.driver.builds.commit_builder import CommitBuilder
+from opduel.driver.commit_file import PLACEHOLDER
+from opduel.driver.git.repository import Repository
+from opduel.driver.investigation import Outcome
+from opduel.driver.journal import Journal
+from opduel.driver.lock import ANOTHER_FOLDER
+from opduel.driver.runs import Runs
+from opduel.records import Commit, RunError, Verdict, disk_error
 
 log = logging.getLogger(__name__)
 

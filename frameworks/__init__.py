@@ -1,9 +1,9 @@
 """What a framework is to opduel; the registry finds one by name."""
 
-from frameworks.adaptor_functions import require_functions
-from frameworks.base import FRAMEWORKS_DIR, Framework
-from frameworks.environment import recorded_environment, run_environment, worker_environment
-from frameworks.registry import framework_names, get_framework
+from opduel.frameworks.adaptor_functions import require_functions
+from opduel.frameworks.base import FRAMEWORKS_DIR, Framework
+from opduel.frameworks.environment import recorded_environment, run_environment, worker_environment
+from opduel.frameworks.registry import framework_names, get_framework
 
 __all__ = [
     "FRAMEWORKS_DIR",

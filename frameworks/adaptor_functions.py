@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from records import UsageError
+from opduel.records import UsageError
 
 # What a worker calls (docs/how-to/builds.md), and how.
 FUNCTIONS: Mapping[str, str] = {

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from records import Case, Work
+from opduel.records import Case, Work
 
 SPECIFICATIONS = Path(__file__).resolve().parent.parent / "specifications"
 FRAMEWORKS_DIR = SPECIFICATIONS / "frameworks"

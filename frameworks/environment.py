@@ -3,9 +3,9 @@
 import os
 from collections.abc import Mapping, Sequence
 
-from frameworks.base import Framework
-from records import Build, UsageError
-from records.redaction import mask_everywhere, recorded_variables
+from opduel.frameworks.base import Framework
+from opduel.records import Build, UsageError
+from opduel.records.redaction import mask_everywhere, recorded_variables
 
 OURS = "OPDUEL_"  # how the names begin that only this project uses
 # glibc's malloc is kept from giving freed blocks back to the kernel, which makes some processes ten times slower than

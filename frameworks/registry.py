@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from frameworks.base import FRAMEWORKS_DIR, Framework
-from frameworks.mxnet.framework import MXNet
-from records import UsageError
+from opduel.frameworks.base import FRAMEWORKS_DIR, Framework
+from opduel.frameworks.mxnet.framework import MXNet
+from opduel.records import UsageError
 
 _FRAMEWORKS: dict[str, type[Framework]] = {MXNet.name: MXNet}
 

@@ -4,8 +4,8 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 
-from harness.blocks import CaseRequest
-from records import DEFAULT_METRIC, Case, Stage
+from opduel.harness.blocks import CaseRequest
+from opduel.records import DEFAULT_METRIC, Case, Stage
 
 EVERY = 10  # one sentinel for so many cases
 MOST = 4  # more would be no better a witness: they share the machine and the moment

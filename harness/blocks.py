@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.process import CaseProcess
-from harness.worker_errors import AskError, merged_error
-from records import Case, PairSample, Stage
-from records.measurement import SIDES, Side
+from opduel.harness.process import CaseProcess
+from opduel.harness.worker_errors import AskError, merged_error
+from opduel.records import Case, PairSample, Stage
+from opduel.records.measurement import SIDES, Side
 
 BLOCK_NS = 2_500_000  # timed calls of one block
 SETTLE_NS = 1_000_000  # calls on the measuring processor, to know what one takes there

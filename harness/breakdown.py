@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from frameworks import Framework
-from harness.blocks import CaseRequest, time_left
-from harness.pair_pool import Bench
-from harness.restarting_worker import RestartingWorker
-from harness.schedule import MeasurementResult
-from records import DEFAULT_METRIC, Breakdown, Case, Comparison, Failure, OperatorTime, RunError
-from records.measurement import SIDES, Side
+from opduel.frameworks import Framework
+from opduel.harness.blocks import CaseRequest, time_left
+from opduel.harness.pair_pool import Bench
+from opduel.harness.restarting_worker import RestartingWorker
+from opduel.harness.schedule import MeasurementResult
+from opduel.records import DEFAULT_METRIC, Breakdown, Case, Comparison, Failure, OperatorTime, RunError
+from opduel.records.measurement import SIDES, Side
 
 PROFILED_NS = 500_000_000  # about as much profiled work as a case gets on either side
 MOST_CALLS = 10

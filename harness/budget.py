@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.blocks import CaseRequest
-from harness.round_duration import Load, RoundDuration
+from opduel.harness.blocks import CaseRequest
+from opduel.harness.round_duration import Load, RoundDuration
 
 SPENT_S = 1.0  # with less left than this, a budget is spent
 # What is kept of a time budget for profiles, which are made after measuring: no more than a share, and no more than

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from comparator import Looks, in_words
-from harness.budget import with_profiling
-from harness.round_duration import RoundDuration
-from records import Case, Comparison
+from opduel.comparator import Looks, in_words
+from opduel.harness.budget import with_profiling
+from opduel.harness.round_duration import RoundDuration
+from opduel.records import Case, Comparison
 
 MOST = 0.8  # of the cases that can be settled: what a run's time budget is named for
 ROUNDED_TO_S = 10

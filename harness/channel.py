@@ -13,8 +13,8 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from records.output import MOST_KEPT, keep_ends
-from records.text import without_controls
+from opduel.records.output import MOST_KEPT, keep_ends
+from opduel.records.text import without_controls
 
 OUTPUT_TAIL_BYTES = 2000
 LOOK_S = 0.2  # how often the length of outputs is looked at while an answer is awaited

@@ -18,12 +18,12 @@ from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
-from harness.blocks import CaseRequest
-from harness.host import HostMonitor, merged_noise
-from harness.pair import Round, RoundResult
-from records import Case, Stage
-from records.case import METRICS
-from records.upgrade import upgraded_entry
+from opduel.harness.blocks import CaseRequest
+from opduel.harness.host import HostMonitor, merged_noise
+from opduel.harness.pair import Round, RoundResult
+from opduel.records import Case, Stage
+from opduel.records.case import METRICS
+from opduel.records.upgrade import upgraded_entry
 
 FORMAT = 1  # raised when older texts would be misread
 Phase = Literal["first", "verify"]

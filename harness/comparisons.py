@@ -1,8 +1,8 @@
 """From findings to comparisons, even if Ctrl-C is pressed meanwhile: judging takes a moment, measuring took minutes."""
 
-from comparator import compare_cases
-from harness.schedule import MeasurementPlan, MeasurementResult
-from records import Comparison
+from opduel.comparator import compare_cases
+from opduel.harness.schedule import MeasurementPlan, MeasurementResult
+from opduel.records import Comparison
 
 
 def build_comparisons(order: MeasurementPlan, findings: MeasurementResult) -> list[Comparison]:

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import TypeVar
 
-from harness.blocks import CaseRequest, Processes
-from harness.channel import Steps, complete
-from harness.pair import Round, RoundResult
-from harness.pair_pool import Pair
-from harness.worker_errors import AskError, CaseLostError, CaseRefusedError, WorkerLostError, merged_error
-from records import PairSample
-from records.measurement import SIDES, Side
+from opduel.harness.blocks import CaseRequest, Processes
+from opduel.harness.channel import Steps, complete
+from opduel.harness.pair import Round, RoundResult
+from opduel.harness.pair_pool import Pair
+from opduel.harness.worker_errors import AskError, CaseLostError, CaseRefusedError, WorkerLostError, merged_error
+from opduel.records import PairSample
+from opduel.records.measurement import SIDES, Side
 
 T = TypeVar("T")
 

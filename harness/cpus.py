@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from records import UsageError
+from opduel.records import UsageError
 
 _NODES = Path("/sys/devices/system/node")
 

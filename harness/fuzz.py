@@ -6,11 +6,11 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from frameworks import Framework
-from harness.smoke_check import smoke_check
-from harness.specs.strategies import Drawn, case_of, drawn, examples
-from harness.specs.template import Template, templates
-from records import DEFAULT_METRIC, Build, Case, Comparison, RunError, case_id_for
+from opduel.frameworks import Framework
+from opduel.harness.smoke_check import smoke_check
+from opduel.harness.specs.strategies import Drawn, case_of, drawn, examples
+from opduel.harness.specs.template import Template, templates
+from opduel.records import DEFAULT_METRIC, Build, Case, Comparison, RunError, case_id_for
 
 SPARE = 2  # draws for each input that is wanted: some are refused
 STEPS = 12  # of shrinking

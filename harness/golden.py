@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
-from frameworks import Framework, worker_environment
-from harness.cpus import plan_cpus
-from harness.host import host_fingerprint
-from harness.output_check import Array, Difference, Results, ask_results, difference, elements
-from harness.restarting_worker import RestartingWorker
-from records import Build, Case, Failure, RunError, UsageError
-from records.upgrade import upgraded_golden
+from opduel.frameworks import Framework, worker_environment
+from opduel.harness.cpus import plan_cpus
+from opduel.harness.host import host_fingerprint
+from opduel.harness.output_check import Array, Difference, Results, ask_results, difference, elements
+from opduel.harness.restarting_worker import RestartingWorker
+from opduel.records import Build, Case, Failure, RunError, UsageError
+from opduel.records.upgrade import upgraded_golden
 
 MANIFEST = "golden.json"
 KIND, SCHEMA_VERSION = "opduel golden outputs", 2
@@ -38,7 +38,7 @@ _FIX = "give a folder that harness.py --golden wrote"
 
 @dataclass(frozen=True)
 class Kept:
-    """An array in a case's file, under its number: see ``harness.output_check.Array``."""
+    """An array in a case's file, under its number: see ``opduel.harness.output_check.Array``."""
 
     name: str
     dtype: str
@@ -235,7 +235,7 @@ def asked_of(case: Case) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Golden:
-    """Golden outputs that were read, as the ``reference`` of ``harness.output_check.OutputCheck``."""
+    """Golden outputs that were read, as the ``reference`` of ``opduel.harness.output_check.OutputCheck``."""
 
     folder: Path
     manifest: Manifest

@@ -15,15 +15,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from frameworks import Framework, run_environment
-from harness.blocks import CaseRequest, Processes, time_left
-from harness.counter_round import at_once, run_counter_round, start_limit_s
-from harness.pair import Round, RoundResult
-from harness.pair_pool import PADDING_BYTES, Bench, Counting, Pair, PairPool
-from harness.process import WORKER, Worker
-from harness.worker_errors import CaseRefusedError, merged_error
-from records import Case, Failure, PairSample, UsageError
-from records.measurement import SIDES, Side
+from opduel.frameworks import Framework, run_environment
+from opduel.harness.blocks import CaseRequest, Processes, time_left
+from opduel.harness.counter_round import at_once, run_counter_round, start_limit_s
+from opduel.harness.pair import Round, RoundResult
+from opduel.harness.pair_pool import PADDING_BYTES, Bench, Counting, Pair, PairPool
+from opduel.harness.process import WORKER, Worker
+from opduel.harness.worker_errors import CaseRefusedError, merged_error
+from opduel.records import Case, Failure, PairSample, UsageError
+from opduel.records.measurement import SIDES, Side
 
 SCRIPT = WORKER.with_name("counting.py")
 MACHINES = ("x86_64", "AMD64")

@@ -4,11 +4,11 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from comparator import Looks, Prior
-from harness.aa_selection import draw_aa_cases
-from harness.blocks import CaseRequest
-from harness.round_duration import RoundDuration
-from records import DEFAULT_METRIC, METRICS, Case, Failure, Incident, PairSample
+from opduel.comparator import Looks, Prior
+from opduel.harness.aa_selection import draw_aa_cases
+from opduel.harness.blocks import CaseRequest
+from opduel.harness.round_duration import RoundDuration
+from opduel.records import DEFAULT_METRIC, METRICS, Case, Failure, Incident, PairSample
 
 
 @dataclass(frozen=True)

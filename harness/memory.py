@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any
 
-from harness.blocks import CaseRequest, Processes, time_left
-from harness.counter_round import at_once, run_counter_round, start_limit_s
-from harness.pair import Round, RoundResult
-from harness.pair_pool import PADDING_BYTES, Bench, Pair, PairPool
-from harness.process import START_TIMEOUT_S, Worker
-from records import PairSample
-from records.measurement import SIDES, Side
+from opduel.harness.blocks import CaseRequest, Processes, time_left
+from opduel.harness.counter_round import at_once, run_counter_round, start_limit_s
+from opduel.harness.pair import Round, RoundResult
+from opduel.harness.pair_pool import PADDING_BYTES, Bench, Pair, PairPool
+from opduel.harness.process import START_TIMEOUT_S, Worker
+from opduel.records import PairSample
+from opduel.records.measurement import SIDES, Side
 
 CALLS = 5
 STORAGE = "memory"  # the metric of the framework's counters; the other is the operating system's

@@ -16,12 +16,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from comparator.allclose import Closeness, compare
-from harness.blocks import CaseRequest, time_left
-from harness.pair_pool import Bench
-from harness.restarting_worker import RestartingWorker
-from records import Case, Comparison, Failure, RunError, Tolerance
-from records.measurement import SIDES, Side
+from opduel.comparator.allclose import Closeness, compare
+from opduel.harness.blocks import CaseRequest, time_left
+from opduel.harness.pair_pool import Bench
+from opduel.harness.restarting_worker import RestartingWorker
+from opduel.records import Case, Comparison, Failure, RunError, Tolerance
+from opduel.records.measurement import SIDES, Side
 
 MOST_BYTES = 1 << 28  # of one array: of a larger one as many from its beginning are compared
 FOR_GOOD = ("error", "missing")  # kinds of failure that a second try would not change
@@ -65,7 +65,7 @@ class Answer:
 
 
 class Reference(Protocol):
-    """What the control computed, kept from another time: `harness.golden.Golden` has it."""
+    """What the control computed, kept from another time: `opduel.harness.golden.Golden` has it."""
 
     def results(self, case: Case, folder: Path) -> Results:
         """The arrays, with files in ``folder``, which is made."""

@@ -10,14 +10,14 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from harness.blocks import CaseRequest, ForkValue, measure_blocks, pair_sample, plan_blocks, settle, summarise
-from harness.cpu_frequency import current_mhz
-from harness.cpus import this_thread_on
-from harness.pair_pool import Pair, PairPool
-from harness.preparation import Preparation
-from harness.worker_errors import CaseLostError, CaseRefusedError, WorkerLostError, merged_failure
-from records import Failure, PairSample
-from records.measurement import SIDES
+from opduel.harness.blocks import CaseRequest, ForkValue, measure_blocks, pair_sample, plan_blocks, settle, summarise
+from opduel.harness.cpu_frequency import current_mhz
+from opduel.harness.cpus import this_thread_on
+from opduel.harness.pair_pool import Pair, PairPool
+from opduel.harness.preparation import Preparation
+from opduel.harness.worker_errors import CaseLostError, CaseRefusedError, WorkerLostError, merged_failure
+from opduel.records import Failure, PairSample
+from opduel.records.measurement import SIDES
 
 MOST_FORKS = 6
 # Kalibera and Jones (2013, "Rigorous Benchmarking in Reasonable Time", ISMM, section 9): a level is repeated

@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.caches import VARIABLE, Wiping
-from harness.channel import Steps, complete
-from harness.cpus import CpuPlan
-from harness.process import Worker
-from harness.worker_errors import WorkerLostError
-from records import Build
-from records.measurement import SIDES, Side
+from opduel.harness.caches import VARIABLE, Wiping
+from opduel.harness.channel import Steps, complete
+from opduel.harness.cpus import CpuPlan
+from opduel.harness.process import Worker
+from opduel.harness.worker_errors import WorkerLostError
+from opduel.records import Build
+from opduel.records.measurement import SIDES, Side
 
 PADDING_BYTES = 4096  # the environment's size shifts the stack (Mytkowicz et al., ASPLOS 2009): vary it
 

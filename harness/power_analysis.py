@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from comparator import analyse_interim, compare_cases, plan_looks
-from comparator.calibration import Rate
-from comparator.trimmed_mean import estimate_trimmed_mean
-from records import Case, PairSample, Report, Stage
+from opduel.comparator import analyse_interim, compare_cases, plan_looks
+from opduel.comparator.calibration import Rate
+from opduel.comparator.trimmed_mean import estimate_trimmed_mean
+from opduel.records import Case, PairSample, Report, Stage
 
 POWER = 0.8  # a change counts as one that is found when this share of the changed cases is
 SHARES = (0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5)  # changes to choose from

@@ -2,13 +2,13 @@
 
 import random
 
-from harness.blocks import CaseRequest, Processes, time_left
-from harness.channel import Steps, complete
-from harness.cpus import CpuPlan
-from harness.pair_pool import Pair
-from harness.process import CaseProcess
-from harness.worker_errors import AskError, merged_error
-from records.measurement import SIDES, Side
+from opduel.harness.blocks import CaseRequest, Processes, time_left
+from opduel.harness.channel import Steps, complete
+from opduel.harness.cpus import CpuPlan
+from opduel.harness.pair_pool import Pair
+from opduel.harness.process import CaseProcess
+from opduel.harness.worker_errors import AskError, merged_error
+from opduel.records.measurement import SIDES, Side
 
 
 class Preparation:

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.channel import Channel, ClosedError, Steps, complete
-from harness.worker_errors import (
+from opduel.harness.channel import Channel, ClosedError, Steps, complete
+from opduel.harness.worker_errors import (
     CaseLostError,
     CaseRefusedError,
     WorkerLostError,
@@ -18,8 +18,8 @@ from harness.worker_errors import (
     out_of_memory_kills,
     refusal,
 )
-from records import Build, Failure
-from records.measurement import Side
+from opduel.records import Build, Failure
+from opduel.records.measurement import Side
 
 WORKER = Path(__file__).resolve().parent / "worker" / "main.py"
 START_TIMEOUT_S = 180.0  # importing a framework on a busy machine

@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from frameworks import Framework
-from harness.blocks import CaseRequest, time_left
-from harness.budget import NO_TIME_LEFT
-from harness.cpus import CpuPlan
-from harness.restarting_worker import RestartingWorker
-from records import Build, Case, Failure, RunError
-from records.measurement import Side
+from opduel.frameworks import Framework
+from opduel.harness.blocks import CaseRequest, time_left
+from opduel.harness.budget import NO_TIME_LEFT
+from opduel.harness.cpus import CpuPlan
+from opduel.harness.restarting_worker import RestartingWorker
+from opduel.records import Build, Case, Failure, RunError
+from opduel.records.measurement import Side
 
 PROFILED_NS = 200_000_000  # about as much profiled work as a case gets on either side
 MOST_CALLS = 20

@@ -5,11 +5,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from harness.channel import complete
-from harness.process import START_TIMEOUT_S, CaseProcess, Worker
-from harness.worker_errors import CaseLostError, CaseRefusedError, WorkerLostError
-from records import Build, Failure, RunError
-from records.measurement import Side
+from opduel.harness.channel import complete
+from opduel.harness.process import START_TIMEOUT_S, CaseProcess, Worker
+from opduel.harness.worker_errors import CaseLostError, CaseRefusedError, WorkerLostError
+from opduel.records import Build, Failure, RunError
+from opduel.records.measurement import Side
 
 FAILED_STARTS = 3  # in a row
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from harness.cpus import CpuPlan, this_thread_on
-from records import RunError
-from records.output import key_line
+from opduel.harness.cpus import CpuPlan, this_thread_on
+from opduel.records import RunError
+from opduel.records.output import key_line
 
 PROBE = Path(__file__).with_name("roofline_probe.py")
 TIMEOUT_S = 60.0

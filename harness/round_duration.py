@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
-from harness.pair import FORKED_S, MOST_FORKS, Round, RoundResult, forks_for
-from records import DEFAULT_METRIC, Case, PairSample
+from opduel.harness.pair import FORKED_S, MOST_FORKS, Round, RoundResult, forks_for
+from opduel.records import DEFAULT_METRIC, Case, PairSample
 
 CanFork = Callable[[Case], bool]
 

@@ -10,28 +10,36 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from comparator import AACheck, Looks, attribute_changes, fit_priors, plan_looks, run_aa_checks, withhold_verdicts
-from frameworks import Framework, recorded_environment, run_environment
-from harness.aa_selection import usual_count
-from harness.breakdown import add_breakdowns, to_break_down
-from harness.budget import kept_for_profiling
-from harness.budget_forecast import budget_for, with_seconds
-from harness.caches import plan_wiping
-from harness.checkpoint import Checkpoint, RoundLog, Start, fingerprint
-from harness.comparisons import build_comparisons
-from harness.cpus import CpuPlan, plan_cpus, this_thread_on
-from harness.golden import Golden
-from harness.host import HostMonitor, host_fingerprint
-from harness.instructions import plan_counting, threads_of
-from harness.output_check import OutputCheck
-from harness.pair_pool import Bench
-from harness.profiles import Subject, write_profiles
-from harness.roofline import measure_roofline
-from harness.schedule import MeasurementPlan, MeasurementResult, Progress, Schedule
-from harness.validity import Frequency, aa_problems, validity_problems
-from harness.verification import FIRST_SHARE, Verifier, first_order
-from records import DEFAULT_METRIC, SAMPLED, Build, Case, Comparison, Report, RunError
-from records.measurement import Side
+from opduel.comparator import (
+    AACheck,
+    Looks,
+    attribute_changes,
+    fit_priors,
+    plan_looks,
+    run_aa_checks,
+    withhold_verdicts,
+)
+from opduel.frameworks import Framework, recorded_environment, run_environment
+from opduel.harness.aa_selection import usual_count
+from opduel.harness.breakdown import add_breakdowns, to_break_down
+from opduel.harness.budget import kept_for_profiling
+from opduel.harness.budget_forecast import budget_for, with_seconds
+from opduel.harness.caches import plan_wiping
+from opduel.harness.checkpoint import Checkpoint, RoundLog, Start, fingerprint
+from opduel.harness.comparisons import build_comparisons
+from opduel.harness.cpus import CpuPlan, plan_cpus, this_thread_on
+from opduel.harness.golden import Golden
+from opduel.harness.host import HostMonitor, host_fingerprint
+from opduel.harness.instructions import plan_counting, threads_of
+from opduel.harness.output_check import OutputCheck
+from opduel.harness.pair_pool import Bench
+from opduel.harness.profiles import Subject, write_profiles
+from opduel.harness.roofline import measure_roofline
+from opduel.harness.schedule import MeasurementPlan, MeasurementResult, Progress, Schedule
+from opduel.harness.validity import Frequency, aa_problems, validity_problems
+from opduel.harness.verification import FIRST_SHARE, Verifier, first_order
+from opduel.records import DEFAULT_METRIC, SAMPLED, Build, Case, Comparison, Report, RunError
+from opduel.records.measurement import Side
 
 # of the time that is left, at most, for comparing numbers, if there is anything else to measure
 OUTPUT_CHECK_SHARE = 0.5

@@ -6,19 +6,19 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from comparator import InterimAnalysis, analyse_interim
-from harness.aa_selection import Turns
-from harness.blocks import CaseRequest
-from harness.budget import Trip, affordable, spent_words
-from harness.checkpoint import Checkpoint, PhaseCheckpoint
-from harness.instructions import run_counting_round
-from harness.measurement_plan import Batch, FirstMeasurement, MeasurementPlan, MeasurementResult, Progress
-from harness.memory import run_memory_round
-from harness.pair import Round, RoundResult, run_round
-from harness.pair_pool import Bench, PairPool
-from harness.round_duration import RoundDuration
-from harness.worker_errors import merged_failure
-from records import DEFAULT_METRIC, METRICS, Case, Failure, Incident, RunError, Stage
+from opduel.comparator import InterimAnalysis, analyse_interim
+from opduel.harness.aa_selection import Turns
+from opduel.harness.blocks import CaseRequest
+from opduel.harness.budget import Trip, affordable, spent_words
+from opduel.harness.checkpoint import Checkpoint, PhaseCheckpoint
+from opduel.harness.instructions import run_counting_round
+from opduel.harness.measurement_plan import Batch, FirstMeasurement, MeasurementPlan, MeasurementResult, Progress
+from opduel.harness.memory import run_memory_round
+from opduel.harness.pair import Round, RoundResult, run_round
+from opduel.harness.pair_pool import Bench, PairPool
+from opduel.harness.round_duration import RoundDuration
+from opduel.harness.worker_errors import merged_failure
+from opduel.records import DEFAULT_METRIC, METRICS, Case, Failure, Incident, RunError, Stage
 
 __all__ = ["FAILED_STARTS", "Batch", "FirstMeasurement", "MeasurementPlan", "MeasurementResult", "Progress", "Schedule"]
 

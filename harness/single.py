@@ -14,19 +14,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from frameworks import Framework, recorded_environment, run_environment
-from harness.blocks import CaseRequest, time_left
-from harness.budget import kept_for_profiling
-from harness.caches import VARIABLE, plan_wiping
-from harness.cpus import plan_cpus, this_thread_on
-from harness.host import HostMonitor, host_fingerprint
-from harness.memory import storage_question
-from harness.profiles import Profiles, Subject, write_profiles
-from harness.restarting_worker import Question, RestartingWorker
-from harness.roofline import measure_roofline
-from records import Build, Case, Failure, RunError
-from records.measurement import Side
-from records.single import Distribution, ProfiledOperator, Profiler, SingleReport, SingleResult
+from opduel.frameworks import Framework, recorded_environment, run_environment
+from opduel.harness.blocks import CaseRequest, time_left
+from opduel.harness.budget import kept_for_profiling
+from opduel.harness.caches import VARIABLE, plan_wiping
+from opduel.harness.cpus import plan_cpus, this_thread_on
+from opduel.harness.host import HostMonitor, host_fingerprint
+from opduel.harness.memory import storage_question
+from opduel.harness.profiles import Profiles, Subject, write_profiles
+from opduel.harness.restarting_worker import Question, RestartingWorker
+from opduel.harness.roofline import measure_roofline
+from opduel.records import Build, Case, Failure, RunError
+from opduel.records.measurement import Side
+from opduel.records.single import Distribution, ProfiledOperator, Profiler, SingleReport, SingleResult
 
 DEFAULT_ROUNDS = 5
 CASE_NS = 50_000_000  # timed calls of one case in one process, about

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from frameworks import Framework, worker_environment
-from harness.blocks import CaseRequest
-from harness.cpus import plan_cpus
-from harness.restarting_worker import RestartingWorker
-from records import Build, Case, Failure
+from opduel.frameworks import Framework, worker_environment
+from opduel.harness.blocks import CaseRequest
+from opduel.harness.cpus import plan_cpus
+from opduel.harness.restarting_worker import RestartingWorker
+from opduel.records import Build, Case, Failure
 
 LIMIT_S = 10.0  # for one case, inputs and several calls
 PROFILE = {"op": "profile", "calls": 1}

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import psutil
 
-from harness.cpus import CpuPlan, parse_cpu_list
-from harness.host import PROC, SYS, HostMonitor
+from opduel.harness.cpus import CpuPlan, parse_cpu_list
+from opduel.harness.host import PROC, SYS, HostMonitor
 
 # From here on a fact is worth a word. They decide what is said, not what is measured or claimed.
 STEAL = 0.005  # share of all CPUs' time that the hypervisor gave to others

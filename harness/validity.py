@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from comparator import AACheck
+from opduel.comparator import AACheck
 
 
 @dataclass(frozen=True)

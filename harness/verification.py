@@ -5,13 +5,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from comparator import FLAGGED, apply_replication, fit_priors
-from harness.checkpoint import Checkpoint
-from harness.comparisons import build_comparisons
-from harness.host import HostMonitor
-from harness.pair_pool import Bench
-from harness.schedule import FirstMeasurement, MeasurementPlan, MeasurementResult, Progress, Schedule
-from records import Comparison
+from opduel.comparator import FLAGGED, apply_replication, fit_priors
+from opduel.harness.checkpoint import Checkpoint
+from opduel.harness.comparisons import build_comparisons
+from opduel.harness.host import HostMonitor
+from opduel.harness.pair_pool import Bench
+from opduel.harness.schedule import FirstMeasurement, MeasurementPlan, MeasurementResult, Progress, Schedule
+from opduel.records import Comparison
 
 FIRST_SHARE = 0.7  # of a time budget, for the first measurement; the second has what is left of the whole
 ENDED = "the run ended before"

@@ -7,9 +7,9 @@ import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from records import Failure
-from records.measurement import FROM_OUTSIDE, SIDES, Side
-from records.output import key_line
+from opduel.records import Failure
+from opduel.records.measurement import FROM_OUTSIDE, SIDES, Side
+from opduel.records.output import key_line
 
 _FATAL = re.compile(r"(segmentation fault|floating point exception|aborted|illegal instruction|bus error)", re.I)
 # How allocators say that there is no memory: Python's, C++'s, those of frameworks and devices, the system's.

@@ -5,12 +5,12 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
-from commands.entry import run_command
-from commands.options import Parser
-from driver.builds import BuildCache, resolve_build
-from frameworks import Framework, framework_names, get_framework, worker_environment
+from opduel.commands.entry import run_command
+from opduel.commands.options import Parser
+from opduel.driver.builds import BuildCache, resolve_build
+from opduel.frameworks import Framework, framework_names, get_framework, worker_environment
 from opduel.inside import ROOT
-from records import Build, RunError
+from opduel.records import Build, RunError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -6,19 +6,19 @@ from typing import Any
 import numpy
 from pydantic import ValidationError
 
-from driver.builds import BuildCache, resolve_build
-from driver.catalogue.registry import Registry, ask_registry
-from frameworks import get_framework
-from harness.single import SingleRequest, run_single
-from harness.specs import expand_cases
-from harness.specs.explain import explain
-from harness.specs.load import validate
-from harness.specs.model import Settings
+from opduel.driver.builds import BuildCache, resolve_build
+from opduel.driver.catalogue.registry import Registry, ask_registry
+from opduel.frameworks import get_framework
+from opduel.harness.single import SingleRequest, run_single
+from opduel.harness.specs import expand_cases
+from opduel.harness.specs.explain import explain
+from opduel.harness.specs.load import validate
+from opduel.harness.specs.model import Settings
 from opduel.inside import known_frameworks
 from opduel.performance import read_input
-from records import Build, UsageError
-from records.single import Profiler
-from reporters.opperf_form import grouped, opperf_entry
+from opduel.records import Build, UsageError
+from opduel.records.single import Profiler
+from opduel.reporters.opperf_form import grouped, opperf_entry
 
 Spec = Mapping[str, Any]
 FRAMEWORK = get_framework(known_frameworks()[0])

@@ -9,10 +9,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from harness.specs import expand_cases, find_spec, load_spec
-from harness.specs.strategies import drawn
-from harness.specs.template import MOST_ELEMENTS, Template, templates
-from records import Direction, UsageError
+from opduel.harness.specs import expand_cases, find_spec, load_spec
+from opduel.harness.specs.strategies import drawn
+from opduel.harness.specs.template import MOST_ELEMENTS, Template, templates
+from opduel.records import Direction, UsageError
 
 CATALOGUE = "all"
 

@@ -5,8 +5,8 @@ They compute only what follows from their own fields (``work.py``: rates and roo
 ``Build pair -> Case -> Round -> Comparison -> Report``.  Every room may import this one; it imports none.
 """
 
-from records.build import Build
-from records.case import (
+from opduel.records.build import Build
+from opduel.records.case import (
     DEFAULT_METRIC,
     DEFAULT_MODE,
     METRICS,
@@ -19,11 +19,20 @@ from records.case import (
     Tolerance,
     case_id_for,
 )
-from records.commit import Commit
-from records.errors import BrokenBuildError, NoSpaceError, OpduelError, RunError, UsageError, disk_error, is_full
-from records.measurement import Failure, Incident, PairSample, Stage
-from records.report import SCHEMA_VERSION, Breakdown, Comparison, Forecast, OperatorTime, Report, Verdict, Verification
-from records.work import Achieved, Work, achieved, roof
+from opduel.records.commit import Commit
+from opduel.records.errors import BrokenBuildError, NoSpaceError, OpduelError, RunError, UsageError, disk_error, is_full
+from opduel.records.measurement import Failure, Incident, PairSample, Stage
+from opduel.records.report import (
+    SCHEMA_VERSION,
+    Breakdown,
+    Comparison,
+    Forecast,
+    OperatorTime,
+    Report,
+    Verdict,
+    Verification,
+)
+from opduel.records.work import Achieved, Work, achieved, roof
 
 __all__ = [
     "DEFAULT_METRIC",

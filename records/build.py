@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from records.commit import Commit
+from opduel.records.commit import Commit
 
 
 @dataclass(frozen=True)

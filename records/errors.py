@@ -3,8 +3,8 @@
 import errno
 import os
 
-from records.redaction import redact
-from records.text import one_line
+from opduel.records.redaction import redact
+from opduel.records.text import one_line
 
 
 class OpduelError(Exception):

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from records.build import Build
-from records.case import METRICS, Case
-from records.measurement import FROM_OUTSIDE, Failure, PairSample
-from records.redaction import redacted
-from records.work import Work
+from opduel.records.build import Build
+from opduel.records.case import METRICS, Case
+from opduel.records.measurement import FROM_OUTSIDE, Failure, PairSample
+from opduel.records.redaction import redacted
+from opduel.records.work import Work
 
 SCHEMA_VERSION = 2
 

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from records.build import Build
-from records.case import Mode
-from records.measurement import Failure
-from records.redaction import redacted
-from records.work import Work
+from opduel.records.build import Build
+from opduel.records.case import Mode
+from opduel.records.measurement import Failure
+from opduel.records.redaction import redacted
+from opduel.records.work import Work
 
 SINGLE_SCHEMA_VERSION = 2  # of the document that SingleReport is written as
 Profiler = Literal["python", "native"]

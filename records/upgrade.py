@@ -43,7 +43,7 @@ def upgraded_golden(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def upgraded_entry(text: str) -> str:
-    """An entry of a round log (``harness.checkpoint``); without old keys, or damaged, it stays as it is."""
+    """An entry of a round log (``opduel.harness.checkpoint``); without old keys, or damaged, it stays as it is."""
     if not _OLD_ENTRY.search(text):
         return text
     try:

@@ -3,9 +3,9 @@
 docs/reference/report.md describes what they write.
 """
 
-from reporters.base import Reporter, ReportOutcome, catch_up_all, report_all
-from reporters.document import read_report, write_report
-from reporters.registry import (
+from opduel.reporters.base import Reporter, ReportOutcome, catch_up_all, report_all
+from opduel.reporters.document import read_report, write_report
+from opduel.reporters.registry import (
     REPORTERS,
     add_reporter_options,
     chosen_reporters,

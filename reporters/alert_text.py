@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from reporters.alerts import Alert, Cause, Finding
-from reporters.text import printable, shorten
-from reporters.units import human_change, human_interval
+from opduel.reporters.alerts import Alert, Cause, Finding
+from opduel.reporters.text import printable, shorten
+from opduel.reporters.units import human_change, human_interval
 
 MOST_TOLD = 5  # cases of one cause, and causes, that are told one by one
 LONGEST_BLOCK = 3000  # characters of one text in a block: Slack's limit

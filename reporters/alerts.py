@@ -4,9 +4,9 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from records import Build, Comparison, Report
-from reporters.summary import is_worse, open_lines, validity_line, worst_first
-from reporters.text import printable
+from opduel.records import Build, Comparison, Report
+from opduel.reporters.summary import is_worse, open_lines, validity_line, worst_first
+from opduel.reporters.text import printable
 
 
 @dataclass(frozen=True)

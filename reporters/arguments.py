@@ -4,10 +4,10 @@ import argparse
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from records import UsageError
-from records.redaction import MASK
-from records.text import LONGEST_QUOTE, clipped
-from reporters.stream import print_result
+from opduel.records import UsageError
+from opduel.records.redaction import MASK
+from opduel.records.text import LONGEST_QUOTE, clipped
+from opduel.reporters.stream import print_result
 
 MAY_BE_EMPTY = frozenset({"user_identifier"})  # as it is in a script whose variable is not set
 

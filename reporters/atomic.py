@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from records import UsageError
+from opduel.records import UsageError
 
 _LONGEST_PART = 80  # characters; two of them and ".." stay below the 255 bytes of a name
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Self
 
-from records import OpduelError, Report, UsageError
+from opduel.records import OpduelError, Report, UsageError
 
 
 class Reporter(ABC):
     """Someone who is reported a finished run. It reads the records and nothing else.
 
-    A new reporter is one new file with a subclass, and one line in ``reporters.registry``.
+    A new reporter is one new file with a subclass, and one line in ``opduel.reporters.registry``.
     """
 
     option: ClassVar[str]  # the command-line option that asks for it, without the dashes

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Self
 
-from records import Report, RunError, UsageError
-from records.measurement import SIDES, Side
-from reporters.atomic import check_file, check_folder, path_part, user_path, write_atomically
-from reporters.base import Reporter
-from reporters.formats import FORMATS, check_side, write_format
+from opduel.records import Report, RunError, UsageError
+from opduel.records.measurement import SIDES, Side
+from opduel.reporters.atomic import check_file, check_folder, path_part, user_path, write_atomically
+from opduel.reporters.base import Reporter
+from opduel.reporters.formats import FORMATS, check_side, write_format
 
 SIDE, RUN = "{side}", "{run}"
 

@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import ClassVar, Self
 
-from records import Report, UsageError
-from reporters.atomic import check_folder, user_path
-from reporters.base import PartlyReportedError, Reporter
-from reporters.document import read_report
-from reporters.html import write_page
+from opduel.records import Report, UsageError
+from opduel.reporters.atomic import check_folder, user_path
+from opduel.reporters.base import PartlyReportedError, Reporter
+from opduel.reporters.document import read_report
+from opduel.reporters.html import write_page
 
 
 class FolderReporter(Reporter):

@@ -4,17 +4,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from records import Report, UsageError
-from records.measurement import Side
-from reporters.html import to_html
-from reporters.interchange.benchstat import to_benchstat
-from reporters.interchange.bmf import to_bmf
-from reporters.interchange.github_action_benchmark import to_github_action_benchmark
-from reporters.interchange.junit import to_junit
-from reporters.interchange.pyperf import to_pyperf
-from reporters.interchange.rendered import Rendered
-from reporters.interchange.table import to_csv, to_csv_samples
-from reporters.markdown import to_markdown
+from opduel.records import Report, UsageError
+from opduel.records.measurement import Side
+from opduel.reporters.html import to_html
+from opduel.reporters.interchange.benchstat import to_benchstat
+from opduel.reporters.interchange.bmf import to_bmf
+from opduel.reporters.interchange.github_action_benchmark import to_github_action_benchmark
+from opduel.reporters.interchange.junit import to_junit
+from opduel.reporters.interchange.pyperf import to_pyperf
+from opduel.reporters.interchange.rendered import Rendered
+from opduel.reporters.interchange.table import to_csv, to_csv_samples
+from opduel.reporters.markdown import to_markdown
 
 
 @dataclass(frozen=True)

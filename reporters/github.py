@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Self
 
-from records import Comparison, Report, RunError, UsageError
-from reporters.alerts import is_confirmed
-from reporters.base import Reporter
-from reporters.github_commands import Kind, add_summary, annotations, set_outputs, stop_commands, summary_room
-from reporters.markdown import cell, to_markdown
-from reporters.notifier import places_of
-from reporters.stream import write_text
-from reporters.summary import Conclusion, conclusion, is_worse, open_lines, validity_line, worst_first
-from reporters.text import printable, shorten
-from reporters.units import human_change, human_interval, human_value
+from opduel.records import Comparison, Report, RunError, UsageError
+from opduel.reporters.alerts import is_confirmed
+from opduel.reporters.base import Reporter
+from opduel.reporters.github_commands import Kind, add_summary, annotations, set_outputs, stop_commands, summary_room
+from opduel.reporters.markdown import cell, to_markdown
+from opduel.reporters.notifier import places_of
+from opduel.reporters.stream import write_text
+from opduel.reporters.summary import Conclusion, conclusion, is_worse, open_lines, validity_line, worst_first
+from opduel.reporters.text import printable, shorten
+from opduel.reporters.units import human_change, human_interval, human_value
 
 OUTPUTS = ("verdict", "regressed", "cases", "report")
 _OUTPUT, _SUMMARY = "GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from records import RunError
+from opduel.records import RunError
 
 Kind = Literal["error", "warning", "notice"]
 MOST_SHOWN = 10  # annotations of a kind that GitHub shows of one step

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar, Self
 
-from records import Report, RunError
-from reporters.atomic import check_file, check_folder, user_path
-from reporters.base import Reporter
-from reporters.html import write_page
+from opduel.records import Report, RunError
+from opduel.reporters.atomic import check_file, check_folder, user_path
+from opduel.reporters.base import Reporter
+from opduel.reporters.html import write_page
 
 
 class HtmlReporter(Reporter):

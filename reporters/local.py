@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
-from records import Report, RunError
-from reporters.atomic import path_part
-from reporters.document import REPORT_NAME, write_report
-from reporters.folder import FolderReporter, written_with_page
+from opduel.records import Report, RunError
+from opduel.reporters.atomic import path_part
+from opduel.reporters.document import REPORT_NAME, write_report
+from opduel.reporters.folder import FolderReporter, written_with_page
 
 
 class LocalReporter(FolderReporter):

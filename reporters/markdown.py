@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from records import Build, Comparison, Report, Verdict
-from reporters.summary import WORST_FIRST, injection, injection_line, open_lines, validity_line, worst_first
-from reporters.text import printable
-from reporters.units import human_change, human_duration, human_interval, human_share, human_value
+from opduel.records import Build, Comparison, Report, Verdict
+from opduel.reporters.summary import WORST_FIRST, injection, injection_line, open_lines, validity_line, worst_first
+from opduel.reporters.text import printable
+from opduel.reporters.units import human_change, human_duration, human_interval, human_share, human_value
 
 FOLDED: tuple[Verdict, ...] = ("inconclusive", "unchanged")  # in <details>, which GitHub and GitLab show as one line
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~&#!@$]|:(?=//)|(?<=www)\.)")  # the last two: GitHub makes links of them

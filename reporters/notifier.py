@@ -7,10 +7,10 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import ClassVar, Self
 
-from records import Report
-from reporters.alert_text import headline
-from reporters.alerts import Alert, alert_of, worth_alerting
-from reporters.base import Reporter
+from opduel.records import Report
+from opduel.reporters.alert_text import headline
+from opduel.reporters.alerts import Alert, alert_of, worth_alerting
+from opduel.reporters.base import Reporter
 
 UNVERIFIED = "notify_unverified"
 

@@ -13,13 +13,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import IO, ClassVar, Self
 
-from records import RunError, UsageError
-from records.output import key_line
-from records.redaction import SHORTEST_SECRET, redact
-from reporters.alert_text import plain_text, variables
-from reporters.alerts import Alert
-from reporters.notifier import UNVERIFIED, Notifier
-from reporters.text import printable, shorten
+from opduel.records import RunError, UsageError
+from opduel.records.output import key_line
+from opduel.records.redaction import SHORTEST_SECRET, redact
+from opduel.reporters.alert_text import plain_text, variables
+from opduel.reporters.alerts import Alert
+from opduel.reporters.notifier import UNVERIFIED, Notifier
+from opduel.reporters.text import printable, shorten
 
 LONGEST_S = 30.0  # for the command
 _MOST_SAID = 4096  # bytes at the end of what it said that are looked at

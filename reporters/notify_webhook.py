@@ -10,14 +10,14 @@ from urllib.parse import urlsplit
 import requests
 import urllib3
 
-from records import RunError, UsageError
-from records.files import UnreadableError, read_text
-from reporters.alert_text import slack_message
-from reporters.alerts import Alert
-from reporters.atomic import user_path
-from reporters.http_retry import OneAnswerSession, TooLongError, is_later, is_unconnected, repeated, within
-from reporters.notifier import UNVERIFIED, Notifier
-from reporters.text import printable
+from opduel.records import RunError, UsageError
+from opduel.records.files import UnreadableError, read_text
+from opduel.reporters.alert_text import slack_message
+from opduel.reporters.alerts import Alert
+from opduel.reporters.atomic import user_path
+from opduel.reporters.http_retry import OneAnswerSession, TooLongError, is_later, is_unconnected, repeated, within
+from opduel.reporters.notifier import UNVERIFIED, Notifier
+from opduel.reporters.text import printable
 
 VARIABLE = "OPDUEL_NOTIFY_WEBHOOK"
 SILENCE_S = 10.0  # without a word from the server

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from records.single import SingleReport, SingleResult
+from opduel.records.single import SingleReport, SingleResult
 
 MS, KB = 1e6, 1e3  # ns, bytes (opperf's kB are 1000 bytes)
 STATISTICS = ("mean", "p50", "p90", "p99", "min", "max", "stdev")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from records import Comparison, Work, achieved, roof
+from opduel.records import Comparison, Work, achieved, roof
 
 
 def rates_words(one: Comparison, roofline: Any) -> str:

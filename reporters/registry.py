@@ -4,19 +4,19 @@ import argparse
 import os
 from collections.abc import Sequence
 
-from records import UsageError
-from reporters.base import Reporter
-from reporters.export import ExportReporter
-from reporters.github import GithubReporter
-from reporters.html_page import HtmlReporter
-from reporters.local import LocalReporter
-from reporters.notifier import UNVERIFIED, Notifier
-from reporters.notify_command import NotifyCommand
-from reporters.notify_webhook import NotifyWebhook
-from reporters.remote import RemoteReporter
-from reporters.screen import ScreenReporter
-from reporters.simple_local import SimpleLocalReporter
-from reporters.simple_screen import SimpleScreenReporter
+from opduel.records import UsageError
+from opduel.reporters.base import Reporter
+from opduel.reporters.export import ExportReporter
+from opduel.reporters.github import GithubReporter
+from opduel.reporters.html_page import HtmlReporter
+from opduel.reporters.local import LocalReporter
+from opduel.reporters.notifier import UNVERIFIED, Notifier
+from opduel.reporters.notify_command import NotifyCommand
+from opduel.reporters.notify_webhook import NotifyWebhook
+from opduel.reporters.remote import RemoteReporter
+from opduel.reporters.screen import ScreenReporter
+from opduel.reporters.simple_local import SimpleLocalReporter
+from opduel.reporters.simple_screen import SimpleScreenReporter
 
 REPORTERS: tuple[type[Reporter], ...] = (
     ScreenReporter,

@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from records import Build, Case, Comparison, Report
-from reporters.text import printable
+from opduel.records import Build, Case, Comparison, Report
+from opduel.reporters.text import printable
 
 # Options of a run that hold for each of its cases, too: what else was given chose cases, bounded the run or told of it.
 _OF_INPUTS = frozenset(("--directions", "--metric"))

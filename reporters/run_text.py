@@ -4,8 +4,8 @@ import math
 from collections.abc import Mapping
 from typing import Any, TypeGuard
 
-from records import SAMPLED, Build, Failure, Report
-from reporters.units import human_duration, human_share, human_size
+from opduel.records import SAMPLED, Build, Failure, Report
+from opduel.reporters.units import human_duration, human_share, human_size
 
 _BUSY = 0.05  # share of the CPUs that others took, from which on it is said
 

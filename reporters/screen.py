@@ -9,12 +9,12 @@ from typing import ClassVar, Self, TextIO
 from rich.console import Console
 from rich.text import Text
 
-from records import Comparison, Report
-from reporters.base import Reporter
-from reporters.screen_breakdown import breakdown_lines
-from reporters.screen_table import cases_lines
-from reporters.screen_words import footer_lines, header_lines, validity_lines
-from reporters.stream import write_text
+from opduel.records import Comparison, Report
+from opduel.reporters.base import Reporter
+from opduel.reporters.screen_breakdown import breakdown_lines
+from opduel.reporters.screen_table import cases_lines
+from opduel.reporters.screen_words import footer_lines, header_lines, validity_lines
+from opduel.reporters.stream import write_text
 
 NARROW = 80  # columns, wherever the output is no terminal
 _NARROWEST = 76  # narrower terminals wrap

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from records import Breakdown, OperatorTime, Report
-from reporters.summary import not_broken_down_line
-from reporters.text import fold, printable, shorten
-from reporters.units import human_share, human_value
+from opduel.records import Breakdown, OperatorTime, Report
+from opduel.reporters.summary import not_broken_down_line
+from opduel.reporters.text import fold, printable, shorten
+from opduel.reporters.units import human_share, human_value
 
 MOST_ROWS = 8
 _NAME = (16, 32)  # columns, at least and at most

@@ -6,11 +6,11 @@ from typing import Any
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from records import Comparison, Verdict
-from reporters.rates import rates_words
-from reporters.summary import WORST_FIRST, worst_first
-from reporters.text import fold, folded_names, printable, shorten
-from reporters.units import human_change, human_interval, human_share, human_value
+from opduel.records import Comparison, Verdict
+from opduel.reporters.rates import rates_words
+from opduel.reporters.summary import WORST_FIRST, worst_first
+from opduel.reporters.text import fold, folded_names, printable, shorten
+from opduel.reporters.units import human_change, human_interval, human_share, human_value
 
 STYLES: dict[Verdict, str] = {
     "regressed": "bold red",

@@ -4,13 +4,13 @@ from collections.abc import Iterable
 
 from rich.text import Text
 
-from records import Failure, Report
-from records.output import key_line
-from reporters.rates import roofline_words
-from reporters.run_text import build_text, disturbance_text, effort_text, host_text, incidents
-from reporters.screen_table import STYLES
-from reporters.summary import WORST_FIRST, injection, injection_line, open_lines, validity_line, worst_first
-from reporters.text import fold, printable, shorten
+from opduel.records import Failure, Report
+from opduel.records.output import key_line
+from opduel.reporters.rates import roofline_words
+from opduel.reporters.run_text import build_text, disturbance_text, effort_text, host_text, incidents
+from opduel.reporters.screen_table import STYLES
+from opduel.reporters.summary import WORST_FIRST, injection, injection_line, open_lines, validity_line, worst_first
+from opduel.reporters.text import fold, printable, shorten
 
 _MOST_DETAILS = 20  # failures, and incidents, told one by one
 

@@ -9,10 +9,10 @@ from itertools import chain, count
 from pathlib import Path
 from typing import ClassVar
 
-from records import Report, RunError, UsageError
-from reporters.atomic import path_part, write_atomically
-from reporters.document import REPORT_NAME, read_report, to_bytes
-from reporters.folder import FolderReporter, written_with_page
+from opduel.records import Report, RunError, UsageError
+from opduel.reporters.atomic import path_part, write_atomically
+from opduel.reporters.document import REPORT_NAME, read_report, to_bytes
+from opduel.reporters.folder import FolderReporter, written_with_page
 
 
 class SimpleLocalReporter(FolderReporter):

@@ -5,11 +5,11 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Self, TextIO
 
-from records import Comparison, Report
-from reporters.base import Reporter
-from reporters.stream import write_text
-from reporters.summary import injection, injection_line, open_lines, validity_line
-from reporters.text import escaped
+from opduel.records import Comparison, Report
+from opduel.reporters.base import Reporter
+from opduel.reporters.stream import write_text
+from opduel.reporters.summary import injection, injection_line, open_lines, validity_line
+from opduel.reporters.text import escaped
 
 COLUMNS: dict[str, Callable[[Comparison], Any]] = {
     "verdict": lambda one: one.verdict,

@@ -7,12 +7,12 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from records import UsageError
-from records.files import LONGEST_REPORT, UnreadableError, parse_json, read_text
-from records.single import SINGLE_SCHEMA_VERSION, SingleReport
-from records.upgrade import upgraded_single
-from reporters.document import strict
-from reporters.opperf_form import opperf_results
+from opduel.records import UsageError
+from opduel.records.files import LONGEST_REPORT, UnreadableError, parse_json, read_text
+from opduel.records.single import SINGLE_SCHEMA_VERSION, SingleReport
+from opduel.records.upgrade import upgraded_single
+from opduel.reporters.document import strict
+from opduel.reporters.opperf_form import opperf_results
 
 KIND = "opduel single-build run"
 _ADAPTER: TypeAdapter[SingleReport] = TypeAdapter(SingleReport)

@@ -5,12 +5,12 @@ import io
 import json
 from collections.abc import Sequence
 
-from records import achieved
-from records.single import BaselineComparison, SingleReport, SingleResult
-from reporters.opperf_form import KB, MS, STATISTICS, grouped, without_direction
-from reporters.rates import one_side_words, roofline_words
-from reporters.text import printable
-from reporters.units import ABSENT, human_change, human_size, human_value
+from opduel.records import achieved
+from opduel.records.single import BaselineComparison, SingleReport, SingleResult
+from opduel.reporters.opperf_form import KB, MS, STATISTICS, grouped, without_direction
+from opduel.reporters.rates import one_side_words, roofline_words
+from opduel.reporters.text import printable
+from opduel.reporters.units import ABSENT, human_change, human_size, human_value
 
 CSV_COLUMNS = (
     "case",

@@ -4,7 +4,7 @@ import os
 import sys
 from typing import IO, Any, TextIO
 
-from records import RunError
+from opduel.records import RunError
 
 _nowhere: list[IO[Any]] = []
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from records import Comparison, Report, Verdict
-from reporters.units import human_change
+from opduel.records import Comparison, Report, Verdict
+from opduel.reporters.units import human_change
 
 WORST_FIRST: tuple[Verdict, ...] = ("regressed", "failed", "inconclusive", "improved", "unchanged")
 _SUSPICIONS = ("regressed", "improved")

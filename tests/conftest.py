@@ -13,11 +13,11 @@ import pytest
 from hypothesis import settings
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
-from driver.builds import BuildCache, resolve_build
-from frameworks import get_framework
-from records import Build
-from reporters.notify_webhook import VARIABLE as WEBHOOK
-from reporters.remote.token import VARIABLE as TOKEN
+from opduel.driver.builds import BuildCache, resolve_build
+from opduel.frameworks import get_framework
+from opduel.records import Build
+from opduel.reporters.notify_webhook import VARIABLE as WEBHOOK
+from opduel.reporters.remote.token import VARIABLE as TOKEN
 
 settings.register_profile("untimed", deadline=None)  # how long an example takes says what else the machine does
 settings.load_profile("untimed")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.made_report import made_report
-from reporters import write_report
+from opduel.reporters import write_report
 
 SPEC: dict[str, Any] = {
     "framework": "mxnet",

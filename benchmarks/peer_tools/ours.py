@@ -8,8 +8,8 @@ from pathlib import Path
 
 from benchmarks.peer_tools.programs import run_program
 from benchmarks.peer_tools.trial import Answer, Answers, Bench, Trial
-from records import RunError
-from reporters import read_report
+from opduel.records import RunError
+from opduel.reporters import read_report
 
 HARNESS = Path(__file__).resolve().parents[2] / "harness.py"
 TIMEOUT_S = 6 * 3600.0

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 from benchmarks.peer_tools import rules
 from benchmarks.peer_tools.trial import Answer, Answers, Bench, Trial
-from harness.blocks import Processes
-from harness.channel import complete
-from harness.cpus import this_thread_on
-from harness.pair_pool import Pair
-from harness.process import CaseProcess, Worker
-from harness.worker_errors import CaseLostError, CaseRefusedError, WorkerLostError
-from records import Case, RunError
-from records.measurement import SIDES, Side
+from opduel.harness.blocks import Processes
+from opduel.harness.channel import complete
+from opduel.harness.cpus import this_thread_on
+from opduel.harness.pair_pool import Pair
+from opduel.harness.process import CaseProcess, Worker
+from opduel.harness.worker_errors import CaseLostError, CaseRefusedError, WorkerLostError
+from opduel.records import Case, RunError
+from opduel.records.measurement import SIDES, Side
 
 REWRITTEN = "written from its documentation"
 NAIVE_BLOCK_NS = 8_000_000

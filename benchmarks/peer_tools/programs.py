@@ -3,8 +3,8 @@
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from driver.builds.process import run
-from records import RunError
+from opduel.driver.builds.process import run
+from opduel.records import RunError
 
 
 def run_program(

@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.peer_tools.programs import run_program
 from benchmarks.peer_tools.trial import Answer, Answers, Bench, Trial
-from records import RunError
+from opduel.records import RunError
 
 INSIDE = Path(__file__).resolve().with_name("inside.py")
 TIMEOUT_S = 6 * 3600.0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks.peer_tools.programs import run_program
 from benchmarks.peer_tools.trial import Answer, Answers, Bench, Trial
-from records.measurement import SIDES
+from opduel.records.measurement import SIDES
 
 SCRIPT = Path(__file__).resolve().with_name("pyperf_cases.py")
 TIMEOUT_S = 6 * 3600.0

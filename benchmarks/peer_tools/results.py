@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.peer_tools.trial import Answer
-from records import UsageError
+from opduel.records import UsageError
 
 
 @dataclass(frozen=True)

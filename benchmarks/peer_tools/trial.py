@@ -7,11 +7,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from harness.blocks import CaseRequest
-from harness.cpus import CpuPlan
-from harness.process import WORKER
-from records import Build, Case
-from records.measurement import Side
+from opduel.harness.blocks import CaseRequest
+from opduel.harness.cpus import CpuPlan
+from opduel.harness.process import WORKER
+from opduel.records import Build, Case
+from opduel.records.measurement import Side
 
 Answer = Literal["slower", "faster", "same", "failed"]
 Answers = Mapping[str, Answer]  # by case id

@@ -4,9 +4,9 @@ import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from driver.builds.probe import Facts, ProbeError, probe
-from frameworks import Framework
-from records import BrokenBuildError, RunError
+from opduel.driver.builds.probe import Facts, ProbeError, probe
+from opduel.frameworks import Framework
+from opduel.records import BrokenBuildError, RunError
 
 INTERPRETER = Path("bin") / "python"  # of an environment
 

@@ -15,10 +15,10 @@ from types import FrameType
 
 import platformdirs
 
-from driver.builds.commit_recipe import CommitRecipe
-from driver.builds.manifest import Manifest, UnusableBuild, read_manifest
-from driver.builds.releases import Recipe
-from records import Build, NoSpaceError, RunError, is_full
+from opduel.driver.builds.commit_recipe import CommitRecipe
+from opduel.driver.builds.manifest import Manifest, UnusableBuild, read_manifest
+from opduel.driver.builds.releases import Recipe
+from opduel.records import Build, NoSpaceError, RunError, is_full
 
 log = logging.getLogger(__name__)
 

@@ -6,17 +6,17 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from driver.builds.cache import BuildCache
-from driver.builds.process import run
-from driver.builds.releases import load_releases
-from driver.builds.resolve import resolve_build
-from frameworks import Framework, framework_names, get_framework
-from records import OpduelError
+from opduel.driver.builds.cache import BuildCache
+from opduel.driver.builds.process import run
+from opduel.driver.builds.releases import load_releases
+from opduel.driver.builds.resolve import resolve_build
+from opduel.frameworks import Framework, framework_names, get_framework
+from opduel.records import OpduelError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Returns 0 if every build was made, imported and ran the script; 3 if one did not."""
-    parser = argparse.ArgumentParser(prog="python -m driver.builds.check", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m opduel.driver.builds.check", description=__doc__)
     parser.add_argument("request", nargs="*", help="builds to check (default: every release in the framework's data)")
     parser.add_argument("--framework", choices=framework_names(), default=framework_names()[0])
     parser.add_argument("--exec_dir", type=Path, help="the build cache (default: the user's cache folder)")

@@ -10,16 +10,16 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from driver.builds import uv
-from driver.builds.build_facts import INTERPRETER, checked_facts, own_libraries, sha256_of
-from driver.builds.cache import BuildCache
-from driver.builds.commit_recipe import CommitRecipe
-from driver.builds.interpreters import find_interpreter
-from driver.builds.library import Library
-from driver.builds.manifest import Manifest, NativePart
-from driver.builds.probe import Facts
-from frameworks import Framework
-from records import Build, Commit, RunError
+from opduel.driver.builds import uv
+from opduel.driver.builds.build_facts import INTERPRETER, checked_facts, own_libraries, sha256_of
+from opduel.driver.builds.cache import BuildCache
+from opduel.driver.builds.commit_recipe import CommitRecipe
+from opduel.driver.builds.interpreters import find_interpreter
+from opduel.driver.builds.library import Library
+from opduel.driver.builds.manifest import Manifest, NativePart
+from opduel.driver.builds.probe import Facts
+from opduel.frameworks import Framework
+from opduel.records import Build, Commit, RunError
 
 Export = Callable[[Path], None]  # puts the Python package's files at a commit into a folder
 

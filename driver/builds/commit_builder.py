@@ -11,11 +11,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
-from driver.builds.cache import BuildCache
-from driver.builds.commit_build import commit_build, named_after
-from driver.builds.commit_recipe import CommitRecipe
-from driver.builds.compiler import Compiler, Limits, require_space
-from driver.builds.library import (
+from opduel.driver.builds.cache import BuildCache
+from opduel.driver.builds.commit_build import commit_build, named_after
+from opduel.driver.builds.commit_recipe import CommitRecipe
+from opduel.driver.builds.compiler import Compiler, Limits, require_space
+from opduel.driver.builds.library import (
     Library,
     cached_library,
     library_of_release,
@@ -23,12 +23,12 @@ from driver.builds.library import (
     release_library_id,
     source_library_id,
 )
-from driver.builds.release import release_build
-from driver.builds.releases import Environment, Recipe, load_releases
-from driver.builds.repository_data import RepositoryData, load_platform, load_repository_data
-from driver.lock import ANOTHER_FOLDER
-from frameworks import Framework
-from records import Build, Commit, OpduelError, RunError, UsageError, disk_error
+from opduel.driver.builds.release import release_build
+from opduel.driver.builds.releases import Environment, Recipe, load_releases
+from opduel.driver.builds.repository_data import RepositoryData, load_platform, load_repository_data
+from opduel.driver.lock import ANOTHER_FOLDER
+from opduel.frameworks import Framework
+from opduel.records import Build, Commit, OpduelError, RunError, UsageError, disk_error
 
 STRATEGIES = ("auto", "release", "overlay", "source")
 
@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 class Sources(Protocol):
-    """What of a repository decides builds; ``driver.git`` has the real one."""
+    """What of a repository decides builds; ``opduel.driver.git`` has the real one."""
 
     def commit(self, commit_id: str) -> Commit:
         """Raises UsageError if it isn't there."""

@@ -11,7 +11,7 @@ class CommitRecipe:
     """Commits with equal recipes share one build.
 
     ``code`` is git's hash of the Python package's folder; ``library`` the identity of the native library
-    (``driver.builds.library``); ``pins`` name every package of the environment with its exact version.
+    (``opduel.driver.builds.library``); ``pins`` name every package of the environment with its exact version.
     """
 
     code: str

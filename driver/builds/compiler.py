@@ -17,11 +17,11 @@ from pathlib import Path
 
 import psutil
 
-from driver.builds.process import clean_environment, run
-from driver.builds.repository_data import Platform
-from driver.lock import ANOTHER_FOLDER
-from records import BrokenBuildError, Commit, NoSpaceError, RunError
-from records.output import MOST_KEPT, keep_ends, key_line
+from opduel.driver.builds.process import clean_environment, run
+from opduel.driver.builds.repository_data import Platform
+from opduel.driver.lock import ANOTHER_FOLDER
+from opduel.records import BrokenBuildError, Commit, NoSpaceError, RunError
+from opduel.records.output import MOST_KEPT, keep_ends, key_line
 
 _LOG_END_BYTES = 2**20  # of a log, in which the reason is looked for
 # With these the environment would decide what is compiled, and by which compiler, unknown to the library's identity.

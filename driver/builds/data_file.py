@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from records import UsageError
-from records.files import UnreadableError, read_text
+from opduel.records import UsageError
+from opduel.records.files import UnreadableError, read_text
 
 _FIXES = {
     "string_type": "put it in quotes",

@@ -6,9 +6,9 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from driver.builds.probe import Facts, ProbeError, probe
-from frameworks import Framework
-from records import Build, UsageError
+from opduel.driver.builds.probe import Facts, ProbeError, probe
+from opduel.frameworks import Framework
+from opduel.records import Build, UsageError
 
 
 def external_build(requested: str, framework: Framework, environment: Mapping[str, str]) -> Build:

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from driver.builds import uv
-from driver.builds.process import run
-from records import RunError
+from opduel.driver.builds import uv
+from opduel.driver.builds.process import run
+from opduel.records import RunError
 
 _ASK = (
     "import os, sys; print('%s %d.%d %s' % (sys.implementation.name, sys.version_info[0], sys.version_info[1],"

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from driver.builds.cache import BuildCache
-from driver.builds.commit_recipe import CommitRecipe
-from driver.builds.manifest import Manifest, UnusableBuild, read_manifest
-from driver.builds.releases import Recipe
+from opduel.driver.builds.cache import BuildCache
+from opduel.driver.builds.commit_recipe import CommitRecipe
+from opduel.driver.builds.manifest import Manifest, UnusableBuild, read_manifest
+from opduel.driver.builds.releases import Recipe
 
 _CODE = (".py", ".pyc", ".pyi", ".pyx")
 

@@ -6,9 +6,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from driver.builds.commit_recipe import CommitRecipe
-from driver.builds.releases import Recipe
-from records import Build
+from opduel.driver.builds.commit_recipe import CommitRecipe
+from opduel.driver.builds.releases import Recipe
+from opduel.records import Build
 
 FILE_NAME = "manifest.json"
 

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from driver.builds.process import run
-from frameworks import Framework, worker_environment
-from records import OpduelError
+from opduel.driver.builds.process import run
+from opduel.frameworks import Framework, worker_environment
+from opduel.records import OpduelError
 
 _INSIDE = Path(__file__).with_name("inside.py")
 TIMEOUT_S = 180.0  # an import takes 1 to 4 s; a cold disk or an emulated CPU much longer

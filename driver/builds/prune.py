@@ -7,8 +7,8 @@ from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
-from driver.builds.cache import BuildCache, last_used, remove_unlocked, sweep
-from driver.builds.manifest import FILE_NAME
+from opduel.driver.builds.cache import BuildCache, last_used, remove_unlocked, sweep
+from opduel.driver.builds.manifest import FILE_NAME
 
 log = logging.getLogger(__name__)
 

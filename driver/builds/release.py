@@ -7,15 +7,15 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from driver.builds import uv
-from driver.builds.build_facts import INTERPRETER, checked_facts, own_libraries, sha256_of
-from driver.builds.cache import BuildCache
-from driver.builds.interpreters import find_interpreter
-from driver.builds.manifest import Manifest
-from driver.builds.probe import Facts
-from driver.builds.releases import Recipe
-from frameworks import Framework
-from records import Build
+from opduel.driver.builds import uv
+from opduel.driver.builds.build_facts import INTERPRETER, checked_facts, own_libraries, sha256_of
+from opduel.driver.builds.cache import BuildCache
+from opduel.driver.builds.interpreters import find_interpreter
+from opduel.driver.builds.manifest import Manifest
+from opduel.driver.builds.probe import Facts
+from opduel.driver.builds.releases import Recipe
+from opduel.frameworks import Framework
+from opduel.records import Build
 
 STRATEGY = "release"
 

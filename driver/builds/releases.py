@@ -10,9 +10,9 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from driver.builds.data_file import Strict, read_data
-from frameworks import Framework
-from records import UsageError
+from opduel.driver.builds.data_file import Strict, read_data
+from opduel.frameworks import Framework
+from opduel.records import UsageError
 
 FILE_NAME = "releases.yaml"
 

@@ -7,10 +7,10 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from driver.builds.data_file import Strict, read_data
-from driver.builds.releases import load_releases
-from frameworks import Framework
-from records import UsageError
+from opduel.driver.builds.data_file import Strict, read_data
+from opduel.driver.builds.releases import load_releases
+from opduel.frameworks import Framework
+from opduel.records import UsageError
 
 FILE_NAME = "repository.yaml"
 PLATFORM_FILE = "platform.yaml"

@@ -4,12 +4,12 @@ import os
 import re
 from collections.abc import Mapping
 
-from driver.builds.cache import BuildCache
-from driver.builds.external import external_build
-from driver.builds.release import release_build
-from driver.builds.releases import Recipe, Releases, load_releases
-from frameworks import Framework
-from records import Build, UsageError
+from opduel.driver.builds.cache import BuildCache
+from opduel.driver.builds.external import external_build
+from opduel.driver.builds.release import release_build
+from opduel.driver.builds.releases import Recipe, Releases, load_releases
+from opduel.frameworks import Framework
+from opduel.records import Build, UsageError
 
 _RELEASE = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*==\s*([A-Za-z0-9.!+_-]+)\s*")
 _PATH_LIKE = (os.sep, "~", ".")

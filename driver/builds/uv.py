@@ -7,10 +7,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from driver.builds.process import Outcome, run
-from records import BrokenBuildError, NoSpaceError, RunError
-from records.output import key_line
-from records.redaction import redact
+from opduel.driver.builds.process import Outcome, run
+from opduel.records import BrokenBuildError, NoSpaceError, RunError
+from opduel.records.output import key_line
+from opduel.records.redaction import redact
 
 _SETTINGS = {"UV_PYTHON_DOWNLOADS": "never", "UV_NO_PROGRESS": "1", "NO_COLOR": "1"}
 _TIMEOUT_S = 1800.0  # a release is 50 to 100 MB, and the line may be slow

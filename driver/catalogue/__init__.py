@@ -1,7 +1,7 @@
 """The catalogue: a build's own registry and rules that are data become specs, one a category."""
 
-from driver.catalogue.apply import Catalogue, apply_rules
-from driver.catalogue.network import (
+from opduel.driver.catalogue.apply import Catalogue, apply_rules
+from opduel.driver.catalogue.network import (
     Call,
     Input,
     Network,
@@ -11,9 +11,9 @@ from driver.catalogue.network import (
     network_test,
     operator_tests,
 )
-from driver.catalogue.registry import Function, Registry, ask_registry
-from driver.catalogue.rules import Rules, load_rules
-from driver.catalogue.write import spec_files, write_specs
+from opduel.driver.catalogue.registry import Function, Registry, ask_registry
+from opduel.driver.catalogue.rules import Rules, load_rules
+from opduel.driver.catalogue.write import spec_files, write_specs
 
 __all__ = [
     "Call",

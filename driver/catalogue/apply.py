@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from driver.catalogue.registry import Function, Registry
-from driver.catalogue.rules import Category, Operator, Rules
-from records import MODES, UsageError
+from opduel.driver.catalogue.registry import Function, Registry
+from opduel.driver.catalogue.rules import Category, Operator, Rules
+from opduel.records import MODES, UsageError
 
 SIZES = ("small", "large", "skewed")
 ALWAYS_TAKEN = ("args", "out", "backend")  # beside a function's own arguments

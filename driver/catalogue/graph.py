@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from records import UsageError
-from records.files import TooLargeError, UnreadableError, parse_json, read_text
+from opduel.records import UsageError
+from opduel.records.files import TooLargeError, UnreadableError, parse_json, read_text
 
 MAX_BYTES = 32 * 2**20
 MAX_NODES = 50_000

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from driver.builds.process import run
-from driver.catalogue.graph import check_graph_file
-from driver.catalogue.rules import Rules
-from driver.catalogue.write import test_text
-from frameworks import Framework, worker_environment
-from records import Build, RunError, UsageError
+from opduel.driver.builds.process import run
+from opduel.driver.catalogue.graph import check_graph_file
+from opduel.driver.catalogue.rules import Rules
+from opduel.driver.catalogue.write import test_text
+from opduel.frameworks import Framework, worker_environment
+from opduel.records import Build, RunError, UsageError
 
 TIMEOUT_S = 300.0  # a large model of the zoo takes half a minute
 MAX_IDENTIFIER = 90  # the spec's own limit, less a number

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from driver.builds.process import run
-from frameworks import Framework, worker_environment
-from records import Build, RunError, UsageError
+from opduel.driver.builds.process import run
+from opduel.frameworks import Framework, worker_environment
+from opduel.records import Build, RunError, UsageError
 
 TIMEOUT_S = 180.0  # the import takes 1 to 4 s; a cold disk or an emulated CPU much longer
 

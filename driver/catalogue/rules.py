@@ -5,9 +5,9 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from driver.builds.data_file import Strict, read_data
-from frameworks import Framework
-from records import UsageError
+from opduel.driver.builds.data_file import Strict, read_data
+from opduel.frameworks import Framework
+from opduel.records import UsageError
 
 FILE_NAME = "operators.yaml"
 PURPOSE = "the rules of this framework's operators are there"

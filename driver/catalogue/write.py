@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from driver.catalogue.apply import Catalogue
-from driver.catalogue.rules import Rules
-from records import UsageError
+from opduel.driver.catalogue.apply import Catalogue
+from opduel.driver.catalogue.rules import Rules
+from opduel.records import UsageError
 
 FOLDER = "operators"
 BUNDLE = "all.json"

@@ -1,10 +1,10 @@
 """Commits: a repository of our own that the user's is never written for, and which of its commits are measured."""
 
-from driver.git.command import GitFailed, RemoteGone
-from driver.git.commit_selection import Choice, History, Pending, control_of, pending
-from driver.git.history import NotAncestor
-from driver.git.refs import Fetched, Moved, UnknownCommit
-from driver.git.repository import Repository, open_repository
+from opduel.driver.git.command import GitFailed, RemoteGone
+from opduel.driver.git.commit_selection import Choice, History, Pending, control_of, pending
+from opduel.driver.git.history import NotAncestor
+from opduel.driver.git.refs import Fetched, Moved, UnknownCommit
+from opduel.driver.git.repository import Repository, open_repository
 
 __all__ = [
     "Choice",

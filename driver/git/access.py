@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from driver.git.redaction import TOKEN_VARIABLE
-from records import UsageError
-from records.redaction import redact
+from opduel.driver.git.redaction import TOKEN_VARIABLE
+from opduel.records import UsageError
+from opduel.records.redaction import redact
 
 USER_VARIABLE = "OPDUEL_GIT_USER"
 DEFAULT_USER = "x-access-token"

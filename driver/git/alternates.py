@@ -4,10 +4,10 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from driver.git.access import is_url
-from driver.git.command import Git, GitFailed
-from driver.git.refs import BRANCHES, LOCAL, TAGS, read_refs
-from records import RunError, UsageError
+from opduel.driver.git.access import is_url
+from opduel.driver.git.command import Git, GitFailed
+from opduel.driver.git.refs import BRANCHES, LOCAL, TAGS, read_refs
+from opduel.records import RunError, UsageError
 
 # The settings of the repository's own that decide how a remote is reached; the user's and the system's apply anyway.
 _CARRIED = r"^(url\..*|http\..*|credential\..*|protocol\..*|core\.sshcommand)$"

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from driver.git.access import Access, config_environment
-from driver.git.gitpython import git
-from driver.git.redaction import TOKEN_VARIABLE, one_line
-from driver.lock import ANOTHER_FOLDER
-from records import NoSpaceError, RunError, UsageError
+from opduel.driver.git.access import Access, config_environment
+from opduel.driver.git.gitpython import git
+from opduel.driver.git.redaction import TOKEN_VARIABLE, one_line
+from opduel.driver.lock import ANOTHER_FOLDER
+from opduel.records import NoSpaceError, RunError, UsageError
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from records import Commit, UsageError
+from opduel.records import Commit, UsageError
 
 _WEEK = 7 * 86400  # seconds
 _MONDAY = 4 * 86400  # 1970-01-01 was a Thursday; the first Monday was the 5th
@@ -13,7 +13,7 @@ _NEIGHBORS = 5  # commits before one whose dates say whether its own is out of o
 
 
 class History(Protocol):
-    """What is asked of a repository; `driver.git.repository.Repository` answers."""
+    """What is asked of a repository; `opduel.driver.git.repository.Repository` answers."""
 
     def parent(self, commit: Commit) -> Commit | None: ...
 
@@ -93,7 +93,7 @@ def pending(
     the commits counts, never their times.
 
     Raises:
-        UsageError: a step less than 1, or the tip doesn't hold ``start`` (`driver.git.history.NotAncestor`).
+        UsageError: a step less than 1, or the tip doesn't hold ``start`` (`opduel.driver.git.history.NotAncestor`).
     """
     if step < 1:
         raise UsageError(f"step {step}: must be 1 or more")

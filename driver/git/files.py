@@ -5,8 +5,8 @@ import os
 import tarfile
 from pathlib import Path, PurePosixPath
 
-from driver.git.command import Git
-from records import Commit, NoSpaceError, RunError, UsageError, is_full
+from opduel.driver.git.command import Git
+from opduel.records import Commit, NoSpaceError, RunError, UsageError, is_full
 
 log = logging.getLogger(__name__)
 

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from driver.git.command import Git, GitFailed
-from records import Commit, UsageError
+from opduel.driver.git.command import Git, GitFailed
+from opduel.records import Commit, UsageError
 
 _FORMAT = "--format=tformat:%H%x00%ct%x00%an <%ae>%x00%s"
 _LOG = ("log", "-z", _FORMAT, "--no-color", "--no-show-signature", "--no-notes", "--encoding=UTF-8", "--no-mailmap")

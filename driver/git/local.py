@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from driver.git import history, refs
-from driver.git.alternates import Checkout
-from driver.git.command import Git
-from driver.git.mirror import take_tracked
-from driver.git.repository import Repository
-from records import Commit, RunError, UsageError
+from opduel.driver.git import history, refs
+from opduel.driver.git.alternates import Checkout
+from opduel.driver.git.command import Git
+from opduel.driver.git.mirror import take_tracked
+from opduel.driver.git.repository import Repository
+from opduel.records import Commit, RunError, UsageError
 
 PREFERRED = ("upstream", "origin")  # remotes, where several are there: a fork's own one comes last
 FAR = 100  # commits between a branch and HEAD from which on a nearer branch is named

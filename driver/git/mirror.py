@@ -6,11 +6,21 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-from driver.git.alternates import Checkout
-from driver.git.command import FIRST_PAUSES, Git, borrowed, raise_if_lost
-from driver.git.refs import BRANCHES, LOCAL, LOCAL_HEAD, REMOTE_HEAD, TAGS, drop_dangling, mirror, read_refs, write_refs
-from records import UsageError
-from records.files import UnreadableError, read_text
+from opduel.driver.git.alternates import Checkout
+from opduel.driver.git.command import FIRST_PAUSES, Git, borrowed, raise_if_lost
+from opduel.driver.git.refs import (
+    BRANCHES,
+    LOCAL,
+    LOCAL_HEAD,
+    REMOTE_HEAD,
+    TAGS,
+    drop_dangling,
+    mirror,
+    read_refs,
+    write_refs,
+)
+from opduel.records import UsageError
+from opduel.records.files import UnreadableError, read_text
 
 log = logging.getLogger(__name__)
 
@@ -135,7 +145,7 @@ def take_local(git: Git, checkout: Checkout | None) -> None:
 def sweep(place: Path) -> None:
     """Remove what killed git commands left: locks that nobody holds any more, and unfinished files.
 
-    Only for a repository on which no command runs: see `driver.git.command.wait_for_leftovers`.
+    Only for a repository on which no command runs: see `opduel.driver.git.command.wait_for_leftovers`.
     """
     shutil.rmtree(aside(place), ignore_errors=True)
     if not place.is_dir():

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from records.redaction import redact
+from opduel.records.redaction import redact
 
 TOKEN_VARIABLE = "OPDUEL_GIT_TOKEN"
 

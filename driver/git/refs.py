@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from driver.git.command import Git, GitFailed
-from driver.git.history import is_ancestor, read_commit
-from records import Commit, UsageError
+from opduel.driver.git.command import Git, GitFailed
+from opduel.driver.git.history import is_ancestor, read_commit
+from opduel.records import Commit, UsageError
 
 log = logging.getLogger(__name__)
 

@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from driver.git import files, history, mirror, refs, worktree
-from driver.git.access import Access, access_to, is_url, refuse_secrets, write_askpass
-from driver.git.alternates import Checkout, inspect
-from driver.git.command import NETWORK_SECONDS, Git, GitFailed, RemoteGone, wait_for_leftovers
-from driver.git.refs import Fetched
-from driver.lock import ANOTHER_FOLDER
-from records import Commit, RunError, UsageError, disk_error, is_full
+from opduel.driver.git import files, history, mirror, refs, worktree
+from opduel.driver.git.access import Access, access_to, is_url, refuse_secrets, write_askpass
+from opduel.driver.git.alternates import Checkout, inspect
+from opduel.driver.git.command import NETWORK_SECONDS, Git, GitFailed, RemoteGone, wait_for_leftovers
+from opduel.driver.git.refs import Fetched
+from opduel.driver.lock import ANOTHER_FOLDER
+from opduel.records import Commit, RunError, UsageError, disk_error, is_full
 
 log = logging.getLogger(__name__)
 
@@ -129,7 +129,7 @@ class Repository:
         return history.read_commit(self.git, found.split()[0]) if found else None
 
     def chain(self, control: Commit, treatment: Commit) -> list[Commit]:
-        """The commits after the control up to the treatment, oldest first: see `driver.git.history.chain`.
+        """The commits after the control up to the treatment, oldest first: see `opduel.driver.git.history.chain`.
 
         Raises:
             NotAncestor: the treatment doesn't hold the control.
@@ -153,13 +153,13 @@ class Repository:
         return files.files(self.git, commit, path)
 
     def export(self, commit: Commit, path: str, destination: Path) -> None:
-        """Write a folder's files into ``destination``: see `driver.git.files.export`."""
+        """Write a folder's files into ``destination``: see `opduel.driver.git.files.export`."""
         files.export(self.git, commit, path, destination)
 
     def checkout(
         self, commit: Commit, folder: Path, patterns: Sequence[str] = (), submodules: Sequence[str] = ()
     ) -> None:
-        """Make ``folder`` a worktree at the commit: see `driver.git.worktree.checkout`."""
+        """Make ``folder`` a worktree at the commit: see `opduel.driver.git.worktree.checkout`."""
         worktree.checkout(self.git, commit, folder, patterns, submodules)
 
     def _fetch(self) -> bytes:

@@ -6,8 +6,8 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from driver.git.command import Git, GitFailed
-from records import Commit, RunError
+from opduel.driver.git.command import Git, GitFailed
+from opduel.records import Commit, RunError
 
 log = logging.getLogger(__name__)
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from frameworks.base import Framework
-from frameworks.mxnet.work import work
-from records import DEFAULT_MODE, Case, Work
+from opduel.frameworks.base import Framework
+from opduel.frameworks.mxnet.work import work
+from opduel.records import DEFAULT_MODE, Case, Work
 
 BLOCK_NAMESPACES = (
     *("gluon.nn", "gluon.rnn", "gluon.loss", "gluon.data.vision.transforms"),

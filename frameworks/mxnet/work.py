@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from records import Case, Work
+from opduel.records import Case, Work
 
 SIZES = {"float16": 2, "float32": 4, "float64": 8, "int8": 1, "uint8": 1, "bool": 1, "int32": 4, "int64": 8}
 Shape = tuple[int, ...]

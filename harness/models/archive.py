@@ -13,8 +13,8 @@ import zlib
 from pathlib import Path
 from typing import IO, BinaryIO
 
-from harness.models.download import Limits, copy_limited
-from records import UsageError
+from opduel.harness.models.download import Limits, copy_limited
+from opduel.records import UsageError
 
 _CHUNK = 1 << 20
 _BROKEN = (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
 
-from harness.models.archive import unpack
-from harness.models.download import Limits, copy_limited, download
-from records import Case, ModelFile, NoSpaceError, OpduelError, UsageError, is_full
-from records.redaction import bare_address
+from opduel.harness.models.archive import unpack
+from opduel.harness.models.download import Limits, copy_limited, download
+from opduel.records import Case, ModelFile, NoSpaceError, OpduelError, UsageError, is_full
+from opduel.records.redaction import bare_address
 
 DOWNLOADS = 2  # of a file whose checksum differs: AI-PEP's rule
 

@@ -9,8 +9,8 @@ from typing import BinaryIO
 import requests
 from urllib3.exceptions import DecodeError, ProtocolError, ReadTimeoutError
 
-from records import RunError, UsageError
-from records.redaction import bare_address
+from opduel.records import RunError, UsageError
+from opduel.records.redaction import bare_address
 
 GIB = 1024**3
 _AGAIN = (408, 425, 429, 500, 502, 503, 504)

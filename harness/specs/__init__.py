@@ -1,10 +1,10 @@
 """Specs: what is to be measured. Found by name, read strictly, and expanded into cases."""
 
-from harness.specs.expand import expand_cases, matches, select_cases
-from harness.specs.find import find_spec, list_specs
-from harness.specs.load import is_bundle, load_spec, validate
-from harness.specs.model import Settings, Spec
-from harness.specs.read import plain_of, read_plain
+from opduel.harness.specs.expand import expand_cases, matches, select_cases
+from opduel.harness.specs.find import find_spec, list_specs
+from opduel.harness.specs.load import is_bundle, load_spec, validate
+from opduel.harness.specs.model import Settings, Spec
+from opduel.harness.specs.read import plain_of, read_plain
 
 __all__ = [
     "Settings",

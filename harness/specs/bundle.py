@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from harness.specs.expand import expand_cases
-from harness.specs.model import Settings, Spec, Test
-from records import UsageError
+from opduel.harness.specs.expand import expand_cases
+from opduel.harness.specs.model import Settings, Spec, Test
+from opduel.records import UsageError
 
 _DIRECTIONS = ("run_backward", "directions")  # two ways to say one thing
 

@@ -11,12 +11,12 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
-from frameworks import get_framework
-from harness.specs.draw import draws, filled
-from harness.specs.explain import explain
-from harness.specs.model import CaseSettings, Inputs, Settings, Spec, Test
-from harness.specs.values import Tensor
-from records import DEFAULT_METRIC, DEFAULT_MODE, METRICS, Case, Direction, Tolerance, UsageError, case_id_for
+from opduel.frameworks import get_framework
+from opduel.harness.specs.draw import draws, filled
+from opduel.harness.specs.explain import explain
+from opduel.harness.specs.model import CaseSettings, Inputs, Settings, Spec, Test
+from opduel.harness.specs.values import Tensor
+from opduel.records import DEFAULT_METRIC, DEFAULT_MODE, METRICS, Case, Direction, Tolerance, UsageError, case_id_for
 
 DEFAULT_DTYPE = "float32"
 DEFAULT_CONTEXT = "cpu"

@@ -5,8 +5,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from harness.specs.fields import show
-from harness.specs.values import TAGS
+from opduel.harness.specs.fields import show
+from opduel.harness.specs.values import TAGS
 
 MAX_MESSAGE = 400
 

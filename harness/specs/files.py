@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
-from harness.specs.fields import matching, show
-from harness.specs.strict import StrictModel, field_error
-from records import ModelFile
+from opduel.harness.specs.fields import matching, show
+from opduel.harness.specs.strict import StrictModel, field_error
+from opduel.records import ModelFile
 
 MD5_PATTERN = r"^[0-9a-f]{32}$"
 SHA256_PATTERN = r"^[0-9a-f]{64}$"

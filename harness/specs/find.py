@@ -3,8 +3,8 @@
 from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 
-from frameworks.base import SPECIFICATIONS
-from records import UsageError
+from opduel.frameworks.base import SPECIFICATIONS
+from opduel.records import UsageError
 
 SUFFIXES = (".json", ".yaml", ".yml")
 FOLDER_NAMES = ("specs", "specifications")

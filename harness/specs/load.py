@@ -7,13 +7,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from harness.specs.bundle import gather
-from harness.specs.expand import expand_cases
-from harness.specs.explain import explain, one_line
-from harness.specs.fields import show
-from harness.specs.model import Spec, Test
-from harness.specs.read import read_plain
-from records import UsageError
+from opduel.harness.specs.bundle import gather
+from opduel.harness.specs.expand import expand_cases
+from opduel.harness.specs.explain import explain, one_line
+from opduel.harness.specs.fields import show
+from opduel.harness.specs.model import Spec, Test
+from opduel.harness.specs.read import read_plain
+from opduel.records import UsageError
 
 SAVED_NETWORK = frozenset({"nodes", "arg_nodes", "heads"})  # what driver/catalogue/graph.py checks
 

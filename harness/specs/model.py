@@ -16,9 +16,9 @@ from pydantic import (
     model_validator,
 )
 
-from frameworks import framework_names, get_framework
-from harness.specs.draw import names_in
-from harness.specs.fields import (
+from opduel.frameworks import framework_names, get_framework
+from opduel.harness.specs.draw import names_in
+from opduel.harness.specs.fields import (
     ARGUMENT_PATTERN,
     CODE_FILES,
     FILE_ARGUMENTS,
@@ -34,10 +34,10 @@ from harness.specs.fields import (
     Threshold,
     show,
 )
-from harness.specs.files import File
-from harness.specs.strict import StrictModel, field_error
-from harness.specs.values import MAX_ELEMENTS, Positional, SameAs, SizeName, StoredFile, Tensor, Value
-from records import METRICS, MODES, UsageError
+from opduel.harness.specs.files import File
+from opduel.harness.specs.strict import StrictModel, field_error
+from opduel.harness.specs.values import MAX_ELEMENTS, Positional, SameAs, SizeName, StoredFile, Tensor, Value
+from opduel.records import METRICS, MODES, UsageError
 
 MAX_COUNT = 1000
 _ARGUMENT = re.compile(ARGUMENT_PATTERN.removesuffix("$") + r"\Z")

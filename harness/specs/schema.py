@@ -1,4 +1,4 @@
-"""The JSON Schema of specs, for editors: ``python -m harness.specs.schema`` prints it, ``--write`` stores it."""
+"""The JSON Schema of specs, for editors: ``python -m opduel.harness.specs.schema`` prints it, ``--write`` stores it."""
 
 import argparse
 import json
@@ -9,9 +9,9 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from frameworks.base import SPECIFICATIONS
-from harness.specs.model import Spec
-from records import OpduelError
+from opduel.frameworks.base import SPECIFICATIONS
+from opduel.harness.specs.model import Spec
+from opduel.records import OpduelError
 
 SCHEMA_FILE = SPECIFICATIONS / "spec.schema.json"
 
@@ -41,7 +41,7 @@ def schema_text() -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command: returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m harness.specs.schema", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m opduel.harness.specs.schema", description=__doc__)
     parser.add_argument("--write", action="store_true", help=f"write {SCHEMA_FILE.name} instead of printing it")
     if parser.parse_args(arguments).write:
         try:

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
 from hypothesis import strategies as st
 
-from harness.specs.template import MOST_ELEMENTS, Template, largest_tensor
-from records import Case
+from opduel.harness.specs.template import MOST_ELEMENTS, Template, largest_tensor
+from opduel.records import Case
 
 _EDGES = sorted({1, 2, 3, 7, *(2**power + step for power in range(2, 15) for step in (-1, 0, 1))})
 

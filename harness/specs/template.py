@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from records import Case
+from opduel.records import Case
 
 LARGEST = 1 << 14  # of a size
 MOST_ELEMENTS = 1 << 20  # of a tensor

@@ -18,7 +18,7 @@ from pydantic import (
     model_validator,
 )
 
-from harness.specs.fields import (
+from opduel.harness.specs.fields import (
     BLOCK_NAMESPACES,
     BLOCK_PATTERN,
     SIZE_NAME_PATTERN,
@@ -31,7 +31,7 @@ from harness.specs.fields import (
     matching,
     show,
 )
-from harness.specs.strict import StrictModel, field_error
+from opduel.harness.specs.strict import StrictModel, field_error
 
 MAX_DIMENSIONS = 32
 MAX_ELEMENTS = 2**40  # beyond what any machine holds; whether this one does is asked where the tensor is made

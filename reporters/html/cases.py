@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from records import Case, Comparison, Failure, PairSample, Verification, Work
-from reporters.rates import rates_words
-from reporters.screen_breakdown import breakdown_rows
-from reporters.summary import WORST_FIRST
-from reporters.text import printable
-from reporters.units import human_change, human_interval, human_share, human_size, human_value, scale_of
+from opduel.records import Case, Comparison, Failure, PairSample, Verification, Work
+from opduel.reporters.rates import rates_words
+from opduel.reporters.screen_breakdown import breakdown_rows
+from opduel.reporters.summary import WORST_FIRST
+from opduel.reporters.text import printable
+from opduel.reporters.units import human_change, human_interval, human_share, human_size, human_value, scale_of
 
 _DIGITS = 8  # of the numbers that are drawn; those in the table are whole
 

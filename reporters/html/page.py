@@ -8,14 +8,14 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from records import Report
-from reporters.assets import PLOT_CLASS, PLOT_STYLE, asset, csp_hash
-from reporters.atomic import write_atomically
-from reporters.document import strict
-from reporters.html.cases import case_data, case_labels, rows
-from reporters.html.run_details import heading, run_details
-from reporters.reproduce import reproduction
-from reporters.summary import worst_first
+from opduel.records import Report
+from opduel.reporters.assets import PLOT_CLASS, PLOT_STYLE, asset, csp_hash
+from opduel.reporters.atomic import write_atomically
+from opduel.reporters.document import strict
+from opduel.reporters.html.cases import case_data, case_labels, rows
+from opduel.reporters.html.run_details import heading, run_details
+from opduel.reporters.reproduce import reproduction
+from opduel.reporters.summary import worst_first
 
 PAGE_NAME = "report.html"
 _HERE = Path(__file__).parent

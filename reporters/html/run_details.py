@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from records import Build, Commit, Report
-from reporters.html.cases import fragment_of
-from reporters.rates import roofline_words
-from reporters.run_text import disturbance_text, effort_text, host_text, incidents, is_number
-from reporters.summary import (
+from opduel.records import Build, Commit, Report
+from opduel.reporters.html.cases import fragment_of
+from opduel.reporters.rates import roofline_words
+from opduel.reporters.run_text import disturbance_text, effort_text, host_text, incidents, is_number
+from opduel.reporters.summary import (
     WORST_FIRST,
     injection,
     injection_line,
@@ -19,8 +19,8 @@ from reporters.summary import (
     validity_line,
     worst_first,
 )
-from reporters.text import printable, printable_lines
-from reporters.units import human_change, human_duration, human_interval, human_share
+from opduel.reporters.text import printable, printable_lines
+from opduel.reporters.units import human_change, human_duration, human_interval, human_share
 
 Facts = list[tuple[str, str]]
 

@@ -3,6 +3,6 @@
 See docs/how-to/interchange.md.
 """
 
-from reporters.interchange.rendered import Rendered
+from opduel.reporters.interchange.rendered import Rendered
 
 __all__ = ["Rendered"]

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 from urllib.parse import quote
 
-from records import METRICS, Comparison, Report
-from records.measurement import SIDES, Side
-from reporters.interchange.cases import (
+from opduel.records import METRICS, Comparison, Report
+from opduel.records.measurement import SIDES, Side
+from opduel.reporters.interchange.cases import (
     build_facts,
     cut,
     deciding_samples,
@@ -16,8 +16,8 @@ from reporters.interchange.cases import (
     side_values,
     why_without_samples,
 )
-from reporters.interchange.rendered import Rendered, counted
-from reporters.summary import validity_line
+from opduel.reporters.interchange.rendered import Rendered, counted
+from opduel.reporters.summary import validity_line
 
 PREFIX = "BenchmarkOp/"
 UNITS = {"time": "ns/op", "instructions": "instructions/op", "memory": "B/op", "process_memory": "process-B"}

@@ -2,9 +2,9 @@
 
 import json
 
-from records import Comparison, Report
-from reporters.document import strict
-from reporters.interchange.cases import (
+from opduel.records import Comparison, Report
+from opduel.reporters.document import strict
+from opduel.reporters.interchange.cases import (
     cut,
     deciding_samples,
     names_over_metrics,
@@ -13,8 +13,8 @@ from reporters.interchange.cases import (
     side_values,
     why_without_value,
 )
-from reporters.interchange.rendered import Rendered, counted
-from reporters.run_text import is_number
+from opduel.reporters.interchange.rendered import Rendered, counted
+from opduel.reporters.run_text import is_number
 
 MEASURES = {"time": "latency", "process_memory": "process-memory"}  # others are called as the metric is
 _LONGEST = 1000  # bytes of a benchmark's name; Bencher takes 1024

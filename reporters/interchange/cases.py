@@ -6,10 +6,10 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from records import Build, Commit, Comparison, PairSample, Report
-from records.measurement import Side
-from reporters.run_text import is_number
-from reporters.text import printable
+from opduel.records import Build, Commit, Comparison, PairSample, Report
+from opduel.records.measurement import Side
+from opduel.reporters.run_text import is_number
+from opduel.reporters.text import printable
 
 Fact = str | int | float
 

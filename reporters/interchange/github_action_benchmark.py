@@ -3,9 +3,9 @@
 import json
 from typing import Any
 
-from records import Comparison, Report
-from reporters.document import strict
-from reporters.interchange.cases import (
+from opduel.records import Comparison, Report
+from opduel.reporters.document import strict
+from opduel.reporters.interchange.cases import (
     deciding_samples,
     one_line,
     quartiles,
@@ -13,7 +13,7 @@ from reporters.interchange.cases import (
     unique_names,
     why_without_value,
 )
-from reporters.interchange.rendered import Rendered, counted
+from opduel.reporters.interchange.rendered import Rendered, counted
 
 
 def to_github_action_benchmark(report: Report) -> Rendered:

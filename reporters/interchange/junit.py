@@ -3,14 +3,14 @@
 from decimal import Decimal
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from records import Comparison, Report
-from records.measurement import SIDES
-from reporters.interchange.cases import build_facts, one_line, run_facts, unique_names
-from reporters.interchange.rendered import Rendered
-from reporters.run_text import is_number
-from reporters.summary import open_lines, validity_line
-from reporters.text import printable_lines
-from reporters.units import human_change, human_interval, human_value
+from opduel.records import Comparison, Report
+from opduel.records.measurement import SIDES
+from opduel.reporters.interchange.cases import build_facts, one_line, run_facts, unique_names
+from opduel.reporters.interchange.rendered import Rendered
+from opduel.reporters.run_text import is_number
+from opduel.reporters.summary import open_lines, validity_line
+from opduel.reporters.text import printable_lines
+from opduel.reporters.units import human_change, human_interval, human_value
 
 
 def to_junit(report: Report) -> Rendered:

@@ -4,10 +4,10 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from records import Comparison, PairSample, Report
-from records.measurement import Side
-from reporters.document import strict
-from reporters.interchange.cases import (
+from opduel.records import Comparison, PairSample, Report
+from opduel.records.measurement import Side
+from opduel.reporters.document import strict
+from opduel.reporters.interchange.cases import (
     Fact,
     build_facts,
     deciding_samples,
@@ -17,7 +17,7 @@ from reporters.interchange.cases import (
     unique_names,
     why_without_samples,
 )
-from reporters.interchange.rendered import Rendered, counted
+from opduel.reporters.interchange.rendered import Rendered, counted
 
 VERSION = "1.0"  # of pyperf's format
 UNITS = {"ns": ("second", 1e9), "bytes": ("byte", 1), "instructions": ("integer", 1)}  # pyperf's name, ours in one

@@ -7,11 +7,11 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from records import Case, Comparison, PairSample, Report
-from reporters.document import strict
-from reporters.interchange.rendered import Rendered
-from reporters.simple_screen import COLUMNS
-from reporters.text import escaped
+from opduel.records import Case, Comparison, PairSample, Report
+from opduel.reporters.document import strict
+from opduel.reporters.interchange.rendered import Rendered
+from opduel.reporters.simple_screen import COLUMNS
+from opduel.reporters.text import escaped
 
 RUN_COLUMNS = ("run_id", "started", "control_build", "treatment_build")
 CASE_COLUMNS = ("dtype", "context", "mode", "inputs")

@@ -3,6 +3,6 @@
 See docs/how-to/remote.md.
 """
 
-from reporters.remote.reporter import RemoteReporter
+from opduel.reporters.remote.reporter import RemoteReporter
 
 __all__ = ["RemoteReporter"]

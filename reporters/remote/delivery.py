@@ -8,12 +8,12 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from records import RunError
-from reporters.http_retry import repeated
-from reporters.remote.place import Place
-from reporters.remote.post import Answer, Payload, Waits, post
-from reporters.remote.spool import Damaged, DamagedError, OutboxEntry, Refusal, Spool, moment
-from reporters.remote.token import Token
+from opduel.records import RunError
+from opduel.reporters.http_retry import repeated
+from opduel.reporters.remote.place import Place
+from opduel.reporters.remote.post import Answer, Payload, Waits, post
+from opduel.reporters.remote.spool import Damaged, DamagedError, OutboxEntry, Refusal, Spool, moment
+from opduel.reporters.remote.token import Token
 
 State = Literal["sent", "waiting", "refused", "damaged"]
 

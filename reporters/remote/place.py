@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit, urlunsplit
 
-from records import UsageError
-from records.redaction import redact, without_user
-from records.text import clipped, printable
+from opduel.records import UsageError
+from opduel.records.redaction import redact, without_user
+from opduel.records.text import clipped, printable
 
 FORM = "<domain>/<endpoint>|<category>"
 LONGEST_CATEGORY = 100  # characters

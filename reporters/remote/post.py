@@ -14,10 +14,10 @@ from urllib.parse import quote, urlsplit
 import requests
 import urllib3
 
-from reporters.http_retry import OneAnswerSession, TooLongError, causes, is_later, within
-from reporters.remote.place import Place
-from reporters.remote.token import Token
-from reporters.text import short_line
+from opduel.reporters.http_retry import OneAnswerSession, TooLongError, causes, is_later, within
+from opduel.reporters.remote.place import Place
+from opduel.reporters.remote.token import Token
+from opduel.reporters.text import short_line
 
 # "stored": the server has it. "again": may be over in a moment. "stuck": until somebody mends something, such as the
 # token. "refused": this very report will not be taken.

@@ -8,15 +8,15 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Self
 
-from records import Report, RunError, UsageError
-from reporters.atomic import check_folder, user_path
-from reporters.base import PartlyReportedError, Reporter
-from reporters.document import to_bytes
-from reporters.remote.delivery import Delivery, Sender
-from reporters.remote.place import FORM, Place, is_open, parse_place
-from reporters.remote.post import Payload
-from reporters.remote.spool import Spool, default_spool
-from reporters.remote.token import VARIABLE, Token, find_token
+from opduel.records import Report, RunError, UsageError
+from opduel.reporters.atomic import check_folder, user_path
+from opduel.reporters.base import PartlyReportedError, Reporter
+from opduel.reporters.document import to_bytes
+from opduel.reporters.remote.delivery import Delivery, Sender
+from opduel.reporters.remote.place import FORM, Place, is_open, parse_place
+from opduel.reporters.remote.post import Payload
+from opduel.reporters.remote.spool import Spool, default_spool
+from opduel.reporters.remote.token import VARIABLE, Token, find_token
 
 FLUSH = "run_bench.py --flush"
 

@@ -19,9 +19,9 @@ from pathlib import Path
 import platformdirs
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
-from records import UsageError
-from reporters.atomic import path_part, write_atomically
-from reporters.remote.place import Place, parse_endpoint
+from opduel.records import UsageError
+from opduel.reporters.atomic import path_part, write_atomically
+from opduel.reporters.remote.place import Place, parse_endpoint
 
 FORMAT = 1
 _SUFFIX = ".report"

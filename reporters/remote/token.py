@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from records import UsageError
-from records.files import TooLargeError, UnreadableError, read_bytes
-from records.redaction import SHORTEST_SECRET, redact
-from reporters.atomic import user_path
+from opduel.records import UsageError
+from opduel.records.files import TooLargeError, UnreadableError, read_bytes
+from opduel.records.redaction import SHORTEST_SECRET, redact
+from opduel.reporters.atomic import user_path
 
 VARIABLE = "OPDUEL_REMOTE_ACCESS_TOKEN"
 _LONGEST = 4096  # characters

@@ -7,9 +7,9 @@ from urllib.parse import urlsplit
 from fastapi import Depends, HTTPException, Request, Security
 from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBasic, HTTPBasicCredentials, HTTPBearer
 
-from reporters.server.database import Database
-from reporters.server.settings import Settings
-from reporters.server.tokens import find_login, find_token
+from opduel.reporters.server.database import Database
+from opduel.reporters.server.settings import Settings
+from opduel.reporters.server.tokens import find_login, find_token
 
 COOKIE = "opduel_session"
 _USUAL_PORTS = {"http": 80, "https": 443}

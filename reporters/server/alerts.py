@@ -14,18 +14,18 @@ from sqlalchemy import or_, select, update
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
-from records import OpduelError
-from reporters.alerts import Alert, Cause, cause_of
-from reporters.alerts import Finding as Told
-from reporters.notifier import Notifier
-from reporters.server.database import Database
-from reporters.server.drift import DriftAnalysis
-from reporters.server.findings import ALERT_Q, Finding, Wanted, exp, list_findings
-from reporters.server.histories import BuildName
-from reporters.server.models import Notice
-from reporters.server.pages import day_of_commit, link_of
-from reporters.server.storage import upsert
-from reporters.text import printable
+from opduel.records import OpduelError
+from opduel.reporters.alerts import Alert, Cause, cause_of
+from opduel.reporters.alerts import Finding as Told
+from opduel.reporters.notifier import Notifier
+from opduel.reporters.server.database import Database
+from opduel.reporters.server.drift import DriftAnalysis
+from opduel.reporters.server.findings import ALERT_Q, Finding, Wanted, exp, list_findings
+from opduel.reporters.server.histories import BuildName
+from opduel.reporters.server.models import Notice
+from opduel.reporters.server.pages import day_of_commit, link_of
+from opduel.reporters.server.storage import upsert
+from opduel.reporters.text import printable
 
 SLOWDOWNS = Wanted("open", "slower", q=ALERT_Q)
 _CLAIM_LASTS = timedelta(minutes=10)  # then whoever claimed it was killed: sending takes less

@@ -14,16 +14,16 @@ from pydantic import AfterValidator
 from sqlalchemy import Select, text
 from sqlalchemy.orm import Session
 
-from records import Verdict
-from reporters.server import large, queries, schemas
-from reporters.server.access import CanRead, CanWrite, database_of, settings_of
-from reporters.server.compression import may_be_packed
-from reporters.server.findings import moment_of
-from reporters.server.models import Case, Run
-from reporters.server.queries import SHORTEST_COMMIT, RunFilter
-from reporters.server.schemas import MOST_ROWS
-from reporters.server.subprocess_jobs import LARGE_BYTES, SharedFile, SubprocessJobs
-from reporters.server.upload import receive
+from opduel.records import Verdict
+from opduel.reporters.server import large, queries, schemas
+from opduel.reporters.server.access import CanRead, CanWrite, database_of, settings_of
+from opduel.reporters.server.compression import may_be_packed
+from opduel.reporters.server.findings import moment_of
+from opduel.reporters.server.models import Case, Run
+from opduel.reporters.server.queries import SHORTEST_COMMIT, RunFilter
+from opduel.reporters.server.schemas import MOST_ROWS
+from opduel.reporters.server.subprocess_jobs import LARGE_BYTES, SharedFile, SubprocessJobs
+from opduel.reporters.server.upload import receive
 
 _PIECE = 2**16  # bytes of a file that are sent at a time
 

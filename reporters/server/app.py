@@ -6,15 +6,15 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
-from records import SCHEMA_VERSION
-from reporters.server import api, assets, drift_api, drift_pages, login, pages
-from reporters.server.compression import Compression
-from reporters.server.database import Database
-from reporters.server.description import describe
-from reporters.server.error_handlers import add_error_handlers
-from reporters.server.middleware import SecurityMiddleware
-from reporters.server.settings import Settings
-from reporters.server.subprocess_jobs import SubprocessJobs
+from opduel.records import SCHEMA_VERSION
+from opduel.reporters.server import api, assets, drift_api, drift_pages, login, pages
+from opduel.reporters.server.compression import Compression
+from opduel.reporters.server.database import Database
+from opduel.reporters.server.description import describe
+from opduel.reporters.server.error_handlers import add_error_handlers
+from opduel.reporters.server.middleware import SecurityMiddleware
+from opduel.reporters.server.settings import Settings
+from opduel.reporters.server.subprocess_jobs import SubprocessJobs
 
 _PARSED_AT_ONCE = 2  # small reports: each takes many times its size in memory
 _DESCRIPTION = f"""Reports of A/B runs, kept whole, with the history of every case.

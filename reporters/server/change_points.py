@@ -8,9 +8,9 @@ from datetime import datetime
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from comparator.network_meta_analysis import Component
-from reporters.server.histories import BuildName
-from reporters.server.models import AnalysedSeries, ChangePoint
+from opduel.comparator.network_meta_analysis import Component
+from opduel.reporters.server.histories import BuildName
+from opduel.reporters.server.models import AnalysedSeries, ChangePoint
 
 LONGEST_NOTE = 1000  # characters
 

@@ -9,22 +9,22 @@ from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import select
 
-from records import OpduelError, RunError, UsageError
-from reporters.arguments import Parser
-from reporters.notifier import Notifier
-from reporters.notify_command import NotifyCommand
-from reporters.notify_webhook import NotifyWebhook
-from reporters.server.alerts import SLOWDOWNS, send_alerts
-from reporters.server.app import create_app
-from reporters.server.database import Database, default_url
-from reporters.server.logs import log_to_stderr
-from reporters.server.models import Token
-from reporters.server.serving import address_of, listen, serve
-from reporters.server.settings import DEFAULT_MAX_REPORT_BYTES, Settings, checked_public_url
-from reporters.server.storage import remove_runs
-from reporters.server.tokens import SCOPES, add_token, check_token, is_valid, revoke_token
-from reporters.stream import open_closed_streams, print_note, print_result
-from reporters.text import escaped, printable
+from opduel.records import OpduelError, RunError, UsageError
+from opduel.reporters.arguments import Parser
+from opduel.reporters.notifier import Notifier
+from opduel.reporters.notify_command import NotifyCommand
+from opduel.reporters.notify_webhook import NotifyWebhook
+from opduel.reporters.server.alerts import SLOWDOWNS, send_alerts
+from opduel.reporters.server.app import create_app
+from opduel.reporters.server.database import Database, default_url
+from opduel.reporters.server.logs import log_to_stderr
+from opduel.reporters.server.models import Token
+from opduel.reporters.server.serving import address_of, listen, serve
+from opduel.reporters.server.settings import DEFAULT_MAX_REPORT_BYTES, Settings, checked_public_url
+from opduel.reporters.server.storage import remove_runs
+from opduel.reporters.server.tokens import SCOPES, add_token, check_token, is_valid, revoke_token
+from opduel.reporters.stream import open_closed_streams, print_note, print_result
+from opduel.reporters.text import escaped, printable
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def server_parser() -> argparse.ArgumentParser:
     parser = Parser(
-        prog="python -m reporters.server",
+        prog="python -m opduel.reporters.server",
         description="Keeps reports that --remote_reporter sends, and shows them. docs/how-to/server.md has more.",
     )
     commands = parser.add_subparsers(required=True, metavar="{serve,migrate,token,alert,run}")

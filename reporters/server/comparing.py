@@ -8,12 +8,12 @@ from typing import Any
 from scipy import stats
 from sqlalchemy.orm import Session
 
-from comparator.indirect_comparison import IndirectEstimate, Link, indirect_estimate, link
-from comparator.network_meta_analysis import Edge, edge_from_interval
-from reporters.server.histories import CONFIDENCE_ALPHA, BuildName, build_of, interval, node_order
-from reporters.server.listing import results_worst_first
-from reporters.server.models import Run
-from reporters.units import human_share
+from opduel.comparator.indirect_comparison import IndirectEstimate, Link, indirect_estimate, link
+from opduel.comparator.network_meta_analysis import Edge, edge_from_interval
+from opduel.reporters.server.histories import CONFIDENCE_ALPHA, BuildName, build_of, interval, node_order
+from opduel.reporters.server.listing import results_worst_first
+from opduel.reporters.server.models import Run
+from opduel.reporters.units import human_share
 
 _MANY_TIMES = 11.0  # a change from which on it is a factor in words
 

@@ -18,12 +18,12 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, m
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.orm import Session
 
-from records import RunError, UsageError
+from opduel.records import RunError, UsageError
 
 Standing = Literal["empty", "current", "older", "newer", "foreign"]
 _EXAMPLES = "sqlite:////var/lib/opduel/results.sqlite or postgresql://user@host/database"
 _BUSY_TIMEOUT_S = 8.0  # less than the last requests have when the server is told to end
-_MIGRATE = "python -m reporters.server migrate"
+_MIGRATE = "python -m opduel.reporters.server migrate"
 
 
 def default_url() -> str:

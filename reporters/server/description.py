@@ -4,7 +4,7 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from reporters.server.schemas import Posted
+from opduel.reporters.server.schemas import Posted
 
 _BUILD: dict[str, Any] = {
     "framework": "toy",

@@ -11,10 +11,10 @@ import numpy as np
 from sqlalchemy import ColumnElement, and_, case, delete, func, select, update
 from sqlalchemy.orm import Session
 
-from comparator.network_meta_analysis import Component, analyse_network, edge_from_interval
-from reporters.server.change_points import follow, found_in
-from reporters.server.database import Database
-from reporters.server.histories import (
+from opduel.comparator.network_meta_analysis import Component, analyse_network, edge_from_interval
+from opduel.reporters.server.change_points import follow, found_in
+from opduel.reporters.server.database import Database
+from opduel.reporters.server.histories import (
     BUILD_COLUMNS,
     CONFIDENCE_ALPHA,
     BuildName,
@@ -24,9 +24,9 @@ from reporters.server.histories import (
     interval,
     node_order,
 )
-from reporters.server.logs import logger
-from reporters.server.models import UNKNOWN_THREADS, AnalysedSeries, Result, Run
-from reporters.server.storage import upsert
+from opduel.reporters.server.logs import logger
+from opduel.reporters.server.models import UNKNOWN_THREADS, AnalysedSeries, Result, Run
+from opduel.reporters.server.storage import upsert
 
 METHOD = 1  # of weighing: with another one all histories are weighed again
 # How many runs, and when the last one came: by its number one could not tell, for that of a run that was removed may be

@@ -7,11 +7,11 @@ from fastapi import APIRouter, HTTPException, Path, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, Field, ValidationError
 
-from reporters.server.access import CanRead, CanWrite, database_of
-from reporters.server.api import PROBLEMS, Branch, Limit, Offset, OperatorCategory, Words, next_offset, problems
-from reporters.server.change_points import LONGEST_NOTE, acknowledge, withdraw
-from reporters.server.drift import drift_analysis_of
-from reporters.server.findings import (
+from opduel.reporters.server.access import CanRead, CanWrite, database_of
+from opduel.reporters.server.api import PROBLEMS, Branch, Limit, Offset, OperatorCategory, Words, next_offset, problems
+from opduel.reporters.server.change_points import LONGEST_NOTE, acknowledge, withdraw
+from opduel.reporters.server.drift import drift_analysis_of
+from opduel.reporters.server.findings import (
     Direction,
     Finding,
     State,
@@ -21,8 +21,8 @@ from reporters.server.findings import (
     list_findings,
     moment_of,
 )
-from reporters.server.forms import small_body
-from reporters.server.schemas import CaseOut
+from opduel.reporters.server.forms import small_body
+from opduel.reporters.server.schemas import CaseOut
 
 router = APIRouter(
     prefix="/api/v1", responses=problems(PROBLEMS | {422: "a parameter is wrong"}), tags=["change points"]

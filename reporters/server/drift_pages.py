@@ -8,7 +8,7 @@ from fastapi import APIRouter, HTTPException, Query, Request, Security
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse, Response
 
-from reporters.server.access import (
+from opduel.reporters.server.access import (
     CanRead,
     SessionCookie,
     browser_writer,
@@ -18,13 +18,13 @@ from reporters.server.access import (
     settings_of,
     writing_login,
 )
-from reporters.server.api import days
-from reporters.server.change_points import LONGEST_NOTE, acknowledge, withdraw
-from reporters.server.drift import drift_analysis_of
-from reporters.server.findings import ALERT_Q, Wanted, count_series, drift_choices, find_findings, list_findings
-from reporters.server.forms import form_of
-from reporters.server.pages import Words, dates_asked, day_of, page_of, words_of
-from reporters.server.templating import ENVIRONMENT
+from opduel.reporters.server.api import days
+from opduel.reporters.server.change_points import LONGEST_NOTE, acknowledge, withdraw
+from opduel.reporters.server.drift import drift_analysis_of
+from opduel.reporters.server.findings import ALERT_Q, Wanted, count_series, drift_choices, find_findings, list_findings
+from opduel.reporters.server.forms import form_of
+from opduel.reporters.server.pages import Words, dates_asked, day_of, page_of, words_of
+from opduel.reporters.server.templating import ENVIRONMENT
 
 SEEN = "opduel_seen"  # a cookie: until when the browser's owner has seen the findings
 _MOST_LISTED, _MOST_IN_FEED = 200, 100

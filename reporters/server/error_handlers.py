@@ -11,10 +11,10 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException as AnyHTTPException
 from starlette.status import HTTP_303_SEE_OTHER
 
-from reporters.server.access import LoginNeeded, is_api
-from reporters.server.logs import logger
-from reporters.server.templating import page
-from reporters.text import short_line
+from opduel.reporters.server.access import LoginNeeded, is_api
+from opduel.reporters.server.logs import logger
+from opduel.reporters.server.templating import page
+from opduel.reporters.text import short_line
 
 RETRY_AFTER_S = 30
 DATABASE_AWAY = (OperationalError, InterfaceError, PoolTimeout)  # away, busy, or its disk is full

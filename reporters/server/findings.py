@@ -9,9 +9,9 @@ from typing import Literal
 from sqlalchemy import ColumnElement, and_, func, or_, select
 from sqlalchemy.orm import Session, aliased, joinedload
 
-from comparator.fdr import benjamini_hochberg
-from reporters.server.histories import BuildName, Series
-from reporters.server.models import UNKNOWN_THREADS, AnalysedSeries, Case, ChangePoint, Result, Run
+from opduel.comparator.fdr import benjamini_hochberg
+from opduel.reporters.server.histories import BuildName, Series
+from opduel.reporters.server.models import UNKNOWN_THREADS, AnalysedSeries, Case, ChangePoint, Result, Run
 
 ALERT_Q = 0.05  # the share of false ones to expect among those that alerts and feeds report
 State = Literal["open", "acknowledged", "all"]

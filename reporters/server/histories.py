@@ -9,9 +9,9 @@ from typing import Any
 from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
-from comparator.network_meta_analysis import Component, Edge, analyse_network, edge_from_interval
-from reporters.server.models import Result, Run
-from reporters.server.queries import is_of_branch
+from opduel.comparator.network_meta_analysis import Component, Edge, analyse_network, edge_from_interval
+from opduel.reporters.server.models import Result, Run
+from opduel.reporters.server.queries import is_of_branch
 
 CONFIDENCE_ALPHA = 0.05  # of the intervals that histories show, whatever the runs' own
 _SIDES = ("requested", "digest", "version", "commit", "commit_time", "commit_subject")

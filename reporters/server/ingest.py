@@ -11,9 +11,9 @@ from typing import Annotated, Any, NoReturn
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from records import Build, Comparison, Report, UsageError
-from reporters.document import from_text
-from reporters.server.error_handlers import Refused
+from opduel.records import Build, Comparison, Report, UsageError
+from opduel.reporters.document import from_text
+from opduel.reporters.server.error_handlers import Refused
 
 MOST_VALUES_PER_BYTE = 1 / 16  # a report's are longer; a body of empty lists would take a hundred times its size
 _EARLIEST_YEAR, _LATEST_YEAR = 1970, 9998  # of moments: in any time zone there is one year more

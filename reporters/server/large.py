@@ -10,13 +10,13 @@ from typing import IO, Literal
 
 from sqlalchemy import select
 
-from reporters.document import from_text
-from reporters.html import to_html
-from reporters.server.database import Database
-from reporters.server.ingest import accept, readable
-from reporters.server.models import Document, Run
-from reporters.server.queries import document_of
-from reporters.server.storage import store
+from opduel.reporters.document import from_text
+from opduel.reporters.html import to_html
+from opduel.reporters.server.database import Database
+from opduel.reporters.server.ingest import accept, readable
+from opduel.reporters.server.models import Document, Run
+from opduel.reporters.server.queries import document_of
+from opduel.reporters.server.storage import store
 
 Form = Literal["json", "html"]
 _COMPRESSION = 6

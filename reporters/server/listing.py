@@ -8,9 +8,9 @@ from typing import Any
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
-from reporters.server.models import Case, Result, Run
-from reporters.server.queries import SHORTEST_COMMIT, RunFilter, count_runs, latest_runs
-from reporters.summary import WORST_FIRST
+from opduel.reporters.server.models import Case, Result, Run
+from opduel.reporters.server.queries import SHORTEST_COMMIT, RunFilter, count_runs, latest_runs
+from opduel.reporters.summary import WORST_FIRST
 
 RUNS_A_PAGE = 50
 MOST_FOUND = 100

@@ -9,10 +9,10 @@ from fastapi import APIRouter, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse, Response
 
-from reporters.server.access import COOKIE, database_of, refuse_other_sites
-from reporters.server.forms import form_of
-from reporters.server.templating import page
-from reporters.server.tokens import LOGIN_LASTS, begin_login, end_login, find_token
+from opduel.reporters.server.access import COOKIE, database_of, refuse_other_sites
+from opduel.reporters.server.forms import form_of
+from opduel.reporters.server.templating import page
+from opduel.reporters.server.tokens import LOGIN_LASTS, begin_login, end_login, find_token
 
 _LARGEST_FORM, _MOST_FIELDS = 4096, 10  # bytes, fields
 _MOST_FAILURES, _FAILURES_WITHIN_S, _MOST_ADDRESSES = 10, 60.0, 1000

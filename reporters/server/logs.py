@@ -3,8 +3,8 @@
 import logging
 import sys
 
-from reporters.server.tokens import TOKEN_PATTERN
-from reporters.text import printable
+from opduel.reporters.server.tokens import TOKEN_PATTERN
+from opduel.reporters.text import printable
 
 logger = logging.getLogger("opduel.server")
 

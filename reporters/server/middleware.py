@@ -9,8 +9,8 @@ from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from reporters.server.error_handlers import RETRY_AFTER_S, answer
-from reporters.server.logs import logger, one_field
+from opduel.reporters.server.error_handlers import RETRY_AFTER_S, answer
+from opduel.reporters.server.logs import logger, one_field
 
 SECURITY_HEADERS = {
     "Content-Security-Policy": (

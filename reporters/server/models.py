@@ -160,7 +160,7 @@ class Case(Base):
 
 
 class Result(Base):
-    """What one run says of one case; figures as in ``records.Comparison``."""
+    """What one run says of one case; figures as in ``opduel.records.Comparison``."""
 
     __tablename__ = "results"
     __table_args__ = (Index(None, "case_number", "run_number"),)

@@ -10,12 +10,12 @@ from fastapi import APIRouter, HTTPException, Path, Query, Request
 from fastapi.responses import Response
 from sqlalchemy.orm import Session
 
-from records import Verdict
-from reporters.assets import PLOT_CLASS, PLOT_STYLE, csp_hash
-from reporters.server.access import CanRead, database_of, settings_of
-from reporters.server.api import days, found_case, found_run, sent_report
-from reporters.server.comparing import compare_runs, in_words
-from reporters.server.histories import (
+from opduel.records import Verdict
+from opduel.reporters.assets import PLOT_CLASS, PLOT_STYLE, csp_hash
+from opduel.reporters.server.access import CanRead, database_of, settings_of
+from opduel.reporters.server.api import days, found_case, found_run, sent_report
+from opduel.reporters.server.comparing import compare_runs, in_words
+from opduel.reporters.server.histories import (
     Series,
     build_of,
     categories_of,
@@ -24,13 +24,20 @@ from reporters.server.histories import (
     runs_of_builds,
     series_of,
 )
-from reporters.server.listing import MOST_FOUND, choices, list_runs, results_worst_first, search_cases, search_runs
-from reporters.server.middleware import SECURITY_HEADERS
-from reporters.server.models import Run
-from reporters.server.queries import RunFilter, latest_runs
-from reporters.server.templating import ENVIRONMENT, page
-from reporters.summary import WORST_FIRST
-from reporters.units import human_change, human_duration, human_interval, human_share, human_value
+from opduel.reporters.server.listing import (
+    MOST_FOUND,
+    choices,
+    list_runs,
+    results_worst_first,
+    search_cases,
+    search_runs,
+)
+from opduel.reporters.server.middleware import SECURITY_HEADERS
+from opduel.reporters.server.models import Run
+from opduel.reporters.server.queries import RunFilter, latest_runs
+from opduel.reporters.server.templating import ENVIRONMENT, page
+from opduel.reporters.summary import WORST_FIRST
+from opduel.reporters.units import human_change, human_duration, human_interval, human_share, human_value
 
 _LONGEST_QUERY = 200
 _OFFERED = 30  # runs that a run is offered to be compared with

@@ -9,8 +9,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, func, or_, select
 from sqlalchemy.orm import Session
 
-from records import Verdict
-from reporters.server.models import Case, Document, Result, Run
+from opduel.records import Verdict
+from opduel.reporters.server.models import Case, Document, Result, Run
 
 SHORTEST_COMMIT = 4  # digits
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from records import Report, Verdict
-from reporters.server.ingest import Category
-from reporters.server.models import Case, Result, Run
+from opduel.records import Report, Verdict
+from opduel.reporters.server.ingest import Category
+from opduel.reporters.server.models import Case, Result, Run
 
 MOST_ROWS = 1000
 _EXAMPLE_RUN = "20261121T231820Z-ce81b5"

@@ -7,7 +7,7 @@ import sys
 import uvicorn
 from fastapi import FastAPI
 
-from records import RunError, UsageError
+from opduel.records import RunError, UsageError
 
 _LAST_REQUESTS_S = 10
 

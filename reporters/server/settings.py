@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
-from records import UsageError
+from opduel.records import UsageError
 
 DEFAULT_MAX_REPORT_BYTES = 64 * 2**20
 

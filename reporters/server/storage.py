@@ -9,11 +9,11 @@ from sqlalchemy import delete, exists, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
-from records import Build, Comparison, Report, UsageError
-from reporters.server.error_handlers import Refused
-from reporters.server.ingest import RunFacts, Submission
-from reporters.server.models import Base, Case, Document, Result, Run
-from reporters.text import printable
+from opduel.records import Build, Comparison, Report, UsageError
+from opduel.reporters.server.error_handlers import Refused
+from opduel.reporters.server.ingest import RunFacts, Submission
+from opduel.reporters.server.models import Base, Case, Document, Result, Run
+from opduel.reporters.text import printable
 
 _AT_A_TIME = 500
 _DETAILS = ("operator", "direction", "metric", "unit", "dtype", "context", "operator_category")  # of a case

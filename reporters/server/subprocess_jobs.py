@@ -20,9 +20,9 @@ from typing import IO, Any, TypeVar
 from fastapi import HTTPException
 from fastapi.concurrency import run_in_threadpool
 
-from reporters.server.database import Database
-from reporters.server.error_handlers import DATABASE_AWAY, RETRY_AFTER_S, database_is_away
-from reporters.server.logs import logger
+from opduel.reporters.server.database import Database
+from opduel.reporters.server.error_handlers import DATABASE_AWAY, RETRY_AFTER_S, database_is_away
+from opduel.reporters.server.logs import logger
 
 T = TypeVar("T")
 
@@ -32,7 +32,7 @@ _LONGEST_S = 300.0
 _MEMORY_FOR_A_BYTE = 24  # of the largest report that is accepted; the worst that was tried takes 16
 _MEMORY_BESIDE = 2**29
 _CONTEXT = multiprocessing.get_context("forkserver")  # a fork of this process, which has threads, would be none
-_CONTEXT.set_forkserver_preload(["reporters.server.large"])
+_CONTEXT.set_forkserver_preload(["opduel.reporters.server.large"])
 
 
 class SubprocessJobs:

@@ -6,8 +6,8 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from reporters.server.access import COOKIE
-from reporters.server.assets import asset_url
+from opduel.reporters.server.access import COOKIE
+from opduel.reporters.server.assets import asset_url
 
 ENVIRONMENT = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),

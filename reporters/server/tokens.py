@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
-from records import UsageError
-from reporters.server.models import Login, Token
+from opduel.records import UsageError
+from opduel.reporters.server.models import Login, Token
 
 SCOPES = ("read", "write")
 TOKEN_PATTERN = re.compile(r"opduel_([0-9a-f]{16})_([A-Za-z0-9_-]{43})")  # the public part, and 256 secret bits

@@ -12,9 +12,9 @@ from fastapi import HTTPException, Request
 from fastapi.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
-from reporters.server.error_handlers import RETRY_AFTER_S
-from reporters.server.logs import logger
-from reporters.server.subprocess_jobs import LARGE_BYTES
+from opduel.reporters.server.error_handlers import RETRY_AFTER_S
+from opduel.reporters.server.logs import logger
+from opduel.reporters.server.subprocess_jobs import LARGE_BYTES
 
 _IN_MEMORY = LARGE_BYTES  # what is more waits on disk until it is its turn
 _PATIENCE_S = 300.0

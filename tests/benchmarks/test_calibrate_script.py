@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from benchmarks import calibrate
-from comparator.calibration import Rate
-from records import Build, Comparison, Report, Verdict
-from reporters import write_report
+from opduel.comparator.calibration import Rate
+from opduel.records import Build, Comparison, Report, Verdict
+from opduel.reporters import write_report
 
 BUILD = Build("mxnet", "mxnet==1.9.1", "release", "/python", "1.9.1", "3.11.7", "aa")
 NOTHING: dict[str, Any] = dict.fromkeys(("ci", "p_value", "q_value", "mde", "control", "treatment", "decided_on"))

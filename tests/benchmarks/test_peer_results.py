@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.peer_tools.results import Result, append_result, read_results
 from benchmarks.peer_tools.table import interval, markdown, plain, rows_of
-from records import UsageError
+from opduel.records import UsageError
 
 RESULT = Result(
     session=0,

@@ -8,9 +8,9 @@ import pytest
 from benchmarks.peer_tools import inside
 from benchmarks.peer_tools.pairs import Benchstat, BenchstatPairs, Naive, Tango
 from benchmarks.peer_tools.trial import Bench, Tool, Trial
-from frameworks import worker_environment
-from harness.cpus import plan_cpus
-from records import Build, Case
+from opduel.frameworks import worker_environment
+from opduel.harness.cpus import plan_cpus
+from opduel.records import Build, Case
 
 TOY = Path(__file__).resolve().parents[1] / "harness" / "toy_adaptor.py"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from command_line import ANYWAY, HARNESS, SAME_BUILD, Outcome, fresh_logging, run_process, write_spec
 
-from commands import harness
+from opduel.commands import harness
 
 
 @pytest.fixture

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from harness.run import RunRequest
-from records import Build, Comparison, Failure, Report, Verdict
+from opduel.harness.run import RunRequest
+from opduel.records import Build, Comparison, Failure, Report, Verdict
 
 
 def comparison(verdict: Verdict, side: str | None = None, number: int = 0, kind: str = "crash") -> Comparison:
@@ -39,7 +39,7 @@ def build(requested: str) -> Build:
 
 
 def run_ab_giving(*comparisons: Comparison, **run: Any) -> Callable[..., Report]:
-    """A stand-in for ``harness.run.run_ab``: its report has these comparisons, and ``run`` among its keys."""
+    """A stand-in for ``opduel.harness.run.run_ab``: its report has these comparisons, and ``run`` among its keys."""
 
     def run_ab(request: RunRequest, on_progress: object = None) -> Report:
         ended = {"complete": True, "resumable": False, "aborted": False, "stop_reason": None}

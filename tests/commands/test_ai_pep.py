@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from command_line import ROOT, Outcome, write_spec
 
-from commands.ai_pep import NOT_TAKEN, library_path
-from commands.case_selection import Choice, choose, with_files
-from commands.driver_options import driver_parser, parse
-from commands.options import harness_parser
-from commands.run_bench import run_bench_parser
-from harness.specs import find_spec, load_spec
-from records import ModelFile, UsageError
+from opduel.commands.ai_pep import NOT_TAKEN, library_path
+from opduel.commands.case_selection import Choice, choose, with_files
+from opduel.commands.driver_options import driver_parser, parse
+from opduel.commands.options import harness_parser
+from opduel.commands.run_bench import run_bench_parser
+from opduel.harness.specs import find_spec, load_spec
+from opduel.records import ModelFile, UsageError
 
 Run = Callable[..., Outcome]
 

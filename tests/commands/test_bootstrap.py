@@ -15,7 +15,7 @@ import pytest
 from command_line import LONG_S, ROOT, Outcome, run_process
 from packaging.specifiers import SpecifierSet
 
-from commands import bootstrap
+from opduel.commands import bootstrap
 
 PACKAGES = ("comparator", "driver", "frameworks", "harness", "records", "reporters", "specifications")
 SCRIPTS = ("harness.py", "run_bench.py", "repo_driver.py")
@@ -149,7 +149,7 @@ def test_the_scripts_differ_in_their_command_alone() -> None:
     }
     assert len(common) == 1
     for script, text in texts.items():
-        assert text[-1] == f'    bootstrap.run("commands.{Path(script).stem}")'
+        assert text[-1] == f'    bootstrap.run("opduel.commands.{Path(script).stem}")'
 
 
 def test_a_damaged_environment_is_no_regression(checkout: Path) -> None:

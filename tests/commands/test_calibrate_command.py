@@ -11,15 +11,15 @@ import pytest
 from command_line import RELEASE, Outcome, fresh_logging
 from made_reports import build
 
-from commands import calibrate, harness, run_bench
-from commands.calibrate import evenly, exactly
-from commands.calibration_text import smallest_found
-from comparator.calibration import Rate, Row
-from harness import power_analysis
-from harness.run import RunRequest
-from harness.specs import select_cases
-from records import Case, Comparison, PairSample, Report, RunError
-from reporters.notify_webhook import VARIABLE
+from opduel.commands import calibrate, harness, run_bench
+from opduel.commands.calibrate import evenly, exactly
+from opduel.commands.calibration_text import smallest_found
+from opduel.comparator.calibration import Rate, Row
+from opduel.harness import power_analysis
+from opduel.harness.run import RunRequest
+from opduel.harness.specs import select_cases
+from opduel.records import Case, Comparison, PairSample, Report, RunError
+from opduel.reporters.notify_webhook import VARIABLE
 
 Run = Callable[..., Outcome]
 

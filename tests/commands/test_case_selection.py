@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 from command_line import Outcome, only_report
 
-from commands.case_selection import choose, largest_tensor
-from commands.options import harness_parser
-from commands.run_bench import main
-from commands.session import plan_session
-from frameworks import get_framework
-from harness.smoke_check import smoke_check
-from harness.specs import expand_cases, find_spec, load_spec
-from records import Build, Case, UsageError
+from opduel.commands.case_selection import choose, largest_tensor
+from opduel.commands.options import harness_parser
+from opduel.commands.run_bench import main
+from opduel.commands.session import plan_session
+from opduel.frameworks import get_framework
+from opduel.harness.smoke_check import smoke_check
+from opduel.harness.specs import expand_cases, find_spec, load_spec
+from opduel.records import Build, Case, UsageError
 
 ADD = ["--operators", "nd.add", "--inputs", '{"lhs": [64, 32], "rhs": [64, 32]}']
 

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-import commands.catalogue
-from commands.catalogue import PEER_FILE, main
-from commands.coverage_text import BuildCoverage, coverage_text
-from driver.catalogue import Function, Registry, apply_rules, ask_registry, load_rules, spec_files
-from frameworks import get_framework
-from frameworks.base import SPECIFICATIONS
-from harness.smoke_check import SmokeCheck, smoke_check
-from harness.specs import expand_cases, find_spec, load_spec
-from records import Build, Case, Failure
+import opduel.commands.catalogue
+from opduel.commands.catalogue import PEER_FILE, main
+from opduel.commands.coverage_text import BuildCoverage, coverage_text
+from opduel.driver.catalogue import Function, Registry, apply_rules, ask_registry, load_rules, spec_files
+from opduel.frameworks import get_framework
+from opduel.frameworks.base import SPECIFICATIONS
+from opduel.harness.smoke_check import SmokeCheck, smoke_check
+from opduel.harness.specs import expand_cases, find_spec, load_spec
+from opduel.records import Build, Case, Failure
 
 FRAMEWORK = get_framework("mxnet")
 
@@ -40,7 +40,7 @@ def test_what_is_committed_is_what_the_build_and_the_rules_give(registry: Regist
 
 @pytest.mark.mxnet
 def test_the_write_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, home: Path) -> None:
-    monkeypatch.setattr(commands.catalogue, "SPECIFICATIONS", tmp_path)
+    monkeypatch.setattr(opduel.commands.catalogue, "SPECIFICATIONS", tmp_path)
     assert main(["write", "mxnet==1.9.1"]) == 0
     assert (tmp_path / "all.json").read_bytes() == (SPECIFICATIONS / "all.json").read_bytes()
 
@@ -97,7 +97,7 @@ def test_every_operator_that_opperf_measures_is_in_the_catalogue(registry: Regis
     ],
 )
 def test_the_smallest_case_of_every_operator_runs(release: str, step: int, request: pytest.FixtureRequest) -> None:
-    """All cases are tried by ``commands.catalogue coverage``; here one of each operator and direction, or every 8th.
+    """All cases are tried by ``opduel.commands.catalogue coverage``; here one of each operator and direction, or every 8th.
 
     Hybridized blocks are in tests/frameworks/test_mxnet_blocks.py.
     """
@@ -162,7 +162,7 @@ def test_the_document() -> None:
 
 
 def test_the_committed_document_names_its_command_and_reaches_the_goal() -> None:
-    text = commands.catalogue.DOCUMENT.read_text(encoding="utf-8")
-    assert "`.venv/bin/python -m commands.catalogue coverage mxnet==1.9.1 mxnet==1.8.0.post0 --write`" in text
+    text = opduel.commands.catalogue.DOCUMENT.read_text(encoding="utf-8")
+    assert "`.venv/bin/python -m opduel.commands.catalogue coverage mxnet==1.9.1 mxnet==1.8.0.post0 --write`" in text
     assert "Not run forward here: none." in text
     assert "no rule" not in text

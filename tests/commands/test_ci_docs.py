@@ -11,11 +11,11 @@ import pytest
 import yaml
 from command_line import ROOT
 
-from commands.driver_options import driver_parser, parse
-from commands.entry import DONE, INCOMPLETE, REGRESSED, USAGE
-from commands.options import harness_parser
-from commands.run_bench import run_bench_parser
-from reporters.github import OUTPUTS
+from opduel.commands.driver_options import driver_parser, parse
+from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, USAGE
+from opduel.commands.options import harness_parser
+from opduel.commands.run_bench import run_bench_parser
+from opduel.reporters.github import OUTPUTS
 
 EXAMPLES = ROOT / "docs" / "examples"
 SCHEMAS = {"opduel.github.yml": "github-workflows", "action.yml": "github-actions", "opduel.gitlab.yml": "gitlab-ci"}

@@ -10,12 +10,20 @@ import pytest
 from command_line import Outcome
 from made_reports import build, comparison, run_ab_giving
 
-from commands import harness
-from commands.config import QUESTIONS, UNASKED, config_path, default_reports, forget_config, read_config, write_config
-from commands.options import harness_parser
-from driver.builds import BuildCache, load_releases
-from frameworks import Framework, get_framework
-from records import Build, RunError, UsageError
+from opduel.commands import harness
+from opduel.commands.config import (
+    QUESTIONS,
+    UNASKED,
+    config_path,
+    default_reports,
+    forget_config,
+    read_config,
+    write_config,
+)
+from opduel.commands.options import harness_parser
+from opduel.driver.builds import BuildCache, load_releases
+from opduel.frameworks import Framework, get_framework
+from opduel.records import Build, RunError, UsageError
 
 Run = Callable[..., Outcome]
 

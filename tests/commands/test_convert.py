@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from made_reports import build, comparison
 
-from commands.run_bench import main
-from records import Report
-from reporters import read_report, write_report
-from reporters.atomic import write_atomically
-from reporters.formats import FORMATS, write_format
-from reporters.html import to_html
-from reporters.markdown import to_markdown
+from opduel.commands.run_bench import main
+from opduel.records import Report
+from opduel.reporters import read_report, write_report
+from opduel.reporters.atomic import write_atomically
+from opduel.reporters.formats import FORMATS, write_format
+from opduel.reporters.html import to_html
+from opduel.reporters.markdown import to_markdown
 
 
 def test_a_report_is_printed_as_markdown(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

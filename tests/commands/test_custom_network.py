@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from commands.case_selection import Choice, choose, with_files
-from commands.options import harness_parser
-from frameworks import get_framework
-from harness.smoke_check import smoke_check
-from harness.specs import load_spec
-from records import Build, Case, UsageError
+from opduel.commands.case_selection import Choice, choose, with_files
+from opduel.commands.options import harness_parser
+from opduel.frameworks import get_framework
+from opduel.harness.smoke_check import smoke_check
+from opduel.harness.specs import load_spec
+from opduel.records import Build, Case, UsageError
 
 BLOCK = """
 from mxnet.gluon import nn

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from command_line import Outcome, fresh_logging
 
-from commands import repo_driver, run_bench
-from commands.config import ARGUMENTS, COMMANDS, config_path, read_config, write_config
-from commands.defaults import CALIBRATE, DRIVER, HARNESS, PARSERS, is_for_driver, with_defaults
-from records import UsageError
+from opduel.commands import repo_driver, run_bench
+from opduel.commands.config import ARGUMENTS, COMMANDS, config_path, read_config, write_config
+from opduel.commands.defaults import CALIBRATE, DRIVER, HARNESS, PARSERS, is_for_driver, with_defaults
+from opduel.records import UsageError
 
 Calls = list[tuple[str, list[str]]]
 Run = Callable[..., Outcome]

@@ -7,11 +7,11 @@ import shlex
 import pytest
 from command_line import ROOT
 
-from commands.driver_options import driver_parser, parse
-from commands.options import harness_parser
-from reporters import chosen_reporters
-from reporters.local import LocalReporter
-from reporters.screen import ScreenReporter
+from opduel.commands.driver_options import driver_parser, parse
+from opduel.commands.options import harness_parser
+from opduel.reporters import chosen_reporters
+from opduel.reporters.local import LocalReporter
+from opduel.reporters.screen import ScreenReporter
 
 TEXT = (ROOT / "docs" / "how-to" / "driver.md").read_text(encoding="utf-8")
 OWN = TEXT.partition("\n## Coming from AI-PEP\n")[0]  # there are AI-PEP's, and what to use instead

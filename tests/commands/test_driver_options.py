@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from command_line import Outcome, fresh_logging
 
-from commands import repo_driver
-from commands.driver_options import parse
+from opduel.commands import repo_driver
+from opduel.commands.driver_options import parse
 
 Drive = Callable[..., Outcome]
 

@@ -14,15 +14,15 @@ import pytest
 from command_line import Outcome, fresh_logging
 from made_reports import build, comparison
 
-from commands import repo_driver
-from commands.config import config_path
-from commands.driver_options import parse
-from driver import investigation
-from driver.runs import TRIES, RunOrder
-from driver.watch import Tally
-from frameworks import FRAMEWORKS_DIR
-from records import Build, Commit, Report, RunError, Verdict
-from reporters.document import from_text, to_bytes
+from opduel.commands import repo_driver
+from opduel.commands.config import config_path
+from opduel.commands.driver_options import parse
+from opduel.driver import investigation
+from opduel.driver.runs import TRIES, RunOrder
+from opduel.driver.watch import Tally
+from opduel.frameworks import FRAMEWORKS_DIR
+from opduel.records import Build, Commit, Report, RunError, Verdict
+from opduel.reporters.document import from_text, to_bytes
 
 Drive = Callable[..., Outcome]
 
@@ -220,7 +220,7 @@ def test_a_release_that_is_none_is_wrong_usage(
 ) -> None:
     harness = MadeHarness()
     monkeypatch.setattr(repo_driver, "HarnessAdapter", harness)
-    monkeypatch.setattr("driver.builds.resolve.release_build", lambda request, *_: build(request))
+    monkeypatch.setattr("opduel.driver.builds.resolve.release_build", lambda request, *_: build(request))
     names = ["mxnet==1.8.0.post0", "mxnet==1.9.1"]
     names.insert(place, wrong)
     line = drive("--bisect_releases", ",".join(names), *dry).error_line()

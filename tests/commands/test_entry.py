@@ -14,10 +14,10 @@ import pytest
 from command_line import fresh_logging
 from pydantic import TypeAdapter, ValidationError
 
-from commands.entry import DONE, INCOMPLETE, STOPPING, patience, run_command
-from records import RunError, UsageError
-from reporters.arguments import Parser
-from reporters.stream import print_result
+from opduel.commands.entry import DONE, INCOMPLETE, STOPPING, patience, run_command
+from opduel.records import RunError, UsageError
+from opduel.reporters.arguments import Parser
+from opduel.reporters.stream import print_result
 
 NUMBERS = pytest.mark.parametrize("number", STOPPING, ids=lambda number: number.name)
 
@@ -259,7 +259,7 @@ def hook():
     os.kill(os.getpid(), signal.SIGTERM)
     finished.append([None for _ in range(2)])
 os.register_at_fork(after_in_parent=hook)
-from commands.entry import run_command
+from opduel.commands.entry import run_command
 def action():
     try:
         subprocess.run(["sleep", "30"], preexec_fn=lambda: None)

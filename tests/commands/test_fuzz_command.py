@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-import commands.fuzz
-import harness.fuzz
-from commands.calibrate import calibrate
-from commands.fuzz import Fuzz
-from commands.harness import run_harness
-from commands.options import harness_parser
-from frameworks import get_framework
-from harness.run import RunRequest
-from harness.smoke_check import SmokeCheck
-from harness.specs import expand_cases, find_spec, load_spec, select_cases
-from records import Build, Case, Comparison, UsageError
+import opduel.commands.fuzz
+import opduel.harness.fuzz
+from opduel.commands.calibrate import calibrate
+from opduel.commands.fuzz import Fuzz
+from opduel.commands.harness import run_harness
+from opduel.commands.options import harness_parser
+from opduel.frameworks import get_framework
+from opduel.harness.run import RunRequest
+from opduel.harness.smoke_check import SmokeCheck
+from opduel.harness.specs import expand_cases, find_spec, load_spec, select_cases
+from opduel.records import Build, Case, Comparison, UsageError
 
 BUILD = Build("mxnet", "mxnet==1.9.1", "release", "/python", "1.9.1", "3.11", "0")
 
@@ -39,8 +39,8 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
     def run_ab(request: RunRequest) -> Any:
         return SimpleNamespace(comparisons=[compared(case) for case in request.cases])
 
-    monkeypatch.setattr(harness.fuzz, "smoke_check", smoke_check)
-    monkeypatch.setattr(commands.fuzz, "run_ab", run_ab)
+    monkeypatch.setattr(opduel.harness.fuzz, "smoke_check", smoke_check)
+    monkeypatch.setattr(opduel.commands.fuzz, "run_ab", run_ab)
 
 
 def request_for(*metrics: str, dtype: str = "float32") -> RunRequest:

@@ -8,10 +8,10 @@ import pytest
 from command_line import RELEASE, Outcome, write_spec
 from made_reports import comparison, run_ab_giving
 
-from commands import golden
-from harness.output_check import OTHER_INPUTS
-from reporters import read_report
-from reporters.reproduce import reproduction
+from opduel.commands import golden
+from opduel.harness.output_check import OTHER_INPUTS
+from opduel.reporters import read_report
+from opduel.reporters.reproduce import reproduction
 
 Run = Callable[..., Outcome]
 

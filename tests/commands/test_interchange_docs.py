@@ -13,12 +13,12 @@ import pytest
 from command_line import ROOT
 from made_reports import build, comparison
 
-from commands.options import harness_parser
-from commands.run_bench import main
-from records import PairSample, Report
-from reporters import chosen_reporters, write_report
-from reporters.formats import FORMATS
-from reporters.interchange.table import CASE_COLUMNS, RUN_COLUMNS, SAMPLE_COLUMNS
+from opduel.commands.options import harness_parser
+from opduel.commands.run_bench import main
+from opduel.records import PairSample, Report
+from opduel.reporters import chosen_reporters, write_report
+from opduel.reporters.formats import FORMATS
+from opduel.reporters.interchange.table import CASE_COLUMNS, RUN_COLUMNS, SAMPLE_COLUMNS
 
 TEXT = (ROOT / "docs" / "how-to" / "interchange.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^    (python3|benchstat) (.*)$", TEXT, flags=re.MULTILINE)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from command_line import RUN_BENCH
 
-from commands.run_bench import main
-from harness.specs import expand_cases, find_spec, load_spec
+from opduel.commands.run_bench import main
+from opduel.harness.specs import expand_cases, find_spec, load_spec
 
 
 def listed(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[list[str]]:

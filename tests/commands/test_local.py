@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from command_line import Outcome, fresh_logging
 
-from commands import repo_driver, run_bench
-from commands.driver_text import compile_lines
-from records import Commit
+from opduel.commands import repo_driver, run_bench
+from opduel.commands.driver_text import compile_lines
+from opduel.records import Commit
 
 Drive = Callable[..., Outcome]
 

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 from made_reports import build, comparison, run_ab_giving
 
-from commands import harness_adapter, named_operators
-from commands.case_selection import choose
-from commands.harness_adapter import HarnessAdapter
-from commands.named_operators import refuse_unknown_operators
-from commands.options import harness_parser
-from commands.round_log import FileRoundLog
-from commands.session import plan_session
-from driver.runs import RunOrder
-from frameworks import get_framework
-from harness.smoke_check import SmokeCheck
-from records import Build, Case, Failure, UsageError
+from opduel.commands import harness_adapter, named_operators
+from opduel.commands.case_selection import choose
+from opduel.commands.harness_adapter import HarnessAdapter
+from opduel.commands.named_operators import refuse_unknown_operators
+from opduel.commands.options import harness_parser
+from opduel.commands.round_log import FileRoundLog
+from opduel.commands.session import plan_session
+from opduel.driver.runs import RunOrder
+from opduel.frameworks import get_framework
+from opduel.harness.smoke_check import SmokeCheck
+from opduel.records import Build, Case, Failure, UsageError
 
 INPUTS = ["--inputs", '{"lhs": [8, 8], "rhs": [8, 8]}']
 HAS = {"control": {"nd.new_one"}, "treatment": {"nd.new_one", "nd.newer"}}

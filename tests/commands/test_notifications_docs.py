@@ -6,13 +6,13 @@ import shlex
 import pytest
 from command_line import ROOT
 
-from commands.driver_options import driver_parser, parse
-from commands.options import harness_parser
-from records import Build, Comparison, Failure, Report
-from reporters.alert_text import LONGEST_BLOCK, LONGEST_FACT, variables
-from reporters.alerts import alert_of
-from reporters.notify_command import LONGEST_S, NotifyCommand
-from reporters.notify_webhook import PAUSES_S, SILENCE_S, VARIABLE, NotifyWebhook
+from opduel.commands.driver_options import driver_parser, parse
+from opduel.commands.options import harness_parser
+from opduel.records import Build, Comparison, Failure, Report
+from opduel.reporters.alert_text import LONGEST_BLOCK, LONGEST_FACT, variables
+from opduel.reporters.alerts import alert_of
+from opduel.reporters.notify_command import LONGEST_S, NotifyCommand
+from opduel.reporters.notify_webhook import PAUSES_S, SILENCE_S, VARIABLE, NotifyWebhook
 
 TEXT = (ROOT / "docs" / "how-to" / "notifications.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^    python3 (harness|repo_driver)\.py (.*)$", TEXT, flags=re.MULTILINE)

@@ -10,8 +10,8 @@ import pytest
 from command_line import SAME_BUILD, Outcome, only_report
 from made_reports import build, comparison, run_ab_giving
 
-from commands import harness
-from records import Verification
+from opduel.commands import harness
+from opduel.records import Verification
 
 Run = Callable[..., Outcome]
 MINIMAL = ("-b", "smoke", *SAME_BUILD)

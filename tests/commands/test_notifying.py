@@ -11,23 +11,23 @@ import pytest
 from made_reports import build, comparison
 from results_server import REPORTS, running_server
 
-from commands.notifying import Notifications, alert_of_outcome, effective
-from driver.bisection import CulpritRange, Step
-from driver.investigation import Culprit, Outcome
-from driver.journal import Journal
-from driver.revisions import BuildRevision
-from records import Commit, Comparison, Report, RunError
-from reporters.alert_text import headline, plain_text
-from reporters.alerts import Alert
-from reporters.notifier import Notifier
-from reporters.remote.delivery import Sender
-from reporters.remote.place import parse_place
-from reporters.remote.post import Waits
-from reporters.remote.reporter import RemoteReporter
-from reporters.remote.spool import Spool
-from reporters.remote.token import Token
-from reporters.simple_local import SimpleLocalReporter
-from reporters.summary import conclusion
+from opduel.commands.notifying import Notifications, alert_of_outcome, effective
+from opduel.driver.bisection import CulpritRange, Step
+from opduel.driver.investigation import Culprit, Outcome
+from opduel.driver.journal import Journal
+from opduel.driver.revisions import BuildRevision
+from opduel.records import Commit, Comparison, Report, RunError
+from opduel.reporters.alert_text import headline, plain_text
+from opduel.reporters.alerts import Alert
+from opduel.reporters.notifier import Notifier
+from opduel.reporters.remote.delivery import Sender
+from opduel.reporters.remote.place import parse_place
+from opduel.reporters.remote.post import Waits
+from opduel.reporters.remote.reporter import RemoteReporter
+from opduel.reporters.remote.spool import Spool
+from opduel.reporters.remote.token import Token
+from opduel.reporters.simple_local import SimpleLocalReporter
+from opduel.reporters.summary import conclusion
 
 AUTHOR = "Ada <ada@toy.example>"
 COMMITS = [Commit(f"{number:x}" * 40, 1_700_000_000, AUTHOR, f"Change {number}") for number in range(9)]

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from command_line import HARNESS, Outcome, run_process
 
-from commands.options import asked_metrics, by_metric, harness_parser, variables
-from records import SAMPLED, UsageError
+from opduel.commands.options import asked_metrics, by_metric, harness_parser, variables
+from opduel.records import SAMPLED, UsageError
 
 Run = Callable[..., Outcome]
 

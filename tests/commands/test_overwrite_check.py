@@ -9,10 +9,10 @@ import pytest
 import report_samples as samples
 from command_line import SAME_BUILD, SPEC, Outcome, fresh_logging
 
-from commands import repo_driver, run_bench
-from commands.options import harness_parser
-from commands.overwrite_check import files_read, refuse_overwriting
-from reporters import write_report
+from opduel.commands import repo_driver, run_bench
+from opduel.commands.options import harness_parser
+from opduel.commands.overwrite_check import files_read, refuse_overwriting
+from opduel.reporters import write_report
 
 Run = Callable[..., Outcome]
 

@@ -6,16 +6,16 @@ from typing import ClassVar, Self
 
 import pytest
 
-from commands.notifying import Notifications
-from commands.pass_notices import FAILED, WORKS, Line, PassNotices
-from driver.git.command import RemoteGone
-from driver.investigation import Outcome
-from driver.journal import Journal
-from driver.watch_settings import Tally
-from records import Commit, RunError, UsageError
-from reporters.alert_text import plain_text, variables
-from reporters.alerts import Alert
-from reporters.notifier import Notifier
+from opduel.commands.notifying import Notifications
+from opduel.commands.pass_notices import FAILED, WORKS, Line, PassNotices
+from opduel.driver.git.command import RemoteGone
+from opduel.driver.investigation import Outcome
+from opduel.driver.journal import Journal
+from opduel.driver.watch_settings import Tally
+from opduel.records import Commit, RunError, UsageError
+from opduel.reporters.alert_text import plain_text, variables
+from opduel.reporters.alerts import Alert
+from opduel.reporters.notifier import Notifier
 
 COMMITS = [Commit(f"{number:x}" * 40, 1_700_000_000, "Ada <ada@toy.example>", f"Change {number}") for number in (1, 2)]
 

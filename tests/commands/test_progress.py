@@ -7,8 +7,8 @@ import select
 import pytest
 from rich.cells import cell_len
 
-from commands.progress import PLAIN_EVERY_S, ProgressDisplay, describe, minutes
-from harness.schedule import Progress
+from opduel.commands.progress import PLAIN_EVERY_S, ProgressDisplay, describe, minutes
+from opduel.harness.schedule import Progress
 
 
 def at(seconds: float, rounds: int = 1) -> Progress:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from command_line import ANYWAY, HARNESS, ROOT, SAME_BUILD, Outcome, only_report, run_process, write_spec
 
-from reporters import read_report
-from reporters.simple_screen import COLUMNS
+from opduel.reporters import read_report
+from opduel.reporters.simple_screen import COLUMNS
 
 pytestmark = pytest.mark.mxnet
 

@@ -10,11 +10,11 @@ from command_line import SAME_BUILD, Outcome, fresh_logging, only_report
 from faulty_server import TOKEN, Fault, ResultsServer, refusal
 from made_reports import build, comparison, run_ab_giving
 
-from commands import harness, run_bench
-from commands.config import config_path
-from reporters.remote.place import Place
-from reporters.remote.spool import Spool
-from reporters.remote.token import VARIABLE
+from opduel.commands import harness, run_bench
+from opduel.commands.config import config_path
+from opduel.reporters.remote.place import Place
+from opduel.reporters.remote.spool import Spool
+from opduel.reporters.remote.token import VARIABLE
 
 Run = Callable[..., Outcome]
 MINIMAL = ("-b", "smoke", *SAME_BUILD)

@@ -13,13 +13,13 @@ import pytest
 from command_line import SAME_BUILD, Outcome, only_report
 from made_reports import build, comparison, run_ab_giving
 
-from commands import harness
-from commands.session import tell
-from harness.run import RunRequest
-from records import Comparison, Report, Verdict
-from reporters import Reporter, simple_screen
-from reporters.html_page import HtmlReporter
-from reporters.simple_local import SimpleLocalReporter
+from opduel.commands import harness
+from opduel.commands.session import tell
+from opduel.harness.run import RunRequest
+from opduel.records import Comparison, Report, Verdict
+from opduel.reporters import Reporter, simple_screen
+from opduel.reporters.html_page import HtmlReporter
+from opduel.reporters.simple_local import SimpleLocalReporter
 
 Run = Callable[..., Outcome]
 MINIMAL = ("-b", "smoke", *SAME_BUILD)

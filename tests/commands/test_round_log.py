@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from commands.round_log import FileRoundLog
-from records import UsageError
+from opduel.commands.round_log import FileRoundLog
+from opduel.records import UsageError
 
 
 def seven() -> int:
@@ -74,7 +74,7 @@ def test_a_full_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     def full(descriptor: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("commands.round_log.os.fsync", full)
+    monkeypatch.setattr("opduel.commands.round_log.os.fsync", full)
     with pytest.raises(UsageError, match=r"cannot be written \(No space left on device\)"):
         FileRoundLog(tmp_path / "rounds", seven)
 

@@ -17,10 +17,10 @@ from command_line import (
     write_spec,
 )
 
-from commands import run_bench
-from commands.config import config_path, read_config, write_config
-from driver.builds import load_releases
-from frameworks import get_framework
+from opduel.commands import run_bench
+from opduel.commands.config import config_path, read_config, write_config
+from opduel.driver.builds import load_releases
+from opduel.frameworks import get_framework
 
 # Good usage that harness.py refuses at once, after the asking: nothing is built or measured.
 REFUSED = ("-b", "smoke", "--threads", "100000")

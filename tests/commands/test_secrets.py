@@ -15,20 +15,20 @@ from command_line import write_spec
 from hook_server import Answer, HookServer
 from results_server import REPORTS, running_server
 
-from commands.driver_options import driver_parser
-from commands.harness import main as harness_main
-from commands.notifying import Notifications
-from commands.options import harness_parser
-from commands.recorded_options import KEPT_OPTIONS, recorded
-from commands.repo_driver import _logging_to
-from commands.run_bench import run_bench_parser
-from commands.session import plan_session, tell
-from commands.spec_from import spec_from_parser
-from driver.investigation import Outcome
-from driver.journal import Journal
-from reporters.formats import FORMATS
-from reporters.notifier import Notifier
-from reporters.reproduce import reproduction
+from opduel.commands.driver_options import driver_parser
+from opduel.commands.harness import main as harness_main
+from opduel.commands.notifying import Notifications
+from opduel.commands.options import harness_parser
+from opduel.commands.recorded_options import KEPT_OPTIONS, recorded
+from opduel.commands.repo_driver import _logging_to
+from opduel.commands.run_bench import run_bench_parser
+from opduel.commands.session import plan_session, tell
+from opduel.commands.spec_from import spec_from_parser
+from opduel.driver.investigation import Outcome
+from opduel.driver.journal import Journal
+from opduel.reporters.formats import FORMATS
+from opduel.reporters.notifier import Notifier
+from opduel.reporters.reproduce import reproduction
 
 MARKER = "M4rk3rSecret"
 DISGUISES = (  # as a secret can stand within a value that is kept

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from command_line import HARNESS, RELEASE, Outcome, run_process, write_spec
 
-from commands.entry import DONE, INCOMPLETE, REGRESSED
-from commands.single import open_lines, outcome_of
-from comparator.baseline import compare_with_baseline
-from records import Build, Failure
-from records.single import Distribution, SingleReport, SingleResult
-from reporters.single_document import read_single
+from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED
+from opduel.commands.single import open_lines, outcome_of
+from opduel.comparator.baseline import compare_with_baseline
+from opduel.records import Build, Failure
+from opduel.records.single import Distribution, SingleReport, SingleResult
+from opduel.reporters.single_document import read_single
 
 ALONE = ("--treatment", RELEASE)
 BUILD = Build("toy", "toy", "interpreter", "/bin/true", "1.0", "3.11", "digest")

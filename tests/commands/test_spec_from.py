@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from commands.case_selection import choose
-from commands.options import harness_parser
-from commands.run_bench import main, run_bench_parser
-from commands.spec_from import shape, spec_from_parser
-from driver.catalogue import Input
-from harness.specs import expand_cases, load_spec
+from opduel.commands.case_selection import choose
+from opduel.commands.options import harness_parser
+from opduel.commands.run_bench import main, run_bench_parser
+from opduel.commands.spec_from import shape, spec_from_parser
+from opduel.driver.catalogue import Input
+from opduel.harness.specs import expand_cases, load_spec
 
 ASK = ["--spec_from", "squeezenet1.0", "--build", "mxnet==1.9.1"]
 

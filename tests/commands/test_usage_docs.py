@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from command_line import ROOT
 
-from commands.calibrate import DEFAULT_BUDGET_S, DEFAULT_SPEC, OURS
-from commands.case_selection import choose
-from commands.config import (
+from opduel.commands.calibrate import DEFAULT_BUDGET_S, DEFAULT_SPEC, OURS
+from opduel.commands.case_selection import choose
+from opduel.commands.config import (
     ARGUMENTS,
     COMMANDS,
     QUESTIONS,
@@ -22,18 +22,18 @@ from commands.config import (
     read_config,
     write_config,
 )
-from commands.defaults import is_for_driver, with_defaults
-from commands.driver_options import driver_parser, parse
-from commands.entry import DONE, INCOMPLETE, REGRESSED, USAGE
-from commands.listing import list_cases
-from commands.options import harness_parser, variables
-from commands.progress import PLAIN_EVERY_S
-from commands.run_bench import run_bench_parser
-from driver.builds import BuildCache
-from frameworks import get_framework, run_environment
-from harness.profiles import FILES, INDEX
-from reporters import reporter_options
-from reporters.remote.spool import default_spool
+from opduel.commands.defaults import is_for_driver, with_defaults
+from opduel.commands.driver_options import driver_parser, parse
+from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, USAGE
+from opduel.commands.listing import list_cases
+from opduel.commands.options import harness_parser, variables
+from opduel.commands.progress import PLAIN_EVERY_S
+from opduel.commands.run_bench import run_bench_parser
+from opduel.driver.builds import BuildCache
+from opduel.frameworks import get_framework, run_environment
+from opduel.harness.profiles import FILES, INDEX
+from opduel.reporters import reporter_options
+from opduel.reporters.remote.spool import default_spool
 
 TEXT = (ROOT / "docs" / "reference" / "usage.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^    python3 (harness|run_bench)\.py (.*)$", TEXT, flags=re.MULTILINE)

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from comparator import Looks, analyse_interim
-from records import Case, PairSample, Stage
+from opduel.comparator import Looks, analyse_interim
+from opduel.records import Case, PairSample, Stage
 
 LooksNow = Callable[[str, Stage], PairSample]
 

@@ -10,9 +10,9 @@ from made_samples import a_case, noisy, pairs
 from naive_statistics import mann_whitney_by_enumeration, naive_trimmed_mean, winsorised_sum_of_squares
 from scipy import stats
 
-from comparator import AA_ALPHA, AACheck, Prior, run_aa_checks
-from comparator.empirical_bayes import fit_prior
-from comparator.trimmed_mean import estimate_trimmed_mean
+from opduel.comparator import AA_ALPHA, AACheck, Prior, run_aa_checks
+from opduel.comparator.empirical_bayes import fit_prior
+from opduel.comparator.trimmed_mean import estimate_trimmed_mean
 
 
 def checked(*log_ratios: list[float], priors: dict[str, Prior] | None = None, threshold: float = 0.02) -> list[bool]:

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-import comparator.allclose
-from comparator.allclose import RELATIVE, ROUNDINGS, compare, usual_size
-from records import Tolerance
+import opduel.comparator.allclose
+from opduel.comparator.allclose import RELATIVE, ROUNDINGS, compare, usual_size
+from opduel.records import Tolerance
 
 ANY = Tolerance()
 NAN, INF = math.nan, math.inf
@@ -87,7 +87,7 @@ def test_a_tolerance_that_is_said_holds() -> None:
 
 
 def test_large_arrays_are_looked_at_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparator.allclose, "CHUNK", 4)
+    monkeypatch.setattr(opduel.comparator.allclose, "CHUNK", 4)
     a = np.arange(24.0).reshape(2, 3, 4)
     b = a.copy()
     b[1, 0, 2] = b[1, 2, 3] = -1

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from comparator.baseline import compare_with_baseline, machine_differences
-from records import Build, Failure
-from records.single import Distribution, SingleReport, SingleResult
+from opduel.comparator.baseline import compare_with_baseline, machine_differences
+from opduel.records import Build, Failure
+from opduel.records.single import Distribution, SingleReport, SingleResult
 
 BUILD = Build("toy", "toy", "interpreter", "/bin/true", "1.0", "3.11", "digest")
 FAILED = Failure("treatment", "error", "shapes differ")

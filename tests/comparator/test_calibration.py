@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comparator.calibration import Rate, evaluate, leanings, mean_interval
-from records import Build, Comparison, Report, Verdict
+from opduel.comparator.calibration import Rate, evaluate, leanings, mean_interval
+from opduel.records import Build, Comparison, Report, Verdict
 
 BUILD = Build("toy", "toy", "interpreter", "/python", "1", "3.11", "aa")
 

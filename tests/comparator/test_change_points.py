@@ -7,9 +7,9 @@ import pytest
 from made_histories import chain, creep, errors, measured, mixed, node, order, star, step
 from scipy import stats
 
-from comparator import change_points
-from comparator.change_points import _Scan
-from comparator.network_meta_analysis import Component, analyse_network
+from opduel.comparator import change_points
+from opduel.comparator.change_points import _Scan
+from opduel.comparator.network_meta_analysis import Component, analyse_network
 
 Pairs = Callable[[int], list[tuple[int, int]]]
 SHAPES = pytest.mark.parametrize("pairs", [chain, star, mixed])

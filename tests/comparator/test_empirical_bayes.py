@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from naive_statistics import trigamma_inverse_by_bisection
 from scipy import special
 
-from comparator.empirical_bayes import (
+from opduel.comparator.empirical_bayes import (
     NO_PRIOR,
     Prior,
     discounted,
@@ -18,7 +18,7 @@ from comparator.empirical_bayes import (
     shrink_variance,
     trigamma_inverse,
 )
-from comparator.trimmed_mean import TrimmedMean
+from opduel.comparator.trimmed_mean import TrimmedMean
 
 
 def of_variance(variance: float, degrees_of_freedom: float = 4, n: int = 6) -> TrimmedMean:

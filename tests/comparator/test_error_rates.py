@@ -12,11 +12,11 @@ import pytest
 from made_samples import Machine, a_case, measured, noisy
 from scipy import stats
 
-from comparator import Looks, compare_cases, plan_looks
-from comparator.empirical_bayes import fit_prior, shrink_variance
-from comparator.significance import shifted_t_p
-from comparator.trimmed_mean import estimate_trimmed_mean
-from records import Comparison, Verdict
+from opduel.comparator import Looks, compare_cases, plan_looks
+from opduel.comparator.empirical_bayes import fit_prior, shrink_variance
+from opduel.comparator.significance import shifted_t_p
+from opduel.comparator.trimmed_mean import estimate_trimmed_mean
+from opduel.records import Comparison, Verdict
 
 LOOKS = plan_looks(30)
 FLAGGED = ("regressed", "improved")

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from naive_statistics import rejected_by_benjamini_hochberg
 
-from comparator.fdr import benjamini_hochberg
+from opduel.comparator.fdr import benjamini_hochberg
 
 p_lists = st.lists(st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.001, 0.01, 0.05, 1.0])), max_size=40)
 alphas = st.sampled_from([0.01, 0.05, 0.2])

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from comparator.futility import conditional_power
-from comparator.trimmed_mean import TrimmedMean
+from opduel.comparator.futility import conditional_power
+from opduel.comparator.trimmed_mean import TrimmedMean
 
 KNOWN = 1e7  # degrees of freedom at which the variance is as good as known
 

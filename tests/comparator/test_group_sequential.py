@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from made_samples import a_case, noisy, pairs
 from naive_statistics import naive_screening_shares, naive_two_sided_p
 
-from comparator import Looks
-from comparator.effect_estimate import estimate_effect
-from comparator.empirical_bayes import NO_PRIOR, Prior
-from comparator.group_sequential import SequentialTest, run_sequential_test, split
+from opduel.comparator import Looks
+from opduel.comparator.effect_estimate import estimate_effect
+from opduel.comparator.empirical_bayes import NO_PRIOR, Prior
+from opduel.comparator.group_sequential import SequentialTest, run_sequential_test, split
 
 LOOKS = Looks((5, 8), (5, 8))
 SETTLES_DOWN = [0.02, -0.02, 0.01, -0.01, 0.0, 0.0, 0.0]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from comparator.indirect_comparison import indirect_estimate, link
-from comparator.network_meta_analysis import Edge, analyse_network
+from opduel.comparator.indirect_comparison import indirect_estimate, link
+from opduel.comparator.network_meta_analysis import Edge, analyse_network
 
 Z = 1.959964
 ORDER = {"a": 0, "b": 1, "c": 2, "d": 3}  # the newest last

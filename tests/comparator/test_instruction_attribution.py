@@ -6,9 +6,9 @@ from typing import get_args
 import pytest
 from made_samples import a_case, pairs
 
-from comparator import analyse_interim, compare_cases, plan_looks
-from comparator.instruction_attribution import READINGS, attribute_changes, attribution_note
-from records import Comparison, Verdict
+from opduel.comparator import analyse_interim, compare_cases, plan_looks
+from opduel.comparator.instruction_attribution import READINGS, attribute_changes, attribution_note
+from opduel.records import Comparison, Verdict
 
 CHANGED = ("regressed", "improved")
 

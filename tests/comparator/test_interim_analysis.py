@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_samples import Machine, a_case, noisy, pairs
 
-from comparator import InterimAnalysis, Looks, analyse_interim, compare_cases
-from comparator.empirical_bayes import NO_PRIOR
-from records import Failure, PairSample
+from opduel.comparator import InterimAnalysis, Looks, analyse_interim, compare_cases
+from opduel.comparator.empirical_bayes import NO_PRIOR
+from opduel.records import Failure, PairSample
 
 LOOKS = Looks((5, 8), (5, 8))
 FAILURE = Failure("control", "crash", "SIGSEGV")

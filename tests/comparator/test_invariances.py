@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_samples import a_case, noisy, pair
 
-from comparator import Looks, compare_cases
-from records import Comparison, PairSample, Stage
+from opduel.comparator import Looks, compare_cases
+from opduel.records import Comparison, PairSample, Stage
 
 LOOKS = Looks((5, 8), (5, 8, 12))
 MIRROR = {"regressed": "improved", "improved": "regressed"}

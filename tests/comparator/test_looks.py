@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from naive_statistics import naive_screening_shares
 
-from comparator import Looks, plan_looks
-from comparator.looks import p_over_looks
+from opduel.comparator import Looks, plan_looks
+from opduel.comparator.looks import p_over_looks
 
 
 @pytest.mark.parametrize(

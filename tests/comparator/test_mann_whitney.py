@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from naive_statistics import mann_whitney_by_enumeration, naive_shift_interval
 from scipy import stats
 
-from comparator.mann_whitney import EXACT_UP_TO, mann_whitney_interval, mann_whitney_p
+from opduel.comparator.mann_whitney import EXACT_UP_TO, mann_whitney_interval, mann_whitney_p
 
 
 @settings(max_examples=60, deadline=None)
@@ -88,7 +88,7 @@ def test_where_it_begins_the_approximation_claims_no_more_than_the_exact_p(monke
     for shift in (17, 31, 41):
         upper = [value + shift for value in lower]
         exact = mann_whitney_p(lower, upper)
-        monkeypatch.setattr("comparator.mann_whitney.EXACT_UP_TO", 0)
+        monkeypatch.setattr("opduel.comparator.mann_whitney.EXACT_UP_TO", 0)
         assert exact < mann_whitney_p(lower, upper) < 2 * exact
         monkeypatch.undo()
 

@@ -14,9 +14,9 @@ import pytest
 from made_samples import Machine, a_case, measured
 from scipy import stats
 
-from comparator import compare_cases, fit_priors, plan_looks, run_aa_checks
-from comparator.aa_checks import AA_ALPHA
-from records import Case, Comparison, PairSample
+from opduel.comparator import compare_cases, fit_priors, plan_looks, run_aa_checks
+from opduel.comparator.aa_checks import AA_ALPHA
+from opduel.records import Case, Comparison, PairSample
 
 ALPHA, THRESHOLD = 0.05, 0.02
 FALSE_ALARM, POWER = 0.001, 0.95

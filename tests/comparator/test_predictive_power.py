@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from made_samples import a_case, pairs
 from scipy import stats
 
-from comparator import Looks, compare_cases
-from comparator.explanations import duration, in_words
-from comparator.predictive_power import LIKELY, CaseState, Projection, Terms, project
-from comparator.trimmed_mean import TrimmedMean
-from records import Forecast, Stage
+from opduel.comparator import Looks, compare_cases
+from opduel.comparator.explanations import duration, in_words
+from opduel.comparator.predictive_power import LIKELY, CaseState, Projection, Terms, project
+from opduel.comparator.trimmed_mean import TrimmedMean
+from opduel.records import Forecast, Stage
 
 KNOWN = 1e7  # degrees of freedom at which the variance is as good as known
 LOOKS = Looks((5, 8, 12, 19, 30), (5, 8, 12, 19, 30))

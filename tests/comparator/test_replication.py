@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from made_samples import Machine, a_case, measured, pairs
 from scipy import stats
 
-from comparator import (
+from opduel.comparator import (
     FLAGGED,
     analyse_interim,
     apply_replication,
@@ -20,7 +20,7 @@ from comparator import (
     plan_looks,
     withhold_verdicts,
 )
-from records import Comparison, Failure, PairSample, Verdict
+from opduel.records import Comparison, Failure, PairSample, Verdict
 
 VERDICTS = get_args(Verdict)
 LOOKS = plan_looks(12)

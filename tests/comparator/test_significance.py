@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from comparator.mde import LARGEST_CHANGE, minimal_detectable_change
-from comparator.significance import combined_p, mirrored, shifted_t_p, t_quantile, two_sided_p
-from comparator.tost import as_ratio, confidence_interval, is_within
-from comparator.trimmed_mean import TrimmedMean, estimate_trimmed_mean
+from opduel.comparator.mde import LARGEST_CHANGE, minimal_detectable_change
+from opduel.comparator.significance import combined_p, mirrored, shifted_t_p, t_quantile, two_sided_p
+from opduel.comparator.tost import as_ratio, confidence_interval, is_within
+from opduel.comparator.trimmed_mean import TrimmedMean, estimate_trimmed_mean
 
 trimmed_means = st.builds(TrimmedMean, st.floats(-1, 1), st.floats(1e-4, 0.5), st.floats(1, 200), st.integers(2, 50))
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from naive_statistics import naive_trimmed_mean, winsorised_sum_of_squares
 from scipy import stats
 
-from comparator.trimmed_mean import RESOLUTION, TrimmedMean, estimate_trimmed_mean
+from opduel.comparator.trimmed_mean import RESOLUTION, TrimmedMean, estimate_trimmed_mean
 
 log_ratios = st.lists(st.floats(-3, 3), min_size=2, max_size=40)
 

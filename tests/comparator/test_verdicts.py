@@ -8,9 +8,9 @@ import pytest
 from made_samples import a_case, noisy, pair, pairs
 from scipy import stats
 
-from comparator import Looks, compare_cases, plan_looks
-from comparator.trimmed_mean import estimate_trimmed_mean
-from records import METRICS, Case, Comparison, Failure, Metric, PairSample
+from opduel.comparator import Looks, compare_cases, plan_looks
+from opduel.comparator.trimmed_mean import estimate_trimmed_mean
+from opduel.records import METRICS, Case, Comparison, Failure, Metric, PairSample
 
 LOOKS = Looks((5, 8), (5, 8))
 
@@ -79,9 +79,11 @@ def test_verdicts(
 
 def test_where_higher_is_better_a_rise_is_an_improvement(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "comparator.run_analysis.METRICS", {**METRICS, "rate": Metric("rate", "1/s", lower_is_better=False)}
+        "opduel.comparator.run_analysis.METRICS", {**METRICS, "rate": Metric("rate", "1/s", lower_is_better=False)}
     )
-    monkeypatch.setattr("records.report.METRICS", {**METRICS, "rate": Metric("rate", "1/s", lower_is_better=False)})
+    monkeypatch.setattr(
+        "opduel.records.report.METRICS", {**METRICS, "rate": Metric("rate", "1/s", lower_is_better=False)}
+    )
     samples = [*pairs("a", "screening", quiet(8, 0.2)), *pairs("a", "confirmation", quiet(8, 0.2, 2))]
     assert one(samples, a_case(metric="rate")).verdict == "improved"
 

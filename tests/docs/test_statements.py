@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from frameworks.mxnet.framework import MXNet
+from opduel.frameworks.mxnet.framework import MXNet
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "ARCHITECTURE.md", *(ROOT / "docs").rglob("*.md")])

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from commands.case_selection import choose
-from commands.driver_options import parse as parse_driver
-from commands.listing import list_cases
-from commands.options import harness_parser
-from commands.run_bench import run_bench_parser
+from opduel.commands.case_selection import choose
+from opduel.commands.driver_options import parse as parse_driver
+from opduel.commands.listing import list_cases
+from opduel.commands.options import harness_parser
+from opduel.commands.run_bench import run_bench_parser
 
 ROOT = Path(__file__).resolve().parents[2]
 TUTORIAL = ROOT / "docs" / "tutorial"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from driver.bisection import CulpritRange, Step, bisect
+from opduel.driver.bisection import CulpritRange, Step, bisect
 
 THRESHOLD = 0.02
 BOUND = math.log1p(THRESHOLD)

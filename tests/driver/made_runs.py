@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from driver.revisions import UnbuildableError
-from driver.runs import RunOrder
-from records import Build, Commit, Comparison, Failure, OpduelError, Report, Verdict
-from records.measurement import Side
+from opduel.driver.revisions import UnbuildableError
+from opduel.driver.runs import RunOrder
+from opduel.records import Build, Commit, Comparison, Failure, OpduelError, Report, Verdict
+from opduel.records.measurement import Side
 
 NOTHING: dict[str, Any] = dict.fromkeys(("p_value", "q_value", "mde", "control", "treatment", "decided_on"))
 

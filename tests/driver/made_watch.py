@@ -8,12 +8,12 @@ from typing import Any
 
 from made_runs import MadeHarness, a_build, a_commit
 
-from driver.git import Fetched, Moved, RemoteGone
-from driver.investigation import Outcome
-from driver.journal import Journal
-from driver.runs import Runs
-from driver.watch import Services, Tally, Watch, WatchSettings
-from records import Build, Commit, UsageError
+from opduel.driver.git import Fetched, Moved, RemoteGone
+from opduel.driver.investigation import Outcome
+from opduel.driver.journal import Journal
+from opduel.driver.runs import Runs
+from opduel.driver.watch import Services, Tally, Watch, WatchSettings
+from opduel.records import Build, Commit, UsageError
 
 HOUR_S = 3600.0
 

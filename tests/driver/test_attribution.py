@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driver.attribution import (
+from opduel.driver.attribution import (
     Change,
     Known,
     Placed,

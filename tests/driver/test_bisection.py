@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from made_history import BOUND, History, judged, ranges
 from scipy import stats
 
-from driver.bisection import CulpritRange, Measure, Step, bisect
+from opduel.driver.bisection import CulpritRange, Measure, Step, bisect
 
 SIZES = st.floats(2 * BOUND, 5 * BOUND)
 

@@ -10,9 +10,9 @@ import pytest
 from made_repository import Made, isolate
 from made_watch import HOUR_S, Loop
 
-from driver.git import open_repository
-from driver.watch import Tally, Watch
-from records import RunError, UsageError
+from opduel.driver.git import open_repository
+from opduel.driver.watch import Tally, Watch
+from opduel.records import RunError, UsageError
 
 SLASHED = "release/1.x"
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from toy_framework import Toy, builds, leftovers
 
-from driver.builds import BuildCache, load_releases, resolve_build
-from driver.builds import cache as cache_module
-from records import RunError
+from opduel.driver.builds import BuildCache, load_releases, resolve_build
+from opduel.driver.builds import cache as cache_module
+from opduel.records import RunError
 
 ROOT = Path(__file__).resolve().parents[2]
 

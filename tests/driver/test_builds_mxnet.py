@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from driver.builds import BuildCache, resolve_build
-from driver.builds.process import run
-from frameworks import get_framework
+from opduel.driver.builds import BuildCache, resolve_build
+from opduel.driver.builds.process import run
+from opduel.frameworks import get_framework
 
 COMPUTE = Path(__file__).with_name("compute_mxnet.py")
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from toy_framework import RELEASES, Toy, write_releases
 
-from driver.builds import load_releases, recipe_of
-from frameworks import get_framework
-from records import UsageError
+from opduel.driver.builds import load_releases, recipe_of
+from opduel.frameworks import get_framework
+from opduel.records import UsageError
 
 
 def test_mxnet_data_say_what_the_issue_asks_for() -> None:

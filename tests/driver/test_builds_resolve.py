@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from toy_framework import PYTHON, Toy, builds, leftovers
 
-from driver.builds import BuildCache, load_releases, resolve_build
-from driver.builds.process import run
-from records import BrokenBuildError, RunError, UsageError
+from opduel.driver.builds import BuildCache, load_releases, resolve_build
+from opduel.driver.builds.process import run
+from opduel.records import BrokenBuildError, RunError, UsageError
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from toy_framework import PYTHON, Toy
 
-from driver.builds import check, interpreters, uv
-from driver.builds.interpreters import find_interpreter
-from driver.builds.probe import ProbeError, probe
-from driver.builds.process import MOST_OUTPUT, Outcome, clean_environment, run
-from driver.builds.uv import explain
-from records import NoSpaceError, RunError
+from opduel.driver.builds import check, interpreters, uv
+from opduel.driver.builds.interpreters import find_interpreter
+from opduel.driver.builds.probe import ProbeError, probe
+from opduel.driver.builds.process import MOST_OUTPUT, Outcome, clean_environment, run
+from opduel.driver.builds.uv import explain
+from opduel.records import NoSpaceError, RunError
 
 INSIDE = Path(interpreters.__file__).with_name("inside.py")
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from toy_framework import Toy
 
-from driver.catalogue import Function, Registry, Rules, apply_rules, load_rules, spec_files, write_specs
-from records import UsageError
+from opduel.driver.catalogue import Function, Registry, Rules, apply_rules, load_rules, spec_files, write_specs
+from opduel.records import UsageError
 
 FUNCTIONS = {
     "nd.exp": ("exp", {"data": "tensor"}),

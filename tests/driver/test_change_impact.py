@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from toy_framework import write_releases
 
-from driver.change_impact import FILE_NAME, ImpactRules, Rule, impact_of, load_impact_rules
-from frameworks import get_framework
-from harness.specs import find_spec, load_spec
-from records import UsageError
+from opduel.driver.change_impact import FILE_NAME, ImpactRules, Rule, impact_of, load_impact_rules
+from opduel.frameworks import get_framework
+from opduel.harness.specs import find_spec, load_spec
+from opduel.records import UsageError
 
 DATA = ImpactRules(
     along=["net.*"],

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from made_watch import Loop, a_commit
 
-from driver.commit_file import kept_commit, kept_name
-from records import Commit, UsageError
+from opduel.driver.commit_file import kept_commit, kept_name
+from opduel.records import Commit, UsageError
 
 
 def resolving(*names: str) -> Callable[[str], Commit]:

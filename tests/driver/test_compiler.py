@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from driver.builds import compiler as compiler_module
-from driver.builds.compiler import Compiler, Limits
-from driver.builds.repository_data import Platform
-from records import Commit, NoSpaceError, RunError
+from opduel.driver.builds import compiler as compiler_module
+from opduel.driver.builds.compiler import Compiler, Limits
+from opduel.driver.builds.repository_data import Platform
+from opduel.records import Commit, NoSpaceError, RunError
 
 COMMIT = Commit("1" * 40, 0, "Ada <ada@toy.example>", "A commit")
 NOTES = 'env > "$2/environment"; echo "$BUILD_DIR" > "$BUILD_DIR/kept"\n'

@@ -15,11 +15,11 @@ from toy_framework import builds, leftovers
 from toy_native import NativeToy, write_specifications
 from toy_project import ToyProject
 
-from driver.builds import BuildCache
-from driver.builds.commit_builder import BuildSettings, CommitBuilder
-from driver.builds.compiler import Limits
-from driver.git.repository import Repository, open_repository
-from records import BrokenBuildError, Build, NoSpaceError, RunError, UsageError
+from opduel.driver.builds import BuildCache
+from opduel.driver.builds.commit_builder import BuildSettings, CommitBuilder
+from opduel.driver.builds.compiler import Limits
+from opduel.driver.git.repository import Repository, open_repository
+from opduel.records import BrokenBuildError, Build, NoSpaceError, RunError, UsageError
 
 Compile = Callable[..., Build]
 

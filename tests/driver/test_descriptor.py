@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from made_runs import a_build, a_commit
 
-from driver.descriptor import info_document, read_info
-from records import UsageError
+from opduel.driver.descriptor import info_document, read_info
+from opduel.records import UsageError
 
 CONTROL, TREATMENT = a_build("old", a_commit(1)), replace(a_build("new", a_commit(2)), interpreter="/other/python")
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_repository import DAY, NOON, Made, isolate
 
-from driver.git import Choice, NotAncestor, control_of, open_repository, pending
-from driver.git.commit_selection import week_of
-from records import Commit, UsageError
+from opduel.driver.git import Choice, NotAncestor, control_of, open_repository, pending
+from opduel.driver.git.commit_selection import week_of
+from opduel.records import Commit, UsageError
 
 MONDAY = 1_699_833_600  # 2023-11-13T00:00:00Z
 WEEK = 7 * DAY

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from made_repository import Made, isolate, run, serve
 
-from driver.git import RemoteGone, Repository, UnknownCommit, open_repository
-from records import UsageError
+from opduel.driver.git import RemoteGone, Repository, UnknownCommit, open_repository
+from opduel.records import UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -185,7 +185,7 @@ def test_a_fetch_killed_half_way_is_done_anew(made: Made, tmp_path: Path) -> Non
         open_repository(work, url)
         made.line(300)
         server.hold = hold
-        code = "import sys; from pathlib import Path; from driver.git import open_repository as o; "
+        code = "import sys; from pathlib import Path; from opduel.driver.git import open_repository as o; "
         code += "o(Path(sys.argv[1]), sys.argv[2]).fetch()"
         child = subprocess.Popen([sys.executable, "-c", code, str(work), url], cwd=ROOT)
         assert reached.wait(60)

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from made_repository import Link, Made, Submodule, isolate, run
 
-from driver.git import Repository, files, open_repository
-from driver.git.command import GitFailed
-from driver.git.files import _extract
-from records import NoSpaceError, RunError, UsageError
+from opduel.driver.git import Repository, files, open_repository
+from opduel.driver.git.command import GitFailed
+from opduel.driver.git.files import _extract
+from opduel.records import NoSpaceError, RunError, UsageError
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from made_repository import NOON, Made, isolate
 
-from driver.git import NotAncestor, Repository, UnknownCommit, open_repository
+from opduel.driver.git import NotAncestor, Repository, UnknownCommit, open_repository
 
 
 @pytest.fixture

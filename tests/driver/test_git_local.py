@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from made_repository import Made, isolate, run
 
-from driver.git import UnknownCommit, open_repository
-from driver.git.local import base_of, is_changed, snapshot, top_of
-from driver.git.repository import Repository
-from records import UsageError
+from opduel.driver.git import UnknownCommit, open_repository
+from opduel.driver.git.local import base_of, is_changed, snapshot, top_of
+from opduel.driver.git.repository import Repository
+from opduel.records import UsageError
 
 
 @pytest.fixture
@@ -233,7 +233,7 @@ def test_a_branch_that_is_much_nearer_is_named(checkout: Path, made: Made, monke
     repository = opened(checkout)
     head = snapshot(repository).head
     assert base_of(repository, head, None, None).nearer is None
-    monkeypatch.setattr("driver.git.local.FAR", 2)
+    monkeypatch.setattr("opduel.driver.git.local.FAR", 2)
     base = base_of(repository, head, None, None)
     assert (base.name, base.ahead, base.nearer) == ("origin/old", 3, ("release", 0))
 

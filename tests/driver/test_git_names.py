@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from made_repository import Made, isolate, run
 
-from driver.git import Repository, UnknownCommit, open_repository
-from records import UsageError
+from opduel.driver.git import Repository, UnknownCommit, open_repository
+from opduel.records import UsageError
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from made_repository import Made, isolate, run, serve
 
-from driver.git import RemoteGone, Repository, UnknownCommit, open_repository
-from records import OpduelError, RunError, UsageError
+from opduel.driver.git import RemoteGone, Repository, UnknownCommit, open_repository
+from opduel.records import OpduelError, RunError, UsageError
 
 
 def snapshot(folder: Path) -> dict[str, tuple[int, str]]:

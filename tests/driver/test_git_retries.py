@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from made_repository import Made, command_lines, run, serve
 
-from driver.git import RemoteGone, Repository, open_repository
-from records import RunError
+from opduel.driver.git import RemoteGone, Repository, open_repository
+from opduel.records import RunError
 
-OPEN = "import sys; from pathlib import Path; from driver.git import open_repository as o; r = o(Path(sys.argv[1]), "
+OPEN = "import sys; from pathlib import Path; from opduel.driver.git import open_repository as o; r = o(Path(sys.argv[1]), "
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -9,10 +9,10 @@ from urllib.parse import quote
 import pytest
 from made_repository import Made, Server, Submodule, isolate, run, serve
 
-from driver.git import GitFailed, RemoteGone, Repository, open_repository
-from driver.git.access import split
-from driver.git.redaction import one_line
-from records import UsageError
+from opduel.driver.git import GitFailed, RemoteGone, Repository, open_repository
+from opduel.driver.git.access import split
+from opduel.driver.git.redaction import one_line
+from opduel.records import UsageError
 
 USER, SECRET = "robot", "s3cret/To@ken"
 TOKEN_USER = "ghp_1234567890abcdefghij"

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from made_runs import MadeHarness, MadePoint, a_commit
 
-from driver.investigation import Investigation, Outcome, culprits_document, why_open
-from driver.journal import Journal
-from driver.revisions import BuildRevision, CommitRevision, UnbuildableError
-from driver.runs import Runs
-from records import BrokenBuildError, Build, NoSpaceError, OpduelError, RunError, UsageError, Verdict
+from opduel.driver.investigation import Investigation, Outcome, culprits_document, why_open
+from opduel.driver.journal import Journal
+from opduel.driver.revisions import BuildRevision, CommitRevision, UnbuildableError
+from opduel.driver.runs import Runs
+from opduel.records import BrokenBuildError, Build, NoSpaceError, OpduelError, RunError, UsageError, Verdict
 
 WORSE: Sequence[Verdict] = ("regressed", "failed")
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from driver.journal import FIRST_RETRY_S, LAST_RETRY_S, Journal, pause_after
-from records import RunError, UsageError
+from opduel.driver.journal import FIRST_RETRY_S, LAST_RETRY_S, Journal, pause_after
+from opduel.records import RunError, UsageError
 
 WEEK_S = 7 * 86400.0
 
@@ -57,7 +57,7 @@ def test_rounds_are_kept_in_order_and_let_go_with_the_end_of_their_run(journal: 
 
 def test_a_killed_process_loses_nothing_that_it_has_kept(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from driver.journal import Journal\n"
+        "import sys; from pathlib import Path; from opduel.driver.journal import Journal\n"
         "log = Journal(Path(sys.argv[1])).rounds_of('run')\n"
         "for number in range(10 ** 9):\n"
         "    log.keep(str(number)); print(number, flush=True)\n"

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from made_runs import MadeHarness, MadePoint, a_comparison
 
-from driver.investigation import Investigation, Outcome, culprits_document
-from driver.journal import Journal
-from driver.runs import RunOrder, Runs
-from records import Comparison, RunError, Verdict
+from opduel.driver.investigation import Investigation, Outcome, culprits_document
+from opduel.driver.journal import Journal
+from opduel.driver.runs import RunOrder, Runs
+from opduel.records import Comparison, RunError, Verdict
 
 WORSE: Sequence[Verdict] = ("regressed", "failed")
 

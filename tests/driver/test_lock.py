@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from driver.lock import sole_driver
-from records import NoSpaceError, RunError
+from opduel.driver.lock import sole_driver
+from opduel.records import NoSpaceError, RunError
 
 
 def test_a_second_one_is_refused_and_told_who_is_there(tmp_path: Path) -> None:

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from driver.catalogue import Input, ask_network, load_rules, network_spec, operator_tests
-from driver.catalogue.graph import MAX_BYTES, check_graph_file
-from driver.catalogue.network import Call, Network
-from frameworks import get_framework
-from harness.smoke_check import smoke_check
-from harness.specs import expand_cases, load_spec
-from records import Build, Case, UsageError
+from opduel.driver.catalogue import Input, ask_network, load_rules, network_spec, operator_tests
+from opduel.driver.catalogue.graph import MAX_BYTES, check_graph_file
+from opduel.driver.catalogue.network import Call, Network
+from opduel.frameworks import get_framework
+from opduel.harness.smoke_check import smoke_check
+from opduel.harness.specs import expand_cases, load_spec
+from opduel.records import Build, Case, UsageError
 
 MXNET = get_framework("mxnet")
 # Variadic, scalar, index-like and reduced operators, one twice, one of nothing but attributes' tuples.

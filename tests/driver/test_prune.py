@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from driver.builds import BuildCache
-from driver.builds.cache import lock_path
-from driver.builds.prune import prune
+from opduel.driver.builds import BuildCache
+from opduel.driver.builds.cache import lock_path
+from opduel.driver.builds.prune import prune
 
 MIB = 2**20
 

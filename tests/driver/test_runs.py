@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from made_runs import MadeHarness, a_build
 
-from driver.journal import Journal
-from driver.runs import BUDGETS, TRIES, NotSettled, Runs
-from records import Report, RunError
+from opduel.driver.journal import Journal
+from opduel.driver.runs import BUDGETS, TRIES, NotSettled, Runs
+from opduel.records import Report, RunError
 
 CONTROL, TREATMENT = a_build("old"), a_build("new")
 LEVEL = {"case": {"old": 1.0, "new": 1.0}}

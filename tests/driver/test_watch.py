@@ -11,11 +11,11 @@ import pytest
 from made_runs import a_commit
 from made_watch import HOUR_S, Loop
 
-from driver.git import Moved
-from driver.journal import FIRST_RETRY_S
-from driver.runs import BUDGETS, TRIES
-from driver.watch import Tally
-from records import NoSpaceError, RunError
+from opduel.driver.git import Moved
+from opduel.driver.journal import FIRST_RETRY_S
+from opduel.driver.runs import BUDGETS, TRIES
+from opduel.driver.watch import Tally
+from opduel.records import NoSpaceError, RunError
 
 
 def test_the_newest_commit_is_measured_and_written_down(loop: Loop) -> None:

@@ -6,7 +6,7 @@ import pytest
 from made_runs import a_commit
 from made_watch import HOUR_S, Loop, MadeRepository
 
-from records import Commit, RunError, UsageError
+from opduel.records import Commit, RunError, UsageError
 
 SIDE = a_commit(40)
 

@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from frameworks import Framework
+from opduel.frameworks import Framework
 
 PYTHON = "{}.{}".format(*sys.version_info)
 
@@ -113,7 +113,7 @@ def builds(cache: Path) -> list[Path]:
 
 
 if __name__ == "__main__":  # python toy_framework.py SPECIFICATIONS CACHE REQUEST: resolve, as another process would
-    from driver.builds import BuildCache, resolve_build
+    from opduel.driver.builds import BuildCache, resolve_build
 
     logging.basicConfig(level=logging.INFO)
     print(resolve_build(sys.argv[3], Toy(Path(sys.argv[1])), BuildCache(Path(sys.argv[2]))).interpreter)

@@ -9,8 +9,8 @@ from pathlib import Path
 import git
 import yaml
 
-from driver.builds import BuildCache, resolve_build
-from frameworks import FRAMEWORKS_DIR, get_framework
+from opduel.driver.builds import BuildCache, resolve_build
+from opduel.frameworks import FRAMEWORKS_DIR, get_framework
 
 RELEASE = "mxnet==1.8.0.post0"
 TAG = "1.8.0"

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from comparator.calibration import evaluate
-from records import Build
-from reporters import read_report
+from opduel.comparator.calibration import evaluate
+from opduel.records import Build
+from opduel.reporters import read_report
 
 pytestmark = [pytest.mark.mxnet, pytest.mark.nightly]
 ROOT = Path(__file__).resolve().parent.parent.parent

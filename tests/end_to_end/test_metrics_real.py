@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from commands.session import exit_code
-from frameworks import get_framework
-from harness.run import RunRequest, run_ab
-from harness.specs import expand_cases
-from harness.specs.model import Spec
-from records import Build
-from reporters.screen import render
+from opduel.commands.session import exit_code
+from opduel.frameworks import get_framework
+from opduel.harness.run import RunRequest, run_ab
+from opduel.harness.specs import expand_cases
+from opduel.harness.specs.model import Spec
+from opduel.records import Build
+from opduel.reporters.screen import render
 
 pytestmark = pytest.mark.mxnet
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from made_mxnet_repository import TAG, make_frameworks_dir, make_repository
 
-from commands import repo_driver
-from reporters import read_report
+from opduel.commands import repo_driver
+from opduel.reporters import read_report
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "how-to" / "pull-request.md").read_text(encoding="utf-8")

@@ -10,8 +10,8 @@ import pytest
 import requests
 from made_mxnet_repository import make_frameworks_dir, make_repository
 
-from reporters import read_report
-from reporters.summary import conclusion
+from opduel.reporters import read_report
+from opduel.reporters.summary import conclusion
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ from pathlib import Path
 from faulty_server import TOKEN, ResultsServer
 from toy_driver import SPEC, ToyDriver
 
-from reporters.remote.token import VARIABLE
+from opduel.reporters.remote.token import VARIABLE
 
 OLD = "tok-of-last-year"
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from records import Build
-from reporters import read_report
+from opduel.records import Build
+from opduel.reporters import read_report
 
 pytestmark = pytest.mark.mxnet
 ROOT = Path(__file__).resolve().parent.parent.parent

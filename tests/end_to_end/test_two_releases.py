@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
-from records import Build
+from opduel.records import Build
 
 pytestmark = pytest.mark.mxnet
 ROOT = Path(__file__).resolve().parent.parent.parent

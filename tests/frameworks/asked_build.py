@@ -6,8 +6,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from frameworks import get_framework, worker_environment
-from records import Build, Case
+from opduel.frameworks import get_framework, worker_environment
+from opduel.records import Build, Case
 
 MXNET = get_framework("mxnet")
 ENVIRONMENT = {**worker_environment(), **MXNET.environment(1)}

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from frameworks import framework_names, get_framework, require_functions
-from frameworks.adaptor_functions import FUNCTIONS
-from records import UsageError
+from opduel.frameworks import framework_names, get_framework, require_functions
+from opduel.frameworks.adaptor_functions import FUNCTIONS
+from opduel.records import UsageError
 
 WHOLE = "def versions(): pass\ndef make_call(case, seed): pass\n"
 MORE = {"profile": "--metric memory", "results": "--metric error"}

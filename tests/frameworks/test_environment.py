@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from frameworks import get_framework, recorded_environment, run_environment, worker_environment
-from records import Build, UsageError
+from opduel.frameworks import get_framework, recorded_environment, run_environment, worker_environment
+from opduel.records import Build, UsageError
 
 MXNET = get_framework("mxnet")
 OVERLAY = Build("mxnet", "abc123", "overlay", "/bin/true", "1.9.1", "3.11", "d", environment={"PYTHONPATH": "/build"})

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from frameworks import get_framework, worker_environment
-from harness.blocks import CaseRequest
-from harness.channel import complete
-from harness.cpus import plan_cpus
-from harness.pair import Round, RoundResult, run_round
-from harness.pair_pool import Bench, PairPool
-from harness.process import Worker
-from harness.specs import expand_cases, find_spec, load_spec
-from harness.worker_errors import CaseRefusedError
-from records import Build, Case
+from opduel.frameworks import get_framework, worker_environment
+from opduel.harness.blocks import CaseRequest
+from opduel.harness.channel import complete
+from opduel.harness.cpus import plan_cpus
+from opduel.harness.pair import Round, RoundResult, run_round
+from opduel.harness.pair_pool import Bench, PairPool
+from opduel.harness.process import Worker
+from opduel.harness.specs import expand_cases, find_spec, load_spec
+from opduel.harness.worker_errors import CaseRefusedError
+from opduel.records import Build, Case
 
 pytestmark = pytest.mark.mxnet
 MXNET = get_framework("mxnet")

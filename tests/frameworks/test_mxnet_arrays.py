@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from asked_build import ENVIRONMENT, MXNET, AskedBuild
 
-from harness.specs import expand_cases, find_spec, load_spec
-from records import Build, Case
+from opduel.harness.specs import expand_cases, find_spec, load_spec
+from opduel.records import Build, Case
 
 pytestmark = pytest.mark.mxnet
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from frameworks import get_framework, worker_environment
-from harness.blocks import CaseRequest
-from harness.cpus import plan_cpus
-from harness.restarting_worker import RestartingWorker
-from harness.specs import expand_cases, find_spec, load_spec
-from records import MODES, Build, Case, Failure
-from records.case import Mode
+from opduel.frameworks import get_framework, worker_environment
+from opduel.harness.blocks import CaseRequest
+from opduel.harness.cpus import plan_cpus
+from opduel.harness.restarting_worker import RestartingWorker
+from opduel.harness.specs import expand_cases, find_spec, load_spec
+from opduel.records import MODES, Build, Case, Failure
+from opduel.records.case import Mode
 
 pytestmark = pytest.mark.mxnet
 MXNET = get_framework("mxnet")

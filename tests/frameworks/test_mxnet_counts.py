@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from frameworks import get_framework, worker_environment
-from harness.blocks import CaseRequest
-from harness.cpus import plan_cpus
-from harness.instructions import plan_counting, run_counting_round
-from harness.pair import Round, RoundResult
-from harness.pair_pool import Bench, PairPool
-from records import Build, Case
-from records.case import Mode
+from opduel.frameworks import get_framework, worker_environment
+from opduel.harness.blocks import CaseRequest
+from opduel.harness.cpus import plan_cpus
+from opduel.harness.instructions import plan_counting, run_counting_round
+from opduel.harness.pair import Round, RoundResult
+from opduel.harness.pair_pool import Bench, PairPool
+from opduel.records import Build, Case
+from opduel.records.case import Mode
 
 pytestmark = [
     pytest.mark.mxnet,

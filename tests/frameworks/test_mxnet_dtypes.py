@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from asked_build import ENVIRONMENT, MXNET
 
-from harness.specs import expand_cases, find_spec, load_spec
-from harness.specs.load import validate
-from harness.specs.model import Settings
-from records import Build, Case
+from opduel.harness.specs import expand_cases, find_spec, load_spec
+from opduel.harness.specs.load import validate
+from opduel.harness.specs.model import Settings
+from opduel.records import Build, Case
 
 pytestmark = pytest.mark.mxnet
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from test_mxnet_dtypes import dtypes
 
-from commands.case_selection import largest_tensor
-from frameworks.base import SPECIFICATIONS
-from harness.specs import expand_cases, find_spec, load_spec
-from harness.specs.load import validate
-from records import Build, Case
+from opduel.commands.case_selection import largest_tensor
+from opduel.frameworks.base import SPECIFICATIONS
+from opduel.harness.specs import expand_cases, find_spec, load_spec
+from opduel.harness.specs.load import validate
+from opduel.records import Build, Case
 
 pytestmark = pytest.mark.mxnet
 TEXT = (SPECIFICATIONS / "int64.json").read_text(encoding="utf-8")

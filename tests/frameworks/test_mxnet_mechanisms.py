@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from asked_build import ENVIRONMENT, MXNET, AskedBuild
 
-from harness.blocks import CaseRequest
-from harness.cpus import plan_cpus
-from harness.restarting_worker import RestartingWorker
-from harness.specs import expand_cases
-from harness.specs.load import validate
-from records import Build, Case, Failure
+from opduel.harness.blocks import CaseRequest
+from opduel.harness.cpus import plan_cpus
+from opduel.harness.restarting_worker import RestartingWorker
+from opduel.harness.specs import expand_cases
+from opduel.harness.specs.load import validate
+from opduel.records import Build, Case, Failure
 
 pytestmark = pytest.mark.mxnet
 

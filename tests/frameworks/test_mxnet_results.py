@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from records import Build
+from opduel.records import Build
 
 HERE = Path(__file__).resolve().parent
 pytestmark = pytest.mark.mxnet

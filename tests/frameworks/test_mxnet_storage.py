@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from frameworks import get_framework, worker_environment
-from harness.blocks import CaseRequest
-from harness.cpus import plan_cpus
-from harness.memory import storage_question
-from harness.restarting_worker import RestartingWorker
-from records import Build, Case, Failure
+from opduel.frameworks import get_framework, worker_environment
+from opduel.harness.blocks import CaseRequest
+from opduel.harness.cpus import plan_cpus
+from opduel.harness.memory import storage_question
+from opduel.harness.restarting_worker import RestartingWorker
+from opduel.records import Build, Case, Failure
 
 pytestmark = pytest.mark.mxnet
 MXNET = get_framework("mxnet")

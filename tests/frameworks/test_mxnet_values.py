@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frameworks import get_framework
+from opduel.frameworks import get_framework
 
 
 def load(name: str) -> ModuleType:

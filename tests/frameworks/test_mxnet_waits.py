@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from frameworks import get_framework, worker_environment
-from harness.blocks import CaseRequest
-from harness.specs import expand_cases, find_spec, load_spec
-from records import Build, Case
+from opduel.frameworks import get_framework, worker_environment
+from opduel.harness.blocks import CaseRequest
+from opduel.harness.specs import expand_cases, find_spec, load_spec
+from opduel.records import Build, Case
 
 pytestmark = pytest.mark.mxnet
 MXNET = get_framework("mxnet")

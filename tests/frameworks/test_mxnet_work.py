@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from frameworks.mxnet.work import FORMULAS, work
-from records import Case, Work
+from opduel.frameworks.mxnet.work import FORMULAS, work
+from opduel.records import Case, Work
 
 
 def case(operator: str, direction: Any = "forward", dtype: str = "float32", **inputs: Any) -> Case:

@@ -10,10 +10,10 @@ from typing import Any
 from test_run import request
 from toy_bench import toy_case
 
-from harness.checkpoint import KeptRound, from_text
-from harness.run import RunRequest, run_ab
-from harness.schedule import Progress
-from records import Case, PairSample, Report
+from opduel.harness.checkpoint import KeptRound, from_text
+from opduel.harness.run import RunRequest, run_ab
+from opduel.harness.schedule import Progress
+from opduel.records import Case, PairSample, Report
 
 
 class ListLog:

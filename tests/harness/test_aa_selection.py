@@ -13,16 +13,16 @@ from resumable_run import ListLog
 from test_run import request
 from toy_bench import toy_bench, toy_case
 
-from comparator import Looks
-from harness.aa_selection import Turns, draw_aa_cases, usual_count
-from harness.blocks import CaseRequest
-from harness.checkpoint import Checkpoint
-from harness.pair import Round, RoundResult, run_round
-from harness.pair_pool import PairPool
-from harness.process import CaseProcess, Worker
-from harness.run import without_measuring
-from harness.schedule import MeasurementPlan, MeasurementResult, Schedule
-from records import Case, Stage
+from opduel.comparator import Looks
+from opduel.harness.aa_selection import Turns, draw_aa_cases, usual_count
+from opduel.harness.blocks import CaseRequest
+from opduel.harness.checkpoint import Checkpoint
+from opduel.harness.pair import Round, RoundResult, run_round
+from opduel.harness.pair_pool import PairPool
+from opduel.harness.process import CaseProcess, Worker
+from opduel.harness.run import without_measuring
+from opduel.harness.schedule import MeasurementPlan, MeasurementResult, Schedule
+from opduel.records import Case, Stage
 
 LOOKS = Looks(screening=(3, 5), confirmation=(4, 6), screening_share=0.0)  # suspects get rounds of their own
 CASES = [toy_case(f"c{number}") for number in range(40)]

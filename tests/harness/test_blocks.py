@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from toy_bench import toy_case
 
-from harness.blocks import (
+from opduel.harness.blocks import (
     BLOCK_NS,
     QUADS,
     BlockPlan,
@@ -23,7 +23,7 @@ from harness.blocks import (
     settle,
     summarise,
 )
-from records.measurement import SIDES, Side
+from opduel.records.measurement import SIDES, Side
 
 call_times = st.floats(min_value=10, max_value=2e10)  # 10 ns to 20 s
 

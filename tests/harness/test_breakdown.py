@@ -10,12 +10,12 @@ from test_run import Toy
 from test_run import request as toy_request
 from toy_bench import toy_bench, toy_build, toy_case
 
-import harness.breakdown
-from harness.breakdown import add_breakdowns, operator_times
-from harness.run import run_ab
-from harness.schedule import MeasurementResult
-from records import Breakdown, Case, Comparison, OperatorTime, Verdict
-from records.measurement import SIDES
+import opduel.harness.breakdown
+from opduel.harness.breakdown import add_breakdowns, operator_times
+from opduel.harness.run import run_ab
+from opduel.harness.schedule import MeasurementResult
+from opduel.records import Breakdown, Case, Comparison, OperatorTime, Verdict
+from opduel.records.measurement import SIDES
 
 
 def test_it_is_the_median_over_calls_the_longest_first() -> None:
@@ -88,7 +88,7 @@ def test_what_changed_is_broken_down_first(monkeypatch: pytest.MonkeyPatch) -> N
         asked.append(case.id)
         return Breakdown((), ()) if len(asked) < 3 else None
 
-    monkeypatch.setattr(harness.breakdown, "_break_down", break_down)
+    monkeypatch.setattr(opduel.harness.breakdown, "_break_down", break_down)
     findings, options = MeasurementResult(), {"seed": 1, "threads": 1, "every_case": True, "deadline": 0.0}
     result = add_breakdowns(found, cases, findings, toy_bench(), Toy(), **options)
     assert asked == ["worse", "better", "same"]
@@ -97,7 +97,9 @@ def test_what_changed_is_broken_down_first(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_after_the_deadline_no_worker_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(harness.breakdown.RestartingWorker, "ask", lambda *_, **__: pytest.fail("a worker was asked"))
+    monkeypatch.setattr(
+        opduel.harness.breakdown.RestartingWorker, "ask", lambda *_, **__: pytest.fail("a worker was asked")
+    )
     case, findings = toy_case("a"), MeasurementResult()
     found = [replace(Comparison.without_figures(case, "unchanged"), control=1e6)]
     options = {"seed": 1, "threads": 1, "every_case": True, "deadline": time.monotonic()}
@@ -109,7 +111,7 @@ def test_a_signal_meanwhile_keeps_what_was_measured(monkeypatch: pytest.MonkeyPa
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt("stopped by SIGTERM")
 
-    monkeypatch.setattr(harness.breakdown, "_break_down", interrupted)
+    monkeypatch.setattr(opduel.harness.breakdown, "_break_down", interrupted)
     report = run_ab(replace(toy_request(replace(toy_case("a"), threshold=0.5)), breakdown=True))
     assert report.comparisons[0].samples
     assert report.run["interrupted"]

@@ -7,14 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from toy_bench import toy_case
 
-from comparator import plan_looks
-from comparator.explanations import duration
-from harness.blocks import CaseRequest
-from harness.budget import Trip, affordable, kept_for_profiling, spent_words, with_profiling
-from harness.budget_forecast import budget_for, with_seconds
-from harness.pair import FORKED_S, Round, RoundResult, forks_for
-from harness.round_duration import RoundDuration
-from records import Case, Comparison, Forecast, PairSample
+from opduel.comparator import plan_looks
+from opduel.comparator.explanations import duration
+from opduel.harness.blocks import CaseRequest
+from opduel.harness.budget import Trip, affordable, kept_for_profiling, spent_words, with_profiling
+from opduel.harness.budget_forecast import budget_for, with_seconds
+from opduel.harness.pair import FORKED_S, Round, RoundResult, forks_for
+from opduel.harness.round_duration import RoundDuration
+from opduel.records import Case, Comparison, Forecast, PairSample
 
 pytestmark = pytest.mark.many_forks
 

@@ -10,11 +10,11 @@ from test_run import request
 from test_single import measured
 from toy_bench import toy_case
 
-from harness.blocks import plan_blocks
-from harness.caches import LEAST, MOST, USUAL, VARIABLE, largest_cache, plan_wiping
-from harness.process import WORKER
-from harness.run import run_ab
-from records.measurement import SIDES
+from opduel.harness.blocks import plan_blocks
+from opduel.harness.caches import LEAST, MOST, USUAL, VARIABLE, largest_cache, plan_wiping
+from opduel.harness.process import WORKER
+from opduel.harness.run import run_ab
+from opduel.records.measurement import SIDES
 
 
 def load_worker() -> ModuleType:

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from resumable_run import ListLog, asked, same, samples, slow, stop_at
 
-import harness.pair
-from comparator import plan_looks
-from harness.checkpoint import Checkpoint, KeptRound, Verifying, from_text, to_text
-from harness.host import HostMonitor
-from harness.run import run_ab
-from harness.schedule import MeasurementPlan
-from records import Failure, PairSample, Report
+import opduel.harness.pair
+from opduel.comparator import plan_looks
+from opduel.harness.checkpoint import Checkpoint, KeptRound, Verifying, from_text, to_text
+from opduel.harness.host import HostMonitor
+from opduel.harness.run import run_ab
+from opduel.harness.schedule import MeasurementPlan
+from opduel.records import Failure, PairSample, Report
 
 LOOKS = plan_looks(5)
 
@@ -22,8 +22,8 @@ LOOKS = plan_looks(5)
 def test_an_entry_survives_whatever_its_numbers_and_words() -> None:
     sample = PairSample("a", "confirmation", 3, math.inf, 0.1 + 0.2, -math.inf, 2, 5, 1)
     failure = Failure("both", "error", "line\nfeed\u2028\udc80", "\x00\x1b")
-    inner = harness.pair.RoundResult(mhz=[2500.0, 1e-300], refused={"a": failure})
-    result = harness.pair.RoundResult([sample], lost={"b": failure}, lost_worker=failure, aa_cases=inner)
+    inner = opduel.harness.pair.RoundResult(mhz=[2500.0, 1e-300], refused={"a": failure})
+    result = opduel.harness.pair.RoundResult([sample], lost={"b": failure}, lost_worker=failure, aa_cases=inner)
     noise = {"samples": 3, "seconds": 0.5, "load": {"min": 0.0, "max": math.inf, "mean": 1.0}, "stolen": None}
     planned = (("a", "confirmation"), ("b", "screening"))
     entry = KeptRound("r", "verify", 3, "time", True, planned, ("a",), planned[1:], result, 1.5, noise)  # type: ignore[arg-type]
@@ -68,7 +68,7 @@ def stopped() -> tuple[Report, tuple[str, ...]]:
     """A run that was stopped after three rounds, and the texts of its log."""
     log = ListLog()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(harness.pair, "MOST_FORKS", 1)
+        patch.setattr(opduel.harness.pair, "MOST_FORKS", 1)
         report = run_ab(asked(log, same()), stop_at(3))
     return report, tuple(log.texts)
 
@@ -175,7 +175,7 @@ def test_noise_is_that_of_all_parts() -> None:
         checkpoint.begin("id", "now")
         for number, (seconds, mean) in enumerate(seen):
             phase = checkpoint.phase("first", OnceSeen(seconds, mean))
-            phase.keep(harness.pair.RoundResult(), harness.pair.Round([], 2 * part + number), "time", 1.0)
+            phase.keep(opduel.harness.pair.RoundResult(), opduel.harness.pair.Round([], 2 * part + number), "time", 1.0)
     whole = Checkpoint(log, "r").phase("first", OnceSeen(60.0, 0.2)).noise()
     assert whole is not None
     assert (whole["samples"], whole["seconds"], whole["stolen"]) == (6, 120, None)

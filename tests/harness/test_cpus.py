@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.cpus import parse_cpu_list, plan_cpus
-from records import UsageError
+from opduel.harness.cpus import parse_cpu_list, plan_cpus
+from opduel.records import UsageError
 
 
 @pytest.mark.parametrize(

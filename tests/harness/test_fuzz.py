@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-import harness.fuzz
-from harness.fuzz import Finding, draw_cases, findings, shrink, smaller
-from harness.smoke_check import SmokeCheck
-from harness.specs.strategies import Drawn
-from harness.specs.template import templates
-from records import Case, Comparison, Failure, RunError
+import opduel.harness.fuzz
+from opduel.harness.fuzz import Finding, draw_cases, findings, shrink, smaller
+from opduel.harness.smoke_check import SmokeCheck
+from opduel.harness.specs.strategies import Drawn
+from opduel.harness.specs.template import templates
+from opduel.records import Case, Comparison, Failure, RunError
 
 LIKE = Case("op_large/forward", "nd.op", "forward", {"a": [16, 32]}, "float32", "cpu", 0.02, 60.0)
 (TEMPLATE,) = templates([LIKE])
@@ -103,7 +103,7 @@ def attempts(refuses: Callable[[int], str | None]) -> Any:
 
 
 def test_what_the_control_refuses_is_left_out_and_what_crashes_it_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(harness.fuzz, "smoke_check", attempts(lambda n: "error" if n % 2 else "crash"))
+    monkeypatch.setattr(opduel.harness.fuzz, "smoke_check", attempts(lambda n: "error" if n % 2 else "crash"))
     cases = [LIKE, replace(LIKE, id="op_large/forward/error", metric="error")]
     drawn = draw_cases(cases, 8, 1, None, None)  # type: ignore[arg-type]
     assert 2 <= len(drawn) <= 8
@@ -115,7 +115,7 @@ def test_what_the_control_refuses_is_left_out_and_what_crashes_it_is_not(monkeyp
 
 
 def test_every_kind_of_inputs_has_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(harness.fuzz, "smoke_check", attempts(lambda n: None))
+    monkeypatch.setattr(opduel.harness.fuzz, "smoke_check", attempts(lambda n: None))
     cases = [replace(LIKE, id=f"{name}/forward", operator=f"nd.{name}") for name in ("add", "dot", "exp")]
     drawn = draw_cases(cases, 7, 1, None, None)  # type: ignore[arg-type]
     counts = [sum(one.template.like.operator == case.operator for one, _ in drawn) for case in cases]
@@ -124,6 +124,6 @@ def test_every_kind_of_inputs_has_its_share(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_nothing_left_to_measure_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(harness.fuzz, "smoke_check", attempts(lambda n: "error"))
+    monkeypatch.setattr(opduel.harness.fuzz, "smoke_check", attempts(lambda n: "error"))
     with pytest.raises(RunError, match="the control refused all inputs"):
         draw_cases([LIKE], 3, 1, None, None)  # type: ignore[arg-type]

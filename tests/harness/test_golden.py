@@ -14,10 +14,10 @@ from test_output_check import numbers
 from test_run import Toy, request
 from toy_bench import toy_build
 
-from harness.golden import MANIFEST, Golden, GoldenRequest, read_golden, write_golden
-from harness.output_check import OTHER_INPUTS
-from harness.run import run_ab
-from records import Case, Comparison, RunError, UsageError
+from opduel.harness.golden import MANIFEST, Golden, GoldenRequest, read_golden, write_golden
+from opduel.harness.output_check import OTHER_INPUTS
+from opduel.harness.run import run_ab
+from opduel.records import Case, Comparison, RunError, UsageError
 
 SEED = 11
 CASES = (

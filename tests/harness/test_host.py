@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
-from harness.host import HostMonitor, host_fingerprint, merged_noise, own_cpu_seconds
+from opduel.harness.host import HostMonitor, host_fingerprint, merged_noise, own_cpu_seconds
 
 HERTZ = os.sysconf("SC_CLK_TCK")
 

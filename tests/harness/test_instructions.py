@@ -18,11 +18,11 @@ import pytest
 from test_run import Toy
 from toy_bench import toy_bench, toy_case
 
-import harness.instructions
-from comparator import compare_cases, plan_looks
-from frameworks import worker_environment
-from harness.blocks import CaseRequest
-from harness.instructions import (
+import opduel.harness.instructions
+from opduel.comparator import compare_cases, plan_looks
+from opduel.frameworks import worker_environment
+from opduel.harness.blocks import CaseRequest
+from opduel.harness.instructions import (
     CASE_INSTRUCTIONS,
     FEWEST_CALLS,
     MOST_CALLS,
@@ -33,10 +33,10 @@ from harness.instructions import (
     require_counting,
     run_counting_round,
 )
-from harness.pair import Round, RoundResult
-from harness.pair_pool import Bench, Counting, PairPool
-from harness.schedule import MeasurementPlan, Schedule
-from records import Case, UsageError
+from opduel.harness.pair import Round, RoundResult
+from opduel.harness.pair_pool import Bench, Counting, PairPool
+from opduel.harness.schedule import MeasurementPlan, Schedule
+from opduel.records import Case, UsageError
 
 HERE = Path(__file__).resolve().parent
 VALGRIND = shutil.which("valgrind")
@@ -60,8 +60,8 @@ def with_counting(functions: tuple[str, ...] = (), valgrind: str = "", **environ
 @pytest.fixture
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
     """No valgrind: the worker counts turns."""
-    monkeypatch.setattr(harness.instructions, "callgrind", lambda counting, paths: [])
-    monkeypatch.setattr(harness.instructions, "SCRIPT", HERE / "toy_counting.py")
+    monkeypatch.setattr(opduel.harness.instructions, "callgrind", lambda counting, paths: [])
+    monkeypatch.setattr(opduel.harness.instructions, "SCRIPT", HERE / "toy_counting.py")
 
 
 def one_round(bench: Bench, *cases: Case, inject: float = 0.0) -> RoundResult:
@@ -96,7 +96,7 @@ def test_an_injection_makes_that_share_of_calls_more() -> None:
     [("refuse", "error"), ("missing", "missing"), ("abort", "crash"), ("kill", "killed"), ("hang", "timeout")],
 )
 def test_a_case_that_fails_costs_no_other(operator: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(harness.instructions, "SLOWDOWN", 1)
+    monkeypatch.setattr(opduel.harness.instructions, "SLOWDOWN", 1)
     bad = replace(counted("bad", operator, only_on="treatment"), timeout_s=2.0)
     result = one_round(with_counting(), counted("a"), bad, counted("b"))
     assert {sample.case_id for sample in result.samples} == {"a/instructions", "b/instructions"}

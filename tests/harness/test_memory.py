@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 from toy_bench import toy_bench, toy_case
 
-from comparator import compare_cases, plan_looks
-from harness.blocks import CaseRequest
-from harness.memory import run_memory_round
-from harness.pair import Round, RoundResult
-from harness.pair_pool import PairPool
-from harness.schedule import MeasurementPlan, Schedule
-from records import Case
+from opduel.comparator import compare_cases, plan_looks
+from opduel.harness.blocks import CaseRequest
+from opduel.harness.memory import run_memory_round
+from opduel.harness.pair import Round, RoundResult
+from opduel.harness.pair_pool import PairPool
+from opduel.harness.schedule import MeasurementPlan, Schedule
+from opduel.records import Case
 
 
 def measured(name: str, metric: str, operator: str = "work") -> Case:

@@ -15,8 +15,8 @@ import pytest
 from file_server import Answer, FileServer
 from toy_bench import toy_case
 
-from harness.models import Limits, fetch_files
-from records import Case, ModelFile, RunError, UsageError
+from opduel.harness.models import Limits, fetch_files
+from opduel.records import Case, ModelFile, RunError, UsageError
 
 BODY = b"the network's weights" * 100
 LIMITS = Limits(max_bytes=100_000, max_members=20, silence_s=0.3, whole_s=10.0, attempts=3, pause_s=0.01)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from harness.power_analysis import (
+from opduel.harness.power_analysis import (
     FEWEST_PAIRS,
     POWER,
     SHARES,
@@ -18,7 +18,7 @@ from harness.power_analysis import (
     simulate,
     threshold_for,
 )
-from records import Build, Case, Comparison, PairSample, Report
+from opduel.records import Build, Case, Comparison, PairSample, Report
 
 BUILD = Build("toy", "toy", "interpreter", "/python", "1", "3.11", "aa")
 

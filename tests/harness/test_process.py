@@ -12,12 +12,12 @@ import psutil
 import pytest
 from toy_bench import ADAPTOR, toy_build, toy_case
 
-from frameworks import worker_environment
-from harness import channel
-from harness.blocks import CaseRequest
-from harness.channel import complete
-from harness.process import CaseProcess, Worker
-from harness.worker_errors import CaseLostError, CaseRefusedError, WorkerLostError, refusal
+from opduel.frameworks import worker_environment
+from opduel.harness import channel
+from opduel.harness.blocks import CaseRequest
+from opduel.harness.channel import complete
+from opduel.harness.process import CaseProcess, Worker
+from opduel.harness.worker_errors import CaseLostError, CaseRefusedError, WorkerLostError, refusal
 
 CPUS = frozenset(os.sched_getaffinity(0))
 

@@ -10,11 +10,11 @@ from test_run import request as toy_request
 from test_smoke_check import Toy
 from toy_bench import toy_build, toy_case
 
-import harness.profiles
-from harness.profiles import INDEX, is_profiles_folder
-from harness.run import run_ab
-from harness.single import SingleRequest, run_single
-from records import Case, Report
+import opduel.harness.profiles
+from opduel.harness.profiles import INDEX, is_profiles_folder
+from opduel.harness.run import run_ab
+from opduel.harness.single import SingleRequest, run_single
+from opduel.records import Case, Report
 
 
 def ab(folder: Path, *cases: Case, env: dict[str, str] | None = None, **environment: str) -> Report:
@@ -114,7 +114,7 @@ def test_a_signal_meanwhile_keeps_what_was_measured(tmp_path: Path, monkeypatch:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt("stopped by SIGTERM")
 
-    monkeypatch.setattr(harness.profiles, "_profile", interrupted)
+    monkeypatch.setattr(opduel.harness.profiles, "_profile", interrupted)
     report = ab(tmp_path, toy_case("a"))
     assert report.comparisons[0].control is not None
     assert (report.run["interrupted"], report.run["stop_reason"]) == (True, "stopped by SIGTERM")
@@ -147,7 +147,7 @@ def test_only_empty_folders_and_our_own_are_written_to(tmp_path: Path, content: 
 
 def test_no_id_leads_out_of_the_folder_or_into_anothers() -> None:
     names = ["../../etc/forward", "/etc/forward", "a b/forward", "a_b/forward", "A_B/forward", "x" * 300 + "/forward"]
-    places = harness.profiles._places([toy_case(name) for name in names])
+    places = opduel.harness.profiles._places([toy_case(name) for name in names])
     assert list(places) == names
     assert len({str(place).casefold() for place in places.values()}) == len(names)
     for place in places.values():

@@ -16,15 +16,15 @@ import pytest
 from resumable_run import FileLog, ListLog, asked, kept_samples, run, same, samples, slow, stop_at
 from toy_bench import toy_bench, toy_case
 
-import harness.pair
-import harness.run
-from comparator import plan_looks
-from harness.checkpoint import Checkpoint, KeptRound, Start, Verifying, from_text, to_text
-from harness.pair_pool import PairPool
-from harness.process import Worker
-from harness.run import InterruptedRunError, run_ab
-from harness.schedule import FAILED_STARTS, MeasurementPlan, MeasurementResult, Progress, Schedule
-from records import Failure, PairSample
+import opduel.harness.pair
+import opduel.harness.run
+from opduel.comparator import plan_looks
+from opduel.harness.checkpoint import Checkpoint, KeptRound, Start, Verifying, from_text, to_text
+from opduel.harness.pair_pool import PairPool
+from opduel.harness.process import Worker
+from opduel.harness.run import InterruptedRunError, run_ab
+from opduel.harness.schedule import FAILED_STARTS, MeasurementPlan, MeasurementResult, Progress, Schedule
+from opduel.records import Failure, PairSample
 
 HERE = Path(__file__).parent
 LOOKS = plan_looks(5)
@@ -109,7 +109,7 @@ def test_a_resumed_run_makes_choices_of_its_own(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_round_that_a_signal_cuts_short_is_kept_in_whole_samples(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = harness.pair.summarise
+    original = opduel.harness.pair.summarise
     done: list[str] = []
 
     def summarise(*arguments: Any) -> Any:
@@ -118,7 +118,7 @@ def test_a_round_that_a_signal_cuts_short_is_kept_in_whole_samples(monkeypatch: 
             raise KeyboardInterrupt
         return original(*arguments)
 
-    monkeypatch.setattr(harness.pair, "summarise", summarise)
+    monkeypatch.setattr(opduel.harness.pair, "summarise", summarise)
     log, cases = ListLog(), [same(name) for name in "abcd"]
     first = run_ab(asked(log, *cases, aa_cases=0))
     (kept,) = log.kept()
@@ -140,7 +140,7 @@ def test_a_signal_while_a_pair_ends_costs_no_sample(monkeypatch: pytest.MonkeyPa
         raise KeyboardInterrupt
 
     monkeypatch.setattr(PairPool, "retire", interrupt)
-    monkeypatch.setattr(harness.pair, "MOST_FORKS", 1)
+    monkeypatch.setattr(opduel.harness.pair, "MOST_FORKS", 1)
     before = psutil.Process().children()  # another file's browser, perhaps
     report = run_ab(asked(None, same("a"), same("b")))
     assert report.run["interrupted"]
@@ -152,7 +152,7 @@ def test_a_signal_while_a_pair_ends_costs_no_sample(monkeypatch: pytest.MonkeyPa
 def test_who_interrupts_before_anything_is_measured_is_told_apart() -> None:
     log = ListLog()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(harness.pair, "summarise", _interrupt)
+        patch.setattr(opduel.harness.pair, "summarise", _interrupt)
         with pytest.raises(InterruptedRunError, match=r"nothing was measured: interrupted"):
             run_ab(asked(log, same()))
     report = run_ab(asked(log, same()))
@@ -179,8 +179,8 @@ def test_a_run_that_gave_up_gives_up_again(no_process: None) -> None:
     log = ListLog()
     checkpoint = Checkpoint(log, "r")
     for number in range(FAILED_STARTS):
-        plan = harness.pair.Round([], number)
-        checkpoint.phase("first").keep(harness.pair.RoundResult(lost_worker=failure), plan, "time", 1.0)
+        plan = opduel.harness.pair.Round([], number)
+        checkpoint.phase("first").keep(opduel.harness.pair.RoundResult(lost_worker=failure), plan, "time", 1.0)
     findings = scheduled(log, MeasurementPlan([same()], LOOKS, 0.05, 1))
     assert (findings.aborted, findings.interrupted) == (True, False)
     assert "could not be started 3 times in a row" in str(findings.stopped)
@@ -194,8 +194,8 @@ def scheduled(log: ListLog, order: MeasurementPlan) -> MeasurementResult:
 def test_the_time_of_earlier_parts_counts(no_process: None) -> None:
     log = ListLog()
     sample = PairSample("same", "screening", 0, 1.0, 1.0, 0.0, 1, 1)
-    result = harness.pair.RoundResult([sample], wall_s=99.0)
-    plan = harness.pair.Round([], 0)
+    result = opduel.harness.pair.RoundResult([sample], wall_s=99.0)
+    plan = opduel.harness.pair.Round([], 0)
     Checkpoint(log, "r").phase("first").keep(result, plan, "time", 100.0)
     findings = scheduled(log, MeasurementPlan([same()], LOOKS, 0.05, 1, time_budget=101.0))
     assert findings.stopped == "the time budget of 101 s was spent"
@@ -251,7 +251,7 @@ def test_numbers_that_were_not_come_to_do_not_end_the_measurement_for_good() -> 
     log = ListLog()
     numbers = replace(toy_case("numbers/error"), metric="error", threshold=0.0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(harness.run, "OUTPUT_CHECK_SHARE", 0.0)
+        patch.setattr(opduel.harness.run, "OUTPUT_CHECK_SHARE", 0.0)
         first = run_ab(asked(log, slow(), numbers, verify_after=0.0, aa_cases=0, time_budget=1000.0))
     assert [one.verdict for one in first.comparisons] == ["regressed", "inconclusive"]
     assert (first.run["stop_reason"], first.run["resumable"]) == ("the time budget of 1000 s was spent", True)
@@ -274,12 +274,12 @@ def test_numbers_get_half_of_what_earlier_starts_left_of_the_budget(
         log.texts += [to_text(Verifying(kept.run, 910.0, None)), to_text(again)]
     given: list[float] = []
 
-    class Late(harness.run.OutputCheck):
+    class Late(opduel.harness.run.OutputCheck):
         def __init__(self, bench: Any, seed: Any, can_fork: Any, deadline: float, *more: Any) -> None:
             given.append(deadline - time.monotonic())
             super().__init__(bench, seed, can_fork, deadline, *more)
 
-    monkeypatch.setattr(harness.run, "OutputCheck", Late)
+    monkeypatch.setattr(opduel.harness.run, "OutputCheck", Late)
     run_ab(asked(log, *cases, aa_cases=0, time_budget=1000.0), stop_at(2))
     assert given == [pytest.approx(left_s / 2, abs=1)]
 

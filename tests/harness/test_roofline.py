@@ -9,15 +9,15 @@ from test_run import request as toy_request
 from test_smoke_check import Toy
 from toy_bench import toy_build, toy_case
 
-import harness.roofline
-import harness.run
-import harness.single
-from frameworks import worker_environment
-from harness.cpus import plan_cpus
-from harness.roofline import measure_roofline
-from harness.run import run_ab
-from harness.single import SingleRequest, run_single
-from records import Work, achieved, roof
+import opduel.harness.roofline
+import opduel.harness.run
+import opduel.harness.single
+from opduel.frameworks import worker_environment
+from opduel.harness.cpus import plan_cpus
+from opduel.harness.roofline import measure_roofline
+from opduel.harness.run import run_ab
+from opduel.harness.single import SingleRequest, run_single
+from opduel.records import Work, achieved, roof
 
 
 def test_the_host_has_a_roofline() -> None:
@@ -38,7 +38,7 @@ def test_it_is_measured_as_the_workers_run(tmp_path: Path, monkeypatch: pytest.M
     """Neither the user's variables nor the user's processors, but those of the workers."""
     probe = tmp_path / "probe.py"
     probe.write_text(PROBE)
-    monkeypatch.setattr(harness.roofline, "PROBE", probe)
+    monkeypatch.setattr(opduel.harness.roofline, "PROBE", probe)
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Prescott")
     cpus, workers = plan_cpus(1), {**worker_environment(), "OMP_WAIT_POLICY": "PASSIVE", "OMP_NUM_THREADS": "1"}
     found = measure_roofline(cpus, 1, workers)
@@ -57,8 +57,8 @@ def test_a_run_measures_it_so(monkeypatch: pytest.MonkeyPatch) -> None:
         asked.append(given)
         return {"gflops": {}, "gbytes": 1.0, "threads": 1}
 
-    monkeypatch.setattr(harness.run, "measure_roofline", noted)
-    monkeypatch.setattr(harness.single, "measure_roofline", noted)
+    monkeypatch.setattr(opduel.harness.run, "measure_roofline", noted)
+    monkeypatch.setattr(opduel.harness.single, "measure_roofline", noted)
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Prescott")
     ab = run_ab(replace(toy_request(replace(toy_case("a"), threshold=0.5)), roofline=True))
     alone = run_single(SingleRequest(Toy(), toy_build("control"), [toy_case("a")], seed=1, rounds=1, roofline=True))

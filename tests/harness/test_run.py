@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from toy_bench import ADAPTOR, toy_build, toy_case
 
-import harness.comparisons
-from frameworks import Framework
-from harness.run import RunRequest, run_ab
-from records import Case, RunError, UsageError, redaction
-from records.redaction import redact
-from reporters.document import to_bytes
+import opduel.harness.comparisons
+from opduel.frameworks import Framework
+from opduel.harness.run import RunRequest, run_ab
+from opduel.records import Case, RunError, UsageError, redaction
+from opduel.records.redaction import redact
+from opduel.reporters.document import to_bytes
 
 
 class Toy(Framework):
@@ -111,7 +111,7 @@ def test_a_pair_that_would_be_ready_too_late_is_not_waited_for() -> None:
 
 
 def test_ctrl_c_while_judging_costs_no_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = harness.comparisons.compare_cases
+    original = opduel.harness.comparisons.compare_cases
     calls: list[int] = []
 
     def compare_cases(*arguments: Any) -> Any:
@@ -120,7 +120,7 @@ def test_ctrl_c_while_judging_costs_no_report(monkeypatch: pytest.MonkeyPatch) -
             raise KeyboardInterrupt("stopped by SIGINT")
         return original(*arguments)
 
-    monkeypatch.setattr(harness.comparisons, "judge", compare_cases)
+    monkeypatch.setattr(opduel.harness.comparisons, "judge", compare_cases)
     report = run_ab(request(toy_case("a")))
     assert report.comparisons[0].rounds >= 1
     assert (report.run["aborted"], report.run["stop_reason"]) == (True, "stopped by SIGINT")

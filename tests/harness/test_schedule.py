@@ -14,14 +14,14 @@ import psutil
 import pytest
 from toy_bench import toy_bench, toy_case
 
-import harness.pair
-from comparator import Looks, compare_cases
-from harness.blocks import CaseRequest
-from harness.pair import Round, RoundResult, run_round
-from harness.pair_pool import Bench, PairPool
-from harness.process import CaseProcess, Worker
-from harness.schedule import FAILED_STARTS, MeasurementPlan, MeasurementResult, Progress, Schedule
-from records import Case, Comparison
+import opduel.harness.pair
+from opduel.comparator import Looks, compare_cases
+from opduel.harness.blocks import CaseRequest
+from opduel.harness.pair import Round, RoundResult, run_round
+from opduel.harness.pair_pool import Bench, PairPool
+from opduel.harness.process import CaseProcess, Worker
+from opduel.harness.schedule import FAILED_STARTS, MeasurementPlan, MeasurementResult, Progress, Schedule
+from opduel.records import Case, Comparison
 
 LOOKS = Looks(screening=(3, 5), confirmation=(4, 6))
 FRESH = replace(LOOKS, screening_share=0.0)  # decides on fresh samples alone
@@ -79,7 +79,7 @@ def test_a_run_for_suspects_alone_ends_when_none_is_left() -> None:
 
 
 def test_suspects_need_not_wait_for_long_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.schedule.LONG_ROUND_S", 0.0)
+    monkeypatch.setattr("opduel.harness.schedule.LONG_ROUND_S", 0.0)
     others = [replace(toy_case(name), threshold=0.0001) for name in "abc"]
     findings, found = run(toy_case("slow", slower=2), *others, looks=FRESH)
     assert found["slow"].verdict == "regressed"
@@ -262,7 +262,7 @@ def test_an_interrupt_ends_a_run_and_keeps_what_was_measured() -> None:
 
 
 def test_an_interrupt_within_a_round_keeps_the_cases_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = harness.pair.summarise
+    original = opduel.harness.pair.summarise
     done: list[str] = []
 
     def summarise(*arguments: Any) -> Any:
@@ -271,7 +271,7 @@ def test_an_interrupt_within_a_round_keeps_the_cases_before_it(monkeypatch: pyte
         done.append("one")
         return original(*arguments)
 
-    monkeypatch.setattr(harness.pair, "summarise", summarise)
+    monkeypatch.setattr(opduel.harness.pair, "summarise", summarise)
     findings, _ = run(*(toy_case(name) for name in "abcd"))
     assert sum(map(len, findings.samples.values())) == 2
 
@@ -390,6 +390,6 @@ def test_cases_that_cannot_fork_never_share_a_process() -> None:
 
 @pytest.mark.many_forks
 def test_a_case_whose_forks_cost_much_is_measured_in_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(harness.pair, "FORKED_S", 0.0)
+    monkeypatch.setattr(opduel.harness.pair, "FORKED_S", 0.0)
     (sample,) = run_one_round(toy_bench(), Round([CaseRequest(toy_case("a"), 1)], 0)).samples
     assert sample.forks <= 2, "the first, and that which was prepared meanwhile"

@@ -9,14 +9,14 @@ import pytest
 from resumable_run import ListLog
 from toy_bench import toy_bench, toy_case
 
-from comparator import Looks, compare_cases
-from harness.blocks import OTHER_BLOCKS, BlockPlan, CaseRequest, measure_blocks, settle
-from harness.checkpoint import Checkpoint
-from harness.counter_round import at_once
-from harness.pair import Round, RoundResult, _Share
-from harness.preparation import Preparation
-from harness.schedule import MeasurementPlan, MeasurementResult, Schedule
-from harness.worker_errors import (
+from opduel.comparator import Looks, compare_cases
+from opduel.harness.blocks import OTHER_BLOCKS, BlockPlan, CaseRequest, measure_blocks, settle
+from opduel.harness.checkpoint import Checkpoint
+from opduel.harness.counter_round import at_once
+from opduel.harness.pair import Round, RoundResult, _Share
+from opduel.harness.preparation import Preparation
+from opduel.harness.schedule import MeasurementPlan, MeasurementResult, Schedule
+from opduel.harness.worker_errors import (
     AskError,
     CaseLostError,
     CaseRefusedError,
@@ -24,8 +24,8 @@ from harness.worker_errors import (
     merged_error,
     merged_failure,
 )
-from records import Comparison, Failure, PairSample
-from records.measurement import SIDES, Side
+from opduel.records import Comparison, Failure, PairSample
+from opduel.records.measurement import SIDES, Side
 
 CASE = replace(toy_case("a"), threshold=0.5)
 LOOKS = Looks(screening=(3, 5), confirmation=(4, 6))

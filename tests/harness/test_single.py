@@ -10,9 +10,9 @@ import pytest
 from test_smoke_check import Toy
 from toy_bench import toy_build, toy_case
 
-from harness.single import SingleProgress, SingleRequest, distribution, run_single
-from records import Build, Case, RunError
-from records.single import SingleReport, SingleResult
+from opduel.harness.single import SingleProgress, SingleRequest, distribution, run_single
+from opduel.records import Build, Case, RunError
+from opduel.records.single import SingleReport, SingleResult
 
 
 def measured(cases: list[Case], build: Build | None = None, **options: Any) -> SingleReport:
@@ -132,7 +132,9 @@ def test_the_order_of_cases_is_drawn_from_the_seed(monkeypatch: pytest.MonkeyPat
     orders = []
     for seed in (1, 1, 2):
         asked: list[str] = []
-        monkeypatch.setattr("harness.single._Run._one", lambda _run, _solo, case, asked=asked: asked.append(case.id))
+        monkeypatch.setattr(
+            "opduel.harness.single._Run._one", lambda _run, _solo, case, asked=asked: asked.append(case.id)
+        )
         request = SingleRequest(Toy(), toy_build("control"), [toy_case(f"{n}") for n in range(8)], seed=seed, rounds=2)
         run_single(request)
         orders.append(asked)

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from toy_bench import toy_build, toy_case
 
-from frameworks import Framework
-from harness.smoke_check import smoke_check
-from records import RunError
+from opduel.frameworks import Framework
+from opduel.harness.smoke_check import smoke_check
+from opduel.records import RunError
 
 
 class Toy(Framework):

@@ -7,9 +7,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from harness.specs import expand_cases, find_spec, is_bundle, load_spec
-from harness.specs.schema import SCHEMA_FILE
-from records import UsageError
+from opduel.harness.specs import expand_cases, find_spec, is_bundle, load_spec
+from opduel.harness.specs.schema import SCHEMA_FILE
+from opduel.records import UsageError
 
 UNARY = {
     "framework": "mxnet",

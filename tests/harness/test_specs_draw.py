@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.specs import expand_cases, find_spec, load_spec
-from harness.specs.draw import draws
-from records import Case, UsageError
+from opduel.harness.specs import expand_cases, find_spec, load_spec
+from opduel.harness.specs.draw import draws
+from opduel.records import Case, UsageError
 
 DOT = {
     "operator": "nd.dot",

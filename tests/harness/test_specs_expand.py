@@ -12,12 +12,12 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.specs import expand_cases, load_spec, select_cases
-from harness.specs.fields import CONTEXT_PATTERN, DTYPES, PLACEHOLDERS
-from harness.specs.load import validate
-from harness.specs.schema import SCHEMA_FILE
-from harness.specs.values import Init
-from records import Case, UsageError
+from opduel.harness.specs import expand_cases, load_spec, select_cases
+from opduel.harness.specs.fields import CONTEXT_PATTERN, DTYPES, PLACEHOLDERS
+from opduel.harness.specs.load import validate
+from opduel.harness.specs.schema import SCHEMA_FILE
+from opduel.harness.specs.values import Init
+from opduel.records import Case, UsageError
 
 
 def cases_of(

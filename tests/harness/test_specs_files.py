@@ -7,9 +7,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from harness.specs import expand_cases, load_spec
-from harness.specs.schema import SCHEMA_FILE
-from records import ModelFile, UsageError
+from opduel.harness.specs import expand_cases, load_spec
+from opduel.harness.specs.schema import SCHEMA_FILE
+from opduel.records import ModelFile, UsageError
 
 SHA = "ab" * 32
 MD5 = "cd" * 16

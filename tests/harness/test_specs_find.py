@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.specs import find_spec, list_specs
-from records import UsageError
+from opduel.harness.specs import find_spec, list_specs
+from opduel.records import UsageError
 
 SHIPPED = Path(__file__).resolve().parents[2] / "specifications"
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.specs import expand_cases, load_spec
-from harness.specs.read import MAX_BYTES, read_plain
-from records import UsageError
+from opduel.harness.specs import expand_cases, load_spec
+from opduel.harness.specs.read import MAX_BYTES, read_plain
+from opduel.records import UsageError
 
 GOOD = '{"framework": "mxnet", "tests": [{"operator": "nd.exp", "inputs": {"data": [2]}}]}'
 

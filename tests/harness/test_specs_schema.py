@@ -6,13 +6,13 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from harness.specs import schema
-from harness.specs.load import validate
+from opduel.harness.specs import schema
+from opduel.harness.specs.load import validate
 
 
 def test_the_stored_schema_is_the_models() -> None:
     stored = schema.SCHEMA_FILE.read_text(encoding="utf-8")
-    assert stored == schema.schema_text(), "run: python -m harness.specs.schema --write"
+    assert stored == schema.schema_text(), "run: python -m opduel.harness.specs.schema --write"
     jsonschema.Draft202012Validator.check_schema(json.loads(stored))
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from harness.specs import expand_cases, find_spec, list_specs, load_spec
-from harness.specs.expand import DEFAULT_TIMEOUT_S
-from harness.specs.fields import DTYPES, PLACEHOLDERS
-from harness.specs.model import Settings, Spec, Test
-from harness.specs.schema import SCHEMA_FILE
-from harness.specs.values import Tensor
-from records import METRICS, SAMPLED
+from opduel.harness.specs import expand_cases, find_spec, list_specs, load_spec
+from opduel.harness.specs.expand import DEFAULT_TIMEOUT_S
+from opduel.harness.specs.fields import DTYPES, PLACEHOLDERS
+from opduel.harness.specs.model import Settings, Spec, Test
+from opduel.harness.specs.schema import SCHEMA_FILE
+from opduel.harness.specs.values import Tensor
+from opduel.records import METRICS, SAMPLED
 
 DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "specs.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```(json|yaml)\n(.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL)

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.specs import expand_cases, find_spec, load_spec
-from harness.specs.strategies import case_of, drawn, examples
-from harness.specs.template import LARGEST, Rule, Template, largest_tensor, templates
-from records import Case
+from opduel.harness.specs import expand_cases, find_spec, load_spec
+from opduel.harness.specs.strategies import case_of, drawn, examples
+from opduel.harness.specs.template import LARGEST, Rule, Template, largest_tensor, templates
+from opduel.records import Case
 
 
 def case(inputs: dict[str, Any], operator: str = "nd.op", number: int = 0, **changes: Any) -> Case:

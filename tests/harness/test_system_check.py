@@ -9,8 +9,17 @@ from typing import Any
 
 import pytest
 
-from harness.cpus import CpuPlan
-from harness.system_check import OTHERS, STEAL, Busy, Facts, Watch, _busiest, _cpu_seconds_of_others, check_system
+from opduel.harness.cpus import CpuPlan
+from opduel.harness.system_check import (
+    OTHERS,
+    STEAL,
+    Busy,
+    Facts,
+    Watch,
+    _busiest,
+    _cpu_seconds_of_others,
+    check_system,
+)
 
 QUIET = Facts(logical_cpus=4, measure=(3,), control=(0, 1, 2), virtual=False, governors={3: "performance"}, siblings=(),
               steal=0.0, others=0.0, swapped_pages=0)  # fmt: skip

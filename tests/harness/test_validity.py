@@ -9,16 +9,16 @@ import pytest
 from test_run import request
 from toy_bench import toy_case
 
-import harness.pair
-import harness.run
-import harness.verification
-from comparator import AACheck
-from harness.blocks import CaseRequest
-from harness.cpu_frequency import current_mhz
-from harness.run import RunRequest, run_ab
-from harness.validity import FEWEST_READINGS, Frequency, Limits, aa_problems, validity_problems
-from records import Case
-from records.measurement import Side
+import opduel.harness.pair
+import opduel.harness.run
+import opduel.harness.verification
+from opduel.comparator import AACheck
+from opduel.harness.blocks import CaseRequest
+from opduel.harness.cpu_frequency import current_mhz
+from opduel.harness.run import RunRequest, run_ab
+from opduel.harness.validity import FEWEST_READINGS, Frequency, Limits, aa_problems, validity_problems
+from opduel.records import Case
+from opduel.records.measurement import Side
 
 LIMITS = Limits(neighbours=0.2, stolen=0.1, memory_pressure=0.01, frequency=0.2)
 
@@ -104,8 +104,8 @@ class FakeMonitorWhileVerifying(FakeMonitor):
 
 @pytest.fixture(autouse=True)
 def quiet_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(harness.run, "HostMonitor", FakeMonitor)
-    monkeypatch.setattr(harness.verification, "HostMonitor", FakeMonitorWhileVerifying)
+    monkeypatch.setattr(opduel.harness.run, "HostMonitor", FakeMonitor)
+    monkeypatch.setattr(opduel.harness.verification, "HostMonitor", FakeMonitorWhileVerifying)
 
 
 def slow_and_same() -> list[Case]:

@@ -11,12 +11,12 @@ from resumable_run import ListLog
 from test_run import request
 from toy_bench import toy_bench, toy_case
 
-from comparator import compare_cases, plan_looks
-from harness.checkpoint import Checkpoint, Verifying, from_text, to_text
-from harness.run import run_ab
-from harness.schedule import MeasurementPlan, MeasurementResult, Progress, Schedule
-from harness.verification import FIRST_SHARE, Verifier, first_order
-from records import Case, Comparison, Report
+from opduel.comparator import compare_cases, plan_looks
+from opduel.harness.checkpoint import Checkpoint, Verifying, from_text, to_text
+from opduel.harness.run import run_ab
+from opduel.harness.schedule import MeasurementPlan, MeasurementResult, Progress, Schedule
+from opduel.harness.verification import FIRST_SHARE, Verifier, first_order
+from opduel.records import Case, Comparison, Report
 
 LOOKS = plan_looks(5)
 SHARE_SPENT = "the first measurement's share, 70% of the time budget of 1000 s, was spent"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import vermin
 
-from harness.instructions import SCRIPT
-from harness.process import WORKER
+from opduel.harness.instructions import SCRIPT
+from opduel.harness.process import WORKER
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 ADAPTORS = sorted([*ROOT.glob("frameworks/*/adaptor/*.py"), *ROOT.glob("frameworks/mxnet/[nor]*.py")])

@@ -4,11 +4,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from frameworks import worker_environment
-from harness.cpus import plan_cpus
-from harness.pair_pool import Bench
-from records import Build, Case
-from records.measurement import Side
+from opduel.frameworks import worker_environment
+from opduel.harness.cpus import plan_cpus
+from opduel.harness.pair_pool import Bench
+from opduel.records import Build, Case
+from opduel.records.measurement import Side
 
 ADAPTOR = Path(__file__).with_name("toy_adaptor.py")
 

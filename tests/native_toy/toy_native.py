@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from frameworks import Framework, registry
+from opduel.frameworks import Framework, registry
 
 HERE = Path(__file__).resolve().parent
 PYTHON = "{}.{}".format(*sys.version_info)
@@ -41,7 +41,7 @@ class NativeToy(Framework):
 
 
 def register(specifications: Path) -> None:
-    """Make it known; before ``harness.specs`` is imported, which asks for all frameworks' namespaces."""
+    """Make it known; before ``opduel.harness.specs`` is imported, which asks for all frameworks' namespaces."""
     registry._FRAMEWORKS[NativeToy.name] = lambda _: NativeToy(specifications)  # type: ignore[assignment]
 
 

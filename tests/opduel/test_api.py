@@ -9,12 +9,12 @@ from typing import Any
 import numpy
 import pytest
 
-from frameworks import get_framework
-from harness.specs import expand_cases, find_spec, load_spec
 from opduel import OperatorBenchmark, run_benchmark_operator, run_category_benchmarks, run_performance_test
 from opduel.__main__ import inside_environment
+from opduel.frameworks import get_framework
+from opduel.harness.specs import expand_cases, find_spec, load_spec
 from opduel.performance import read_input
-from records import Build, UsageError
+from opduel.records import Build, UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
 RELEASE = "mxnet==1.9.1"

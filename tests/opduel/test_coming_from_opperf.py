@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from commands.harness import main
+from opduel.commands.harness import main
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "how-to" / "coming-from-opperf.md").read_text(encoding="utf-8")

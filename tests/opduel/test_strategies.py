@@ -8,13 +8,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from frameworks import get_framework, worker_environment
-from harness.blocks import CaseRequest
-from harness.cpus import plan_cpus
-from harness.restarting_worker import RestartingWorker
-from harness.specs import expand_cases, validate
+from opduel.frameworks import get_framework, worker_environment
+from opduel.harness.blocks import CaseRequest
+from opduel.harness.cpus import plan_cpus
+from opduel.harness.restarting_worker import RestartingWorker
+from opduel.harness.specs import expand_cases, validate
+from opduel.records import Build, Failure, UsageError
 from opduel.strategies import inputs, operators
-from records import Build, Failure, UsageError
 
 USUAL = ["nd.dot", "nd.FullyConnected", "nd.broadcast_add", "nd.softmax", "gluon.nn.Dense"]
 

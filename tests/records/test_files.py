@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from commands.config import read_config
-from driver.builds.data_file import Strict, read_data
-from driver.catalogue.graph import check_graph_file
-from driver.descriptor import read_info
-from harness.specs.read import read_plain
-from records import UsageError, files
-from records.files import MissingError, TooLargeError, UnreadableError, parse_json, read_bytes, read_text
-from reporters import read_report
-from reporters.notify_webhook import NotifyWebhook
-from reporters.remote.token import find_token
-from reporters.single_document import read_single
+from opduel.commands.config import read_config
+from opduel.driver.builds.data_file import Strict, read_data
+from opduel.driver.catalogue.graph import check_graph_file
+from opduel.driver.descriptor import read_info
+from opduel.harness.specs.read import read_plain
+from opduel.records import UsageError, files
+from opduel.records.files import MissingError, TooLargeError, UnreadableError, parse_json, read_bytes, read_text
+from opduel.reporters import read_report
+from opduel.reporters.notify_webhook import NotifyWebhook
+from opduel.reporters.remote.token import find_token
+from opduel.reporters.single_document import read_single
 
 READERS = {  # every reader of a file that a user names
     "the config": read_config,
@@ -75,7 +75,7 @@ def test_hostile_files_cost_no_memory(hostile: dict[str, Path]) -> None:
     paths = [str(path) for name, path in hostile.items() if name != "null character"]
     code = (
         "import resource, sys; sys.path[:0] = sys.argv[1:3]; from test_files import READERS\n"
-        "from pathlib import Path; from records import UsageError, files; files.OPENING_S = 0.05\n"
+        "from pathlib import Path; from opduel.records import UsageError, files; files.OPENING_S = 0.05\n"
         "taken = int(Path('/proc/self/statm').read_text().split()[0]) * resource.getpagesize()\n"
         "resource.setrlimit(resource.RLIMIT_AS, (taken + 50 * 2**20,) * 2)\n"
         "for read in READERS.values():\n"

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from records import Failure, RunError, redaction
-from records.redaction import (
+from opduel.records import Failure, RunError, redaction
+from opduel.records.redaction import (
     bare_address,
     mask_everywhere,
     recorded_command,

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from records import UsageError
-from records.text import LONGEST_LINE, clipped, one_line, without_controls
+from opduel.records import UsageError
+from opduel.records.text import LONGEST_LINE, clipped, one_line, without_controls
 
 
 def test_the_middle_is_what_is_left_out() -> None:

@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from records import Report
-from reporters.document import from_text, to_bytes
+from opduel.records import Report
+from opduel.reporters.document import from_text, to_bytes
 
 # Ends what it stands in, whichever that is, and then runs; hides behind marks that turn the reading direction.
 PAYLOAD = (

@@ -6,7 +6,7 @@ from typing import Any
 
 import report_samples as made
 
-from records import Comparison, Failure, PairSample, Report, Verdict
+from opduel.records import Comparison, Failure, PairSample, Report, Verdict
 
 
 def samples(

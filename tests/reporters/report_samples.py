@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from records import Build, Case, Comparison, Failure, PairSample, Report, Verdict
+from opduel.records import Build, Case, Comparison, Failure, PairSample, Report, Verdict
 
 CONTROL = Build("mxnet", "mxnet==1.8.0.post0", "release", "/builds/a/bin/python", "1.8.0", "3.11.7", "aa" * 32)
 TREATMENT = Build("mxnet", "mxnet==1.9.1", "release", "/builds/b/bin/python", "1.9.1", "3.11.7", "bb" * 32)

@@ -12,13 +12,13 @@ from typing import Any
 import httpx
 import report_samples as samples
 
-from records import Report
-from reporters.document import to_bytes
-from reporters.server.app import create_app
-from reporters.server.database import Database
-from reporters.server.serving import address_of, configured, listen
-from reporters.server.settings import Settings
-from reporters.server.tokens import add_token
+from opduel.records import Report
+from opduel.reporters.document import to_bytes
+from opduel.reporters.server.app import create_app
+from opduel.reporters.server.database import Database
+from opduel.reporters.server.serving import address_of, configured, listen
+from opduel.reporters.server.settings import Settings
+from opduel.reporters.server.tokens import add_token
 
 REPORTS = "/api/v1/reports"
 RUNS, CASES = 40, 8  # of the server with a made history

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 import report_samples as samples
 
-from records import Comparison, Failure, Verdict, Verification
-from reporters.alert_text import LONGEST_BLOCK, MOST_TOLD, headline, plain_text, slack_message, variables
-from reporters.alerts import Alert, alert_of
+from opduel.records import Comparison, Failure, Verdict, Verification
+from opduel.reporters.alert_text import LONGEST_BLOCK, MOST_TOLD, headline, plain_text, slack_message, variables
+from opduel.reporters.alerts import Alert, alert_of
 
 HOSTILE = "<!channel> <@U1> <http://evil|x> `a` *b* _c_ & @here ```\n\x1b[31m::error::x"
 

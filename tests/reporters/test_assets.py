@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from reporters.assets import FOLDER, PLOT_CLASS, asset, csp_hash
+from opduel.reporters.assets import FOLDER, PLOT_CLASS, asset, csp_hash
 
 README = (FOLDER / "README.md").read_text(encoding="utf-8")
 VERDICTS = ("regressed", "failed", "inconclusive", "improved", "unchanged")

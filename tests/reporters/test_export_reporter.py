@@ -11,10 +11,10 @@ import interchange_samples as made
 import pyperf
 import pytest
 
-from records import RunError, UsageError
-from reporters import add_reporter_options, chosen_reporters, report_all
-from reporters.export import ExportReporter
-from reporters.formats import FORMATS
+from opduel.records import RunError, UsageError
+from opduel.reporters import add_reporter_options, chosen_reporters, report_all
+from opduel.reporters.export import ExportReporter
+from opduel.reporters.formats import FORMATS
 
 
 def asked(*values: str, others: Sequence[str] = ()) -> list[ExportReporter]:

@@ -12,12 +12,12 @@ import report_samples as samples
 from markdown_it import MarkdownIt
 from test_alerts import SLOWER
 
-from records import Comparison, Failure, Report, RunError, UsageError
-from reporters import github
-from reporters.github import OUTPUTS, GithubReporter
-from reporters.github_commands import MOST_SHOWN, SUMMARY_BYTES, annotation
-from reporters.simple_local import SimpleLocalReporter
-from reporters.simple_screen import SimpleScreenReporter
+from opduel.records import Comparison, Failure, Report, RunError, UsageError
+from opduel.reporters import github
+from opduel.reporters.github import OUTPUTS, GithubReporter
+from opduel.reporters.github_commands import MOST_SHOWN, SUMMARY_BYTES, annotation
+from opduel.reporters.simple_local import SimpleLocalReporter
+from opduel.reporters.simple_screen import SimpleScreenReporter
 
 HOSTILE = (
     "::error::x",

@@ -13,11 +13,11 @@ import report_samples as samples
 from hostile import PAYLOAD, hostile
 
 from benchmarks.made_report import made_report
-from records import Breakdown, Build, Commit, OperatorTime, Report, RunError, UsageError, Verification, Work
-from reporters.html import to_html
-from reporters.html_page import HtmlReporter
-from reporters.summary import WORST_FIRST
-from reporters.text import printable
+from opduel.records import Breakdown, Build, Commit, OperatorTime, Report, RunError, UsageError, Verification, Work
+from opduel.reporters.html import to_html
+from opduel.reporters.html_page import HtmlReporter
+from opduel.reporters.summary import WORST_FIRST
+from opduel.reporters.text import printable
 
 
 class Page(HTMLParser):

@@ -14,10 +14,10 @@ from hostile import PAYLOAD, hostile
 from playwright.sync_api import Browser, Page, Request, expect
 
 from benchmarks.made_report import made_report
-from records import Breakdown, OperatorTime, Report
-from reporters.html import write_page
-from reporters.summary import worst_first
-from reporters.text import printable
+from opduel.records import Breakdown, OperatorTime, Report
+from opduel.reporters.html import write_page
+from opduel.reporters.summary import worst_first
+from opduel.reporters.text import printable
 
 MADE = made_report(40, seed=7)
 VERDICTS = ("regressed", "failed", "inconclusive", "improved", "unchanged")

@@ -12,9 +12,9 @@ from urllib.parse import unquote
 import interchange_samples as made
 import pytest
 
-from records import Comparison
-from records.measurement import SIDES
-from reporters.interchange.benchstat import PREFIX, legal_name, to_benchstat
+from opduel.records import Comparison
+from opduel.records.measurement import SIDES
+from opduel.reporters.interchange.benchstat import PREFIX, legal_name, to_benchstat
 
 Key = tuple[str | None, str, str]  # side, name, unit
 

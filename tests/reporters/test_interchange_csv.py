@@ -7,9 +7,16 @@ from dataclasses import replace
 import interchange_samples as made
 import pytest
 
-from records import Report, Verification
-from reporters.interchange.table import CASE_COLUMNS, RUN_COLUMNS, SAMPLE_COLUMNS, text_cell, to_csv, to_csv_samples
-from reporters.simple_screen import COLUMNS
+from opduel.records import Report, Verification
+from opduel.reporters.interchange.table import (
+    CASE_COLUMNS,
+    RUN_COLUMNS,
+    SAMPLE_COLUMNS,
+    text_cell,
+    to_csv,
+    to_csv_samples,
+)
+from opduel.reporters.simple_screen import COLUMNS
 
 
 def rows(text: str) -> list[dict[str, str]]:

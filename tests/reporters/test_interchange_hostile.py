@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from test_interchange_benchstat import parse
 
-from records import Failure, Report
-from reporters.formats import FORMATS, write_format
-from reporters.interchange.table import text_cell
-from reporters.text import printable
+from opduel.records import Failure, Report
+from opduel.reporters.formats import FORMATS, write_format
+from opduel.reporters.interchange.table import text_cell
+from opduel.reporters.text import printable
 
 MARKDOWN = MarkdownIt("commonmark").enable("table")
 TEXTS = st.text(st.characters()) | st.text("|`\\<>&\"'=+-@,;\r\n\t\0\x1b\ud800￾ %8/:", max_size=12)

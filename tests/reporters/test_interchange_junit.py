@@ -7,8 +7,8 @@ import interchange_samples as made
 import report_samples
 import xmlschema
 
-from records import Failure, Report
-from reporters.interchange.junit import to_junit
+from opduel.records import Failure, Report
+from opduel.reporters.interchange.junit import to_junit
 
 SCHEMA = xmlschema.XMLSchema(Path(__file__).with_name("junit-10.xsd"))
 

@@ -10,9 +10,9 @@ import pyperf
 import pytest
 from report_samples import validity
 
-from records import Report
-from records.measurement import SIDES
-from reporters.interchange.pyperf import to_pyperf
+from opduel.records import Report
+from opduel.records.measurement import SIDES
+from opduel.reporters.interchange.pyperf import to_pyperf
 
 
 def pyperf_says(*arguments: str | Path) -> str:

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 import report_samples as samples
 
-from records import Report, RunError
-from reporters.atomic import path_part
-from reporters.base import Reporter, report_all
-from reporters.document import read_report
-from reporters.html import page
-from reporters.local import LocalReporter, run_folder
-from reporters.simple_local import SimpleLocalReporter
+from opduel.records import Report, RunError
+from opduel.reporters.atomic import path_part
+from opduel.reporters.base import Reporter, report_all
+from opduel.reporters.document import read_report
+from opduel.reporters.html import page
+from opduel.reporters.local import LocalReporter, run_folder
+from opduel.reporters.simple_local import SimpleLocalReporter
 
 PAIR = "mxnet==1.8.0.post0..mxnet==1.9.1"
 BOTH = pytest.mark.parametrize("kind", [LocalReporter, SimpleLocalReporter])

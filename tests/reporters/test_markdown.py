@@ -8,8 +8,8 @@ import pytest
 from markdown_it import MarkdownIt
 from report_samples import comparison, failed, report, validity
 
-from records import Failure, Report
-from reporters.markdown import to_markdown
+from opduel.records import Failure, Report
+from opduel.reporters.markdown import to_markdown
 
 PARSER = MarkdownIt("commonmark").enable("table")
 

@@ -12,8 +12,8 @@ import pytest
 import report_samples as samples
 from test_alerts import SLOWER
 
-from records import RunError, UsageError
-from reporters.notify_command import NotifyCommand
+from opduel.records import RunError, UsageError
+from opduel.reporters.notify_command import NotifyCommand
 
 REPORT = samples.report([SLOWER])
 WRITE = "import os, sys; open(sys.argv[1], 'w').write(sys.stdin.read() + os.environ['OPDUEL_TITLE'])"
@@ -59,7 +59,7 @@ def test_one_that_prints_for_ever_fills_no_disk(monkeypatch: pytest.MonkeyPatch)
         truncate(descriptor, size)
         assert os.fstat(descriptor).st_blocks * 512 < largest
 
-    monkeypatch.setattr("reporters.notify_command.os.ftruncate", seen)
+    monkeypatch.setattr("opduel.reporters.notify_command.os.ftruncate", seen)
     said = why_not(NotifyCommand(["sh", "-c", "yes | head -c 200000000; echo the end; exit 1"], longest_s=60.0))
     assert said == "sh ended in 1: the end"
     assert 0 < largest < 200_000_000

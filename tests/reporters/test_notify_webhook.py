@@ -10,12 +10,12 @@ from faulty_server import Fault, ResultsServer
 from hook_server import Answer, HookServer
 from test_alerts import SLOWER
 
-from records import RunError, UsageError
-from reporters import add_reporter_options, chosen_reporters, report_all
-from reporters.alerts import alert_of
-from reporters.notify_webhook import VARIABLE, NotifyWebhook
-from reporters.simple_local import SimpleLocalReporter
-from reporters.simple_screen import SimpleScreenReporter
+from opduel.records import RunError, UsageError
+from opduel.reporters import add_reporter_options, chosen_reporters, report_all
+from opduel.reporters.alerts import alert_of
+from opduel.reporters.notify_webhook import VARIABLE, NotifyWebhook
+from opduel.reporters.simple_local import SimpleLocalReporter
+from opduel.reporters.simple_screen import SimpleScreenReporter
 
 REPORT = samples.report([SLOWER])
 SECRET = "secret"

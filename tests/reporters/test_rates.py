@@ -5,10 +5,10 @@ from typing import Any
 
 import report_samples as samples
 
-from records import Work
-from reporters.document import from_text, to_bytes
-from reporters.rates import rates_words, roofline_words
-from reporters.screen import render
+from opduel.records import Work
+from opduel.reporters.document import from_text, to_bytes
+from opduel.reporters.rates import rates_words, roofline_words
+from opduel.reporters.screen import render
 
 ROOFLINE: dict[str, Any] = {"gflops": {"float32": 100.0}, "gbytes": 20.0, "threads": 1, "copied_bytes": 1 << 27}
 DOT = replace(

@@ -17,15 +17,15 @@ import report_samples as samples
 from faulty_server import PATH, PIECE, TOKEN, Fault, ResultsServer, closed_port, refusal
 from hypothesis import given, settings
 
-from records import Report, RunError
-from reporters.base import PartlyReportedError
-from reporters.document import to_bytes
-from reporters.remote.delivery import Sender
-from reporters.remote.place import Place, parse_place
-from reporters.remote.post import Payload, Waits
-from reporters.remote.reporter import RemoteReporter, to_body
-from reporters.remote.spool import Spool
-from reporters.remote.token import Token
+from opduel.records import Report, RunError
+from opduel.reporters.base import PartlyReportedError
+from opduel.reporters.document import to_bytes
+from opduel.reporters.remote.delivery import Sender
+from opduel.reporters.remote.place import Place, parse_place
+from opduel.reporters.remote.post import Payload, Waits
+from opduel.reporters.remote.reporter import RemoteReporter, to_body
+from opduel.reporters.remote.spool import Spool
+from opduel.reporters.remote.token import Token
 
 STORED = Fault(201, json.dumps({"run_id": samples.report().run["id"]}).encode())
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from commands.config import UNASKED
-from commands.sending import COLUMNS
-from reporters.remote.place import FORM, LONGEST_CATEGORY, Place, parse_place
-from reporters.remote.post import Kind, Payload, Waits, _understood
-from reporters.remote.token import VARIABLE
+from opduel.commands.config import UNASKED
+from opduel.commands.sending import COLUMNS
+from opduel.reporters.remote.place import FORM, LONGEST_CATEGORY, Place, parse_place
+from opduel.reporters.remote.post import Kind, Payload, Waits, _understood
+from opduel.reporters.remote.token import VARIABLE
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "how-to" / "remote.md").read_text(encoding="utf-8")
 OUTCOMES: dict[str, Kind] = {

@@ -12,14 +12,14 @@ import pytest
 import report_samples as samples
 from faulty_server import TOKEN, ResultsServer
 
-from records import RunError, UsageError
-from reporters import add_reporter_options, chosen_reporters, reporter_options
-from reporters.remote import RemoteReporter
-from reporters.remote.delivery import Sender
-from reporters.remote.place import Place, is_open, origin, parse_place
-from reporters.remote.post import Waits
-from reporters.remote.spool import Spool
-from reporters.remote.token import VARIABLE, Token, find_token
+from opduel.records import RunError, UsageError
+from opduel.reporters import add_reporter_options, chosen_reporters, reporter_options
+from opduel.reporters.remote import RemoteReporter
+from opduel.reporters.remote.delivery import Sender
+from opduel.reporters.remote.place import Place, is_open, origin, parse_place
+from opduel.reporters.remote.post import Waits
+from opduel.reporters.remote.spool import Spool
+from opduel.reporters.remote.token import VARIABLE, Token, find_token
 
 
 def asked(*words: str) -> list[RemoteReporter]:

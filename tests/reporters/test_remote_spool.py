@@ -20,14 +20,14 @@ import report_samples as samples
 from faulty_server import TOKEN, Fault, ResultsServer
 from hypothesis import given, settings
 
-from records import RunError, UsageError
-from reporters.document import write_report
-from reporters.remote.delivery import Sender
-from reporters.remote.place import Place, parse_place
-from reporters.remote.post import Waits
-from reporters.remote.reporter import RemoteReporter
-from reporters.remote.spool import Header, Spool
-from reporters.remote.token import Token
+from opduel.records import RunError, UsageError
+from opduel.reporters.document import write_report
+from opduel.reporters.remote.delivery import Sender
+from opduel.reporters.remote.place import Place, parse_place
+from opduel.reporters.remote.post import Waits
+from opduel.reporters.remote.reporter import RemoteReporter
+from opduel.reporters.remote.spool import Header, Spool
+from opduel.reporters.remote.token import Token
 
 ROOT = Path(__file__).resolve().parents[2]
 PLACE = Place("https://results.example.org/api/v1/reports", "nightly")
@@ -227,12 +227,12 @@ def test_who_can_t_wait_for_another_sender_says_so(spool: Spool) -> None:
 SEND = """
 import sys
 from pathlib import Path
-from reporters import read_report
-from reporters.remote.delivery import Sender
-from reporters.remote.place import parse_place
-from reporters.remote.reporter import RemoteReporter
-from reporters.remote.spool import Spool
-from reporters.remote.token import Token
+from opduel.reporters import read_report
+from opduel.reporters.remote.delivery import Sender
+from opduel.reporters.remote.place import parse_place
+from opduel.reporters.remote.reporter import RemoteReporter
+from opduel.reporters.remote.spool import Spool
+from opduel.reporters.remote.token import Token
 report, spool, place, token = sys.argv[1:]
 RemoteReporter(parse_place(place), Sender(Spool(Path(spool)), Token(token, ""))).report(read_report(Path(report)))
 """

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import report_samples as samples
 
-from comparator import AACheck
-from harness.host import HostMonitor, host_fingerprint
-from records import (
+from opduel.comparator import AACheck
+from opduel.harness.host import HostMonitor, host_fingerprint
+from opduel.records import (
     SCHEMA_VERSION,
     Breakdown,
     Build,
@@ -24,8 +24,8 @@ from records import (
     Report,
     Verification,
 )
-from reporters import REPORTERS
-from reporters.simple_screen import COLUMNS
+from opduel.reporters import REPORTERS
+from opduel.reporters.simple_screen import COLUMNS
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "report.md").read_text(encoding="utf-8")
 

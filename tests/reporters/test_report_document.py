@@ -14,10 +14,10 @@ import report_samples as samples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from records import Build, Comparison, Failure, Incident, PairSample, Report, UsageError, Verdict, Verification
-from reporters import document
-from reporters.document import read_report, strict, to_bytes, write_report
-from reporters.formats import FORMATS, write_format
+from opduel.records import Build, Comparison, Failure, Incident, PairSample, Report, UsageError, Verdict, Verification
+from opduel.reporters import document
+from opduel.reporters.document import read_report, strict, to_bytes, write_report
+from opduel.reporters.formats import FORMATS, write_format
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 numbers = st.floats(allow_nan=False, allow_infinity=False)

@@ -11,11 +11,11 @@ import pytest
 import report_samples as samples
 from hostile import hostile
 
-from commands.case_selection import choose
-from commands.driver_options import parse
-from commands.options import harness_parser
-from records import Case, Commit, Report
-from reporters.reproduce import reproduction
+from opduel.commands.case_selection import choose
+from opduel.commands.driver_options import parse
+from opduel.commands.options import harness_parser
+from opduel.records import Case, Commit, Report
+from opduel.reporters.reproduce import reproduction
 
 SPEC = str(Path(__file__).resolve().parents[2] / "specifications" / "smoke.json")
 

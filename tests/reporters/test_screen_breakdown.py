@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 import report_samples as samples
 
-from records import Breakdown, Comparison, OperatorTime, Report
-from reporters.document import from_text, to_bytes
-from reporters.screen import render
+from opduel.records import Breakdown, Comparison, OperatorTime, Report
+from opduel.reporters.document import from_text, to_bytes
+from opduel.reporters.screen import render
 
 
 def operators(**ns: float) -> tuple[OperatorTime, ...]:

@@ -11,9 +11,9 @@ import pytest
 import report_samples as samples
 from rich.cells import cell_len
 
-from records import Comparison, Failure, Verification
-from reporters.screen import ScreenReporter, render, wants_colour
-from reporters.simple_screen import COLUMNS, SimpleScreenReporter, tab_separated
+from opduel.records import Comparison, Failure, Verification
+from opduel.reporters.screen import ScreenReporter, render, wants_colour
+from opduel.reporters.simple_screen import COLUMNS, SimpleScreenReporter, tab_separated
 
 ROOT = Path(__file__).resolve().parents[2]
 WHOLE_SCREEN = """\

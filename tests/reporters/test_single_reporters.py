@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from comparator.baseline import compare_with_baseline
-from records import Build, Failure, UsageError, Work
-from records.case import Mode
-from records.single import BaselineComparison, Distribution, ProfiledOperator, SingleReport, SingleResult
-from reporters.opperf_form import opperf_results
-from reporters.single_document import read_single, single_text
-from reporters.single_tables import baseline_text, csv_text, markdown_text, screen_text
+from opduel.comparator.baseline import compare_with_baseline
+from opduel.records import Build, Failure, UsageError, Work
+from opduel.records.case import Mode
+from opduel.records.single import BaselineComparison, Distribution, ProfiledOperator, SingleReport, SingleResult
+from opduel.reporters.opperf_form import opperf_results
+from opduel.reporters.single_document import read_single, single_text
+from opduel.reporters.single_tables import baseline_text, csv_text, markdown_text, screen_text
 
 BUILD = Build("toy", "toy==1", "interpreter", "/bin/true", "1.0", "3.11", "digest")
 TIME = Distribution(mean=2e6, p50=1.5e6, p90=3e6, p99=4e6, min=1e6, max=5e6, stdev=5e5)

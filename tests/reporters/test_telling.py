@@ -7,13 +7,13 @@ from typing import Any, ClassVar, Self
 import pytest
 import report_samples as samples
 
-from records import Report, UsageError
-from reporters import REPORTERS, Reporter, add_reporter_options, chosen_reporters, report_all, reporter_options
-from reporters.local import LocalReporter
-from reporters.notify_webhook import VARIABLE, NotifyWebhook
-from reporters.screen import ScreenReporter
-from reporters.simple_local import SimpleLocalReporter
-from reporters.simple_screen import SimpleScreenReporter
+from opduel.records import Report, UsageError
+from opduel.reporters import REPORTERS, Reporter, add_reporter_options, chosen_reporters, report_all, reporter_options
+from opduel.reporters.local import LocalReporter
+from opduel.reporters.notify_webhook import VARIABLE, NotifyWebhook
+from opduel.reporters.screen import ScreenReporter
+from opduel.reporters.simple_local import SimpleLocalReporter
+from opduel.reporters.simple_screen import SimpleScreenReporter
 
 
 class Broken(Reporter):

@@ -7,8 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from reporters.text import escaped, fold, folded_names, printable, shorten
-from reporters.units import human_change, human_duration, human_interval, human_share, human_size, human_value, scale_of
+from opduel.reporters.text import escaped, fold, folded_names, printable, shorten
+from opduel.reporters.units import (
+    human_change,
+    human_duration,
+    human_interval,
+    human_share,
+    human_size,
+    human_value,
+    scale_of,
+)
 
 texts = st.text(st.characters(codec="utf-8"), max_size=120)
 

@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from reporters.server.models import Base
+from opduel.reporters.server.models import Base
 
 connection = context.config.attributes["connection"]
 context.configure(

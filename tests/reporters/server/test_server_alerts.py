@@ -13,12 +13,12 @@ from results_server import RunningServer, running_server
 from sqlalchemy import update
 from test_server_branches import keep, nights
 
-from records import RunError
-from reporters.alerts import Alert
-from reporters.notifier import Notifier
-from reporters.server.alerts import send_alerts
-from reporters.server.command_line import main
-from reporters.server.models import Notice
+from opduel.records import RunError
+from opduel.reporters.alerts import Alert
+from opduel.reporters.notifier import Notifier
+from opduel.reporters.server.alerts import send_alerts
+from opduel.reporters.server.command_line import main
+from opduel.reporters.server.models import Notice
 
 ROOT = Path(__file__).parents[3]
 
@@ -75,7 +75,7 @@ def test_two_processes_at_once_send_it_once(server: RunningServer, tmp_path: Pat
     url = server.database.url.render_as_string(hide_password=False).replace("+pysqlite", "").replace("+psycopg", "")
     note = f"echo sent >> {out}"
     wait = f"{note}; while [ ! -e {go} ]; do sleep 0.05; done"
-    alert = [sys.executable, "-m", "reporters.server", "alert", "--database", url, "--notify_command"]
+    alert = [sys.executable, "-m", "opduel.reporters.server", "alert", "--database", url, "--notify_command"]
     with subprocess.Popen([*alert, f"sh -c '{wait}'"], cwd=ROOT) as first:
         while not out.exists():
             assert first.poll() is None

@@ -12,8 +12,8 @@ import report_samples as samples
 from openapi_spec_validator import validate
 from results_server import REPORTS, RunningServer, body, numbered, running_server
 
-from records import Commit
-from reporters.server.description import EXAMPLE
+from opduel.records import Commit
+from opduel.reporters.server.description import EXAMPLE
 
 
 @pytest.fixture(scope="module")

@@ -8,16 +8,16 @@ import pytest
 import report_samples as samples
 from results_server import REPORTS, RunningServer, numbered, running_server
 
-from records import OpduelError, Verification
-from reporters.document import to_bytes
-from reporters.local import LocalReporter
-from reporters.notify_command import NotifyCommand
-from reporters.remote.delivery import Sender
-from reporters.remote.place import parse_place
-from reporters.remote.post import Waits, page_address
-from reporters.remote.reporter import RemoteReporter
-from reporters.remote.spool import Spool
-from reporters.remote.token import Token
+from opduel.records import OpduelError, Verification
+from opduel.reporters.document import to_bytes
+from opduel.reporters.local import LocalReporter
+from opduel.reporters.notify_command import NotifyCommand
+from opduel.reporters.remote.delivery import Sender
+from opduel.reporters.remote.place import parse_place
+from opduel.reporters.remote.post import Waits, page_address
+from opduel.reporters.remote.reporter import RemoteReporter
+from opduel.reporters.remote.spool import Spool
+from opduel.reporters.remote.token import Token
 
 
 @pytest.fixture

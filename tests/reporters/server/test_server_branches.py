@@ -15,15 +15,15 @@ from results_server import RunningServer, body, numbered, running_server
 from sqlalchemy import select
 from test_server_drift import night, points
 
-from records import Case as ReportCase
-from records import Report
-from reporters.server.command_line import main
-from reporters.server.database import alembic_config
-from reporters.server.drift import DriftAnalysis
-from reporters.server.histories import Series, by_branch
-from reporters.server.ingest import accept
-from reporters.server.models import AnalysedSeries, Case, ChangePoint, Notice, Run
-from reporters.server.storage import store
+from opduel.records import Case as ReportCase
+from opduel.records import Report
+from opduel.reporters.server.command_line import main
+from opduel.reporters.server.database import alembic_config
+from opduel.reporters.server.drift import DriftAnalysis
+from opduel.reporters.server.histories import Series, by_branch
+from opduel.reporters.server.ingest import accept
+from opduel.reporters.server.models import AnalysedSeries, Case, ChangePoint, Notice, Run
+from opduel.reporters.server.storage import store
 
 NIGHTS, STEP_AT = 8, 4
 

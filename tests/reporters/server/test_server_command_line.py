@@ -1,4 +1,4 @@
-"""`python -m reporters.server`, as people start it: in a process of its own, until SIGTERM."""
+"""`python -m opduel.reporters.server`, as people start it: in a process of its own, until SIGTERM."""
 
 import os
 import re
@@ -15,13 +15,13 @@ import httpx
 import pytest
 from results_server import REPORTS, body, numbered
 
-from reporters.server.command_line import main
-from reporters.server.serving import listen
-from reporters.server.settings import Settings
-from reporters.text import printable
+from opduel.reporters.server.command_line import main
+from opduel.reporters.server.serving import listen
+from opduel.reporters.server.settings import Settings
+from opduel.reporters.text import printable
 
 ROOT = Path(__file__).resolve().parents[3]
-COMMAND = [sys.executable, "-m", "reporters.server"]
+COMMAND = [sys.executable, "-m", "opduel.reporters.server"]
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -124,7 +124,7 @@ def test_a_day_in_its_life(tmp_path: Path, run: Callable[..., Done]) -> None:
         (["run", "remove", "nothing"], "is not there"),
         (
             ["--port", "many"],
-            "argument --port: 'many' is not a whole number; see python -m reporters.server serve --help",
+            "argument --port: 'many' is not a whole number; see python -m opduel.reporters.server serve --help",
         ),
         (["--max_report_bytes", "9" * 5000], "is not a whole number"),
         (["--database", ""], "--database: is empty"),
@@ -213,7 +213,7 @@ def test_a_short_answer_does_not_wait_for_an_acknowledgement() -> None:
 
 
 def test_without_its_libraries_it_says_how_to_get_them() -> None:
-    code = "import sys, runpy; sys.modules['fastapi'] = None; runpy.run_module('reporters.server', run_name='__main__')"
+    code = "import sys, runpy; sys.modules['fastapi'] = None; runpy.run_module('opduel.reporters.server', run_name='__main__')"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "make setup" in done.stderr

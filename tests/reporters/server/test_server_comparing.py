@@ -10,8 +10,8 @@ import report_samples as samples
 from results_server import RunningServer, numbered, running_server
 from test_server_pages import compared, got
 
-from records import Commit, Report
-from reporters.server.comparing import in_words
+from opduel.records import Commit, Report
+from opduel.reporters.server.comparing import in_words
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ import pytest
 import report_samples as samples
 from results_server import numbered, running_server
 
-from reporters.document import to_bytes
-from reporters.server.api import _POST_PROBLEMS
-from reporters.server.command_line import server_parser
-from reporters.server.settings import DEFAULT_MAX_REPORT_BYTES
+from opduel.reporters.document import to_bytes
+from opduel.reporters.server.api import _POST_PROBLEMS
+from opduel.reporters.server.command_line import server_parser
+from opduel.reporters.server.settings import DEFAULT_MAX_REPORT_BYTES
 
 HEAD = "v0004"  # of the migrations
 ROOT = Path(__file__).resolve().parents[3]

@@ -17,17 +17,17 @@ import report_samples as samples
 from hook_server import Answer, HookServer
 from results_server import RunningServer, body, numbered, running_server
 
-from records import Commit, Report
-from reporters.notify_webhook import NotifyWebhook
-from reporters.server.alerts import send_alerts
-from reporters.server.change_points import Found, follow, is_material
-from reporters.server.command_line import main
-from reporters.server.drift import DriftAnalysis
-from reporters.server.findings import Wanted, find_findings, list_findings
-from reporters.server.histories import BuildName
-from reporters.server.ingest import accept
-from reporters.server.models import AnalysedSeries, Case, ChangePoint
-from reporters.server.storage import store
+from opduel.records import Commit, Report
+from opduel.reporters.notify_webhook import NotifyWebhook
+from opduel.reporters.server.alerts import send_alerts
+from opduel.reporters.server.change_points import Found, follow, is_material
+from opduel.reporters.server.command_line import main
+from opduel.reporters.server.drift import DriftAnalysis
+from opduel.reporters.server.findings import Wanted, find_findings, list_findings
+from opduel.reporters.server.histories import BuildName
+from opduel.reporters.server.ingest import accept
+from opduel.reporters.server.models import AnalysedSeries, Case, ChangePoint
+from opduel.reporters.server.storage import store
 
 STAR = 24  # nights, each against the release
 STEP_AT = 12

@@ -14,14 +14,14 @@ from sqlalchemy import select
 from sqlalchemy.orm import joinedload
 from test_server_pages import compared
 
-from comparator.network_meta_analysis import Component, Drift
-from reporters.server import drift
-from reporters.server.change_points import found_in
-from reporters.server.drift import DriftAnalysis
-from reporters.server.findings import Wanted, list_findings
-from reporters.server.histories import BuildName, Series, node_order
-from reporters.server.models import AnalysedSeries
-from reporters.server.storage import remove_runs
+from opduel.comparator.network_meta_analysis import Component, Drift
+from opduel.reporters.server import drift
+from opduel.reporters.server.change_points import found_in
+from opduel.reporters.server.drift import DriftAnalysis
+from opduel.reporters.server.findings import Wanted, list_findings
+from opduel.reporters.server.histories import BuildName, Series, node_order
+from opduel.reporters.server.models import AnalysedSeries
+from opduel.reporters.server.storage import remove_runs
 
 
 def build(node: str, version: str = "1.0", time: int | None = None) -> BuildName:

@@ -8,8 +8,8 @@ import pytest
 from results_server import REPORTS, RunningServer, body, numbered, running_server
 from sqlalchemy import func, select
 
-from records import SCHEMA_VERSION
-from reporters.server.models import Case, Run
+from opduel.records import SCHEMA_VERSION
+from opduel.reporters.server.models import Case, Run
 
 
 @pytest.fixture(scope="module")

@@ -15,18 +15,18 @@ import pytest
 from raw_requests import wait_for
 from results_server import REPORTS, RunningServer, body, numbered, running_server
 
-from records import Report
-from reporters.document import to_bytes
-from reporters.html import to_html
-from reporters.remote.delivery import Sender
-from reporters.remote.place import parse_place
-from reporters.remote.post import Waits
-from reporters.remote.reporter import RemoteReporter
-from reporters.remote.spool import Spool
-from reporters.remote.token import Token
-from reporters.server import api, large, subprocess_jobs
-from reporters.server import upload as receiving
-from reporters.server.compression import SMALLEST
+from opduel.records import Report
+from opduel.reporters.document import to_bytes
+from opduel.reporters.html import to_html
+from opduel.reporters.remote.delivery import Sender
+from opduel.reporters.remote.place import parse_place
+from opduel.reporters.remote.post import Waits
+from opduel.reporters.remote.reporter import RemoteReporter
+from opduel.reporters.remote.spool import Spool
+from opduel.reporters.remote.token import Token
+from opduel.reporters.server import api, large, subprocess_jobs
+from opduel.reporters.server import upload as receiving
+from opduel.reporters.server.compression import SMALLEST
 
 SMALL = 30_000  # bytes; what these tests call large has more
 

@@ -15,9 +15,9 @@ from alembic.script import ScriptDirectory
 from results_server import numbered, running_server
 from sqlalchemy import Connection, inspect, select, text
 
-from records import RunError, UsageError
-from reporters.server.database import Database, alembic_config, state_of
-from reporters.server.models import Base, Case, Result, Run
+from opduel.records import RunError, UsageError
+from opduel.reporters.server.database import Database, alembic_config, state_of
+from opduel.reporters.server.models import Base, Case, Result, Run
 
 
 @pytest.fixture

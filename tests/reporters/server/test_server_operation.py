@@ -10,8 +10,8 @@ import pytest
 from raw_requests import raw, wait_for
 from results_server import REPORTS, RunningServer, numbered, running_server
 
-from reporters.server import serving
-from reporters.server import upload as receiving
+from opduel.reporters.server import serving
+from opduel.reporters.server import upload as receiving
 
 
 def log_in(server: RunningServer, token: str, **headers: str) -> httpx.Response:

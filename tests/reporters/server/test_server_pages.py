@@ -14,8 +14,8 @@ import report_samples as samples
 from results_server import CASES, COMMIT_URL, RUNS, RunningServer, numbered, running_server
 
 from benchmarks.made_nights import TRUTH, case_id, commit_id, made_reports
-from records import Commit, Report
-from reporters.server import listing
+from opduel.records import Commit, Report
+from opduel.reporters.server import listing
 
 # Ends whatever it may stand in, and would then run.
 PAYLOAD = (
@@ -320,7 +320,7 @@ ODD_FIGURES = (
 
 def test_no_figure_that_a_report_may_hold_breaks_a_page(empty: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor one that is refused today, and may be there from before."""
-    monkeypatch.setattr("reporters.server.ingest._figure_problems", lambda *_: ())
+    monkeypatch.setattr("opduel.reporters.server.ingest._figure_problems", lambda *_: ())
     for number, figures in enumerate(ODD_FIGURES):
         one = samples.comparison("steady", **figures)
         report = replace(compared("a", f"b{number}", number), comparisons=(one,))

@@ -15,11 +15,11 @@ from raw_requests import raw, wait_for
 from results_server import REPORTS, RunningServer, body, numbered, running_server
 from sqlalchemy import update
 
-from reporters.server import assets
-from reporters.server import upload as receiving
-from reporters.server.middleware import SECURITY_HEADERS
-from reporters.server.models import Token
-from reporters.server.tokens import add_token, revoke_token
+from opduel.reporters.server import assets
+from opduel.reporters.server import upload as receiving
+from opduel.reporters.server.middleware import SECURITY_HEADERS
+from opduel.reporters.server.models import Token
+from opduel.reporters.server.tokens import add_token, revoke_token
 
 LIMIT = 200_000
 
@@ -312,8 +312,8 @@ def test_a_sender_who_goes_away_in_mid_body_leaves_nothing(
 def test_a_body_or_form_that_does_not_come_is_not_waited_for(
     server: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reporters.server.upload._PATIENCE_S", 0.05)
-    monkeypatch.setattr("reporters.server.forms._PATIENCE_S", 0.05)
+    monkeypatch.setattr("opduel.reporters.server.upload._PATIENCE_S", 0.05)
+    monkeypatch.setattr("opduel.reporters.server.forms._PATIENCE_S", 0.05)
     head = "HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 1000\r\nSec-Fetch-Site: same-origin\r\n"
     head += f"Authorization: Bearer {server.write_token}\r\nContent-Type: application/json\r\n\r\n"
     for path in (REPORTS, "/login"):
@@ -339,7 +339,7 @@ def test_an_error_of_ours_is_logged_and_answered_without_a_trace(
     def fail(*_arguments: object) -> None:
         raise ZeroDivisionError("a secret detail")
 
-    monkeypatch.setattr("reporters.server.queries.count_runs", fail)
+    monkeypatch.setattr("opduel.reporters.server.queries.count_runs", fail)
     with server.client("read") as client:
         answer = client.get("/api/v1/runs")
     assert (answer.status_code, answer.json()) == (500, {"detail": "the server failed: its log says why"})

@@ -12,11 +12,11 @@ from results_server import numbered, running_server
 from sqlalchemy import Pool, event, func, select, text
 from sqlalchemy.orm import Session
 
-from records import Commit, Report, UsageError
-from reporters.document import to_bytes
-from reporters.server.database import Database
-from reporters.server.models import Base, Case, Document, Result, Run
-from reporters.server.storage import remove_runs
+from opduel.records import Commit, Report, UsageError
+from opduel.reporters.document import to_bytes
+from opduel.reporters.server.database import Database
+from opduel.reporters.server.models import Base, Case, Document, Result, Run
+from opduel.reporters.server.storage import remove_runs
 
 COMMIT = Commit("0123456789abcdef" * 2 + "01234567", 1_700_000_000, "A <a@example.org>", "Make it quicker")
 

@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-from reporters.text import printable
+from opduel.reporters.text import printable
 
 revision = "v0002"
 down_revision = "v0001"

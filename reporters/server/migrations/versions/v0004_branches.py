@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import sqlalchemy as sa
 from alembic import op
 
-from reporters.text import printable
+from opduel.reporters.text import printable
 
 revision = "v0004"
 down_revision = "v0003"
