@@ -2,7 +2,7 @@
 """How far fresh process pairs of one build differ, and what a case costs, under several settings side by side.
 
     .venv/bin/python benchmarks/noise.py --rounds 12 --setting A=1 --setting MXNET_ENGINE_TYPE=NaiveEngine
-    .venv/bin/python benchmarks/noise.py --setting opduel.harness.blocks.LOW=0.1 --setting opduel.harness.blocks.LOW=0.25
+    .venv/bin/python benchmarks/noise.py --setting opduel.harness.blocks.LOW=0.1 --setting ahead=yes
     .venv/bin/python benchmarks/noise.py --setting ahead=yes --setting ahead=no
 
 A setting is NAME=VALUE[,NAME=VALUE]: an environment variable on both sides, a number in one of the harness's modules,

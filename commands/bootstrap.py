@@ -1,4 +1,4 @@
-"""Enter the project's environment from any python3. Runs before it: old syntax, standard library only."""
+"""Enter the environment of a checkout, from any python3. Runs before it: old syntax, standard library only."""
 
 # The core of the module signal, which is there at once: signal itself imports others first, and Ctrl-C meanwhile would
 # be a traceback.
@@ -6,7 +6,7 @@ import _signal as signal
 import os
 import sys
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # opduel/commands is a link
 ENVIRONMENT = os.path.join(ROOT, ".venv")
 STOPPING = {signal.SIGINT: "SIGINT", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "SIGHUP"}
 PYTHONS = ((3, 11), (3, 12))  # from the first to below the second: requires-python in pyproject.toml

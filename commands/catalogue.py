@@ -1,4 +1,4 @@
-"""python -m opduel.commands.catalogue: writes the catalogue's specs from a build's registry, and says what they cover."""
+"""python -m opduel.commands.catalogue: writes the catalogue's specs from a build's registry; says what they cover."""
 
 import argparse
 import json

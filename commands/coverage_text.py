@@ -76,7 +76,8 @@ def coverage_text(builds: Sequence[BuildCoverage], categories: Sequence[str], pe
     requests = " ".join(build.request for build in builds)
     parts = [
         "# What the catalogue covers",
-        f"Written by `.venv/bin/python -m opduel.commands.catalogue coverage {requests} --write`: every case of `-b all` was "
+        f"Written by `.venv/bin/python -m opduel.commands.catalogue coverage {requests} --write`: "
+        "every case of `-b all` was "
         "called\na few times, forward or backward, in a process of its own.",
         _totals(builds),
         *(_against_peer(first, peer) if peer else ()),

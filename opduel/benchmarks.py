@@ -6,7 +6,7 @@ import os
 from . import inside
 from .performance import check, each_mode, nearest, run_performance_test
 
-CATALOGUE = os.path.join(inside.ROOT, "specifications", "operators")
+CATALOGUE = os.path.join(inside.PACKAGE, "specifications", "operators")
 USUAL_SIZE = "_large"  # how the catalogue names the inputs that OperatorBenchmark takes where there are several
 
 

@@ -5,8 +5,8 @@ import importlib.util
 import os
 import sys
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-FRAMEWORKS = os.path.join(ROOT, "frameworks")
+PACKAGE = os.path.dirname(os.path.abspath(__file__))
+FRAMEWORKS = os.path.join(PACKAGE, "frameworks")
 NAME = "opduel_inside_adaptor"
 
 

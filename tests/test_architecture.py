@@ -23,7 +23,8 @@ MAY_IMPORT = {
 
 def tracked(pattern: str) -> list[Path]:
     listing = subprocess.run(["git", "ls-files", pattern], cwd=ROOT, capture_output=True, text=True, check=True)
-    return [ROOT / line for line in listing.stdout.splitlines() if (ROOT / line).exists()]
+    paths = [ROOT / line for line in listing.stdout.splitlines()]
+    return [path for path in paths if path.exists() and not path.is_symlink()]
 
 
 def imported_rooms(path: Path) -> set[str]:
@@ -33,7 +34,30 @@ def imported_rooms(path: Path) -> set[str]:
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             found.add(node.module)
-    return {name.partition(".")[0] for name in found} & set(MAY_IMPORT)
+    return {room_of(name) for name in found} & set(MAY_IMPORT)
+
+
+def room_of(module: str) -> str:
+    """``opduel.driver.git`` -> ``driver``; ``opduel`` for a module of the package itself."""
+    top, _, rest = module.partition(".")
+    second = rest.partition(".")[0]
+    return second if top == "opduel" and second in MAY_IMPORT else top
+
+
+def test_every_import_is_below_the_package() -> None:
+    """In an environment with other software, ``driver`` or ``harness`` are somebody else's."""
+    for path in tracked("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+                modules = [node.module]
+            wrong = [name for name in modules if name.partition(".")[0] in MAY_IMPORT and not name.startswith("opduel")]
+            assert not wrong, path
+
+
+@pytest.mark.parametrize("room", [*sorted(set(MAY_IMPORT) - {"opduel"}), "specifications"])
+def test_the_package_has_each_room_by_a_link(room: str) -> None:
+    assert (ROOT / "opduel" / room).readlink() == Path("..", room)
 
 
 @pytest.mark.parametrize("room", MAY_IMPORT)

@@ -10,7 +10,7 @@ import numpy
 import pytest
 
 from opduel import OperatorBenchmark, run_benchmark_operator, run_category_benchmarks, run_performance_test
-from opduel.__main__ import inside_environment
+from opduel.__main__ import import_folder, inside_environment
 from opduel.frameworks import get_framework
 from opduel.harness.specs import expand_cases, find_spec, load_spec
 from opduel.performance import read_input
@@ -222,7 +222,19 @@ def test_the_users_variables_go_before_the_fixed_ones() -> None:
     found = inside_environment(build, get_framework("mxnet"), {"OMP_NUM_THREADS": "2", "PYTHONPATH": "/mine"})
     assert found["OMP_NUM_THREADS"] == "2"
     assert found["MXNET_USE_OPERATOR_TUNING"] == "0"
-    assert found["PYTHONPATH"] == f"/build:/mine:{ROOT}"
+    assert found["PYTHONPATH"] == f"/build:/mine:{import_folder()}"
+
+
+def test_a_build_is_given_opduel_and_no_other_module(tmp_path: Path) -> None:
+    folder = import_folder(tmp_path)
+    assert import_folder(tmp_path) == folder, "made once"
+    assert [path.name for path in folder.iterdir()] == ["opduel"]
+    code = "import importlib.util as u, opduel; print([u.find_spec(n) for n in ('driver', 'harness', 'numpy')])"
+    done = subprocess.run(
+        [getattr(sys, "_base_executable", sys.executable), "-S", "-c", code],
+        env={"PYTHONPATH": str(folder)}, cwd=tmp_path, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout == "[None, None, None]\n"
 
 
 @pytest.mark.mxnet

@@ -213,7 +213,8 @@ def test_a_short_answer_does_not_wait_for_an_acknowledgement() -> None:
 
 
 def test_without_its_libraries_it_says_how_to_get_them() -> None:
-    code = "import sys, runpy; sys.modules['fastapi'] = None; runpy.run_module('opduel.reporters.server', run_name='__main__')"
+    run = "runpy.run_module('opduel.reporters.server', run_name='__main__')"
+    code = f"import sys, runpy; sys.modules['fastapi'] = None; {run}"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "make setup" in done.stderr
