@@ -7,12 +7,15 @@ The command line overrides them, as in AI-PEP. The config has them under ``argum
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from opduel.commands.config import ARGUMENTS, COMMANDS, config_path, read_config, write_config
 from opduel.commands.driver_options import driver_parser
 from opduel.commands.entry import log
 from opduel.commands.options import harness_parser
+from opduel.commands.options import path as path_type
+from opduel.commands.project import Setting, placed
 from opduel.commands.single import AB_ONLY, SINGLE_ONLY, is_single
 from opduel.records import UsageError
 
@@ -35,34 +38,43 @@ DESCRIBES_RUN = (
 NOT_KEPT = (*DESCRIBES_RUN, "control", "treatment", "info", "commit", "base_commit", "remote_access_token")
 
 
-def with_defaults(command: str, arguments: Sequence[str]) -> list[str]:
-    """The arguments of a command with the config's defaults before them, but for those that they give themselves.
+def with_defaults(command: str, arguments: Sequence[str], shared: Sequence[Setting] = ()) -> list[str]:
+    """The arguments of a command with defaults before them, but for those that they give themselves.
 
-    A default that is for an A/B alone, or for one build alone, is left out where the other is measured.
+    The config's defaults override ``shared``, a project's, of which the first for an option counts. A default that is
+    for an A/B alone, or for one build alone, is left out where the other is measured.
 
     Raises:
         UsageError: a default is no option of the command, or has a bad value; names the file and the field.
     """
     path = config_path()
     kept = read_config(path).get(ARGUMENTS, {}).get(command, {})
-    if not kept:
+    settings = [Setting(path, f"{path}: {ARGUMENTS}.{command}.{name}", name, value) for name, value in kept.items()]
+    if not settings and not shared:
         return list(arguments)
     actions = _actions(command)
-    given = {action.dest for action, _ in _parts(arguments, actions)}
-    passed_over = _passed_over(command, arguments)
-    found: list[str] = []
-    for name, value in kept.items():
-        where = f"{path}: {ARGUMENTS}.{command}.{name}"
-        option = f"--{name.lstrip('-')}"
+    taken = {action.dest for action, _ in _parts(arguments, actions)} | _passed_over(command, arguments)
+    found: dict[Path, list[str]] = {}
+    for setting in (*settings, *shared):
+        option = f"--{setting.name.lstrip('-')}"
         if option not in actions:
-            raise UsageError(f"{where}: {command} has no such option: correct it, or take it out")
-        written = _written(where, option, actions[option], value)
-        _check(where, command, written)
-        if actions[option].dest not in given | passed_over:
-            found += written
-    if found:
-        log.info("from %s: %s", path, ", ".join(word.partition("=")[0] for word in found))  # a value may be a secret
-    return [*found, *arguments]
+            if setting in shared and option in _every_option():
+                continue  # another subcommand's
+            raise UsageError(f"{setting.where}: {command} has no such option: correct it, or take it out")
+        action = actions[option]
+        value = placed(setting, action.type is path_type) if setting in shared else setting.value
+        written = _written(setting.where, option, action, value)
+        _check(setting.where, command, written)
+        if action.dest not in taken:
+            found.setdefault(setting.file, []).extend(written)
+            taken.add(action.dest)
+    for file, words in found.items():
+        log.info("from %s: %s", file, ", ".join(word.partition("=")[0] for word in words))  # a value may be a secret
+    return [*(word for words in found.values() for word in words), *arguments]
+
+
+def _every_option() -> set[str]:
+    return {name for command in PARSERS for name in _actions(command)}
 
 
 def keep(command: str, arguments: Sequence[str]) -> None:

@@ -21,14 +21,24 @@ _AGAIN_S = 0.05  # until a signal that could not be acted on is sent again
 log = logging.getLogger(__name__)
 
 
-def run_command(name: str, action: Callable[[], int]) -> int:
+def run_command(
+    name: str,
+    action: Callable[[], int],
+    level: int = logging.INFO,
+    wording: Callable[[str], str] | None = None,
+) -> int:
     """Run ``action`` and return the exit code: its own, or that of the OpduelError that it raised.
+
+    Log lines of ``level`` and above are shown; ``wording`` changes their text.
 
     The first of the signals ``STOPPING`` raises KeyboardInterrupt; one that is ignored already (nohup) stays so.
     """
     open_closed_streams()
     handler = logging.StreamHandler(sys.stderr)
     handler.addFilter(redacts)
+    if wording is not None:
+        handler.addFilter(_worded(wording))
+    logging.getLogger("opduel").setLevel(level)
     logging.basicConfig(format=f"{name}: %(message)s", level=logging.INFO, handlers=[handler])
     try:
         with _handled(_stop), _none_is_lost():
@@ -86,6 +96,16 @@ def redacts(record: logging.LogRecord) -> bool:
     """A filter of log handlers: no line shows a secret, or repeats a very long argument. It lets every line through."""
     record.msg, record.args = with_short_words(redact(record.getMessage())), ()
     return True
+
+
+def _worded(wording: Callable[[str], str]) -> Callable[[logging.LogRecord], bool]:
+    """A filter of log handlers that changes the text and lets every line through."""
+
+    def worded(record: logging.LogRecord) -> bool:
+        record.msg, record.args = wording(record.getMessage()), ()
+        return True
+
+    return worded
 
 
 @contextlib.contextmanager

@@ -134,7 +134,7 @@ def _builds(
     requests = []
     for side in SIDES:
         asked = described[side].location if side in described else getattr(options, side)
-        requests.append(_usual(side, config, framework) if asked is None else asked)
+        requests.append(usual_build(side, config, framework) if asked is None else asked)
     cache, libraries = BuildCache(options.exec_dir), library_path(options.shared_libs)
     builds = [resolve_build(asked, framework, cache, libraries) for asked in requests]
     refuse_idle_libraries(options.shared_libs, builds)
@@ -143,8 +143,12 @@ def _builds(
     return control, treatment
 
 
-def _usual(side: Side, config: Mapping[str, str], framework: Framework) -> str:
-    """The build that is taken when none is asked for: the config's, or else the framework's default."""
+def usual_build(side: Side, config: Mapping[str, str], framework: Framework) -> str:
+    """The build that is taken when none is asked for: the config's, or else the framework's default.
+
+    Raises:
+        UsageError: there is none.
+    """
     if side in config:
         log.info("%s: %s, from %s", side, config[side], config_path())
         return config[side]

@@ -1,6 +1,7 @@
 """Progress on standard error: a live line on a terminal, a plain one now and then elsewhere."""
 
 import contextlib
+import logging
 import time
 from collections.abc import Callable
 from types import TracebackType
@@ -28,6 +29,7 @@ class ProgressDisplay:
         self._stream = stream
         self._clock = clock
         self._live = stream.isatty()
+        self._quiet = logging.getLogger("opduel").level > logging.INFO  # asked for by --quiet
         self._told = self._clock()
         self._bar = Bar(
             TextColumn("{task.description}"),
@@ -38,7 +40,7 @@ class ProgressDisplay:
             transient=True,
             redirect_stdout=False,  # what others print is their affair, and must work when the terminal is gone
             redirect_stderr=False,
-            disable=not self._live,
+            disable=not self._live or self._quiet,
         )
         self._task = self._bar.add_task("starting the first process pair", total=cases)
 
@@ -65,7 +67,7 @@ class ProgressDisplay:
     def _tell(self, text: str, done: int, total: int, elapsed_s: float) -> None:
         with contextlib.suppress(OSError):
             self._bar.update(self._task, description=text, completed=done, total=total)
-            if not self._live and self._clock() - self._told >= PLAIN_EVERY_S:
+            if not self._live and not self._quiet and self._clock() - self._told >= PLAIN_EVERY_S:
                 self._told = self._clock()
                 write_text(self._stream, f"{text}, {minutes(elapsed_s)} gone\n")
 

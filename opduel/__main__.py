@@ -1,4 +1,4 @@
-"""python -m opduel BUILD [SCRIPT ...]: runs Python in a build's environment, so that it can import opduel there."""
+"""python -m opduel: the command ``opduel``; with a BUILD, ``opduel python``, which can import opduel in it."""
 
 import argparse
 import contextlib
@@ -11,24 +11,36 @@ from pathlib import Path
 import platformdirs
 
 from opduel.commands.entry import run_command
+from opduel.commands.opduel import SUBCOMMANDS
+from opduel.commands.opduel import main as opduel
 from opduel.commands.options import Parser
 from opduel.driver.builds import BuildCache, resolve_build
 from opduel.frameworks import Framework, framework_names, get_framework, worker_environment
 from opduel.inside import PACKAGE
 from opduel.records import Build, RunError
 
+DESCRIPTION = "Run Python in a build's environment, so that it can import opduel there."
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns only when it could not start the build's interpreter."""
-    return run_command("python -m opduel", lambda: _run(arguments))
+    """Run the command; where that is Python in a build, it returns only when it could not start the interpreter."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if not given or given[0] in (*SUBCOMMANDS, "-V", "--version"):
+        return opduel(given)
+    return run_command("python -m opduel", lambda: run(given, "python -m opduel"))
 
 
-def _run(arguments: Sequence[str] | None) -> int:
-    parser = Parser(prog="python -m opduel", description=__doc__, allow_abbrev=False)
+def run(arguments: Sequence[str], program: str) -> int:
+    """Become the build's interpreter; ``program`` names the command in messages.
+
+    Raises:
+        UsageError: wrong usage, or there is no such build; RunError: the interpreter could not be started.
+    """
+    parser = Parser(prog=program, description=DESCRIPTION, allow_abbrev=False)
     parser.add_argument("--framework", choices=framework_names(), default=framework_names()[0], help="whose build")
     parser.add_argument("build", metavar="BUILD", help="a release, an environment or a Python interpreter")
     parser.add_argument("rest", nargs=argparse.REMAINDER, help="what that interpreter is given: a script, or -c CODE")
-    options = parser.parse_args(arguments)
+    options = parser.parse_args(list(arguments))
     framework = get_framework(options.framework)
     build = resolve_build(options.build, framework, BuildCache())
     environment = inside_environment(build, framework, os.environ)

@@ -9,6 +9,7 @@ from opduel.reporters.base import Reporter
 from opduel.reporters.export import ExportReporter
 from opduel.reporters.github import GithubReporter
 from opduel.reporters.html_page import HtmlReporter
+from opduel.reporters.json_screen import JsonReporter
 from opduel.reporters.local import LocalReporter
 from opduel.reporters.notifier import UNVERIFIED, Notifier
 from opduel.reporters.notify_command import NotifyCommand
@@ -21,6 +22,7 @@ from opduel.reporters.simple_screen import SimpleScreenReporter
 REPORTERS: tuple[type[Reporter], ...] = (
     ScreenReporter,
     SimpleScreenReporter,
+    JsonReporter,
     LocalReporter,
     SimpleLocalReporter,
     HtmlReporter,
@@ -30,6 +32,8 @@ REPORTERS: tuple[type[Reporter], ...] = (
     NotifyCommand,
     NotifyWebhook,
 )
+
+ON_STANDARD_OUTPUT = (ScreenReporter, SimpleScreenReporter, JsonReporter)
 
 
 def add_reporter_options(parser: argparse.ArgumentParser) -> None:
@@ -57,13 +61,26 @@ def chosen_reporters(options: argparse.Namespace, terminal: bool) -> list[Report
     """
     chosen = [one for kind in REPORTERS for one in kind.from_options(options)]
     _check_files(chosen)
+    _check_stream(chosen)
     if getattr(options, UNVERIFIED, False) and not any(isinstance(one, Notifier) for one in chosen):
         raise UsageError(f"--{UNVERIFIED}: goes with --notify_command or --notify_webhook: add one, or leave it out")
-    if terminal and not any(isinstance(one, ScreenReporter | SimpleScreenReporter) for one in chosen):
+    if terminal and not any(isinstance(one, ON_STANDARD_OUTPUT) for one in chosen):
         chosen.insert(0, ScreenReporter())
     if all(isinstance(one, Notifier) for one in chosen):
         chosen.insert(0, SimpleScreenReporter())
     return chosen
+
+
+def _check_stream(reporters: Sequence[Reporter]) -> None:
+    """See that nothing else is printed beside JSON, which would then be none.
+
+    Raises:
+        UsageError: something is.
+    """
+    options = [one.option for one in reporters if isinstance(one, ON_STANDARD_OUTPUT)]
+    if JsonReporter.option in options and len(options) > 1:
+        other = next(option for option in options if option != JsonReporter.option)
+        raise UsageError(f"--{JsonReporter.option}: --{other} prints on standard output, too: leave one of the two out")
 
 
 def _check_files(reporters: Sequence[Reporter]) -> None:

@@ -1,16 +1,21 @@
 """`python -m opduel.reporters.server`: the results server."""
 
 import sys
+from collections.abc import Sequence
 
 
-def _start() -> int:
+def start(arguments: Sequence[str] | None = None, program: str | None = None) -> int:
+    """Run the server's command line, or say which libraries it lacks; ``program`` names it in messages."""
     try:
         from opduel.reporters.server.command_line import main
     except ImportError as error:
-        sys.stderr.write(f"the server's libraries are missing ({error}): make the environment with `make setup`\n")
+        sys.stderr.write(
+            f"the server's libraries are missing ({error}): make the environment with `make setup`, "
+            "or install opduel[server]\n"
+        )
         return 2
-    return main()
+    return main(arguments) if program is None else main(arguments, program)
 
 
 if __name__ == "__main__":
-    raise SystemExit(_start())
+    raise SystemExit(start())

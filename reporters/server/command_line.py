@@ -26,15 +26,17 @@ from opduel.reporters.server.tokens import SCOPES, add_token, check_token, is_va
 from opduel.reporters.stream import open_closed_streams, print_note, print_result
 from opduel.reporters.text import escaped, printable
 
+PROGRAM = "python -m opduel.reporters.server"
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code: 0 done, 2 wrong usage, 3 not possible just now."""
+
+def main(arguments: Sequence[str] | None = None, program: str = PROGRAM) -> int:
+    """Run the command, called ``program``, and return its exit code: 0 done, 2 wrong usage, 3 not possible just now."""
     open_closed_streams()
     given = list(sys.argv[1:] if arguments is None else arguments)
     if not given or (given[0].startswith("-") and given[0] not in ("-h", "--help")):
         given.insert(0, "serve")
     try:
-        options = server_parser().parse_args(given)
+        options = server_parser(program).parse_args(given)
         options.do(options)
     except OpduelError as error:
         print_note(f"{error}\n")
@@ -42,9 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def server_parser() -> argparse.ArgumentParser:
+def server_parser(program: str = PROGRAM) -> argparse.ArgumentParser:
     parser = Parser(
-        prog="python -m opduel.reporters.server",
+        prog=program,
         description="Keeps reports that --remote_reporter sends, and shows them. docs/how-to/server.md has more.",
     )
     commands = parser.add_subparsers(required=True, metavar="{serve,migrate,token,alert,run}")

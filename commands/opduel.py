@@ -1,0 +1,102 @@
+"""The command ``opduel``: which subcommand, and the short help. It loads a subcommand only when that is run."""
+
+import os
+import sys
+from collections.abc import Sequence
+
+from opduel import __version__
+from opduel.commands import start as starting
+
+# Name -> what it does, in the order in which the help shows them.
+SUBCOMMANDS = {
+    "compare": "measure two builds against each other",
+    "measure": "measure one build alone",
+    "local": "measure your own branch, before you open a pull request",
+    "drive": "measure the commits of a repository, once or continuously",
+    "bisect": "find the commit, or the release, that caused a change",
+    "calibrate": "find out which changes this machine can detect",
+    "list": "show the cases that there are",
+    "spec-from": "write a spec of the operator calls of a network",
+    "convert": "write a report in the format of another tool",
+    "send": "send reports on disk to a results server",
+    "flush": "send the reports that wait for a results server",
+    "serve": "start the results server",
+    "server": "manage the results server: migrate, token, alert, run",
+    "python": "run Python in a build's environment, with opduel importable",
+    "completion": "print a completion script for a shell",
+}
+REINSTALL = "uv tool install --reinstall opduel (or pip install --force-reinstall opduel)"
+USAGE = """Usage: opduel [-h] [-V] SUBCOMMAND [OPTIONS]
+
+Find performance regressions: measure two builds of a framework against each other.
+
+"""
+OPTIONS = """
+Options:
+  -h, --help     show this help; after a subcommand, the help on that
+  -V, --version  show the version
+
+After a subcommand:
+  -h, --help     show its most used options
+  --help-all     show all its options
+  -q, --quiet    show results, warnings and errors, but no progress
+  -v, --verbose  show details, too
+
+Settings are read from [tool.opduel] in pyproject.toml, or from opduel.toml, in this folder or one above it.
+"""
+
+
+def start() -> None:
+    """The entry point of an installed opduel; never returns."""
+    starting.stop_on_signals()
+    starting.call_main("opduel.commands.opduel", REINSTALL)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit code: 0 done, 1 a regression, 2 wrong usage or input, 3 not completed."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if not given or given[0] in ("-h", "--help", "--help-all"):
+        return _show(USAGE + _listed() + OPTIONS, usage_error=not given)
+    if given[0] in ("-V", "--version"):
+        return _show(f"opduel {__version__}\n")
+    name, *rest = given
+    if name not in SUBCOMMANDS:
+        starting.say(f"opduel: error: {name[:60]!r} is no subcommand{_similar(name)}; see opduel --help\n")
+        return starting.USAGE
+    if "-h" in rest or "--help" in rest:
+        from opduel.commands.short_help import short_help  # needs no parser
+
+        text = short_help(name)
+        if text is not None:
+            return _show(text)
+    from opduel.commands.subcommands import run_subcommand  # takes a second: it loads what measures
+
+    return run_subcommand(name, rest)
+
+
+def _listed() -> str:
+    lines = [f"  {name:<12}{summary}\n" for name, summary in SUBCOMMANDS.items()]
+    return "Subcommands:\n" + "".join(lines)
+
+
+def _similar(name: str) -> str:
+    from difflib import get_close_matches
+
+    found = get_close_matches(name[:60], SUBCOMMANDS, 1)
+    return f", did you mean {found[0]}?" if found else ""
+
+
+def _show(text: str, usage_error: bool = False) -> int:
+    """Print help, on standard error where it is shown for want of a subcommand."""
+    if usage_error:
+        starting.say(text)
+        return starting.USAGE
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:  # | head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, AttributeError) as error:
+        starting.say(f"opduel: error: standard output: cannot be written ({starting.one_line(error)})\n")
+        return starting.INCOMPLETE
+    return 0

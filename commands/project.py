@@ -1,0 +1,117 @@
+"""Settings that a team shares: ``[tool.opduel]`` in pyproject.toml, or opduel.toml, in this folder or one above it.
+
+Options of the subcommands by name, for all that have them, and in tables for one subcommand:
+
+    [tool.opduel]                            # in opduel.toml, the same without "tool.opduel"
+    control = "mxnet==1.8.0.post0"
+    benchmark_file = "benchmarks/ours.json"  # paths begin at the file's folder
+    threshold = ["2%", "instructions=0.5%"]
+    remote_reporter = "https://results.example.org/api/v1/reports|nightly"
+
+    [tool.opduel.drive]
+    regression = true
+"""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from opduel.records import UsageError
+from opduel.records.files import MissingError, UnreadableError, read_text
+
+OWN_FILE, SHARED_FILE = "opduel.toml", "pyproject.toml"
+# What a file that comes with a checkout must not say: it would run a command, or choose the user's secrets.
+USERS_OWN = ("notify_command", "remote_access_token", "remote_access_token_file")
+PATHS = ("local_reporter", "simple_local_reporter", "html_reporter")  # beside those whose type is ``options.path``
+MAY_BE_PATHS = ("benchmark_file", "control", "treatment")  # or names
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A default of one option. ``where`` names file and field in messages."""
+
+    file: Path
+    where: str
+    name: str  # as options are called once they are read: time_budget
+    value: Any
+
+
+def project_settings(subcommand: str, subcommands: Sequence[str], folder: Path | None = None) -> list[Setting]:
+    """The settings that hold for a subcommand, its own table's before those for all; empty without a file.
+
+    Raises:
+        UsageError: the file is no TOML, or has a table of no subcommand, or a setting that is the user's own.
+    """
+    found = _find((folder or Path.cwd()).absolute())
+    if found is None:
+        return []
+    path, table = found
+    prefix = f"{path}: " + ("tool.opduel." if path.name == SHARED_FILE else "")
+    tables = {name: value for name, value in table.items() if isinstance(value, dict)}
+    if unknown := sorted(set(tables) - set(subcommands)):
+        raise UsageError(f"{prefix}{unknown[0]}: is no subcommand: use {', '.join(subcommands)}, or take it out")
+    own = {f"{subcommand}.{name}": value for name, value in tables.get(subcommand, {}).items()}
+    shared = {name: value for name, value in table.items() if name not in tables}
+    settings = [
+        Setting(path, prefix + where, where.rpartition(".")[2].replace("-", "_"), value)
+        for where, value in {**own, **shared}.items()
+    ]
+    for one in settings:
+        if one.name in USERS_OWN:
+            raise UsageError(f"{one.where}: is your own to say, on the command line or in your config: take it out")
+    return settings
+
+
+def _find(folder: Path) -> tuple[Path, Mapping[str, Any]] | None:
+    """The nearest file that has settings, and its table."""
+    for place in (folder, *folder.parents):
+        for name in (OWN_FILE, SHARED_FILE):
+            table = _table(place / name)
+            if table is not None:
+                return place / name, table
+    return None
+
+
+def _table(path: Path) -> Mapping[str, Any] | None:
+    """The settings of one file; None if it has none."""
+    own = path.name == OWN_FILE
+    try:
+        text = read_text(path, pipes=False)
+        if not own and "opduel" not in text:
+            return None  # whether it is valid is another tool's concern
+        document = tomllib.loads(text)
+    except MissingError:
+        return None
+    except UnreadableError as error:
+        if not own:
+            return None
+        raise UsageError(f"{path}: cannot be read: {error}: correct it") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise UsageError(f"{path}: is not TOML ({error}): correct it") from None
+    tools = document if own else document.get("tool")
+    table = tools if own else tools.get("opduel") if isinstance(tools, dict) else None
+    if table is not None and not isinstance(table, dict):
+        raise UsageError(f"{path}: tool.opduel: must be a table of settings: write [tool.opduel]")
+    return table
+
+
+def placed(setting: Setting, is_path: bool) -> Any:
+    """The setting's value, with a relative path beginning at the file's folder.
+
+    ``is_path``: whether the option takes a path and nothing else.
+    """
+    folder = setting.file.parent
+    if not isinstance(setting.value, str) or not setting.value:
+        return setting.value
+    if is_path or setting.name in PATHS:
+        return str(folder / Path(setting.value).expanduser())
+    if setting.name in MAY_BE_PATHS and (folder / setting.value).exists():
+        return str(folder / setting.value)
+    if setting.name == "export_reporter" and "=" in setting.value:
+        form, _, file = setting.value.partition("=")
+        return f"{form}={folder / file}"
+    if setting.value.startswith("@"):
+        return f"@{folder / setting.value[1:]}"
+    return setting.value

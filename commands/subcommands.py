@@ -1,0 +1,360 @@
+"""The subcommands of ``opduel``: each is one of the scripts' commands, with a project's settings before its options."""
+
+import argparse
+import logging
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from opduel.commands.config import KeptAnswers, config_path
+from opduel.commands.defaults import CALIBRATE, DRIVER, HARNESS, with_defaults
+from opduel.commands.driver_options import driver_parser
+from opduel.commands.entry import run_command
+from opduel.commands.harness import run_harness, usual_build
+from opduel.commands.options import Parser, harness_parser
+from opduel.commands.project import Setting, placed, project_settings
+from opduel.frameworks import framework_names, get_framework
+from opduel.records import UsageError
+from opduel.records.measurement import SIDES, Side
+from opduel.reporters.formats import FORMATS, described
+
+# With settings in a project's file.
+CONFIGURED = ("compare", "measure", "local", "drive", "bisect", "calibrate")
+# The scripts, which an installed opduel lacks, as messages name them, and what to call instead.
+SCRIPTS = (
+    (re.compile(r"run_bench\.py --(list|flush|send|convert|calibrate)\b"), r"opduel \1"),
+    (re.compile(r"run_bench\.py --spec_from\b"), "opduel spec-from"),
+    (re.compile(r"repo_driver\.py\b"), "opduel drive"),
+    (re.compile(r"(?:harness|run_bench)\.py\b"), "opduel compare"),
+    (re.compile(r"(?:\.venv/bin/)?python -m opduel\.(?:reporters\.)?server\b"), "opduel server"),
+    (re.compile(r"`?make setup`?"), "a new installation of opduel"),
+)
+
+
+def run_subcommand(name: str, arguments: Sequence[str]) -> int:
+    """Run a subcommand of ``opduel.commands.opduel.SUBCOMMANDS``; returns its exit code."""
+    given, level = _without_level(arguments)
+    if name in ("serve", "server"):
+        return _server(name, given)
+    if name == "python":
+        from opduel.__main__ import run
+
+        return run_command("opduel python", lambda: run(given, "opduel python"), level)
+    if "--help-all" in given and name in CONFIGURED:
+        return run_command(f"opduel {name}", lambda: _help(name), level)
+    actions: Mapping[str, Callable[[Sequence[str]], int]] = {
+        "compare": _compare,
+        "measure": _measure,
+        "local": lambda words: _drive("local", words),
+        "drive": lambda words: _drive("drive", words),
+        "bisect": lambda words: _drive("bisect", words),
+        "calibrate": _calibrate,
+        "list": _list,
+        "spec-from": _spec_from,
+        "convert": _convert,
+        "send": _send,
+        "flush": _flush,
+        "completion": _completion,
+    }
+    return run_command(f"opduel {name}", lambda: actions[name](given), level, lambda text: _in_our_words(text, name))
+
+
+def _without_level(arguments: Sequence[str]) -> tuple[list[str], int]:
+    """The arguments without -q and -v, and the level of the messages that are shown."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("-q", "--quiet", action="store_true")
+    parser.add_argument("-v", "--verbose", action="store_true")
+    levels, rest = [], []
+    for word in arguments:
+        found, left = parser.parse_known_args([word])
+        levels += [logging.WARNING] * found.quiet + [logging.DEBUG] * found.verbose
+        rest += left
+    return rest, levels[-1] if levels else logging.INFO
+
+
+def _in_our_words(text: str, name: str) -> str:
+    """A message, with subcommands where it names the scripts."""
+    text = re.sub(r"(?:harness|repo_driver|run_bench)\.py(?: --\w+)? --help", f"opduel {name} --help", text)
+    for pattern, subcommand in SCRIPTS:
+        text = pattern.sub(subcommand, text)
+    return text
+
+
+def _settings(name: str) -> tuple[list[Setting], dict[str, str]]:
+    """A project's settings of a subcommand but for its builds; and the builds, by side.
+
+    The user's own answers override the project's builds.
+
+    Raises:
+        UsageError: the file is no good.
+    """
+    found = project_settings(name, CONFIGURED)
+    builds: dict[str, str] = {}
+    for one in found:
+        if one.name in SIDES:
+            value = placed(one, is_path=False)
+            if not isinstance(value, str) or not value:
+                raise UsageError(f"{one.where}: give a release, such as NAME==VERSION, or a path")
+            builds.setdefault(one.name, value)
+    kept = KeptAnswers(config_path())
+    builds.update({side: kept[side] for side in SIDES if side in kept})
+    return [one for one in found if one.name not in SIDES], builds
+
+
+def _parsed(name: str, arguments: Sequence[str]) -> argparse.Namespace:
+    """What harness.py's parser makes of the arguments: wrong ones are refused before anything is added to them."""
+    parser = harness_parser()
+    parser.prog = f"opduel {name}"
+    return parser.parse_args(list(arguments))
+
+
+def _compare(arguments: Sequence[str]) -> int:
+    """Two builds: those of the command line, the user's, the project's or the framework's, in this order."""
+    given = _json_by_its_format(arguments)
+    options = _parsed("compare", given)
+    settings, builds = _settings("compare")
+    if options.info is None and options.golden is None:
+        for side in SIDES:
+            if getattr(options, side) is None and (side in builds or options.treatment is not None):
+                given = [f"--{side}={builds.get(side) or _usual(side, options)}", *given]
+    return run_harness(with_defaults(HARNESS, given, settings))
+
+
+def _json_by_its_format(arguments: Sequence[str]) -> list[str]:
+    """``--output-format json``, as other tools have it, is ``--json`` where two builds are compared."""
+    words = list(arguments)
+    for place, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        if name in ("--output-format", "--output_format", "-f"):
+            said = value if equals else "".join(words[place + 1 : place + 2])
+            if said == "json":
+                return [*words[:place], "--json", *words[place + (1 if equals else 2) :]]
+    return words
+
+
+def _usual(side: Side, options: argparse.Namespace) -> str:
+    """The framework's own build for a side."""
+    framework = get_framework(options.framework or framework_names()[0])
+    return usual_build(side, {}, framework)
+
+
+def _measure(arguments: Sequence[str]) -> int:
+    """One build alone: --treatment, or the user's, the project's or the framework's."""
+    given = ["--output_format=json" if word == "--json" else word for word in arguments]
+    options = _parsed("measure", given)
+    for name in ("control", "info"):
+        if getattr(options, name) is not None:
+            raise UsageError(f"--{name}: one build alone is measured here: leave it out, or use opduel compare")
+    settings, builds = _settings("measure")
+    if options.treatment is None:
+        given = [f"--treatment={builds.get('treatment') or _usual('treatment', options)}", *given]
+    return run_harness(with_defaults(HARNESS, given, settings))
+
+
+def _drive(name: str, arguments: Sequence[str]) -> int:
+    from opduel.commands.repo_driver import run_driver  # most runs don't need it, and its imports take their time
+
+    settings, _ = _settings(name)
+    given = list(arguments)
+    own, _rest = driver_parser().parse_known_args(given)
+    if name == "local" and own.local is None:
+        place = [given.pop(0)] if given and not given[0].startswith("-") else ["."]
+        given = ["--local", *place, *given]
+    elif name == "bisect":
+        given = [*_bisecting(own), *given]
+    elif own.local is None and own.bisect_releases is None and not own.ab_testing:
+        given = ["--ab_testing", *given]
+    return run_driver(with_defaults(DRIVER, given, settings))
+
+
+def _bisecting(own: argparse.Namespace) -> list[str]:
+    """What asks for a bisection beside the commits or the releases.
+
+    Raises:
+        UsageError: neither was given.
+    """
+    if own.bisect_releases is not None:
+        return []
+    if own.base_commit is None or own.commit is None:
+        raise UsageError(
+            "say where to look: --bisect_releases A,B,..., the oldest first, or --base_commit GOOD --commit BAD"
+        )
+    return ["--ab_testing", "--regression", *([] if own.exact_base else ["--exact_base"])]
+
+
+def _calibrate(arguments: Sequence[str]) -> int:
+    from opduel.commands.calibrate import calibrate
+
+    settings, builds = _settings("calibrate")
+    options = _parsed("calibrate", arguments)
+    usual = [f"--treatment={builds['treatment']}"] if options.treatment is None and "treatment" in builds else []
+    return calibrate(with_defaults(CALIBRATE, [*usual, *arguments], settings))
+
+
+def _list(arguments: Sequence[str]) -> int:
+    from opduel.commands.listing import list_cases
+
+    given = list(arguments)
+    if "-h" in given or "--help" in given:
+        parser = Parser(prog="opduel list", description="Show every case that there is.", allow_abbrev=False)
+        parser.add_argument("pattern", nargs="?", help="a part of an id, an operator or a spec's name, or a pattern")
+        parser.epilog = "With options of opduel compare, such as -b SPEC: the cases that it would measure."
+        parser.print_help()
+        return 0
+    pattern = given.pop(0) if given and not given[0].startswith("-") else ""
+    return list_cases(pattern, _parsed("list", given) if given else None)
+
+
+def _spec_from(arguments: Sequence[str]) -> int:
+    from opduel.commands.spec_from import write_spec_from
+
+    given = list(arguments)
+    network = ["--spec_from", given.pop(0)] if given and not given[0].startswith("-") else []
+    return write_spec_from([*network, *given])
+
+
+def _convert(arguments: Sequence[str]) -> int:
+    from opduel.commands.convert import convert
+
+    options = _convert_parser().parse_args(list(arguments))
+    return convert(options.report, options.to, options.side, options.output)
+
+
+def _convert_parser() -> Parser:
+    parser = Parser(
+        prog="opduel convert", description="Write a report in the format of another tool.", allow_abbrev=False
+    )
+    parser.add_argument("report", metavar="REPORT", type=Path, help="a report.json")
+    parser.add_argument("--to", choices=list(FORMATS), required=True, help=f"the format. {described()}")
+    parser.add_argument("--side", choices=SIDES, help="for a format that holds one side")
+    parser.add_argument(
+        "--output",
+        metavar="FILE",
+        help="where it is written (default: standard output); {side} in the name stands for control and treatment, "
+        "{run} for the run's id",
+    )
+    return parser
+
+
+def _send(arguments: Sequence[str]) -> int:
+    from opduel.commands.sending import send
+
+    parser = Parser(
+        prog="opduel send",
+        description="Send reports on disk to a results server.",
+        epilog="With --remote_reporter, --remote_access_token_file and --spool of opduel compare.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("reports", metavar="REPORT", type=Path, nargs="+", help="a report.json")
+    options, rest = parser.parse_known_args(list(arguments))
+    return send(options.reports, rest)
+
+
+def _flush(arguments: Sequence[str]) -> int:
+    from opduel.commands.sending import flush
+
+    parser = Parser(
+        prog="opduel flush",
+        description="Send the reports that wait for a results server.",
+        epilog="With --remote_reporter, --remote_access_token_file and --spool of opduel compare.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--retry_refused", action="store_true", help="send also what a server refused")
+    options, rest = parser.parse_known_args(list(arguments))
+    return flush(rest, options.retry_refused)
+
+
+def _server(name: str, arguments: Sequence[str]) -> int:
+    from opduel.reporters.server.__main__ import start
+
+    return start([*(["serve"] if name == "serve" else []), *arguments], "opduel server")
+
+
+def _completion(arguments: Sequence[str]) -> int:
+    import shtab
+
+    from opduel.reporters.stream import print_result
+
+    parser = Parser(
+        prog="opduel completion",
+        description="Print a completion script for a shell.",
+        epilog="bash: opduel completion bash > ~/.local/share/bash-completion/completions/opduel",
+        allow_abbrev=False,
+    )
+    parser.add_argument("shell", choices=shtab.SUPPORTED_SHELLS)
+    options = parser.parse_args(list(arguments))
+    print_result(shtab.complete(_whole_parser(), options.shell))
+    return 0
+
+
+def _whole_parser() -> argparse.ArgumentParser:
+    """All subcommands and all their options in one parser, for completion."""
+    from opduel.commands.opduel import SUBCOMMANDS
+
+    whole = argparse.ArgumentParser(prog="opduel")
+    whole.add_argument("-V", "--version", action="store_true", help="show the version")
+    kinds = whole.add_subparsers()
+    for name, summary in SUBCOMMANDS.items():
+        parents = _parsers(name) if name in CONFIGURED else [_convert_parser()] if name == "convert" else []
+        one = kinds.add_parser(name, help=summary, parents=parents, add_help=not parents, conflict_handler="resolve")
+        one.add_argument("-q", "--quiet", action="store_true", help="show no progress")
+        one.add_argument("-v", "--verbose", action="store_true", help="show details, too")
+        if name in CONFIGURED:
+            one.add_argument("--help-all", action="store_true", help="show all options")
+        for action in one._actions:
+            action.help = (action.help or "").replace("\n", " ")
+            if action.type is not None and "path" in getattr(action.type, "__name__", "").lower():
+                action.complete = _COMPLETE_FILE  # type: ignore[attr-defined]
+    return whole
+
+
+_COMPLETE_FILE = {"bash": "_shtab_compgen_files", "zsh": "_files", "tcsh": "f"}
+
+
+def _parsers(name: str) -> list[argparse.ArgumentParser]:
+    """The parsers of a subcommand's options."""
+    harness = harness_parser()
+    return [driver_parser(), harness] if name in ("local", "drive", "bisect") else [harness]
+
+
+def _help(name: str) -> int:
+    """All options of a subcommand."""
+    parents = _parsers(name)
+    parser = Parser(
+        prog=f"opduel {name}",
+        usage="%(prog)s [OPTIONS]",
+        description=_in_our_words(parents[0].description or "", name),
+        epilog=_in_our_words(parents[0].epilog or "", name),
+        parents=parents,
+        add_help=False,
+        conflict_handler="resolve",
+        allow_abbrev=False,
+    )
+    parser.print_help()
+    return 0
+
+
+def described_options(name: str, wanted: Sequence[str]) -> dict[str, Any]:
+    """A subcommand's description, and these of its options by group: for the short help."""
+    groups: dict[str, list[dict[str, str]]] = {}
+    seen: set[str] = set()
+    for parser in _parsers(name):
+        for group in parser._action_groups:
+            for action in group._group_actions:
+                if action.dest in wanted and action.dest not in seen:
+                    seen.add(action.dest)
+                    entry = {"names": _names(action), "help": _in_our_words((action.help or "") % {}, name)}
+                    groups.setdefault(group.title or "options", []).append(entry)
+    if missing := set(wanted) - seen:
+        raise ValueError(f"{name} has no {', '.join(sorted(missing))}")
+    from opduel.commands.opduel import SUBCOMMANDS
+
+    summary = SUBCOMMANDS[name]
+    return {"description": f"{summary[:1].upper()}{summary[1:]}.", "groups": groups}
+
+
+def _names(action: argparse.Action) -> str:
+    """``-b, --benchmark_file SPEC``."""
+    value = f" {action.metavar or ('{' + ','.join(map(str, action.choices)) + '}' if action.choices else '')}"
+    return ", ".join(action.option_strings) + (value if action.nargs != 0 else "").rstrip()
