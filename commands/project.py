@@ -3,7 +3,7 @@
 Options of the subcommands by name, for all that have them, and in tables for one subcommand:
 
     [tool.opduel]                            # in opduel.toml, the same without "tool.opduel"
-    control = "mxnet==1.8.0.post0"
+    control = "PACKAGE==VERSION"
     benchmark_file = "benchmarks/ours.json"  # paths begin at the file's folder
     threshold = ["2%", "instructions=0.5%"]
     remote_reporter = "https://results.example.org/api/v1/reports|nightly"

@@ -38,7 +38,7 @@ def run_subcommand(name: str, arguments: Sequence[str]) -> int:
     if name in ("serve", "server"):
         return _server(name, given)
     if name == "python":
-        from opduel.__main__ import run
+        from opduel.commands.in_build import run
 
         return run_command("opduel python", lambda: run(given, "opduel python"), level)
     if "--help-all" in given and name in CONFIGURED:
@@ -296,8 +296,8 @@ def _whole_parser() -> argparse.ArgumentParser:
     whole.add_argument("-V", "--version", action="store_true", help="show the version")
     kinds = whole.add_subparsers()
     for name, summary in SUBCOMMANDS.items():
-        parents = _parsers(name) if name in CONFIGURED else [_convert_parser()] if name == "convert" else []
-        one = kinds.add_parser(name, help=summary, parents=parents, add_help=not parents, conflict_handler="resolve")
+        parents = [_merged(name)] if name in CONFIGURED else [_convert_parser()] if name == "convert" else []
+        one = kinds.add_parser(name, help=summary, parents=parents, add_help=not parents)
         one.add_argument("-q", "--quiet", action="store_true", help="show no progress")
         one.add_argument("-v", "--verbose", action="store_true", help="show details, too")
         if name in CONFIGURED:
@@ -318,19 +318,23 @@ def _parsers(name: str) -> list[argparse.ArgumentParser]:
     return [driver_parser(), harness] if name in ("local", "drive", "bisect") else [harness]
 
 
+def _merged(name: str) -> argparse.ArgumentParser:
+    """One parser with all options of a subcommand; of two of one name, the driver's."""
+    first, *others = _parsers(name)
+    for group in (group for other in others for group in other._action_groups):
+        ours = first.add_argument_group(group.title, group.description)
+        for action in group._group_actions:
+            if not set(action.option_strings) & set(first._option_string_actions):
+                ours._add_action(action)
+    return first
+
+
 def _help(name: str) -> int:
     """All options of a subcommand."""
-    parents = _parsers(name)
-    parser = Parser(
-        prog=f"opduel {name}",
-        usage="%(prog)s [OPTIONS]",
-        description=_in_our_words(parents[0].description or "", name),
-        epilog=_in_our_words(parents[0].epilog or "", name),
-        parents=parents,
-        add_help=False,
-        conflict_handler="resolve",
-        allow_abbrev=False,
-    )
+    parser = _merged(name)
+    parser.prog, parser.usage = f"opduel {name}", "%(prog)s [OPTIONS]"
+    parser.description = _in_our_words(parser.description or "", name)
+    parser.epilog = _in_our_words(parser.epilog or "", name)
     parser.print_help()
     return 0
 

@@ -1,17 +1,21 @@
-"""The frameworks there are, by name."""
+"""The frameworks there are, by name: ours, and those of other packages (the entry points ``opduel.frameworks``)."""
 
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from opduel.frameworks.base import FRAMEWORKS_DIR, Framework
 from opduel.frameworks.mxnet.framework import MXNet
 from opduel.records import UsageError
+from opduel.records.text import one_line
 
 _FRAMEWORKS: dict[str, type[Framework]] = {MXNet.name: MXNet}
+GROUP = "opduel.frameworks"
 
 
 def framework_names() -> list[str]:
     """All names that ``get_framework`` takes, sorted."""
-    return sorted(_FRAMEWORKS)
+    return sorted({*_FRAMEWORKS, *_installed()})
 
 
 def get_framework(name: str, frameworks_dir: Path = FRAMEWORKS_DIR) -> Framework:
@@ -20,7 +24,31 @@ def get_framework(name: str, frameworks_dir: Path = FRAMEWORKS_DIR) -> Framework
     Raises:
         UsageError: there is none of that name.
     """
-    try:
+    if name in _FRAMEWORKS:
         return _FRAMEWORKS[name](frameworks_dir)
-    except KeyError:
-        raise UsageError(f"framework {name!r} is not known: use one of {', '.join(framework_names())}") from None
+    if name in _installed():
+        return _loaded(_installed()[name])(frameworks_dir)
+    raise UsageError(f"framework {name!r} is not known: use one of {', '.join(framework_names())}")
+
+
+@cache
+def _installed() -> dict[str, EntryPoint]:
+    """The frameworks of other packages in this environment; ours can't be replaced."""
+    return {point.name: point for point in entry_points(group=GROUP)}
+
+
+def _loaded(point: EntryPoint) -> type[Framework]:
+    """The class that another package offers.
+
+    Raises:
+        UsageError: it can't be imported, or is no framework.
+    """
+    package = point.dist.name if point.dist else point.value
+    fix = f"repair the package {package}, or uninstall it"
+    try:
+        found = point.load()
+    except Exception as error:  # whatever that package does when it is imported
+        raise UsageError(f"framework {point.name!r}: cannot be loaded ({one_line(f'{error}')}): {fix}") from None
+    if not (isinstance(found, type) and issubclass(found, Framework)):
+        raise UsageError(f"framework {point.name!r}: {point.value} is no subclass of Framework: {fix}")
+    return found

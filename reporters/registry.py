@@ -1,10 +1,14 @@
-"""The reporters there are, and their command-line options."""
+"""The reporters there are, ours and those of other packages, and their command-line options."""
 
 import argparse
+import logging
 import os
 from collections.abc import Sequence
+from functools import cache
+from importlib.metadata import entry_points
 
 from opduel.records import UsageError
+from opduel.records.text import one_line
 from opduel.reporters.base import Reporter
 from opduel.reporters.export import ExportReporter
 from opduel.reporters.github import GithubReporter
@@ -33,13 +37,37 @@ REPORTERS: tuple[type[Reporter], ...] = (
     NotifyWebhook,
 )
 
+GROUP = "opduel.reporters"  # the entry points of other packages
+log = logging.getLogger(__name__)
 ON_STANDARD_OUTPUT = (ScreenReporter, SimpleScreenReporter, JsonReporter)
+
+
+@cache
+def all_reporters() -> tuple[type[Reporter], ...]:
+    """Ours, and those that other packages here offer. One that can't be loaded is left out, with a warning."""
+    found = list(REPORTERS)
+    for point in entry_points(group=GROUP):
+        try:
+            reporter = point.load()
+            if not (isinstance(reporter, type) and issubclass(reporter, Reporter)):
+                raise TypeError(f"{point.value} is no subclass of Reporter")
+            if reporter.option in {one.option for one in found}:
+                raise ValueError(f"there is a --{reporter.option} already")
+        except Exception as error:  # whatever that package does when it is imported
+            package = point.dist.name if point.dist else point.value
+            text = one_line(f"{error}")
+            log.warning(
+                "reporter %s: not available (%s): repair the package %s, or uninstall it", point.name, text, package
+            )
+            continue
+        found.append(reporter)
+    return tuple(found)
 
 
 def add_reporter_options(parser: argparse.ArgumentParser) -> None:
     """Add every reporter's option to ``parser``."""
     group = parser.add_argument_group("reporters", "where results go; several may be given")
-    for reporter in REPORTERS:
+    for reporter in all_reporters():
         reporter.add_options(group)
 
 
@@ -59,7 +87,7 @@ def chosen_reporters(options: argparse.Namespace, terminal: bool) -> list[Report
     Raises:
         UsageError: an option's argument is empty or wrong, two would write one file, or a switch has nothing to switch.
     """
-    chosen = [one for kind in REPORTERS for one in kind.from_options(options)]
+    chosen = [one for kind in all_reporters() for one in kind.from_options(options)]
     _check_files(chosen)
     _check_stream(chosen)
     if getattr(options, UNVERIFIED, False) and not any(isinstance(one, Notifier) for one in chosen):

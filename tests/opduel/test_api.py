@@ -10,7 +10,7 @@ import numpy
 import pytest
 
 from opduel import OperatorBenchmark, run_benchmark_operator, run_category_benchmarks, run_performance_test
-from opduel.__main__ import import_folder, inside_environment
+from opduel.commands.in_build import import_folder, inside_environment
 from opduel.frameworks import get_framework
 from opduel.harness.specs import expand_cases, find_spec, load_spec
 from opduel.performance import read_input

@@ -1,0 +1,71 @@
+"""opduel python: Python in a build's environment, so that it can import opduel there."""
+
+import argparse
+import contextlib
+import hashlib
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import platformdirs
+
+from opduel.commands.options import Parser
+from opduel.driver.builds import BuildCache, resolve_build
+from opduel.frameworks import Framework, framework_names, get_framework, worker_environment
+from opduel.inside import PACKAGE
+from opduel.records import Build, RunError
+
+DESCRIPTION = "Run Python in a build's environment, so that it can import opduel there."
+
+
+def run(arguments: Sequence[str], program: str) -> int:
+    """Become the build's interpreter; ``program`` names the command in messages.
+
+    Raises:
+        UsageError: wrong usage, or there is no such build; RunError: the interpreter could not be started.
+    """
+    parser = Parser(prog=program, description=DESCRIPTION, allow_abbrev=False)
+    parser.add_argument("--framework", choices=framework_names(), default=framework_names()[0], help="whose build")
+    parser.add_argument("build", metavar="BUILD", help="a release, an environment or a Python interpreter")
+    parser.add_argument("rest", nargs=argparse.REMAINDER, help="what that interpreter is given: a script, or -c CODE")
+    options = parser.parse_args(list(arguments))
+    framework = get_framework(options.framework)
+    build = resolve_build(options.build, framework, BuildCache())
+    environment = inside_environment(build, framework, os.environ)
+    sys.stdout.flush()
+    try:
+        os.execve(build.interpreter, [build.interpreter, *options.rest], environment)
+    except OSError as error:
+        raise RunError(f"{build.interpreter}: could not be started ({error.strerror})") from None
+
+
+def inside_environment(build: Build, framework: Framework, own: Mapping[str, str]) -> dict[str, str]:
+    """As the harness runs a build, with one thread, but for what the user's variables say; opduel can be imported."""
+    fixed = {**worker_environment(), **framework.environment(1), **framework.profiling_environment()}
+    path = [build.environment.get("PYTHONPATH", ""), own.get("PYTHONPATH", ""), str(import_folder())]
+    environment = {**fixed, **own, **build.environment}
+    return {**environment, "PYTHONPATH": os.pathsep.join(filter(None, path))}
+
+
+def import_folder(cache: Path | None = None) -> Path:
+    """A folder that holds nothing but ``opduel``, as a link: on a build's PYTHONPATH it adds no other module.
+
+    The folder above the package would: our own environment's packages, or those of a checkout.
+
+    Raises:
+        RunError: the link can't be made.
+    """
+    folder = (cache or platformdirs.user_cache_path("opduel")) / "importable" / _digest(PACKAGE)
+    link = folder / "opduel"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            link.symlink_to(PACKAGE, target_is_directory=True)
+    except OSError as error:
+        raise RunError(f"{link}: cannot be made ({error.strerror}): name another cache in XDG_CACHE_HOME") from None
+    return folder
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,71 @@
+"""The wheel: what is in it, and the command in a fresh environment, from a folder that is no checkout."""
+
+import subprocess
+import sys
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+UV = Path(sys.executable).with_name("uv")
+RELEASE = "mxnet==1.9.1"
+
+
+def run(command: Sequence[str | Path], folder: Path) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [str(word) for word in command],
+        cwd=folder, env=None, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built from the source distribution, as a package index would."""
+    folder = tmp_path_factory.mktemp("dist")
+    done = run([UV, "build", "--quiet", "--out-dir", folder, ROOT], folder)
+    assert done.returncode == 0, done.stderr
+    (found,) = folder.glob("*.whl")
+    return found
+
+
+def tracked() -> set[str]:
+    """The files that git knows below the folders that are linked into the package."""
+    links = [path for path in (ROOT / "opduel").iterdir() if path.is_symlink()]
+    assert links
+    listed = run(["git", "ls-files", *(path.name for path in links)], ROOT).stdout.split()
+    return {f"opduel/{name}" for name in listed}
+
+
+@pytest.mark.nightly
+def test_the_wheel_holds_the_package_and_all_of_it(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    tops = {name.partition("/")[0] for name in names}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"opduel"}
+    assert tracked() - names == {"opduel/commands/bootstrap.py"}, "which enters the environment of a checkout"
+    assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
+
+
+@pytest.mark.nightly
+@pytest.mark.mxnet
+def test_the_command_works_from_any_folder(wheel: Path, tmp_path: Path) -> None:
+    environment, folder = tmp_path / "environment", tmp_path / "empty"
+    folder.mkdir()
+    assert run([UV, "venv", "--quiet", "--python", sys.executable, environment], folder).returncode == 0
+    done = run([UV, "pip", "install", "--quiet", "--python", environment / "bin" / "python", wheel], folder)
+    assert done.returncode == 0, done.stderr
+    command = environment / "bin" / "opduel"
+    assert run([command, "--version"], folder).stdout.startswith("opduel ")
+    assert "conv" in run([command, "list", "conv"], folder).stdout
+    options = ["--control", RELEASE, "--treatment", RELEASE, "--operators", "softmax", "--time_budget", "60"]
+    kept = ["--busy_host", "report", "--threshold", "50%", "--local_reporter", "reports", "--json"]
+    done = run([command, "compare", "-b", "smoke", *options, *kept], folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("{")
+    assert list(folder.rglob("report.json"))
+    assert list(folder.rglob("report.html"))
+    inside = run([command, "python", RELEASE, "-c", "import opduel, mxnet; print(opduel.__version__)"], folder)
+    assert inside.returncode == 0, inside.stderr
+    shown = run([environment / "bin" / "python", "-c", "import driver"], folder)
+    assert "ModuleNotFoundError" in shown.stderr
