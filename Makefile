@@ -1,17 +1,24 @@
-# The two commands of a newcomer: `make demo` and `make test`; each sets up all that it needs.
+# The two commands of a newcomer: `make demo` and `make test`; each sets up what it needs, and no more.
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
+RUN := $(VENV)/.installed-run
+ALL := $(VENV)/.installed
 
 .PHONY: setup test test-statistics nightly demo docs lint lock clean
 
-setup: $(STAMP)
+# Everything: what running, the server, tests and linters need.
+setup: $(ALL)
 
-$(STAMP): requirements.lock
+$(RUN): requirements.lock
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	touch $@
+
+$(ALL): requirements-dev.lock
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	touch $(RUN) $@
 
 # What measures has the machine to itself; everything else runs on all processors, at most four, each file on one.
 test: setup
@@ -29,7 +36,7 @@ nightly: setup
 
 # Ends in 0 whatever the verdicts: 1 means "regression found", which is a result, not a failure. On a busy machine it says
 # so, and shows its verdicts all the same.
-demo: setup
+demo: $(RUN)
 	$(BIN)/python harness.py -b specs/conv.json --control mxnet==1.8.0.post0 --treatment mxnet==1.9.1 \
 	    --time_budget 240 --busy_host report --screen_reporter --local_reporter reports || test $$? -eq 1
 
@@ -42,10 +49,12 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Hashes of every wheel, and no index address: the lock file names no registry.
+# Hashes of every wheel, and no index address: the lock files name no registry. What running needs has one version in both.
+COMPILE = $(BIN)/uv pip compile --quiet --python-version 3.11 --universal --generate-hashes --no-emit-index-url --no-header
+
 lock:
-	$(BIN)/uv pip compile --quiet --python-version 3.11 --universal --generate-hashes --extra server --extra dev --no-emit-index-url \
-	    --no-header --output-file requirements.lock pyproject.toml
+	$(COMPILE) --extra server --extra dev --output-file requirements-dev.lock pyproject.toml
+	$(COMPILE) --constraint requirements-dev.lock --output-file requirements.lock pyproject.toml
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -45,7 +45,7 @@ def checkout(tmp_path: Path) -> Path:
         shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
     for name in LINKED:
         (folder / name).symlink_to(ROOT / name)
-    for name in (*SCRIPTS, "Makefile", "requirements.lock"):
+    for name in (*SCRIPTS, "Makefile", "requirements.lock", "requirements-dev.lock"):
         shutil.copy(ROOT / name, folder / name)
     return folder
 

@@ -22,7 +22,8 @@ MADE = [command for command in COMMANDS if command.startswith("make ")]
 DRIVEN = [command for command in COMMANDS if "repo_driver.py" in command]
 ALONE = [command for command in COMMANDS if "--output-format" in command]
 SERVED = [command for command in COMMANDS if re.search(r"reporters\.server|remote_reporter|chmod", command)]
-RUN = [command for command in COMMANDS if command not in MADE + DRIVEN + ALONE + SERVED]
+INSTALLED = [command for command in COMMANDS if re.match(r"uv tool|opduel ", command)]  # run by test_wheel.py
+RUN = [command for command in COMMANDS if command not in MADE + DRIVEN + ALONE + SERVED + INSTALLED]
 
 
 def quick(command: str) -> str:
@@ -35,6 +36,7 @@ def test_there_are_commands() -> None:
     assert len(RUN) >= 4
     assert len(DRIVEN) >= 2
     assert ALONE
+    assert len(INSTALLED) == 2
     assert len(SERVED) == 4
 
 

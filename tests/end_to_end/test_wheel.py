@@ -1,5 +1,7 @@
 """The wheel: what is in it, and the command in a fresh environment, from a folder that is no checkout."""
 
+import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -7,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from test_readme import INSTALLED
 
 ROOT = Path(__file__).resolve().parents[2]
 UV = Path(sys.executable).with_name("uv")
@@ -67,5 +70,30 @@ def test_the_command_works_from_any_folder(wheel: Path, tmp_path: Path) -> None:
     assert list(folder.rglob("report.html"))
     inside = run([command, "python", RELEASE, "-c", "import opduel, mxnet; print(opduel.__version__)"], folder)
     assert inside.returncode == 0, inside.stderr
+    listed = run([UV, "pip", "show", "--files", "--python", environment / "bin" / "python", "opduel"], folder).stdout
+    files = [line.strip() for line in listed.partition("Files:")[2].splitlines() if line.strip()]
+    tops = {name.partition("/")[0] for name in files if not name.startswith("../")}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"opduel"}
     shown = run([environment / "bin" / "python", "-c", "import driver"], folder)
     assert "ModuleNotFoundError" in shown.stderr
+
+
+@pytest.mark.nightly
+@pytest.mark.mxnet
+def test_the_readmes_installation(tmp_path: Path) -> None:
+    """``uv tool install`` in the checkout; then the command, in an empty folder."""
+    folder, bin_folder = tmp_path / "empty", tmp_path / "bin"
+    folder.mkdir()
+    variables = {"UV_TOOL_DIR": str(tmp_path / "tools"), "UV_TOOL_BIN_DIR": str(bin_folder)}
+    paths = {"PATH": f"{bin_folder}:{UV.parent}:{os.environ['PATH']}", "XDG_STATE_HOME": str(tmp_path / "state")}
+    environment = {**os.environ, **variables, **paths}
+    install, compare = INSTALLED
+    done = subprocess.run(
+        install, shell=True, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert shutil.which("opduel", path=str(bin_folder))
+    done = subprocess.run(compare, shell=True, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 1, 3), done.stderr  # 3: the machine is busy
+    assert "softmax/forward" in done.stdout
+    assert list(tmp_path.rglob("report.json"))
