@@ -5,6 +5,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from opduel.records import Build, Case, Comparison, Report
 from opduel.reporters.text import printable
@@ -19,6 +20,7 @@ _SWITCHES = frozenset(("--breakdown", "--roofline", "--with_operators"))
 _OF_A_NETWORK = frozenset(("--network", "--inputs"))
 _OF_THE_DRIVER = frozenset(("--cmake_args", "--frameworks_dir", "--platforms", "--remote_repository", "--repo_dir"))
 _OTHER_SPELLINGS = {"--int64-tensor": "--int64_tensor", "-p": "--platforms", "--platform": "--platforms"}
+_ROOT = Path(__file__).resolve().parent.parent  # a checkout has its scripts there
 _SPECIFICATIONS = re.compile(r"(?:.*/)?specifications/(.+)\.(?:json|ya?ml)")
 
 
@@ -59,12 +61,17 @@ def reproduction(report: Report) -> Reproduction:
     control = ["--golden", str(golden)] if golden else ["--control", _name(report.control)]
     sides = [*control, "--treatment", _name(report.treatment)]
     return Reproduction(
-        here=_joined(["python3", "harness.py", *sides, *common]),
+        here=_joined([*program("harness.py", "compare"), *sides, *common]),
         anywhere="" if golden else _of_commits(report, words, common),
         _ambiguous=_ambiguous(report, words),
         _cases={case.id: case for case in report.cases},
         _own_inputs=own_inputs,
     )
+
+
+def program(script: str, subcommand: str, root: Path = _ROOT) -> list[str]:
+    """How a command is started: a script of the checkout at ``root``, or where that is none, the command ``opduel``."""
+    return ["python3", script] if (root / script).is_file() else ["opduel", subcommand]
 
 
 def _joined(words: Sequence[str]) -> str:
@@ -121,7 +128,7 @@ def _of_commits(report: Report, words: Sequence[str], common: Sequence[str]) -> 
     strategy = report.treatment.strategy
     build = ["--build", strategy] if strategy in ("overlay", "source") else []
     repository = _kept(words, _OF_THE_DRIVER)
-    return _joined(["python3", "repo_driver.py", "--ab_testing", *commits, *build, *repository, *common])
+    return _joined([*program("repo_driver.py", "drive"), "--ab_testing", *commits, *build, *repository, *common])
 
 
 def _ambiguous(report: Report, words: Sequence[str]) -> frozenset[str]:

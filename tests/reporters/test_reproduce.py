@@ -15,7 +15,7 @@ from opduel.commands.case_selection import choose
 from opduel.commands.driver_options import parse
 from opduel.commands.options import harness_parser
 from opduel.records import Case, Commit, Report
-from opduel.reporters.reproduce import reproduction
+from opduel.reporters.reproduce import program, reproduction
 
 SPEC = str(Path(__file__).resolve().parents[2] / "specifications" / "smoke.json")
 
@@ -203,3 +203,8 @@ def test_inputs_are_json() -> None:
     )
     words = again(report)
     assert json.loads(words[words.index("--inputs") + 1]) == {"lhs": [2], "rhs": [2]}
+
+
+def test_an_installed_opduel_has_no_scripts(tmp_path: Path) -> None:
+    assert program("harness.py", "compare") == ["python3", "harness.py"]
+    assert program("harness.py", "compare", tmp_path) == ["opduel", "compare"]
