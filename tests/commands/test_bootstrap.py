@@ -161,7 +161,16 @@ def test_a_damaged_environment_is_no_regression(checkout: Path) -> None:
 
 
 def test_what_runs_before_the_environment_is_old_syntax() -> None:
-    early = [ROOT / name for name in (*SCRIPTS, "opduel/__init__.py", "commands/__init__.py", "commands/bootstrap.py")]
+    early = [
+        ROOT / name
+        for name in (
+            *SCRIPTS,
+            "opduel/__init__.py",
+            "commands/__init__.py",
+            "commands/bootstrap.py",
+            "commands/start.py",
+        )
+    ]
     vermin = [sys.executable, "-c", "import vermin; vermin.main()", "-t=3.6-", "--no-tips", "--violations"]
     outcome = run_process([*vermin, *early])
     assert outcome.code == 0, outcome.out

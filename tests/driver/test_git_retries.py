@@ -14,7 +14,10 @@ from made_repository import Made, command_lines, run, serve
 from opduel.driver.git import RemoteGone, Repository, open_repository
 from opduel.records import RunError
 
-OPEN = "import sys; from pathlib import Path; from opduel.driver.git import open_repository as o; r = o(Path(sys.argv[1]), "
+OPEN = (
+    "import sys; from pathlib import Path; from opduel.driver.git import open_repository as o; "
+    "r = o(Path(sys.argv[1]), "
+)
 ROOT = Path(__file__).resolve().parents[2]
 
 
