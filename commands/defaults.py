@@ -13,8 +13,8 @@ from typing import Any
 from opduel.commands.config import ARGUMENTS, COMMANDS, config_path, read_config, write_config
 from opduel.commands.driver_options import driver_parser
 from opduel.commands.entry import log
+from opduel.commands.option_types import path as path_type
 from opduel.commands.options import harness_parser
-from opduel.commands.options import path as path_type
 from opduel.commands.project import Setting, placed
 from opduel.commands.single import AB_ONLY, SINGLE_ONLY, is_single
 from opduel.records import UsageError
