@@ -97,7 +97,8 @@ def test_every_operator_that_opperf_measures_is_in_the_catalogue(registry: Regis
     ],
 )
 def test_the_smallest_case_of_every_operator_runs(release: str, step: int, request: pytest.FixtureRequest) -> None:
-    """All cases are tried by ``opduel.commands.catalogue coverage``; here one of each operator and direction, or every 8th.
+    """All cases are tried by ``opduel.commands.catalogue coverage``; here one of each operator and
+    direction, or every 8th.
 
     Hybridized blocks are in tests/frameworks/test_mxnet_blocks.py.
     """
