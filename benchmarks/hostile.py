@@ -36,7 +36,7 @@ MAINS = {
     "harness.py": "opduel.commands.harness",
     "run_bench.py": "opduel.commands.run_bench",
     "repo_driver.py": "opduel.commands.repo_driver",
-    "opduel.reporters.server": "opduel.reporters.server.command_line",
+    "opduel.server": "opduel.server.command_line",
 }
 LONGEST_S = 60.0  # of a trial
 MEMORY = 700 * 2**20  # bytes that a trial may take besides what the libraries take

@@ -29,11 +29,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.made_nights import made_reports
 from opduel.reporters.document import to_bytes
-from opduel.reporters.server.database import Database
-from opduel.reporters.server.ingest import accept
-from opduel.reporters.server.models import Case, Document, Result, Run
-from opduel.reporters.server.settings import DEFAULT_MAX_REPORT_BYTES
-from opduel.reporters.server.storage import store
+from opduel.server.database import Database
+from opduel.server.ingest import accept
+from opduel.server.models import Case, Document, Result, Run
+from opduel.server.settings import DEFAULT_MAX_REPORT_BYTES
+from opduel.server.storage import store
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -61,7 +61,7 @@ def served(database: str) -> Iterator[str]:
 @contextmanager
 def served_process(database: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """The same, with the process."""
-    command = [sys.executable, "-m", "opduel.reporters.server", "--database", database, "--open_read", "--port", "0"]
+    command = [sys.executable, "-m", "opduel.server", "--database", database, "--open_read", "--port", "0"]
     command += ["--commit_url", "https://git.example.org/commit/{commit}"]
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8") as log,

@@ -32,10 +32,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks.made_report import made_report
 from benchmarks.server_pages import served_process
 from opduel.reporters.document import to_bytes
-from opduel.reporters.server.database import Database
-from opduel.reporters.server.ingest import MOST_VALUES_PER_BYTE
-from opduel.reporters.server.settings import DEFAULT_MAX_REPORT_BYTES
-from opduel.reporters.server.tokens import add_token
+from opduel.server.database import Database
+from opduel.server.ingest import MOST_VALUES_PER_BYTE
+from opduel.server.settings import DEFAULT_MAX_REPORT_BYTES
+from opduel.server.tokens import add_token
 
 MIB = 2**20
 _SETTLED_S = 10.0

@@ -19,9 +19,9 @@ from playwright.sync_api import Page, expect  # noqa: E402
 from benchmarks.made_nights import case_id  # noqa: E402
 from benchmarks.screenshots import IMAGES, PHONE, chromium, opened_page, take  # noqa: E402
 from benchmarks.server_pages import fill, served, weighed_at  # noqa: E402
-from opduel.reporters.server.database import Database  # noqa: E402
-from opduel.reporters.server.listing import search_cases  # noqa: E402
-from opduel.reporters.server.queries import RunFilter, latest_runs  # noqa: E402
+from opduel.server.database import Database  # noqa: E402
+from opduel.server.listing import search_cases  # noqa: E402
+from opduel.server.queries import RunFilter, latest_runs  # noqa: E402
 
 DESK = {"width": 1100, "height": 640}
 

@@ -266,7 +266,7 @@ def _flush(arguments: Sequence[str]) -> int:
 
 
 def _server(name: str, arguments: Sequence[str]) -> int:
-    from opduel.reporters.server.__main__ import start
+    from opduel.server.__main__ import start
 
     return start([*(["serve"] if name == "serve" else []), *arguments], "opduel server")
 

@@ -24,7 +24,7 @@ from opduel.commands.run_bench import run_bench_parser  # noqa: E402
 from opduel.commands.spec_from import spec_from_parser  # noqa: E402
 from opduel.harness.specs.schema import schema_text  # noqa: E402
 from opduel.records.report import Report  # noqa: E402
-from opduel.reporters.server.command_line import server_parser  # noqa: E402
+from opduel.server.command_line import server_parser  # noqa: E402
 
 PARSERS = {
     "harness": harness_parser,

@@ -14,10 +14,11 @@ MAY_IMPORT = {
     "frameworks": {"records"},
     "comparator": {"records"},
     "reporters": {"records", "comparator"},
+    "server": {"records", "comparator", "reporters"},
     "driver": {"records", "frameworks"},
     "harness": {"records", "frameworks", "comparator"},
-    "commands": {"records", "frameworks", "comparator", "reporters", "driver", "harness", "inside"},
-    "opduel": {"records", "frameworks", "comparator", "reporters", "driver", "harness", "commands", "inside"},
+    "commands": {"records", "frameworks", "comparator", "reporters", "server", "driver", "harness", "inside"},
+    "opduel": {"records", "frameworks", "comparator", "reporters", "server", "driver", "harness", "commands", "inside"},
 }
 
 

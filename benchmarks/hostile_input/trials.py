@@ -105,10 +105,10 @@ def _other_command(rng: random.Random) -> Trial:
         ("run_bench.py", ("--spec_from", "{precious}/network.json", "--build", NOWHERE, "--shape", text)),
         ("run_bench.py", ("--calibrate", "--control", NOWHERE, rng.choice(("--time_budget", "-b")), either)),
         ("repo_driver.py", ("--bisect_releases", either, "-b", "{precious}/spec.json", "--dry_run")),
-        ("opduel.reporters.server", ("token", "add", text, "--scope", "read", "--database", f"sqlite:///{path}")),
-        ("opduel.reporters.server", ("token", rng.choice(("list", "revoke", text)), "--database", text)),
-        ("opduel.reporters.server", ("run", "remove", text, "--database", "sqlite:///{scratch}/new.sqlite")),
-        ("opduel.reporters.server", (rng.choice(("--database", "--commit_url", "--host")), text, "--port", "many")),
+        ("opduel.server", ("token", "add", text, "--scope", "read", "--database", f"sqlite:///{path}")),
+        ("opduel.server", ("token", rng.choice(("list", "revoke", text)), "--database", text)),
+        ("opduel.server", ("run", "remove", text, "--database", "sqlite:///{scratch}/new.sqlite")),
+        ("opduel.server", (rng.choice(("--database", "--commit_url", "--host")), text, "--port", "many")),
     )  # fmt: skip
     script, arguments = rng.choice(commands)
     return Trial("other command", script, arguments, ANY_END)
@@ -208,7 +208,7 @@ def _output(rng: random.Random) -> Trial:
         ("harness.py", ("-b", "nothing-of-this-name", "--round_log", "{scratch}/rounds")),
         ("repo_driver.py", ("--ab_testing", "-b", "{precious}/spec.json", "--remote_repository", "/nonexistent",
                             "--work_dir", "{scratch}/work", "--dry_run")),
-        ("opduel.reporters.server", ("token", "add", "ci", "--scope", "read", "--database", "sqlite:///{scratch}/new.sqlite")),
+        ("opduel.server", ("token", "add", "ci", "--scope", "read", "--database", "sqlite:///{scratch}/new.sqlite")),
     )  # fmt: skip
     script, arguments = rng.choice(commands)
     outputs = (rng.choice(("file", "full", "closed", "gone")), rng.choice(("file", "file", "full", "closed")))

@@ -14,11 +14,11 @@ import report_samples as samples
 
 from opduel.records import Report
 from opduel.reporters.document import to_bytes
-from opduel.reporters.server.app import create_app
-from opduel.reporters.server.database import Database
-from opduel.reporters.server.serving import address_of, configured, listen
-from opduel.reporters.server.settings import Settings
-from opduel.reporters.server.tokens import add_token
+from opduel.server.app import create_app
+from opduel.server.database import Database
+from opduel.server.serving import address_of, configured, listen
+from opduel.server.settings import Settings
+from opduel.server.tokens import add_token
 
 REPORTS = "/api/v1/reports"
 RUNS, CASES = 40, 8  # of the server with a made history

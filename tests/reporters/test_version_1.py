@@ -19,10 +19,10 @@ from opduel.reporters import read_report
 from opduel.reporters.document import from_text as report_of
 from opduel.reporters.html.page import to_html
 from opduel.reporters.remote.spool import Spool
-from opduel.reporters.server.app import create_app
-from opduel.reporters.server.database import Database
-from opduel.reporters.server.settings import Settings
 from opduel.reporters.single_document import read_single
+from opduel.server.app import create_app
+from opduel.server.database import Database
+from opduel.server.settings import Settings
 
 WRITTEN = Path(__file__).resolve().parents[1] / "fixtures" / "version_1"
 REPORTS = sorted(path.stem for path in WRITTEN.glob("*.json") if path.stem not in ("single", "culprits"))

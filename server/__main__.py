@@ -1,0 +1,21 @@
+"""`python -m opduel.server`: the results server."""
+
+import sys
+from collections.abc import Sequence
+
+
+def start(arguments: Sequence[str] | None = None, program: str | None = None) -> int:
+    """Run the server's command line, or say which libraries it lacks; ``program`` names it in messages."""
+    try:
+        from opduel.server.command_line import main
+    except ImportError as error:
+        sys.stderr.write(
+            f"the server's libraries are missing ({error}): make the environment with `make setup`, "
+            "or install opduel[server]\n"
+        )
+        return 2
+    return main(arguments) if program is None else main(arguments, program)
+
+
+if __name__ == "__main__":
+    raise SystemExit(start())

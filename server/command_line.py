@@ -1,0 +1,248 @@
+"""The command line of the server: serve, migrate, tokens, and runs to be removed."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from sqlalchemy import select
+
+from opduel.records import OpduelError, RunError, UsageError
+from opduel.reporters.arguments import Parser
+from opduel.reporters.notifier import Notifier
+from opduel.reporters.notify_command import NotifyCommand
+from opduel.reporters.notify_webhook import NotifyWebhook
+from opduel.reporters.stream import open_closed_streams, print_note, print_result
+from opduel.reporters.text import escaped, printable
+from opduel.server.alerts import SLOWDOWNS, send_alerts
+from opduel.server.app import create_app
+from opduel.server.database import Database, default_url
+from opduel.server.logs import log_to_stderr
+from opduel.server.models import Token
+from opduel.server.serving import address_of, listen, serve
+from opduel.server.settings import DEFAULT_MAX_REPORT_BYTES, Settings, checked_public_url
+from opduel.server.storage import remove_runs
+from opduel.server.tokens import SCOPES, add_token, check_token, is_valid, revoke_token
+
+PROGRAM = "python -m opduel.server"
+
+
+def main(arguments: Sequence[str] | None = None, program: str = PROGRAM) -> int:
+    """Run the command, called ``program``, and return its exit code: 0 done, 2 wrong usage, 3 not possible just now."""
+    open_closed_streams()
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if not given or (given[0].startswith("-") and given[0] not in ("-h", "--help")):
+        given.insert(0, "serve")
+    try:
+        options = server_parser(program).parse_args(given)
+        options.do(options)
+    except OpduelError as error:
+        print_note(f"{error}\n")
+        return error.exit_code
+    return 0
+
+
+def server_parser(program: str = PROGRAM) -> argparse.ArgumentParser:
+    parser = Parser(
+        prog=program,
+        description="Keeps reports that --remote_reporter sends, and shows them. docs/how-to/server.md has more.",
+    )
+    commands = parser.add_subparsers(required=True, metavar="{serve,migrate,token,alert,run}")
+    _add_serve(commands.add_parser("serve", help="answer requests; the default"))
+    migrate = commands.add_parser("migrate", help="make the tables, or bring them to this version")
+    migrate.set_defaults(do=_migrate)
+    tokens = commands.add_parser("token", help="create, list and revoke the tokens with which clients read and write")
+    kinds = tokens.add_subparsers(required=True, metavar="{add,list,revoke}")
+    add = kinds.add_parser("add", help="create a token and print it, this once only")
+    add.add_argument("name", metavar="NAME")
+    add.add_argument(
+        "--scope", action="append", choices=SCOPES, default=[], help="what the token allows: read, write; repeatable"
+    )
+    add.add_argument(
+        "--expires", metavar="DAYS", type=_days, help="days until it expires (default: it does not expire)"
+    )
+    add.set_defaults(do=_add_token)
+    listing = kinds.add_parser("list", help="print names, scopes and times, tab-separated")
+    listing.set_defaults(do=_list_tokens)
+    revoke = kinds.add_parser("revoke", help="revoke a token: it stops working at once")
+    revoke.add_argument("name", metavar="NAME")
+    revoke.set_defaults(do=_revoke_token)
+    alert = commands.add_parser("alert", help="notify of change points that nobody was notified of yet; for cron")
+    receivers = alert.add_argument_group("receivers", "who is notified; several may be given")
+    super(NotifyCommand, NotifyCommand).add_options(receivers)  # without --notify_unverified, which is for runs
+    NotifyWebhook.add_options(receivers)
+    alert.add_argument("--branch", metavar="NAME", help="only change points of this branch (default: of all)")
+    alert.add_argument(
+        "--category", metavar="NAME", help="only those whose history has a run in this category (default: all)"
+    )
+    _add_public_url(alert)
+    alert.set_defaults(do=_alert)
+    runs = commands.add_parser("run", help="remove runs").add_subparsers(required=True, metavar="{remove}")
+    remove = runs.add_parser("remove", help="remove runs for good, with their reports")
+    remove.add_argument("ids", metavar="RUN", nargs="+", help="a run's id")
+    remove.set_defaults(do=_remove_runs)
+    for one in (migrate, add, listing, revoke, alert, remove):
+        _add_database(one)
+    return parser
+
+
+def _add_serve(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--host", default="127.0.0.1", help="where to listen. Default: 127.0.0.1")
+    parser.add_argument("--port", type=_port, default=8000, help="0 for any that is free. Default: 8000")
+    _add_database(parser)
+    parser.add_argument(
+        "--max_report_bytes",
+        metavar="BYTES",
+        type=_whole,
+        default=DEFAULT_MAX_REPORT_BYTES,
+        help=f"the largest report that is accepted, in bytes. Default: {DEFAULT_MAX_REPORT_BYTES}",
+    )
+    parser.add_argument(
+        "--commit_url", metavar="TEMPLATE", help="a link to a commit, http or https, with {commit} for its digits"
+    )
+    parser.add_argument(
+        "--behind_proxy",
+        action="store_true",
+        help="all requests come through a proxy on this machine: believe its X-Forwarded-For and X-Forwarded-Proto",
+    )
+    _add_public_url(parser)
+    parser.add_argument("--open_read", action="store_true", help="let anybody read, without a token")
+    parser.set_defaults(do=_serve)
+
+
+def _add_public_url(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--public_url",
+        metavar="URL",
+        help="the address under which people reach the server, for links in feeds and alerts",
+    )
+
+
+def _add_database(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--database",
+        metavar="URL",
+        help="sqlite:///FILE or postgresql://USER@HOST/NAME. Default: OPDUEL_DATABASE, or else SQLite in the user's "
+        "state folder",
+    )
+
+
+def _days(text: str) -> timedelta:
+    try:
+        days = float(text)
+        lasts = timedelta(days=days)
+    except (ValueError, OverflowError):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of days") from None
+    if lasts <= timedelta(0):
+        raise argparse.ArgumentTypeError("must be more than 0 days")
+    return lasts
+
+
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+
+
+def _port(text: str) -> int:
+    if not 0 <= _whole(text) <= 65535:
+        raise argparse.ArgumentTypeError(f"{text!r}: must be 0 to 65535")
+    return _whole(text)
+
+
+def _url(options: argparse.Namespace) -> str:
+    return options.database or os.environ.get("OPDUEL_DATABASE") or default_url()
+
+
+def _say(text: str) -> None:
+    print_note(f"opduel results server: {printable(text)}\n")
+
+
+def _opened(options: argparse.Namespace) -> Database:
+    database = Database(_url(options))
+    done = database.prepare()
+    if done:
+        _say(f"{done}: {database.name}")
+    return database
+
+
+def _existing(options: argparse.Namespace) -> Database:
+    """The same for what only looks or removes: it makes no database.
+
+    Raises:
+        UsageError: there is none.
+    """
+    Database(_url(options)).check_exists()
+    return _opened(options)
+
+
+def _serve(options: argparse.Namespace) -> None:
+    settings = Settings(
+        database=_url(options),
+        open_read=options.open_read,
+        behind_proxy=options.behind_proxy,
+        max_report_bytes=options.max_report_bytes,
+        commit_url=options.commit_url,
+        public_url=options.public_url,
+    )
+    database = _opened(options)
+    database.close()
+    listening = listen(options.host, options.port)
+    log_to_stderr()
+    _say(f"{address_of(listening)}, database {database.name}")
+    serve(create_app(settings), listening)
+
+
+def _migrate(options: argparse.Namespace) -> None:
+    database = Database(_url(options))
+    _say(f"{database.prepare(migrate=True) or 'has the tables of this version'}: {database.name}")
+
+
+def _add_token(options: argparse.Namespace) -> None:
+    check_token(options.name, options.scope, datetime.now(UTC), options.expires)
+    with _opened(options).writing() as session:
+        token = add_token(session, options.name, options.scope, datetime.now(UTC), options.expires)
+        print_result(f"{token}\n")  # one that can't be shown is not kept
+    _say("keep this token: it is shown only once, and anyone who has it can use it")
+
+
+def _list_tokens(options: argparse.Namespace) -> None:
+    now = datetime.now(UTC)
+    lines = ["# name\tscopes\tcreated\texpires\tstate"]
+    with _existing(options).reading() as session:
+        for token in session.scalars(select(Token).order_by(Token.name)):
+            scopes = ",".join(scope for scope in SCOPES if getattr(token, f"can_{scope}"))
+            state = "valid" if is_valid(token, now) else "revoked" if token.revoked else "expired"
+            expires = token.expires.isoformat(timespec="seconds") if token.expires else ""
+            created = token.created.isoformat(timespec="seconds")
+            lines.append("\t".join(map(escaped, (token.name, scopes, created, expires, state))))
+    print_result("".join(f"{line}\n" for line in lines))
+
+
+def _revoke_token(options: argparse.Namespace) -> None:
+    with _existing(options).writing() as session:
+        revoke_token(session, options.name, datetime.now(UTC))
+    _say(f"revoked {options.name}")
+
+
+def _alert(options: argparse.Namespace) -> None:
+    notifiers: list[Notifier] = [*NotifyCommand.from_options(options), *NotifyWebhook.from_options(options)]
+    if not notifiers:
+        raise UsageError("alert: nobody is to be told: add --notify_command or --notify_webhook")
+    for one in notifiers:
+        one.check()
+    public_url = None if options.public_url is None else checked_public_url(options.public_url)
+    wanted = replace(SLOWDOWNS, branch=options.branch, category=options.category)
+    failures = send_alerts(_existing(options), notifiers, public_url, wanted)
+    if failures:
+        raise RunError("; ".join(failures))
+
+
+def _remove_runs(options: argparse.Namespace) -> None:
+    ids = list(dict.fromkeys(options.ids))
+    with _existing(options).writing() as session:
+        remove_runs(session, ids)
+    _say(f"removed {len(ids)} run{'' if len(ids) == 1 else 's'}")

@@ -1,0 +1,212 @@
+"""The database behind the server: SQLite or PostgreSQL, with the tables of this version or else refused."""
+
+import io
+import os
+import sqlite3
+import stat
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import platformdirs
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.orm import Session
+
+from opduel.records import RunError, UsageError
+
+Standing = Literal["empty", "current", "older", "newer", "foreign"]
+_EXAMPLES = "sqlite:////var/lib/opduel/results.sqlite or postgresql://user@host/database"
+_BUSY_TIMEOUT_S = 8.0  # less than the last requests have when the server is told to end
+_MIGRATE = "python -m opduel.server migrate"
+
+
+def default_url() -> str:
+    """SQLite in the user's state folder."""
+    return f"sqlite:///{platformdirs.user_state_path('opduel') / 'server' / 'results.sqlite'}"
+
+
+class Database:
+    """One database; its sessions are transactions, committed when their ``with`` ends well, undone otherwise."""
+
+    def __init__(self, url: str) -> None:
+        """Connects to nothing yet.
+
+        Raises:
+            UsageError: ``url`` is none, or one of a database that isn't known here.
+        """
+        self.url = _meant(url)
+        self.is_sqlite = self.url.get_backend_name() == "sqlite"
+        self.engine = _sqlite(self.url) if self.is_sqlite else _postgresql(self.url)
+        self._writer = self.engine.execution_options(writes=True)
+
+    @property
+    def name(self) -> str:
+        """The URL as it may be said: without a password."""
+        plain = self.url.set(drivername=self.url.get_backend_name())
+        return plain.render_as_string(hide_password=True)
+
+    @contextmanager
+    def reading(self) -> Iterator[Session]:
+        """A transaction that only reads: what it sees does not change under it on SQLite."""
+        with Session(self.engine) as session:
+            yield session
+
+    @contextmanager
+    def writing(self) -> Iterator[Session]:
+        """A transaction that writes: all of it is stored, or nothing."""
+        with Session(self._writer) as session, session.begin():
+            yield session
+
+    def close(self) -> None:
+        """End all connections."""
+        self.engine.dispose()
+
+    def prepare(self, migrate: bool | None = None) -> str:
+        """See that the tables are those of this version; bring them there if ``migrate``, or where nobody else can be
+        using them, which is taken of SQLite.  Returns what was done, in words; empty if nothing was.
+
+        Raises:
+            UsageError: they aren't, and the user has to mend it.
+            RunError: the database can't be reached.
+        """
+        if self.is_sqlite:
+            self._make_file()
+        try:
+            with self._writer.begin() as connection:
+                return self._prepared(connection, self.is_sqlite if migrate is None else migrate)
+        except DBAPIError as error:
+            reason = str(error.orig).strip().partition("\n")[0]
+            raise RunError(f"the database {self.name} can't be used ({reason}): start it, or give --database") from None
+
+    def _prepared(self, connection: Connection, migrate: bool) -> str:
+        standing = state_of(connection)
+        if standing == "current":
+            return ""
+        if standing == "newer":
+            raise UsageError(f"the database {self.name} was written by a newer opduel: use that one, or a backup")
+        if standing == "foreign":
+            raise UsageError(f"the database {self.name} holds tables of something else: give an empty one")
+        if not migrate:
+            has = "has no tables yet" if standing == "empty" else "has the tables of an older opduel"
+            raise UsageError(f"the database {self.name} {has}: back it up, then run: {_MIGRATE} --database ...")
+        command.upgrade(alembic_config(connection), "head")
+        return "made its tables" if standing == "empty" else "brought its tables to this version"
+
+    def check_exists(self) -> None:
+        """See that there is a database.
+
+        Raises:
+            UsageError: it is an SQLite file that isn't there. Of a PostgreSQL server that is found out when it is used.
+        """
+        if self.is_sqlite and not os.path.exists(self.url.database or ""):
+            raise UsageError(f"the database {self.name} is not there: give --database, or start the server first")
+
+    def _make_file(self) -> None:
+        """An SQLite file that only its owner can read, in a folder made for it where there is none.
+
+        Raises:
+            UsageError: it can't be, or is there and something else's: then not a byte of it is changed.
+        """
+        path = Path(self.url.database or "")
+        _refuse_foreign(path, self.name)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        except OSError as error:
+            raise UsageError(
+                f"--database {self.name}: cannot be written ({error.strerror}): give another file"
+            ) from None
+
+
+def _refuse_foreign(path: Path, name: str) -> None:
+    """Raises UsageError for a database that is something else's. Opening it as ours would change its journal mode."""
+    try:
+        if not (os.path.isdir(path) or stat.S_ISREG(path.stat().st_mode)):
+            raise UsageError(f"--database {name}: is no regular file: give another")
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    except (OSError, sqlite3.Error):  # not there, or no database: whoever opens it says so
+        return
+    if tables and "alembic_version" not in tables:
+        raise UsageError(f"the database {name} holds tables of something else: give an empty one")
+
+
+def state_of(connection: Connection) -> Standing:
+    """How the tables that are there stand to those of this version."""
+    scripts = ScriptDirectory.from_config(alembic_config(connection))
+    revision = MigrationContext.configure(connection).get_current_revision()
+    if revision is None:
+        others = set(inspect(connection).get_table_names()) - {"alembic_version"}
+        return "foreign" if others else "empty"
+    if revision == scripts.get_current_head():
+        return "current"
+    known = {script.revision for script in scripts.walk_revisions()}
+    return "older" if revision in known else "newer"
+
+
+def alembic_config(connection: Connection) -> Config:
+    """Alembic's view of our migrations, to be run on ``connection``, within its transaction."""
+    config = Config(stdout=io.StringIO())
+    folder = str(Path(__file__).parent / "migrations")
+    config.set_main_option("script_location", folder.replace("%", "%%"))
+    config.attributes["connection"] = connection
+    return config
+
+
+def _meant(url: str) -> URL:
+    try:
+        url.encode("utf-8")  # else it can't be shown, either
+        parsed = make_url(url)
+    except (ArgumentError, ValueError):
+        raise UsageError(f"--database: not a URL: give one like {_EXAMPLES}") from None
+    backend = parsed.drivername.partition("+")[0]
+    if backend == "sqlite":
+        if not parsed.database or parsed.database == ":memory:" or parsed.query:
+            raise UsageError(
+                f"--database {url}: SQLite needs a file, and takes nothing else: give one like {_EXAMPLES}"
+            )
+        return parsed.set(drivername="sqlite+pysqlite")
+    if backend in ("postgresql", "postgres"):
+        return parsed.set(drivername="postgresql+psycopg")
+    raise UsageError(f"--database {backend}: neither sqlite nor postgresql: give one like {_EXAMPLES}")
+
+
+def _postgresql(url: URL) -> Engine:
+    # Errors are logged without the statements' parameters: they are strangers' texts.
+    arguments = {} if "connect_timeout" in url.query else {"connect_timeout": 10}
+    engine = create_engine(url, hide_parameters=True, pool_pre_ping=True, connect_args=arguments)
+
+    @event.listens_for(engine, "connect")
+    def set_up(connection: Any, _record: Any) -> None:
+        # Times come in the connection's time zone: in the database's, some could be before the year 1.
+        connection.execute("SET TIME ZONE 'UTC'")
+        connection.commit()
+
+    return engine
+
+
+def _sqlite(url: URL) -> Engine:
+    arguments = {"timeout": _BUSY_TIMEOUT_S, "check_same_thread": False}
+    engine = create_engine(url, hide_parameters=True, connect_args=arguments)
+
+    @event.listens_for(engine, "connect")
+    def set_up(connection: Any, _record: Any) -> None:
+        connection.isolation_level = None  # we begin transactions ourselves, below
+        cursor = connection.cursor()
+        for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+            cursor.execute(f"PRAGMA {pragma}")
+        cursor.close()
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        # Who will write says so at once: waiting for one's turn works then, and later it would not.
+        writes = connection.get_execution_options().get("writes")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine

@@ -1,0 +1,288 @@
+"""The histories of all cases weighed, beside the requests; what they come to is kept in the database while it holds."""
+
+import threading
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+from sqlalchemy import ColumnElement, and_, case, delete, func, select, update
+from sqlalchemy.orm import Session
+
+from opduel.comparator.network_meta_analysis import Component, analyse_network, edge_from_interval
+from opduel.server.change_points import follow, found_in
+from opduel.server.database import Database
+from opduel.server.histories import (
+    BUILD_COLUMNS,
+    CONFIDENCE_ALPHA,
+    BuildName,
+    Series,
+    build_of,
+    by_branch,
+    interval,
+    node_order,
+)
+from opduel.server.logs import logger
+from opduel.server.models import UNKNOWN_THREADS, AnalysedSeries, Result, Run
+from opduel.server.storage import upsert
+
+METHOD = 1  # of weighing: with another one all histories are weighed again
+# How many runs, and when the last one came: by its number one could not tell, for that of a run that was removed may be
+# given again.
+Stamp = tuple[int, datetime | None]
+_PATIENCE_S = 0.5  # how long a page waits for a computation that may be about to end
+_AT_A_TIME = 20  # series that are stored together
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far the weighing is: all if ``is_complete``, else ``analysed`` of ``total`` series (0 of 0 at the start)."""
+
+    analysed: int
+    total: int
+    is_complete: bool
+    seconds: float  # that the last computation took, or has taken so far
+
+
+@dataclass(frozen=True)
+class _RunBuilds:
+    """What histories need of a run that counts."""
+
+    platform: str
+    threads: int | None
+    branch: str | None
+    started: datetime
+    alpha: float
+    control: BuildName
+    treatment: BuildName
+
+
+@dataclass(frozen=True)
+class _Analysed:
+    """What one series came to; no components when no run counts."""
+
+    series: Series
+    components: Sequence[Component]
+    builds: Mapping[str, BuildName]
+    order: Mapping[str, float]
+    minimal: float
+
+
+class DriftAnalysis:
+    """Keeps one database's histories weighed: only series with new runs are weighed again, on a thread of its own."""
+
+    def __init__(self, database: Database) -> None:
+        """Nothing is weighed before it is asked for."""
+        self._database = database
+        self._lock = threading.Lock()
+        self._seen: Stamp | None = None  # of all runs, at the last computation
+        self._total = self._left = 0
+        self._began = self._took = 0.0
+        self._worker: threading.Thread | None = None
+
+    def progress(self, patience_s: float = _PATIENCE_S) -> Progress:
+        """How far it is, after ``patience_s`` at most; begins to weigh what is new, if anything is."""
+        self._start_if_stale()
+        worker = self._worker
+        if worker is not None:
+            worker.join(patience_s)
+        with self._lock:
+            is_complete = self._worker is None or not self._worker.is_alive()
+            took = self._took if is_complete else time.monotonic() - self._began
+            return Progress(self._total - self._left, self._total, is_complete, took)
+
+    def analyse(self) -> None:
+        """Weigh all that is new, and return when that is done.
+
+        Raises:
+            sqlalchemy.exc.DBAPIError: the database can't be used.
+        """
+        with self._database.reading() as session:
+            runs, stamps = _runs(session), _stamps(session)
+            known = _known(session)
+        for old, new in _named_now(known, stamps).items():
+            with self._database.writing() as session:
+                session.execute(update(AnalysedSeries).where(*_is(old)).values(branch=new.branch))
+            known[new] = known.pop(old)
+        stale = [one for one, stamp in stamps.items() if known.get(one) != stamp]
+        with self._lock:
+            self._total, self._left = len(stamps), len(stale)
+        self._remove([one for one in known if one not in stamps])
+        for start in range(0, len(stale), _AT_A_TIME):
+            some = stale[start : start + _AT_A_TIME]
+            analysed = [self._one(series, runs) for series in some]
+            with self._database.writing() as session:
+                for one in analysed:
+                    _store(session, one, stamps[one.series])
+            with self._lock:
+                self._left -= len(some)
+
+    def _start_if_stale(self) -> None:
+        with self._database.reading() as session:
+            count, newest = session.execute(select(func.count(Run.number), func.max(Run.received))).one()
+        now = (count, newest)
+        with self._lock:
+            if now == self._seen or (self._worker is not None and self._worker.is_alive()):
+                return
+            self._began = time.monotonic()
+            self._worker = threading.Thread(target=self._work, args=(now,), daemon=True, name="weighing")
+            self._worker.start()
+
+    def _work(self, seen: Stamp) -> None:
+        try:
+            self.analyse()
+        except Exception:
+            logger.exception("the histories could not be weighed; they will be at the next request")
+        else:
+            with self._lock:
+                self._seen, self._took = seen, time.monotonic() - self._began
+
+    def _one(self, series: Series, runs: Mapping[int, _RunBuilds]) -> _Analysed:
+        """What one series comes to. One that fails, by whatever strangers sent, is no reason to lose the others."""
+        with self._database.reading() as session:
+            try:
+                return _analysed(session, series, runs)
+            except (ArithmeticError, ValueError, RuntimeError, np.linalg.LinAlgError):
+                logger.exception("case %d can't be weighed", series.case_number)
+                return _Analysed(series, (), {}, {}, 0.0)
+
+    def _remove(self, gone: Sequence[Series]) -> None:
+        """Forget series of which no run is left."""
+        if gone:
+            with self._database.writing() as session:
+                for one in gone:
+                    session.execute(delete(AnalysedSeries).where(*_is(one)))
+
+
+def drift_analysis_of(state: object) -> DriftAnalysis:
+    """The one weighing of a server, kept in its application's ``state``."""
+    if not hasattr(state, "weighing"):
+        state.analysis = DriftAnalysis(state.database)  # type: ignore[attr-defined]
+    found: DriftAnalysis = state.analysis  # type: ignore[attr-defined]
+    return found
+
+
+def _analysed(session: Session, series: Series, runs: Mapping[int, _RunBuilds]) -> _Analysed:
+    query = select(Result.run_number, Result.ratio, Result.ci_low, Result.ci_high, Result.threshold)
+    edges, seen, threshold = [], [], 0.0
+    rows = session.execute(query.where(Result.case_number == series.case_number).order_by(Result.run_number))
+    for number, ratio, low, high, its_threshold in rows:
+        run = runs.get(number)
+        if run is None or (run.platform, run.threads) != (series.platform, series.threads):
+            continue
+        if not series.is_only and run.branch != series.branch:
+            continue
+        edge = edge_from_interval(run.control.node, run.treatment.node, ratio, interval(low, high), run.alpha)
+        if edge is not None:
+            edges.append(edge)
+            seen += [(run.started, run.control), (run.started, run.treatment)]
+            threshold = its_threshold
+    minimal, order = max(0.0, threshold / 2), node_order(seen)
+    components = analyse_network(edges, order, minimal=minimal, alpha=CONFIDENCE_ALPHA, with_positions=False)
+    return _Analysed(series, components, {build.node: build for _, build in seen}, order, minimal)
+
+
+def _store(session: Session, one: _Analysed, stamp: Stamp) -> None:
+    """Keep what a series came to, and follow its change points."""
+    identity = {
+        "case_number": one.series.case_number,
+        "platform": one.series.platform,
+        "threads": _threads(one.series.threads),
+        "branch": one.series.branch or "",
+    }
+    values = {"run_count": stamp[0], "newest": stamp[1], "method": METHOD, **_figures(one)}
+    statement = upsert(session, AnalysedSeries).values(**identity, **values)
+    session.execute(statement.on_conflict_do_update(index_elements=list(identity), set_=values))
+    series = session.scalars(select(AnalysedSeries).where(*_is(one.series))).one()
+    found = found_in(one.components, one.builds, one.minimal) if one.components else []
+    follow(session, series, found, one.order, one.minimal, datetime.now(UTC))
+
+
+def _figures(one: _Analysed) -> dict[str, object]:
+    if not one.components:
+        none = dict.fromkeys(("drift_log", "drift_low", "drift_high", "minimal"), 0.0)
+        return {"builds": 0, "runs": 0, "p_value": 1.0, "oldest": None, "newest_build": None, **none}
+    drift = one.components[0].drift
+    return {
+        "builds": sum(len(part.nodes) for part in one.components),
+        "runs": sum(part.edges for part in one.components),
+        "p_value": min(1.0, len(one.components) * min(part.p_value for part in one.components)),
+        "minimal": one.minimal,
+        "oldest": asdict(one.builds[drift.oldest]),
+        "newest_build": asdict(one.builds[drift.newest]),
+        "drift_log": drift.log_ratio,
+        "drift_low": drift.ci[0],
+        "drift_high": drift.ci[1],
+    }
+
+
+def _is(series: Series) -> tuple[ColumnElement[bool], ...]:
+    return (
+        AnalysedSeries.case_number == series.case_number,
+        AnalysedSeries.platform == series.platform,
+        AnalysedSeries.threads == _threads(series.threads),
+        AnalysedSeries.branch == (series.branch or ""),
+    )
+
+
+def _series(row: Any) -> Series:
+    threads = None if row.threads == UNKNOWN_THREADS else row.threads
+    return Series(row.case_number, row.platform, threads, row.branch or None)
+
+
+def _threads(threads: int | None) -> int:
+    return UNKNOWN_THREADS if threads is None else threads
+
+
+def _runs(session: Session) -> dict[int, _RunBuilds]:
+    """All runs that count, by number."""
+    columns = (Run.number, Run.platform, Run.threads, Run.branch, Run.started, Run.alpha, *BUILD_COLUMNS)
+    rows = session.execute(select(*columns).where(Run.inject.is_(None), Run.trusted))
+    return {
+        row.number: _RunBuilds(
+            row.platform,
+            row.threads,
+            row.branch,
+            row.started,
+            row.alpha,
+            build_of(row, "control"),
+            build_of(row, "treatment"),
+        )
+        for row in rows
+    }
+
+
+def _stamps(session: Session) -> dict[Series, Stamp]:
+    """Every series with its stamp: when that is the same, so is its history."""
+    counts = and_(Run.inject.is_(None), Run.trusted)
+    key = (Result.case_number, Run.platform, Run.threads, Run.branch)
+    query = (
+        select(*key, func.sum(case((counts, 1), else_=0)), func.max(case((counts, Run.received))))
+        .join(Run, Result.run_number == Run.number)
+        .group_by(*key)
+    )
+    found: dict[Series, Stamp] = {Series(*row[:4]): (row[4], row[5]) for row in session.execute(query)}
+    stamps: dict[Series, Stamp] = {}
+    for part, whole in by_branch(found).items():
+        count, newest = found[part]
+        if count:
+            before = stamps.get(whole, (0, None))
+            stamps[whole] = before[0] + count, max(one for one in (before[1], newest) if one is not None)
+    return stamps
+
+
+def _named_now(known: Collection[Series], stamps: Collection[Series]) -> dict[Series, Series]:
+    """The histories whose runs named no branch, and that are a named branch's now, as it is the only one: they keep
+    their change points, and with these who acknowledged them."""
+    unnamed = {one: replace(one, branch=None) for one in stamps if one.is_only and one.branch and one not in known}
+    return {old: new for new, old in unnamed.items() if old in known}
+
+
+def _known(session: Session) -> dict[Series, Stamp]:
+    """The series that are weighed already, by this method, with their stamps then."""
+    table = AnalysedSeries
+    key = (table.case_number, table.platform, table.threads, table.branch)
+    rows = session.execute(select(*key, table.run_count, table.newest, table.method))
+    return {_series(row): (row[4], row[5]) if row[6] == METHOD else (-1, None) for row in rows}

@@ -1,0 +1,202 @@
+"""Change points by the JSON API: what changed over whole histories, and who knows of it."""
+
+from datetime import UTC, date, datetime
+from typing import Annotated
+
+from fastapi import APIRouter, HTTPException, Path, Query, Request
+from fastapi.concurrency import run_in_threadpool
+from pydantic import BaseModel, Field, ValidationError
+
+from opduel.server.access import CanRead, CanWrite, database_of
+from opduel.server.api import PROBLEMS, Branch, Limit, Offset, OperatorCategory, Words, next_offset, problems
+from opduel.server.change_points import LONGEST_NOTE, acknowledge, withdraw
+from opduel.server.drift import drift_analysis_of
+from opduel.server.findings import (
+    Direction,
+    Finding,
+    State,
+    Wanted,
+    exp,
+    find_findings,
+    list_findings,
+    moment_of,
+)
+from opduel.server.forms import small_body
+from opduel.server.schemas import CaseOut
+
+router = APIRouter(
+    prefix="/api/v1", responses=problems(PROBLEMS | {422: "a parameter is wrong"}), tags=["change points"]
+)
+Number = Annotated[int, Path(ge=1, le=2**31 - 1)]
+_GONE = problems({404: "no such change point"})
+
+
+class BuildOut(BaseModel):
+    """A build, as histories know it; ``time`` of its commit in seconds since 1970."""
+
+    label: str
+    requested: str
+    version: str
+    commit: str | None
+    time: int | None
+    subject: str | None
+
+
+class AcknowledgementOut(BaseModel):
+    """Who knows of a change point, since when, and why it needs no further attention. ``counts`` is false when it has
+    changed materially since."""
+
+    at: datetime
+    by: str = Field(description="the name of a token")
+    note: str
+    counts: bool
+
+
+class ChangePointOut(BaseModel):
+    """A change in the history of a case on one platform and branch."""
+
+    number: int
+    case: CaseOut
+    platform: str
+    threads: int | None
+    branch: str | None = Field(description="null where the runs of the history name none")
+    kind: str = Field(description="step; drift: gradual, over `builds` builds; overall: newest against oldest")
+    before: BuildOut
+    after: BuildOut
+    builds: int
+    ratio: float = Field(description="new level / old level")
+    ci: tuple[float, float]
+    p_value: float
+    q_value: float = Field(description="after the false-discovery correction over all histories")
+    found: datetime
+    changed: datetime = Field(description="when it was found, or last changed materially")
+    acknowledgement: AcknowledgementOut | None
+
+
+class ChangePointsOut(BaseModel):
+    """Some change points, the worst first."""
+
+    change_points: list[ChangePointOut]
+    total: int
+    next_offset: int | None
+    complete: bool = Field(description="false while histories with new runs are being weighed: ask again")
+
+
+class Acknowledgement(BaseModel):
+    """That a change point needs no further attention."""
+
+    note: Annotated[str, Field(min_length=1, max_length=LONGEST_NOTE, pattern=r"\S")]
+
+
+@router.get("/change_points")
+def list_change_points(
+    request: Request,
+    _reader: CanRead,
+    state: State = "open",
+    direction: Direction = "all",
+    platform: Words | None = None,
+    framework: Words | None = None,
+    branch: Branch = None,
+    category: Annotated[Words | None, Query(description="whose history has a run in this category")] = None,
+    operator_category: OperatorCategory = None,
+    since: Annotated[date | None, Query(description="found, or materially changed, on this day (UTC) or later")] = None,
+    q: Annotated[float, Query(ge=0, le=1, description="the largest q value")] = 1.0,
+    limit: Limit = 100,
+    offset: Offset = 0,
+) -> ChangePointsOut:
+    """Change points, the worst first: the largest slowdown, ..., the largest gain."""
+    progress = drift_analysis_of(request.app.state).progress()
+    begin = None if since is None else moment_of(since)
+    wanted = Wanted(state, direction, platform, framework, begin, q, branch, category, operator_category)
+    with database_of(request).reading() as session:
+        found = list_findings(session, wanted)
+        some = [_out(one) for one in found[offset : offset + limit]]
+    return ChangePointsOut(
+        change_points=some,
+        total=len(found),
+        next_offset=next_offset(offset, len(some), len(found)),
+        complete=progress.is_complete,
+    )
+
+
+@router.get("/change_points/{number}", responses=_GONE)
+def one_change_point(request: Request, _reader: CanRead, number: Number) -> ChangePointOut:
+    """One change point."""
+    with database_of(request).reading() as session:
+        for one in find_findings(session, [number]):
+            return _out(one)
+    raise _no_such()
+
+
+@router.put(
+    "/change_points/{number}/acknowledgement",
+    responses=problems({404: "no such change point", 413: "too large"}),
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": Acknowledgement.model_json_schema()}},
+        }
+    },
+)
+async def put_acknowledgement(request: Request, token: CanWrite, number: Number) -> ChangePointOut:
+    """Acknowledge a change point, until it changes materially."""
+    try:
+        posted = Acknowledgement.model_validate_json(await small_body(request))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        raise HTTPException(422, f'the body must be {{"note": "..."}}: {first["msg"]}') from None
+    note = "".join(char for char in posted.note if char.isprintable()).strip()
+    return await run_in_threadpool(_acknowledged, request, number, token, note)
+
+
+def _acknowledged(request: Request, number: int, token: str, note: str) -> ChangePointOut:
+    with database_of(request).writing() as session:
+        for one in find_findings(session, [number]):
+            acknowledge(one.point, token, note, datetime.now(UTC))
+            return _out(one)
+    raise _no_such()
+
+
+@router.delete("/change_points/{number}/acknowledgement", responses=_GONE)
+def delete_acknowledgement(request: Request, _token: CanWrite, number: Number) -> ChangePointOut:
+    """Take an acknowledgement back."""
+    with database_of(request).writing() as session:
+        for one in find_findings(session, [number]):
+            withdraw(one.point)
+            return _out(one)
+    raise _no_such()
+
+
+def _no_such() -> HTTPException:
+    return HTTPException(404, "there is no such change point")
+
+
+def _out(one: Finding) -> ChangePointOut:
+    point = one.point
+    acknowledgement = None
+    if point.acknowledged is not None:
+        acknowledgement = AcknowledgementOut(
+            at=point.acknowledged, by=point.acknowledged_by or "", note=point.note or "", counts=point.is_acknowledged
+        )
+    return ChangePointOut(
+        number=point.number,
+        case=CaseOut.model_validate(one.case),
+        platform=one.series.platform,
+        threads=one.series.threads,
+        branch=one.series.branch,
+        kind=point.kind,
+        before=_build(point.before),
+        after=_build(point.after),
+        builds=point.builds,
+        ratio=one.ratio,
+        ci=(exp(point.ci_low), exp(point.ci_high)),
+        p_value=point.p_value,
+        q_value=one.q_value,
+        found=point.found,
+        changed=point.changed,
+        acknowledgement=acknowledgement,
+    )
+
+
+def _build(kept: dict[str, object]) -> BuildOut:
+    return BuildOut.model_validate({name: kept[name] for name in BuildOut.model_fields})

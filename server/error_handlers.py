@@ -1,0 +1,87 @@
+"""What a request is answered that can't be done: one line, as JSON or on a page, and never a trace."""
+
+from typing import NoReturn
+from urllib.parse import urlencode
+
+from fastapi import FastAPI, HTTPException, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, RedirectResponse, Response
+from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from starlette.exceptions import HTTPException as AnyHTTPException
+from starlette.status import HTTP_303_SEE_OTHER
+
+from opduel.reporters.text import short_line
+from opduel.server.access import LoginNeeded, is_api
+from opduel.server.logs import logger
+from opduel.server.templating import page
+
+RETRY_AFTER_S = 30
+DATABASE_AWAY = (OperationalError, InterfaceError, PoolTimeout)  # away, busy, or its disk is full
+_LONGEST_DETAIL = 500
+
+
+class Refused(HTTPException):
+    """A report that isn't taken: ``status`` and one printable, bounded line that says why."""
+
+    def __init__(self, status: int, detail: str) -> None:
+        """``detail`` may hold strangers' texts."""
+        super().__init__(status, one_line(detail))
+
+
+def one_line(text: str) -> str:
+    """``text`` printable, on one line, and no longer than a line should be."""
+    return short_line(text, _LONGEST_DETAIL)
+
+
+def answer(request: Request, status: int, detail: str, headers: dict[str, str] | None = None) -> Response:
+    """``detail`` as what asked understands: JSON for programs, a page for people."""
+    if is_api(request):
+        return JSONResponse({"detail": detail}, status, headers)
+    response: Response = page(request, "problem.html", status, code=status, detail=detail)
+    response.headers.update(headers or {})
+    return response
+
+
+def add_error_handlers(app: FastAPI) -> None:
+    """Answer everything that handlers raise."""
+    app.add_exception_handler(AnyHTTPException, _http)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(LoginNeeded, _login)
+    for kind in DATABASE_AWAY:
+        app.add_exception_handler(kind, _unavailable)
+
+
+async def _http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, AnyHTTPException)
+    return answer(request, error.status_code, one_line(str(error.detail)), dict(error.headers or {}))
+
+
+async def _invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    name = ".".join(str(part) for part in first["loc"][1:])
+    return answer(request, 422, one_line(f"{name}: {first['msg']}"))
+
+
+async def _login(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, LoginNeeded)
+    return RedirectResponse(f"/login?{urlencode({'next': error.target})}", HTTP_303_SEE_OTHER)
+
+
+async def _unavailable(request: Request, error: Exception) -> Response:
+    try:
+        database_is_away(str(getattr(error, "orig", error)))
+    except HTTPException as said:
+        return answer(request, said.status_code, said.detail, dict(said.headers or {}))
+
+
+def database_is_away(reason: str) -> NoReturn:
+    """Log it, and say that nothing was stored, and later may be.
+
+    Raises:
+        HTTPException: 503, always.
+    """
+    logger.error("the database can't be used: %s", one_line(reason))
+    detail = "the database can't be used just now, and nothing was stored: try again later"
+    raise HTTPException(503, detail, {"Retry-After": str(RETRY_AFTER_S)})

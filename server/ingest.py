@@ -1,0 +1,231 @@
+"""A posted body validated against what a report must be, before anything of it is stored."""
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Any, NoReturn
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from opduel.records import Build, Comparison, Report, UsageError
+from opduel.reporters.document import from_text
+from opduel.server.error_handlers import Refused
+
+MOST_VALUES_PER_BYTE = 1 / 16  # a report's are longer; a body of empty lists would take a hundred times its size
+_EARLIEST_YEAR, _LATEST_YEAR = 1970, 9998  # of moments: in any time zone there is one year more
+_LARGEST_NUMBER = 2**31 - 1  # that a column of whole numbers holds
+_LATEST = 253_402_300_799  # the last second of the year 9999
+_RUN_ID = r"^[A-Za-z0-9][A-Za-z0-9._=+@-]{0,127}$"  # it stands in addresses
+_COMMIT = re.compile(r"[0-9A-Fa-f]{1,64}")
+_LONGEST_CASE, _LONGEST_FRAMEWORK = 500, 60  # characters; an index holds both
+
+CATEGORY_MOST = 100
+Category = Annotated[str, Field(min_length=1, max_length=CATEGORY_MOST)]
+Count = Annotated[int, Field(ge=0, le=_LARGEST_NUMBER)]
+
+
+class ValidityFacts(BaseModel):
+    """What ``run.validity`` must have."""
+
+    model_config = ConfigDict(strict=True)
+    valid: bool
+    reasons: Any = None  # a list of texts, but for what strangers send
+
+
+class RunFacts(BaseModel):
+    """What the server has to know of ``run``; reports of earlier versions lack some of it."""
+
+    model_config = ConfigDict(strict=True)
+    id: Annotated[str, Field(pattern=_RUN_ID)]
+    started: datetime
+    finished: datetime | None = None
+    platform: str = "host"
+    spec: str = ""
+    user_identifier: str | None = None
+    branch: str | None = None
+    run_type: str = "benchmark"
+    alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
+    threads: Count | None = None
+    inject: float | None = None
+    wall_s: float | None = None
+    complete: bool = True
+    aborted: bool = False
+    validity: ValidityFacts | None = None
+
+    @field_validator("started", "finished", mode="before")
+    @classmethod
+    def _moment(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        try:
+            moment = datetime.fromisoformat(value)
+            moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        except (ValueError, OverflowError):
+            raise ValueError("is no time in ISO 8601") from None
+        if not _EARLIEST_YEAR <= moment.year <= _LATEST_YEAR:
+            raise ValueError(f"must be in the years {_EARLIEST_YEAR} to {_LATEST_YEAR}")
+        return moment
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A report that can be stored. ``document`` is all of it, as compact JSON in UTF-8, keys in the order in which they
+    came; ``sha256`` is that of its meaning, whatever the order."""
+
+    category: str
+    report: Report
+    facts: RunFacts
+    document: bytes
+    sha256: str
+
+
+def accept(body: bytes, idempotency_key: str | None, max_report_bytes: int) -> Submission:
+    """What ``body`` (the JSON object of a post) submits.
+
+    Raises:
+        Refused: 400 for what is no JSON, 413 for what would take too much memory, 422 for what is no report of ours;
+            one line that names the field.
+    """
+    values = sum(body.count(mark) for mark in (b",", b"[", b"{"))  # no value without one
+    if values > max(1000, max_report_bytes * MOST_VALUES_PER_BYTE):
+        raise Refused(413, "the body has too many values for a report")
+    category, document, sha256 = _taken_apart(body)
+    del body  # its parts take many times its size: only one of them is there at a time
+    try:
+        report = from_text(document.decode("utf-8"))
+    except UsageError as error:
+        raise Refused(422, str(error)) from None
+    facts = _facts(report)
+    if idempotency_key is not None and idempotency_key != facts.id:
+        raise Refused(422, "Idempotency-Key: is not the report's run.id")
+    for problem in _problems(report):
+        raise Refused(422, problem)
+    return Submission(category, report, facts, document, sha256)
+
+
+def _taken_apart(body: bytes) -> tuple[str, bytes, str]:
+    """The category, the report's document and the SHA-256 of its meaning."""
+    posted = _parse(body)
+    if not isinstance(posted, dict) or set(posted) != {"category", "report"} or not isinstance(posted["report"], dict):
+        raise Refused(422, 'the body must be {"category": "...", "report": {...}}')
+    category = posted["category"]
+    if not isinstance(category, str) or not category.isprintable() or not 0 < len(category) <= CATEGORY_MOST:
+        raise Refused(422, f"category: must be 1 to {CATEGORY_MOST} printable characters")
+    document = _bytes_of(posted["report"])
+    ordered = json.dumps(posted["report"], sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return category, document, hashlib.sha256(ordered.encode("utf-8")).hexdigest()
+
+
+def readable(document: bytes) -> bytes:
+    """A stored document as the local reporters write it: for a report of ours, byte for byte."""
+    text = json.dumps(json.loads(document), ensure_ascii=False, allow_nan=False, indent=1)
+    return text.encode("utf-8") + b"\n"
+
+
+def _parse(body: bytes) -> Any:
+    try:
+        return json.loads(
+            body.decode("utf-8"),
+            object_pairs_hook=_unique,
+            parse_constant=_refuse,
+            parse_float=_finite,
+            parse_int=_whole,
+        )
+    except RecursionError:
+        raise Refused(400, "the body is nested too deeply") from None
+    except ValueError as error:
+        raise Refused(400, f"the body is no JSON: {error}") from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key comes twice in one object")
+    return found
+
+
+def _refuse(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON; null is")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is too large for a number")
+    return number
+
+
+def _whole(text: str) -> int:
+    _finite(text)  # its column holds a float, perhaps
+    return int(text)
+
+
+def _bytes_of(document: dict[str, Any]) -> bytes:
+    try:
+        text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise Refused(422, "a text has half of a surrogate pair, which is no character") from None
+    except RecursionError:
+        raise Refused(400, "the body is nested too deeply") from None
+
+
+def _facts(report: Report) -> RunFacts:
+    try:
+        return RunFacts.model_validate(dict(report.run))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise Refused(422, f"run.{field}: {first['msg']}") from None
+
+
+def _problems(report: Report) -> Iterator[str]:
+    """What is valid for a document, but nothing that can be stored as results."""
+    framework = report.control.framework
+    if not _is_name(framework, _LONGEST_FRAMEWORK) or report.treatment.framework != framework:
+        yield f"control.framework: must be 1 to {_LONGEST_FRAMEWORK} printable characters, and the treatment's too"
+    for side, build in (("control", report.control), ("treatment", report.treatment)):
+        yield from _build_problems(side, build)
+    seen = set()
+    for index, one in enumerate(report.comparisons):
+        where = f"comparisons[{index}]"
+        if not _is_name(one.case, _LONGEST_CASE):
+            yield f"{where}.case: must be 1 to {_LONGEST_CASE} printable characters"
+        if one.case in seen:
+            yield f"{where}.case: comes twice"
+        seen.add(one.case)
+        if not 0 <= one.rounds <= _LARGEST_NUMBER:
+            yield f"{where}.rounds: must be 0 to {_LARGEST_NUMBER}"
+        yield from _figure_problems(where, one)
+
+
+def _figure_problems(where: str, one: Comparison) -> Iterator[str]:
+    """What can't be a ratio, or a probability."""
+    if one.ratio is not None and one.ratio <= 0:
+        yield f"{where}.ratio: must be more than 0"
+    if one.ci is not None and min(one.ci) < 0:
+        yield f"{where}.ci: must be 0 or more"
+    for name in ("p_value", "q_value"):
+        value = getattr(one, name)
+        if value is not None and not 0 <= value <= 1:
+            yield f"{where}.{name}: must be 0 to 1"
+
+
+def _build_problems(side: str, build: Build) -> Iterator[str]:
+    if not build.digest.isprintable() or len(build.digest) > 128:
+        yield f"{side}.digest: must be up to 128 printable characters"
+    commit = build.commit
+    if commit is None:
+        return
+    if not _COMMIT.fullmatch(commit.id):
+        yield f"{side}.commit.id: must be 1 to 64 hexadecimal digits"
+    if not 0 <= commit.time <= _LATEST:
+        yield f"{side}.commit.time: must be seconds since 1970, up to {_LATEST}"
+
+
+def _is_name(text: str, most: int) -> bool:
+    return bool(text.strip()) and text.isprintable() and len(text) <= most

@@ -1,0 +1,55 @@
+"""What is done with a whole report, large or not: storing one that was posted, writing one to a file to be sent.
+
+Small reports are worked on in a thread, large ones in a process of their own (``apart``), which has imported this
+module before it is forked.
+"""
+
+import gzip
+from datetime import UTC, datetime
+from typing import IO, Literal
+
+from sqlalchemy import select
+
+from opduel.reporters.document import from_text
+from opduel.reporters.html import to_html
+from opduel.server.database import Database
+from opduel.server.ingest import accept, readable
+from opduel.server.models import Document, Run
+from opduel.server.queries import document_of
+from opduel.server.storage import store
+
+Form = Literal["json", "html"]
+_COMPRESSION = 6
+
+
+def keep(database: Database, body: IO[bytes], key: str | None, most: int, token: str) -> tuple[str, bool]:
+    """Store what ``body`` submits; the run's id, and whether it was not there before.
+
+    Raises:
+        Refused: it is no report that can be stored.
+    """
+    body.seek(0)
+    submission = accept(body.read(), key, most)
+    with database.writing() as session:
+        return submission.facts.id, store(session, submission, token, datetime.now(UTC))
+
+
+def size_of(database: Database, run_number: int) -> int:
+    """The bytes of the run's report, as it was posted."""
+    with database.reading() as session:
+        return session.scalars(select(Document.size).where(Document.run_number == run_number)).one()
+
+
+def write(database: Database, file: IO[bytes], run_number: int, form: Form, packed: bool) -> int:
+    """Write the run's report to ``file``, ``packed`` by gzip if wanted; its length there in bytes."""
+    with database.reading() as session:
+        document = document_of(session, session.get_one(Run, run_number))
+    content = readable(document) if form == "json" else to_html(from_text(document.decode("utf-8"))).encode("utf-8")
+    del document
+    if packed:
+        with gzip.GzipFile(filename="", mode="wb", compresslevel=_COMPRESSION, fileobj=file, mtime=0) as archive:
+            archive.write(content)
+    else:
+        file.write(content)
+    file.flush()
+    return file.tell()

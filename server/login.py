@@ -1,0 +1,116 @@
+"""Logging in with a browser: a page takes a token once, and the browser keeps the id of a login instead of it."""
+
+import threading
+import time
+from collections import OrderedDict, deque
+from datetime import UTC, datetime
+
+from fastapi import APIRouter, Request
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import RedirectResponse, Response
+
+from opduel.server.access import COOKIE, database_of, refuse_other_sites
+from opduel.server.forms import form_of
+from opduel.server.templating import page
+from opduel.server.tokens import LOGIN_LASTS, begin_login, end_login, find_token
+
+_LARGEST_FORM, _MOST_FIELDS = 4096, 10  # bytes, fields
+_MOST_FAILURES, _FAILURES_WITHIN_S, _MOST_ADDRESSES = 10, 60.0, 1000
+
+router = APIRouter(include_in_schema=False)
+
+
+class Failures:
+    """Counts failed logins by address: too many within a minute, and the next ones aren't looked at."""
+
+    def __init__(self) -> None:
+        """Nobody has failed yet."""
+        self._lock = threading.Lock()
+        self._times: OrderedDict[str, deque[float]] = OrderedDict()
+
+    def wait_s(self, address: str) -> float:
+        """How long ``address`` has to wait; 0 if it need not."""
+        with self._lock:
+            times = self._times.get(address)
+            if times is None or len(times) < _MOST_FAILURES:
+                return 0.0
+            return max(0.0, times[0] + _FAILURES_WITHIN_S - time.monotonic())
+
+    def add(self, address: str) -> None:
+        """One more failure of ``address``. Those that failed longest ago are forgotten when there are too many."""
+        with self._lock:
+            self._times.setdefault(address, deque(maxlen=_MOST_FAILURES)).append(time.monotonic())
+            self._times.move_to_end(address)
+            while len(self._times) > _MOST_ADDRESSES:
+                self._times.popitem(last=False)
+
+
+@router.get("/login")
+def login_page(request: Request, next: str = "/") -> Response:
+    """The page that asks for a token.
+
+    Who follows a link from another site is led here even when logged in, as a strict cookie isn't sent along; going on
+    from this page sends it.
+    """
+    from_elsewhere = request.headers.get("sec-fetch-site") == "cross-site"
+    return page(request, "login.html", next=_local(next), problem=None, go_on=from_elsewhere and next != "/")
+
+
+@router.post("/login")
+async def log_in(request: Request) -> Response:
+    """Take a token; lead on to where the browser wanted to go, or say what was wrong."""
+    refuse_other_sites(request)
+    form = dict(await form_of(request, _LARGEST_FORM, _MOST_FIELDS))
+    target = _local(form.get("next", "/"))
+    failures: Failures = request.app.state.failures
+    address = request.client.host if request.client else ""
+    wait_s = failures.wait_s(address)
+    if wait_s > 0:
+        answer = page(request, "login.html", 429, next=target, problem="Too many failed: wait a minute.", go_on=False)
+        answer.headers["Retry-After"] = str(int(wait_s) + 1)
+        return answer
+    login = await run_in_threadpool(_begin, request, form.get("token", "").strip())
+    if login is None:
+        failures.add(address)
+        problem = "That is no valid token that may read."
+        return page(request, "login.html", 401, next=target, problem=problem, go_on=False)
+    response = RedirectResponse(target, 303)
+    response.set_cookie(
+        COOKIE,
+        login,
+        max_age=int(LOGIN_LASTS.total_seconds()),
+        httponly=True,
+        samesite="strict",
+        secure=request.url.scheme == "https",
+    )
+    return response
+
+
+@router.post("/logout")
+def log_out(request: Request) -> Response:
+    """End the browser's login."""
+    refuse_other_sites(request)
+    login = request.cookies.get(COOKIE)
+    if login:
+        with database_of(request).writing() as session:
+            end_login(session, login)
+    response = RedirectResponse("/login", 303)
+    response.delete_cookie(COOKIE, httponly=True, samesite="strict")
+    return response
+
+
+def _begin(request: Request, text: str) -> str | None:
+    """The id of a new login; None if ``text`` is no token that may read, which must not cost a write."""
+    now = datetime.now(UTC)
+    with database_of(request).reading() as session:
+        token = find_token(session, text, now)
+    if token is None or not token.can_read:
+        return None
+    with database_of(request).writing() as session:
+        return begin_login(session, token, now)
+
+
+def _local(target: str) -> str:
+    """``target`` if it is a path of this server, else its front page: nobody is led elsewhere."""
+    is_path = target.startswith("/") and not target.startswith(("//", "/\\"))
+    return target if is_path and target.isprintable() and "\\" not in target else "/"

@@ -1,0 +1,244 @@
+"""What the API takes and gives, as pydantic models: its OpenAPI document is made of them."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from opduel.records import Report, Verdict
+from opduel.server.ingest import Category
+from opduel.server.models import Case, Result, Run
+
+MOST_ROWS = 1000
+_EXAMPLE_RUN = "20261121T231820Z-ce81b5"
+
+
+class Problem(BaseModel):
+    """Why a request could not be done."""
+
+    detail: str = Field(description="one line", examples=["comparisons[3].case: comes twice"])
+
+
+class Posted(BaseModel):
+    """A report to be kept."""
+
+    model_config = ConfigDict(extra="forbid")
+    category: Category = Field(description="what the sender calls this line of runs", examples=["nightly"])
+    report: Report = Field(description="the document that docs/reference/report.md describes")
+
+
+class Kept(BaseModel):
+    """A report that is stored, now or from an earlier post."""
+
+    run_id: str = Field(examples=[_EXAMPLE_RUN])
+    stored: bool = Field(description="false when this very report was there already")
+    page: str = Field(description="the run's page, below the server's own address", examples=[f"/runs/{_EXAMPLE_RUN}"])
+
+
+class Health(BaseModel):
+    """The server answers, and its database does."""
+
+    status: str = Field(examples=["ok"])
+
+
+class CommitOut(BaseModel):
+    """A commit; ``time`` in seconds since 1970."""
+
+    id: str
+    time: int | None
+    subject: str | None
+    author: str | None
+
+
+class SideOut(BaseModel):
+    """The control or the treatment."""
+
+    requested: str = Field(examples=["release==1.9.1"])
+    digest: str = Field(description="equal digests, equal builds")
+    version: str
+    commit: CommitOut | None
+
+
+class RunOut(BaseModel):
+    """One run, without its results."""
+
+    model_config = ConfigDict(from_attributes=True)
+    run_id: str = Field(examples=[_EXAMPLE_RUN])
+    category: str
+    received: datetime
+    received_from: str = Field(description="the name of the token that brought it")
+    document_sha256: str
+    started: datetime
+    finished: datetime | None
+    framework: str
+    platform: str
+    spec: str
+    user_identifier: str | None
+    branch: str | None = Field(description="that the treatment is on; null where the report names none")
+    run_type: str
+    control: SideOut
+    treatment: SideOut
+    cpu_model: str | None
+    threads: int | None
+    alpha: float
+    inject: float | None
+    wall_s: float | None
+    trusted: bool
+    distrust: str | None = Field(description="why it can't be trusted")
+    complete: bool
+    broken: bool
+    verdicts: dict[str, int] = Field(description="how many results have each verdict")
+    broken_by_treatment: int
+
+
+class RunsOut(BaseModel):
+    """Some runs, the latest first."""
+
+    runs: Sequence[RunOut]
+    total: int = Field(description="how many there are in all")
+    next_offset: int | None = Field(description="the offset of the next runs; null at the end")
+
+
+class CaseOut(BaseModel):
+    """A case; its history is asked for by its number."""
+
+    model_config = ConfigDict(from_attributes=True)
+    number: int
+    framework: str
+    case: str = Field(examples=["conv2d_large/forward"])
+    operator: str
+    direction: str
+    metric: str
+    unit: str
+    dtype: str | None
+    context: str | None
+    operator_category: str | None = Field(description="the spec that the case is from, such as unary", default=None)
+
+
+class CasesOut(BaseModel):
+    """Some cases, in the order of their names."""
+
+    cases: Sequence[CaseOut]
+    total: int
+    next_offset: int | None
+
+
+class FailureOut(BaseModel):
+    """Why a case could not be measured."""
+
+    side: str
+    kind: str
+    reason: str
+
+
+class Figures(BaseModel):
+    """What a run says of a case; as in ``comparisons`` of docs/reference/report.md."""
+
+    verdict: Verdict
+    held_back: Verdict | None
+    ratio: float | None
+    ci: tuple[float, float] | None
+    p_value: float | None
+    q_value: float | None
+    threshold: float
+    mde: float | None
+    control: float | None
+    treatment: float | None
+    rounds: int
+    injected: bool
+    failure: FailureOut | None
+    note: str | None = Field(description="why the verdict is what it is, where the figures alone don't say")
+
+
+class ResultOut(BaseModel):
+    """One case of one run."""
+
+    case: CaseOut
+    figures: Figures
+
+
+class ResultsOut(BaseModel):
+    """Some results of one run, in the order of the cases' names."""
+
+    run_id: str
+    results: Sequence[ResultOut]
+    total: int
+    next_offset: int | None
+
+
+class PointOut(BaseModel):
+    """What one run found, in a case's history."""
+
+    run_id: str
+    started: datetime
+    category: str
+    platform: str
+    branch: str | None
+    alpha: float
+    trusted: bool
+    control: SideOut
+    treatment: SideOut
+    figures: Figures
+
+
+class HistoryOut(BaseModel):
+    """One case over all runs that compared it, the oldest first."""
+
+    case: CaseOut
+    points: Sequence[PointOut]
+    total: int
+    next_offset: int | None
+
+
+def side_out(run: Run, side: str) -> SideOut:
+    """The ``side`` ("control" or "treatment") of ``run``."""
+    facts: dict[str, Any] = {name: getattr(run, f"{side}_{name}") for name in ("requested", "digest", "version")}
+    commit = getattr(run, f"{side}_commit")
+    if commit is None:
+        return SideOut(**facts, commit=None)
+    of_commit = {name: getattr(run, f"{side}_commit_{name}") for name in ("time", "subject", "author")}
+    return SideOut(**facts, commit=CommitOut(id=commit, **of_commit))
+
+
+def run_out(run: Run) -> RunOut:
+    """``run`` for the API."""
+    verdicts = ("regressed", "improved", "unchanged", "inconclusive", "failed")
+    special = {"control", "treatment", "verdicts"}
+    return RunOut(
+        control=side_out(run, "control"),
+        treatment=side_out(run, "treatment"),
+        verdicts={verdict: getattr(run, verdict) for verdict in verdicts},
+        **{name: getattr(run, name) for name in RunOut.model_fields if name not in special},
+    )
+
+
+def figures_of(result: Result) -> Figures:
+    """The figures of ``result`` for the API."""
+    low, high = result.ci_low, result.ci_high
+    failure = None
+    if result.failure_side is not None:
+        failure = FailureOut(
+            side=result.failure_side, kind=result.failure_kind or "", reason=result.failure_reason or ""
+        )
+    return Figures(
+        ci=None if low is None or high is None else (low, high),
+        failure=failure,
+        **{name: getattr(result, name) for name in Figures.model_fields if name not in ("ci", "failure")},
+    )
+
+
+def result_out(result: Result, case: Case) -> ResultOut:
+    """One row of a run's results for the API."""
+    return ResultOut(case=CaseOut.model_validate(case), figures=figures_of(result))
+
+
+def point_out(result: Result, run: Run) -> PointOut:
+    """One row of a case's history for the API."""
+    names = ("run_id", "started", "category", "platform", "branch", "alpha", "trusted")
+    return PointOut(
+        control=side_out(run, "control"),
+        treatment=side_out(run, "treatment"),
+        figures=figures_of(result),
+        **{name: getattr(run, name) for name in names},
+    )

@@ -1,0 +1,221 @@
+"""A report put into the tables: all of it or nothing, and once, however often it comes."""
+
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Any, TypeVar
+
+from sqlalchemy import delete, exists, insert, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import Session
+
+from opduel.records import Build, Comparison, Report, UsageError
+from opduel.reporters.text import printable
+from opduel.server.error_handlers import Refused
+from opduel.server.ingest import RunFacts, Submission
+from opduel.server.models import Base, Case, Document, Result, Run
+
+_AT_A_TIME = 500
+_DETAILS = ("operator", "direction", "metric", "unit", "dtype", "context", "operator_category")  # of a case
+_Row = TypeVar("_Row")
+_SHORT, _LONG = 200, 1000  # characters of a text
+
+
+def store(session: Session, submission: Submission, token: str, now: datetime) -> bool:
+    """Store ``submission``, which the token called ``token`` brought; False if this very report was there already.
+
+    Raises:
+        Refused: 409, another report has its run id, or it is in another category.
+    """
+    number = _insert_run(session, submission, token, now)
+    if number is None:
+        _check_identical(session, submission)
+        return False
+    document = submission.document
+    session.execute(
+        insert(Document), {"run_number": number, "size": len(document), "content": zlib.compress(document, 6)}
+    )
+    numbers = _case_numbers(session, submission.report)
+    rows = [_result(one, number, numbers[one.case]) for one in submission.report.comparisons]
+    for some in _batches(rows):
+        session.execute(insert(Result), some)
+    return True
+
+
+def remove_runs(session: Session, ids: Sequence[str]) -> None:
+    """Remove the runs with these ids, all that was stored of them, and the cases that no other run has.
+
+    Raises:
+        UsageError: there is no run of one of the ids.
+    """
+    found = session.execute(select(Run.run_id, Run.number).where(Run.run_id.in_(ids)))
+    numbers = {run.run_id: run.number for run in found}
+    if unknown := next((one for one in ids if one not in numbers), None):
+        raise UsageError(f"run remove {unknown}: there is no run of this id: see its page, or run.id in report.json")
+    theirs = select(Result.case_number).where(Result.run_number.in_(numbers.values())).distinct()
+    cases = session.scalars(theirs.order_by(Result.case_number)).all()
+    session.execute(delete(Run).where(Run.number.in_(numbers.values())))  # and by the foreign keys all the rest
+    unused = ~exists().where(Result.case_number == Case.number)
+    for some in _batches(cases):
+        session.execute(delete(Case).where(Case.number.in_(some), unused))
+
+
+def _check_identical(session: Session, submission: Submission) -> None:
+    there = session.execute(select(Run.document_sha256, Run.category).where(Run.run_id == submission.facts.id)).one()
+    if there.document_sha256 != submission.sha256:
+        raise Refused(409, f"another report is here with the run id {submission.facts.id}")
+    if there.category != submission.category:
+        raise Refused(409, f"the run {submission.facts.id} is here already, in the category {there.category}")
+
+
+def _insert_run(session: Session, submission: Submission, token: str, now: datetime) -> int | None:
+    """The new run's number; None if there is one with its id.  Of two at once, the second waits for the first."""
+    values = {**_run(submission), "received": now, "received_from": token}
+    statement = upsert(session, Run).values(values).on_conflict_do_nothing().returning(Run.number)
+    number: int | None = session.scalar(statement)
+    return number
+
+
+def _case_numbers(session: Session, report: Report) -> dict[str, int]:
+    """The numbers of the report's cases by their ids; those that are new, or not as they were, are put down first.
+
+    Always in the order of their ids: so two reports that come at once wait for each other, but never both.
+    """
+    framework = report.control.framework
+    wanted = dict(sorted(_cases(report)))
+    known = _known_cases(session, framework, wanted)
+    new = [case for case in wanted if case not in known]
+    for some in _batches([{"framework": framework, "case": case, **wanted[case]} for case in new]):
+        session.execute(upsert(session, Case).on_conflict_do_nothing(), some)
+    known |= _known_cases(session, framework, new)
+    changed = []
+    for case, row in sorted(known.items()):
+        details = wanted[case] | {"operator_category": wanted[case]["operator_category"] or row.operator_category}
+        if any(getattr(row, name) != value for name, value in details.items()):
+            changed.append({"number": row.number, **details})
+    if changed:
+        session.execute(update(Case), changed)
+    return {case: row.number for case, row in known.items()}
+
+
+def _known_cases(session: Session, framework: str, ids: Iterable[str]) -> dict[str, Any]:
+    known = {}
+    columns = [getattr(Case, name) for name in ("number", "case", *_DETAILS)]
+    for some in _batches(list(ids)):
+        for row in session.execute(select(*columns).where(Case.framework == framework, Case.case.in_(some))):
+            known[row.case] = row
+    return known
+
+
+def _cases(report: Report) -> Iterator[tuple[str, dict[str, str | None]]]:
+    details = {case.id: case for case in report.cases}
+    for one in report.comparisons:
+        case = details.get(one.case)
+        yield (
+            one.case,
+            {
+                "operator": _fit(one.operator),
+                "direction": _fit(one.direction),
+                "metric": _fit(one.metric),
+                "unit": _fit(one.unit),
+                "dtype": None if case is None else _fit(case.dtype),
+                "context": None if case is None else _fit(case.context),
+                "operator_category": None if case is None or not case.category else _fit(case.category),
+            },
+        )
+
+
+def _run(submission: Submission) -> dict[str, Any]:
+    facts, report = submission.facts, submission.report
+    cpu_model = report.host.get("cpu_model")
+    verdicts = ("regressed", "improved", "unchanged", "inconclusive", "failed")
+    return {
+        "run_id": facts.id,
+        "category": submission.category,
+        "document_sha256": submission.sha256,
+        "started": facts.started,
+        "finished": facts.finished,
+        "framework": report.control.framework,
+        "platform": _fit(facts.platform),
+        "spec": _fit(facts.spec),
+        "user_identifier": None if facts.user_identifier is None else _fit(facts.user_identifier, _LONG),
+        "branch": _fit(facts.branch) if facts.branch and facts.branch.strip() else None,
+        "run_type": _fit(facts.run_type),
+        **_side("control", report.control),
+        **_side("treatment", report.treatment),
+        "cpu_model": _fit(cpu_model) if isinstance(cpu_model, str) else None,
+        "threads": facts.threads,
+        "alpha": facts.alpha,
+        "inject": facts.inject,
+        "wall_s": facts.wall_s,
+        "trusted": facts.validity is None or facts.validity.valid,
+        "distrust": _distrust(facts),
+        "complete": facts.complete,
+        "broken": facts.aborted,
+        **{verdict: sum(one.verdict == verdict for one in report.comparisons) for verdict in verdicts},
+        "broken_by_treatment": sum(one.is_broken_by_treatment for one in report.comparisons),
+    }
+
+
+def _distrust(facts: RunFacts) -> str | None:
+    if facts.validity is None or facts.validity.valid:
+        return None
+    reasons = facts.validity.reasons
+    return _fit("; ".join(map(str, reasons)), _LONG) or None if isinstance(reasons, list) else None
+
+
+def _side(side: str, build: Build) -> dict[str, Any]:
+    commit = build.commit
+    return {
+        f"{side}_requested": _fit(build.requested, _LONG),
+        f"{side}_digest": build.digest,
+        f"{side}_version": _fit(build.version),
+        f"{side}_commit": None if commit is None else commit.id.lower(),
+        f"{side}_commit_time": None if commit is None else commit.time,
+        f"{side}_commit_subject": None if commit is None else _fit(commit.subject, _LONG),
+        f"{side}_commit_author": None if commit is None else _fit(commit.author),
+    }
+
+
+def _result(one: Comparison, run: int, case: int) -> dict[str, Any]:
+    low, high = one.ci or (None, None)
+    failure = one.failure
+    return {
+        "run_number": run,
+        "case_number": case,
+        "verdict": one.verdict,
+        "held_back": one.held_back,
+        "ratio": one.ratio,
+        "ci_low": low,
+        "ci_high": high,
+        "p_value": one.p_value,
+        "q_value": one.q_value,
+        "threshold": one.threshold,
+        "mde": one.mde,
+        "control": one.control,
+        "treatment": one.treatment,
+        "rounds": one.rounds,
+        "injected": one.injected,
+        "failure_side": None if failure is None else failure.side,
+        "failure_kind": None if failure is None else _fit(failure.kind),
+        "failure_reason": None if failure is None else _fit(failure.reason, _LONG),
+        "note": None if failure is not None and one.note == failure.reason else _fit(one.note, _LONG) or None,
+    }
+
+
+def upsert(session: Session, table: type[Base]) -> Any:
+    """An insert that can be told what to do about a row that is there: both databases have it, each its own."""
+    assert session.bind is not None
+    dialect = sqlite if session.bind.dialect.name == "sqlite" else postgresql
+    return dialect.insert(table)
+
+
+def _fit(text: str, most: int = _SHORT) -> str:
+    """``text`` printable, and no longer than ``most``."""
+    line = printable(text[:most])
+    return line if len(line) <= most and len(text) <= most else f"{line[: most - 3]}..."
+
+
+def _batches(rows: Sequence[_Row]) -> Iterator[Sequence[_Row]]:
+    for start in range(0, len(rows), _AT_A_TIME):
+        yield rows[start : start + _AT_A_TIME]

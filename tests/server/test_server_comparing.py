@@ -1,0 +1,91 @@
+"""Two runs compared on the server's page: what they imply together, the newer build against the older one, in words."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import report_samples as samples
+from results_server import RunningServer, numbered, running_server
+from test_server_pages import compared, got
+
+from opduel.records import Commit, Report
+from opduel.server.comparing import in_words
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Iterator[RunningServer]:
+    """A server without runs that anybody may read."""
+    with running_server(tmp_path, open_read=True) as server:
+        yield server
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "words", "indirect_estimate"),
+    [
+        (("a", "b"), ("a", "c"), "both runs have one control", 1.1 / 1.05),
+        (("a", "c"), ("b", "c"), "both runs have one treatment", 1.05 / 1.1),
+        (("a", "b"), ("b", "c"), "the treatment of one run is the control of the other", 1.05 * 1.1),
+        (("b", "c"), ("a", "b"), "the treatment of one run is the control of the other", 1.05 * 1.1),
+        (("a", "b"), ("a", "b"), "Both runs compared the same builds", 1.1 / 1.05),
+        (("a", "b"), ("c", "d"), "The runs share no build", None),
+    ],
+)
+def test_two_runs_imply_what_follows_from_the_build_they_share(
+    empty: RunningServer, first: tuple[str, str], second: tuple[str, str], words: str, indirect_estimate: float | None
+) -> None:
+    empty.post(compared(*first, 1, 1.05))
+    empty.post(compared(*second, 2, 1.1))
+    page = got(empty, "/compare", first="run-1", second="run-2")
+    assert got(empty, "/compare", first="run-2", second="run-1").text == page.text
+    assert words in page.text
+    assert "+5.0 %" in page.text
+    assert "+10.0 %" in page.text
+    if indirect_estimate is not None:
+        assert f"{(indirect_estimate - 1) * 100:+.1f} %" in page.text.replace("+5.0 %", "", 1).replace("+10.0 %", "", 1)
+
+
+@pytest.mark.parametrize("release_first", [True, False])
+def test_the_newer_build_is_compared_with_the_older_one(empty: RunningServer, release_first: bool) -> None:
+    """The newest commit against a release, and in the same night against the commit before it: that one is slower than
+    the release, whichever run is opened first, or came first."""
+    night, before = ("cd" * 20, 1_700_090_000), ("ab" * 20, 1_700_000_000)
+    release = from_builds(1 if release_first else 2, None, night, 1.066)
+    commit = from_builds(2 if release_first else 1, before, night, 1.0)
+    for report in (release, commit):
+        assert empty.post(report).status_code == 201
+    words = "abababababab is 6.6 % slower than mxnet==1.8.0.post0 [+5.1, +8.1]"
+    for first, second in (("run-1", "run-2"), ("run-2", "run-1")):
+        page = got(empty, "/compare", first=first, second=second)
+        assert words in page.text
+        assert "abababababab against mxnet==1.8.0.post0" in page.text
+        cells = [attributes for tag, attributes in page.tags if tag == "td" and attributes.get("title")]
+        assert [float(str(one["data-value"])) for one in cells] == [pytest.approx(math.log(1.066))]
+
+
+def from_builds(number: int, control: tuple[str, int] | None, treatment: tuple[str, int], ratio: float) -> Report:
+    """A report of one case, between a commit (or the sample's release, for None) and another commit."""
+    sides = []
+    for side, made in ((samples.CONTROL, control), (samples.TREATMENT, treatment)):
+        commit = None if made is None else Commit(made[0], made[1], "A <a@example.org>", "Change something")
+        sides.append(replace(side, commit=commit, digest=made[0] if made else side.digest))
+    one = samples.comparison("steady", ratio=ratio)
+    return replace(numbered(number), control=sides[0], treatment=sides[1], comparisons=(one,), cases=())
+
+
+@pytest.mark.parametrize(
+    ("log_ratio", "metric", "words"),
+    [
+        (math.log(1.066), "time", "new is 6.6 % slower than old"),
+        (math.log(0.9), "time", "new takes 10.0 % less time than old"),
+        (math.log(12), "time", "new takes 12 times as long as old"),
+        (0.0, "time", "new takes as long as old"),
+        (math.log(1.5), "memory", "the memory of new is 50.0 % larger than that of old"),
+        (math.log(0.5), "error", "the error of new is 50.0 % smaller than that of old"),
+        (math.log(20), "memory", "the memory of new is 20 times that of old"),
+        (1e9, "time", "new takes 1.01e+304 times as long as old"),
+    ],
+)
+def test_a_change_in_words(log_ratio: float, metric: str, words: str) -> None:
+    assert in_words(log_ratio, metric, "new", "old") == words

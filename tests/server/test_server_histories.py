@@ -1,0 +1,170 @@
+"""Histories from the tables: the order of builds, what is weighed again when runs come in, a series that fails."""
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import report_samples as samples
+from results_server import RunningServer, numbered, running_server
+from sqlalchemy import select
+from sqlalchemy.orm import joinedload
+from test_server_pages import compared
+
+from opduel.comparator.network_meta_analysis import Component, Drift
+from opduel.server import drift
+from opduel.server.change_points import found_in
+from opduel.server.drift import DriftAnalysis
+from opduel.server.findings import Wanted, list_findings
+from opduel.server.histories import BuildName, Series, node_order
+from opduel.server.models import AnalysedSeries
+from opduel.server.storage import remove_runs
+
+
+def build(node: str, version: str = "1.0", time: int | None = None) -> BuildName:
+    return BuildName(node, node, node, version, node if time else None, time, None)
+
+
+def at(day: int) -> datetime:
+    return datetime(2024, 1, day, tzinfo=UTC)
+
+
+def ordered(*seen: tuple[datetime, BuildName]) -> list[str]:
+    ranks = node_order(seen)
+    return sorted(ranks, key=lambda node: ranks[node])
+
+
+def test_commits_stand_by_their_time_behind_what_has_none() -> None:
+    late, early = build("late", time=200), build("early", time=100)
+    assert ordered((at(1), late), (at(2), early), (at(3), build("release"))) == ["release", "early", "late"]
+
+
+def test_releases_stand_by_their_version() -> None:
+    releases = [build(version, version) for version in ("1.10.0", "1.9.1", "1.8.0.post0", "1.8.0")]
+    assert ordered(*((at(1), one) for one in releases)) == ["1.8.0", "1.8.0.post0", "1.9.1", "1.10.0"]
+
+
+def test_what_is_equal_stands_as_it_was_first_measured() -> None:
+    assert ordered((at(3), build("c")), (at(1), build("b")), (at(2), build("a")), (at(4), build("b"))) == [
+        "b",
+        "a",
+        "c",
+    ]
+
+
+@pytest.mark.parametrize("version", ["", "nightly", "9" * 500, "٣.٤", "1..2"])
+def test_any_version_has_a_place(version: str) -> None:
+    assert ordered((at(1), build("odd", version)), (at(1), build("b"))) != []
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> Iterator[RunningServer]:
+    """Two cases, one of which is measured again in the second run alone."""
+    with running_server(tmp_path, open_read=True) as server:
+        both = (samples.comparison("a", ratio=1.2), samples.comparison("b", ratio=1.0))
+        server.post(replace(numbered(1), comparisons=both, cases=()))
+        yield server
+
+
+def series(server: RunningServer) -> dict[str, AnalysedSeries]:
+    """What each case's history came to."""
+    with server.database.reading() as session:
+        query = select(AnalysedSeries).options(joinedload(AnalysedSeries.case))
+        return {one.case.case: one for one in session.scalars(query)}
+
+
+@pytest.fixture
+def analysed(monkeypatch: pytest.MonkeyPatch) -> list[Series]:
+    """The series that were weighed, in order."""
+    found: list[Series] = []
+    really = drift._analysed
+
+    def counted(session: Any, one: Series, runs: Any) -> Any:
+        found.append(one)
+        return really(session, one, runs)
+
+    monkeypatch.setattr(drift, "_analysed", counted)
+    return found
+
+
+def test_only_what_has_new_runs_is_weighed_again(filled: RunningServer, analysed: list[Series]) -> None:
+    kept = DriftAnalysis(filled.database)
+    first = kept.progress(60)
+    assert first.is_complete
+    assert set(series(filled)) == {"a", "b"}
+    assert len(analysed) == first.total == 2
+    kept.progress(60)
+    assert len(analysed) == 2
+    filled.post(replace(numbered(2), comparisons=(samples.comparison("b", ratio=1.3),), cases=()))
+    kept.progress(60)
+    assert len(analysed) == 3
+    again = series(filled)
+    assert {case: one.runs for case, one in again.items()} == {"a": 1, "b": 2}
+    with filled.database.writing() as session:
+        remove_runs(session, ["run-2"])
+    filled.post(replace(numbered(3), comparisons=(samples.comparison("b", ratio=1.1),), cases=()))
+    kept.progress(60)  # of as many runs, and with SQLite under the number of the one that was removed
+    assert len(analysed) == 4
+    assert series(filled)["b"].drift_log != again["b"].drift_log
+
+
+def test_a_server_that_starts_again_weighs_nothing_twice(
+    filled: RunningServer, analysed: list[Series], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(2):
+        DriftAnalysis(filled.database).analyse()
+    assert len(analysed) == 2
+    monkeypatch.setattr(drift, "METHOD", drift.METHOD + 1)  # a newer opduel weighs otherwise
+    DriftAnalysis(filled.database).analyse()
+    assert len(analysed) == 4
+
+
+def test_series_without_runs_are_forgotten(filled: RunningServer) -> None:
+    DriftAnalysis(filled.database).analyse()
+    with filled.database.writing() as session:
+        remove_runs(session, ["run-1"])
+    DriftAnalysis(filled.database).analyse()
+    assert series(filled) == {}
+
+
+def test_a_series_that_cannot_be_weighed_costs_no_other(filled: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    really = drift._analysed
+
+    def failing(session: Any, one: Series, runs: Any) -> Any:
+        if one.case_number == 1:
+            raise RuntimeError("Factor is exactly singular")
+        return really(session, one, runs)
+
+    monkeypatch.setattr(drift, "_analysed", failing)
+    assert DriftAnalysis(filled.database).progress(60).is_complete
+    assert {case: one.runs for case, one in series(filled).items()} == {"a": 0, "b": 1}
+
+
+def test_a_page_does_not_wait_for_the_weighing(filled: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    go_on = threading.Event()
+    monkeypatch.setattr(drift, "_stamps", lambda session: go_on.wait(60) and {})
+    kept = DriftAnalysis(filled.database)
+    assert not kept.progress(0.01).is_complete
+    go_on.set()
+    assert kept.progress(60).is_complete
+
+
+def test_a_change_at_no_build_that_can_be_named_is_found() -> None:
+    builds = {node: build(node) for node in "abc"}
+    whole = Component(("a", "b", "c"), 2, Drift("a", "c", 0.05, 0.01, (0.03, 0.07)), (), 0.2, 1.0, ())
+    (found,) = found_in([whole], builds, 0.02)
+    assert (found.kind, found.before.node, found.after.node, found.builds) == ("overall", "a", "c", 2)
+    assert found_in([whole], builds, 0.04) == []
+
+
+def test_a_change_that_one_run_alone_shows_is_listed(tmp_path: Path) -> None:
+    with running_server(tmp_path, open_read=True) as server:
+        server.post(replace(compared("a", "b", 1), comparisons=(samples.comparison("steady", ratio=1.2),)))
+        DriftAnalysis(server.database).analyse()
+        with server.database.reading() as session:
+            (found,) = list_findings(session, Wanted())
+        assert found.point.kind == "step"
+        assert found.point.log_ratio == pytest.approx(0.1823, abs=1e-3)
