@@ -11,16 +11,18 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from opduel.commands.case_selection import Choice, choose, framework_of, with_files
-from opduel.commands.config import default_reports, with_kept_token
+from opduel.commands.config import config_path, default_reports, with_kept_token
 from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
 from opduel.commands.options import by_metric, variables
 from opduel.commands.overwrite_check import files_read, refuse_overwriting
+from opduel.driver.builds import load_releases
 from opduel.frameworks import FRAMEWORKS_DIR, Framework, require_functions, run_environment
 from opduel.harness.cpus import plan_cpus
 from opduel.harness.instructions import require_counting
 from opduel.harness.profiles import is_profiles_folder
 from opduel.harness.run import RunRequest
 from opduel.records import DEFAULT_METRIC, Build, Case, Report, RunError, UsageError
+from opduel.records.measurement import Side
 from opduel.reporters import Reporter, ReportOutcome, chosen_reporters, report_all
 from opduel.reporters.atomic import check_folder
 from opduel.reporters.folder import FolderReporter
@@ -186,6 +188,23 @@ def warn_of_python(control: Build, treatment: Build) -> None:
     """Say that the two sides run on different Pythons, if they do."""
     if control.python != treatment.python:
         log.warning("Python differs (%s, %s), and may be what a difference is due to", control.python, treatment.python)
+
+
+def usual_build(side: Side, config: Mapping[str, str], framework: Framework) -> str:
+    """The build that is taken when none is asked for: the config's, or else the framework's default.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if side in config:
+        log.info("%s: %s, from %s", side, config[side], config_path())
+        return config[side]
+    releases = load_releases(framework)
+    usual = {"control": releases.default_control, "treatment": releases.default_treatment}[side]
+    if usual is None:
+        raise UsageError(f"--{side}: {framework.name} has no build that is measured by default: give one")
+    log.info("%s: %s, from %s", side, usual, releases.path)
+    return usual
 
 
 def tell(

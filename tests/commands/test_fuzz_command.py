@@ -117,6 +117,6 @@ def test_bad_usage_is_one_line(home: Path, tmp_path: Path, arguments: list[str],
 
 def test_one_build_alone_and_a_calibration_have_none(home: Path) -> None:
     with pytest.raises(UsageError, match="--fuzz: belongs to an A/B"):
-        run_harness(["-b", "smoke", "--treatment", "mxnet==1.9.1", "--fuzz", "3"])
+        run_harness(["-b", "smoke", "--single", "--treatment", "mxnet==1.9.1", "--fuzz", "3"])
     with pytest.raises(UsageError, match="--fuzz: is for one run of harness"):
         calibrate(["--fuzz", "3"])
