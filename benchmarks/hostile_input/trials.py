@@ -160,7 +160,8 @@ def _interpreter(rng: random.Random) -> Trial:
     """A program that is no Python, in the place of a build."""
     programs = [f"{{odd}}/python-{name}" for name in (*PROGRAMS, "none")]
     program = rng.choice((*programs, "/bin/true", "/bin/false", "/usr/bin/env", *ODD_PATHS))
-    sides = rng.choice((("--single", "--treatment"), ("--control", NOWHERE, "--treatment"), ("--treatment", program, "--control")))
+    two = (("--control", NOWHERE, "--treatment"), ("--treatment", program, "--control"))
+    sides = rng.choice((("--single", "--treatment"), *two))
     return Trial("interpreter", "harness.py", ("-b", "{precious}/spec.json", *sides, program))
 
 
