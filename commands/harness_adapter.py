@@ -46,7 +46,7 @@ class HarnessAdapter:
                 report = run_ab(request, display.show)
             except InterruptedRunError as error:
                 raise KeyboardInterrupt(str(error)) from None
-        if not report.run["interrupted"]:  # the signal is logged by whom it ends
+        if not report.run.interrupted:  # the signal is logged by whom it ends
             warn_of_report(report)
         return report
 
@@ -75,15 +75,15 @@ class HarnessAdapter:
     def tell(self, report: Report) -> None:
         """Tell every reporter; one on disk that has the report keeps the one that it has. A run that goes on is told to
         others than those who want whole runs."""
-        self.told.add(str(report.run["id"]))
+        self.told.add(str(report.run.id))
         reporters = self._measuring.reporters
-        if report.run.get("continues"):
+        if report.run.continues:
             reporters = [one for one in reporters if not one.whole_runs_only]
         tell(reporters, report, lambda reporter: reporter.kept(report), more_follows=True)
 
     def show_again(self, report: Report) -> None:
         """Show a report on the screen that was told before this process began."""
-        if str(report.run["id"]) not in self.told:
+        if str(report.run.id) not in self.told:
             for one in self._measuring.reporters:
                 if isinstance(one, ScreenReporter | SimpleScreenReporter):
                     one.report(report)
