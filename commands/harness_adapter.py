@@ -124,7 +124,8 @@ class HarnessAdapter:
     def _taken_over(self, report: Report, again: Sequence[Case], request: RunRequest) -> FirstMeasurement:
         """What the replication of these cases takes over from the report of the benchmark."""
         timed = sum(case.metric == DEFAULT_METRIC for case in again)
-        aa_cases = usual_count(timed) if request.configuration.sentinels is None else request.aa_cases
+        asked = request.configuration.sentinels
+        aa_cases = usual_count(timed) if asked is None else asked
         ids = [case.id for case in again]
         return first_measurement_of(
             report, self._measuring.cases, plan_looks(request.configuration.max_rounds), ids, aa_cases

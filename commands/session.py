@@ -23,9 +23,9 @@ from opduel.harness.instructions import require_counting
 from opduel.harness.profiles import is_profiles_folder
 from opduel.harness.run import RunRequest
 from opduel.records import Build, Case, Report, RunConfiguration, RunError, UsageError
+from opduel.records.atomic import check_folder
 from opduel.records.measurement import Side
 from opduel.reporters import Reporter, ReportOutcome, chosen_reporters, report_all
-from opduel.reporters.atomic import check_folder
 from opduel.reporters.folder import FolderReporter
 from opduel.reporters.local import LocalReporter
 from opduel.reporters.screen import ScreenReporter

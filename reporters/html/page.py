@@ -9,8 +9,8 @@ import jinja2
 from markupsafe import Markup
 
 from opduel.records import Report
+from opduel.records.atomic import write_atomically
 from opduel.reporters.assets import PLOT_CLASS, PLOT_STYLE, asset, csp_hash
-from opduel.reporters.atomic import write_atomically
 from opduel.reporters.document import strict
 from opduel.reporters.html.cases import case_data, case_labels, rows
 from opduel.reporters.html.run_details import heading, run_details
