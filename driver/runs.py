@@ -149,10 +149,6 @@ class Runs:
         counted = budgets if report.nothing_compared else 1 + sum(not one.nothing_compared for one in earlier)
         return counted < BUDGETS
 
-    def is_finished(self, name: str) -> bool:
-        """Whether the run needs no measuring."""
-        return self._journal.report(name) is not None
-
     def ids(self, prefix: str) -> tuple[str, ...]:
         """The ids of the finished runs whose names begin so, as their reports have them."""
         reports = map(self._finished, self._journal.runs(prefix))
