@@ -139,8 +139,8 @@ def _check(
     ids = {case.id for case in cases}
     if len(ids) != len(cases):
         raise ValueError("two cases have the same id")
-    if strangers := sorted((set(samples) | set(failures)) - ids):
-        raise ValueError(f"no such case: {', '.join(strangers)}")
+    if unknown := sorted((set(samples) | set(failures)) - ids):
+        raise ValueError(f"no such case: {', '.join(unknown)}")
     for case in cases:
         if not 0 <= case.threshold < float("inf"):
             raise ValueError(f"{case.id}: a threshold is a share of 0 or more, not {case.threshold}")

@@ -8,7 +8,7 @@ from opduel.harness.blocks import CaseRequest
 from opduel.records import DEFAULT_METRIC, Case, Stage
 
 EVERY = 10  # one sentinel for so many cases
-MOST = 4  # more would be no better a witness: they share the machine and the moment
+MOST = 4  # more would add no evidence: they share the machine and the moment
 
 
 def usual_count(cases: int) -> int:

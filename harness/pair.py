@@ -114,7 +114,7 @@ class _Share:
         return case_id in self.result.refused or case_id in self.result.lost
 
     def note(self, failures: dict[str, Failure], case_id: str, failure: Failure) -> None:
-        """What befell a fork of a case, beside what may have befallen another."""
+        """Record a fork's failure, merged with an earlier one of the same case."""
         before = [failures[case_id]] if case_id in failures else []
         failures[case_id] = merged_failure([*before, failure])
 

@@ -57,7 +57,7 @@ class PairStart:
         self._error: WorkerLostError | None = None
 
     def advance(self) -> None:
-        """Go on as far as it goes without waiting. What goes wrong is told by ``finish``."""
+        """Go on as far as it goes without waiting. ``finish`` raises what goes wrong."""
         if self._over:
             return
         try:

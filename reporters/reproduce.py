@@ -10,7 +10,7 @@ from pathlib import Path
 from opduel.records import Build, Case, Comparison, Report
 from opduel.reporters.text import printable
 
-# Options of a run that hold for each of its cases, too: what else was given chose cases, bounded the run or told of it.
+# Options of a run that hold for each of its cases, too: the others choose cases, bound the run or report it.
 _OF_INPUTS = frozenset(("--directions", "--metric"))
 _WITH_VALUE = _OF_INPUTS | {
     *("--alpha", "--category", "--ctx", "--dtype", "--framework", "--int64_tensor", "--max_rounds", "--model_cache"),

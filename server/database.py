@@ -22,7 +22,7 @@ from opduel.records import RunError, UsageError
 
 Standing = Literal["empty", "current", "older", "newer", "foreign"]
 _EXAMPLES = "sqlite:////var/lib/opduel/results.sqlite or postgresql://user@host/database"
-_BUSY_TIMEOUT_S = 8.0  # less than the last requests have when the server is told to end
+_BUSY_TIMEOUT_S = 8.0  # less than the last requests have when the server is stopped
 _MIGRATE = "python -m opduel.server migrate"
 
 
@@ -72,7 +72,7 @@ class Database:
         using them, which is taken of SQLite.  Returns what was done, in words; empty if nothing was.
 
         Raises:
-            UsageError: they aren't, and the user has to mend it.
+            UsageError: they aren't, and the user has to fix it.
             RunError: the database can't be reached.
         """
         if self.is_sqlite:
@@ -178,7 +178,7 @@ def _meant(url: str) -> URL:
 
 
 def _postgresql(url: URL) -> Engine:
-    # Errors are logged without the statements' parameters: they are strangers' texts.
+    # Errors are logged without the statements' parameters: they are untrusted text.
     arguments = {} if "connect_timeout" in url.query else {"connect_timeout": 10}
     engine = create_engine(url, hide_parameters=True, pool_pre_ping=True, connect_args=arguments)
 

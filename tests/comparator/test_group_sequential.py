@@ -30,18 +30,18 @@ def course(
     return run_sequential_test(a_case(threshold=0.03), split(samples), prior, looks, 0.05, closing)
 
 
-def test_a_case_that_was_loud_on_the_screen_gets_less_from_the_others() -> None:
+def test_a_case_that_was_noisy_course_on_the_screen_gets_less_from_the_others() -> None:
     """Its own samples may look quiet by chance: the quiet many must not vouch for it then."""
     prior = Prior(10.0, 1e-4, 160.0, 40)
     confirmation = noisy(np.random.default_rng(2), 5, 0.2, 0.01)
     fresh = replace(LOOKS, screening_share=0.0)
     quiet = course(noisy(np.random.default_rng(3), 5, 5.0, 0.01), confirmation, prior, looks=fresh)
-    loud = course(noisy(np.random.default_rng(3), 5, 5.0, 0.2), confirmation, prior, looks=fresh)
+    noisy_course = course(noisy(np.random.default_rng(3), 5, 5.0, 0.2), confirmation, prior, looks=fresh)
     assert quiet.suspect
-    assert loud.suspect
-    assert quiet.p_value < loud.p_value / 10
+    assert noisy_course.suspect
+    assert quiet.p_value < noisy_course.p_value / 10
     alone = course(noisy(np.random.default_rng(3), 5, 5.0), confirmation, looks=fresh)
-    assert loud.p_value == pytest.approx(alone.p_value, rel=0.05)
+    assert noisy_course.p_value == pytest.approx(alone.p_value, rel=0.05)
 
 
 def test_the_screen_has_a_closing_look_unless_the_case_has_left_it() -> None:
@@ -107,7 +107,7 @@ def test_a_large_change_is_shown_at_the_look_that_found_it() -> None:
     assert math.log(1.03) < low < 0.2 < high
 
 
-def test_the_interval_of_a_flag_excludes_the_bound_whichever_witness_flagged() -> None:
+def test_the_interval_of_a_flag_excludes_the_bound_whichever_test_flagged() -> None:
     """All pairs lie beyond the bound, but so far apart that the t interval reaches back across it."""
     wide = [0.05, 0.3, 0.9, 0.06, 2.0, 0.07, 1.2, 0.5, 0.04, 0.05, 0.06, 1.5]
     found = course([0.05, 0.2, -0.1, 0.3, 0.05], wide, looks=Looks((5, 8), (12,)))

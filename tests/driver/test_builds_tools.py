@@ -71,7 +71,7 @@ def test_system_folders_are_searched(nowhere: Path, place: str) -> None:
     assert find_interpreter("3.98") == Path("/real/python3.98")
 
 
-def test_none_names_the_places_and_the_mend(nowhere: Path) -> None:
+def test_none_names_the_places_and_the_fix(nowhere: Path) -> None:
     with pytest.raises(RunError) as caught:
         find_interpreter("3.98")
     assert str(nowhere / "pyenv" / "versions") in str(caught.value)

@@ -65,7 +65,7 @@ def asked(log: Any, *cases: Case, **changes: Any) -> RunRequest:
 
 
 def stop_at(rounds: int) -> Callable[[Progress], None]:
-    """To be told of progress: a signal comes when so many rounds are done."""
+    """Called with the progress: a signal comes when so many rounds are done."""
 
     def interrupt(progress: Progress) -> None:
         if progress.rounds == rounds:

@@ -165,7 +165,7 @@ def test_one_that_fails_is_dropped_and_costs_the_run_nothing(operator: str, fork
     assert findings.stopped is None
     told = [incident for incident in findings.incidents if "A/A" in incident.consequence]
     assert [incident.case_id for incident in told] == (["bad"] if operator == "abort" else [])
-    assert all(incident.case_id for incident in findings.incidents), "nothing is told twice"
+    assert all(incident.case_id for incident in findings.incidents), "nothing is reported twice"
     assert all(len(findings.samples[name]) >= LOOKS.screening[0] for name in "ab")
 
 

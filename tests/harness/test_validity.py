@@ -81,7 +81,7 @@ def test_a_few_odd_readings_of_the_frequency_are_no_spread() -> None:
 
 
 class FakeMonitor:
-    """A host that is as it was told to be, whatever the real one is."""
+    """A host as configured, whatever the real one is."""
 
     during: Mapping[str, Any] = noise()
     verifying: Mapping[str, Any] = noise()
@@ -128,7 +128,7 @@ def test_a_quiet_host_and_calm_sentinels_are_trusted() -> None:
 
 
 @pytest.mark.parametrize("hold", [True, False])
-def test_a_busy_host_holds_verdicts_back_unless_told_not_to(monkeypatch: pytest.MonkeyPatch, hold: bool) -> None:
+def test_a_busy_host_holds_verdicts_back_unless_asked_not_to(monkeypatch: pytest.MonkeyPatch, hold: bool) -> None:
     monkeypatch.setattr(FakeMonitor, "during", noise(neighbours=500))
     report = run_ab(asked(*slow_and_same(), toy_case("bad", "refuse"), hold=hold))
     validity = report.run["validity"]

@@ -93,7 +93,7 @@ def test_one_that_leaves_something_running_makes_nobody_wait(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("char", ["x", "\u0301", "\x1b"])
-def test_a_subject_of_any_length_is_told(tmp_path: Path, char: str) -> None:
+def test_a_subject_of_any_length_is_reported(tmp_path: Path, char: str) -> None:
     """The system takes no variable of more than 128 KiB."""
     report = replace(REPORT, treatment=replace(REPORT.treatment, requested=char * 200_000))
     told = tmp_path / "told"
