@@ -20,6 +20,7 @@ from opduel.commands.driver_options import parse
 from opduel.driver import investigation
 from opduel.driver.runs import TRIES, RunOrder
 from opduel.driver.watch import Tally
+from opduel.driver.watch_settings import Services
 from opduel.frameworks import FRAMEWORKS_DIR
 from opduel.records import Build, Commit, Report, RunError, Verdict
 from opduel.reporters.document import from_text, to_bytes
@@ -52,8 +53,8 @@ def loop_that(*steps: investigation.Outcome | BaseException) -> type:
     """A stand-in for the loop: what it finds in each pass, or what ends it."""
 
     class MadeWatch:
-        def __init__(self, *parts: Any) -> None:
-            self._listener = parts[-1]
+        def __init__(self, services: Services, _settings: object) -> None:
+            self._listener = services.listener
 
         def once(self) -> Tally:
             tally = Tally()

@@ -31,18 +31,7 @@ PHRASES = re.compile(
     r"|\b(goes|go|went) before\b|dealt with|said in full|last words|\banew\b|\bloud(er|est)?\b|\bcreep"
     r"|\bheld against|front door|broken off|holds? twice|on the screen\b|\bheed|\bwhom\b|stranger|own doing"
 )
-ROOTS = (
-    "benchmarks",
-    "commands",
-    "comparator",
-    "docs",
-    "driver",
-    "frameworks",
-    "harness",
-    "records",
-    "reporters",
-    "server",
-)
+ROOTS = "benchmarks commands comparator docs driver frameworks harness opduel records reporters server".split()
 TEXTS = (".py", ".md", ".yaml", ".html", ".js")
 # The journal's schema has columns of these names; /creep is an old address that redirects.
 ALLOWED = ("driver/journal.py", "commands/notifying.py", "server/drift_pages.py")
