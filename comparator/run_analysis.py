@@ -14,7 +14,7 @@ from opduel.records import METRICS, Case, Failure, PairSample, Stage, Verdict
 
 @dataclass(frozen=True)
 class CaseAnalysis:
-    """A case within its run: its own course, the run's correction and the verdict so far.
+    """A case within its run: its own group-sequential test, the run's correction and the verdict so far.
 
     ``ready`` is False until every case of the run's and of the same metric has failed or come to its first look on the
     screen: before, the prior may still change, so that no verdict is final.

@@ -143,7 +143,7 @@ class PairPool:
         return start
 
     def retire(self, successor: Worker | None) -> None:
-        """End the veteran; ``successor`` takes its place."""
+        """End the previous control; ``successor`` takes its place."""
         # first: an interrupt leaves no process that nobody knows
         previous_control, self.previous_control = self.previous_control, successor
         if previous_control:

@@ -85,18 +85,18 @@ class Database:
             raise RunError(f"the database {self.name} can't be used ({reason}): start it, or give --database") from None
 
     def _prepared(self, connection: Connection, migrate: bool) -> str:
-        standing = state_of(connection)
-        if standing == "current":
+        state = state_of(connection)
+        if state == "current":
             return ""
-        if standing == "newer":
+        if state == "newer":
             raise UsageError(f"the database {self.name} was written by a newer opduel: use that one, or a backup")
-        if standing == "foreign":
+        if state == "foreign":
             raise UsageError(f"the database {self.name} holds tables of something else: give an empty one")
         if not migrate:
-            has = "has no tables yet" if standing == "empty" else "has the tables of an older opduel"
+            has = "has no tables yet" if state == "empty" else "has the tables of an older opduel"
             raise UsageError(f"the database {self.name} {has}: back it up, then run: {_MIGRATE} --database ...")
         command.upgrade(alembic_config(connection), "head")
-        return "made its tables" if standing == "empty" else "brought its tables to this version"
+        return "made its tables" if state == "empty" else "brought its tables to this version"
 
     def check_exists(self) -> None:
         """See that there is a database.

@@ -26,7 +26,7 @@ def of_variance(variance: float, degrees_of_freedom: float = 4, n: int = 6) -> T
 
 
 @pytest.mark.parametrize("value", [0.001, 0.02, 0.5, 1.0, 1.6449340668482264, 10.0, 1e4])
-def test_trigamma_inverse_equals_the_naive_twin(value: float) -> None:
+def test_trigamma_inverse_equals_the_naive_oracle(value: float) -> None:
     assert trigamma_inverse(value) == pytest.approx(trigamma_inverse_by_bisection(value), rel=1e-5)
 
 

@@ -45,7 +45,7 @@ def compared(case: str, verdict: Verdict, ratio: float | None = None, note: str 
         ("regressed", "failed", None, ""),
     ],
 )
-def test_readings(time: Verdict, instructions: Verdict, ratio: float | None, want: str) -> None:
+def test_attributions(time: Verdict, instructions: Verdict, ratio: float | None, want: str) -> None:
     assert attribution_note(compared("a", time), compared("a/instructions", instructions, ratio)) == want
 
 

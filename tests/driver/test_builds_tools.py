@@ -165,7 +165,7 @@ def test_a_program_is_waited_for_when_it_has_closed_its_output(tmp_path: Path) -
     assert run(["sh", "-c", "echo said; exec sleep 60"], timeout=0.2) == Outcome(None, "said\n", "")
 
 
-def test_last_words_tell_how_it_ended() -> None:
+def test_the_output_tail_shows_how_it_ended() -> None:
     assert Outcome(-11, "", "").output_tail == "died of SIGSEGV"
     assert Outcome(None, "", "x").output_tail == "no answer in time"
     assert Outcome(1, "", "first\nlast\n\n").output_tail == "last"

@@ -1,4 +1,4 @@
-"""What makes a run distrusted: limits on the host's noise, sentinels, and what a run then says."""
+"""What makes a run invalid: limits on the host's noise, A/A checks, and what the run then reports."""
 
 from collections.abc import Mapping
 from dataclasses import replace
