@@ -93,19 +93,20 @@ class HarnessAdapter:
         request = session.request(order.control, order.treatment)
         labels: Mapping[str, Any] = {
             **session.labels,
-            "run_type": order.run_type,
             "info": info_document(order.control, order.treatment),
             "branch": order.branch,
         }
         seed = order.seed if session.options.seed is None else session.options.seed
-        budget = request.time_budget
+        budget = request.configuration.time_budget
+        request = request.configured(
+            run_type=order.run_type, time_budget=None if budget is None else budget * order.budgets
+        )
         return replace(
             request,
             cases=self._cases(order.cases),
             seed=seed,
             labels=labels,
             log=order.log,
-            time_budget=None if budget is None else budget * order.budgets,
             suspects_only=order.budgets > 1,
         )
 
