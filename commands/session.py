@@ -35,7 +35,7 @@ from opduel.reporters.summary import conclusion, not_broken_down_line, open_line
 
 @dataclass(frozen=True)
 class Session:
-    """What all runs of one command have in common: the cases of a spec, the options, and who is told."""
+    """What all runs of one command have in common: the cases of a spec, the options, and the reporters."""
 
     options: argparse.Namespace
     framework: Framework
@@ -225,7 +225,7 @@ def tell(
     meanwhile takes effect afterwards if ``more_follows``; else the command is at its end anyway.
 
     Raises:
-        RunError: the report is nowhere on disk; the others have been told.
+        RunError: the report is nowhere on disk; the other reporters have it.
     """
     with patience(stops_after=more_follows):
         before = {one: kept(one) for one in reporters if isinstance(one, FolderReporter)}
