@@ -106,7 +106,7 @@ def test_a_pair_that_would_be_ready_too_late_is_not_waited_for() -> None:
     assert report.run["incidents"] == []
 
 
-def test_ctrl_c_while_judging_costs_no_report(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_during_the_analysis_costs_no_report(monkeypatch: pytest.MonkeyPatch) -> None:
     original = opduel.harness.comparisons.compare_cases
     calls: list[int] = []
 

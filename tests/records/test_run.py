@@ -71,9 +71,9 @@ def test_it_does_not_change() -> None:
 
 def test_no_report_s_run_or_host_is_read_by_key() -> None:
     found = []
-    for path in (one for room in ROOMS for one in sorted((ROOT / room).rglob("*.py"))):
+    for path in [*(ROOT / "opduel").glob("*.py"), *(one for room in ROOMS for one in (ROOT / room).rglob("*.py"))]:
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-            if re.search(r"\b(report|now|then|benchmark)\.(run|host)(\[|\.get\()", line):
+            if re.search(r"\.(run|host)(\[|\.get\()", line):
                 found.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()}")
     assert not found, "use the attribute; opduel.records.run has them"
 
