@@ -26,7 +26,7 @@ from opduel.harness.restarting_worker import Question, RestartingWorker
 from opduel.harness.roofline import measure_roofline
 from opduel.records import Build, Case, Failure, HostRecord, RunError
 from opduel.records.measurement import Side
-from opduel.records.run import SingleRunRecord
+from opduel.records.run_record import SingleRunRecord
 from opduel.records.single import Distribution, ProfiledOperator, Profiler, SingleReport, SingleResult
 
 DEFAULT_ROUNDS = 5

@@ -33,7 +33,7 @@ from opduel.records.report import (
     Verdict,
     Verification,
 )
-from opduel.records.run import HostRecord, RunRecord
+from opduel.records.run_record import HostRecord, RunRecord
 from opduel.records.work import Achieved, Work, achieved, roof
 
 __all__ = [

@@ -10,7 +10,7 @@ from opduel.records.case import METRICS, Case
 from opduel.records.configuration import RunConfiguration
 from opduel.records.measurement import FROM_OUTSIDE, Failure, PairSample
 from opduel.records.redaction import redacted
-from opduel.records.run import HostRecord, RunRecord
+from opduel.records.run_record import HostRecord, RunRecord
 from opduel.records.upgrade import configuration_of
 from opduel.records.work import Work
 

@@ -8,7 +8,7 @@ from opduel.records.build import Build
 from opduel.records.case import Mode
 from opduel.records.measurement import Failure
 from opduel.records.redaction import redacted
-from opduel.records.run import HostRecord, SingleRunRecord
+from opduel.records.run_record import HostRecord, SingleRunRecord
 from opduel.records.work import Work
 
 SINGLE_SCHEMA_VERSION = 2  # of the document that SingleReport is written as

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from opduel.records import Build, Commit, HostRecord, Report
-from opduel.records.run import AACheckRecord
+from opduel.records.run_record import AACheckRecord
 from opduel.reporters.html.cases import fragment_of
 from opduel.reporters.rates import roofline_words
 from opduel.reporters.run_text import disturbance_text, effort_text, host_text, incidents, is_number

@@ -26,7 +26,7 @@ from opduel.records import (
     RunConfiguration,
     Verification,
 )
-from opduel.records.run import (
+from opduel.records.run_record import (
     AACheckRecord,
     FailureRecord,
     HostRecord,
