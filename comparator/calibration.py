@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -87,13 +87,13 @@ def evaluate(reports: Iterable[Report]) -> list[Row]:
     """
     groups: dict[tuple[float, float], list[tuple[Report, list[Comparison]]]] = defaultdict(list)
     for report in reports:
-        if report.run["aborted"]:
+        if report.run.aborted:
             continue
         by_threshold: dict[float, list[Comparison]] = defaultdict(list)
         for comparison in report.comparisons:
             by_threshold[comparison.threshold].append(comparison)
         for threshold, comparisons in by_threshold.items():
-            groups[report.run["inject"] or 0.0, threshold].append((report, comparisons))
+            groups[report.run.inject or 0.0, threshold].append((report, comparisons))
     order = sorted(groups, key=lambda key: (key[0], -key[1]))
     return [_row(share, threshold, groups[share, threshold]) for share, threshold in order]
 
@@ -107,7 +107,7 @@ def _row(share: float, threshold: float, runs: Sequence[tuple[Report, Sequence[C
         share=share,
         threshold=threshold,
         runs=len(runs),
-        unfinished=sum(not report.run["complete"] for report, _ in runs),
+        unfinished=sum(not report.run.complete for report, _ in runs),
         held_back=sum(_held_back(report) for report, _ in runs),
         found=_rate(slowed, "regressed"),
         missed_as_unchanged=_rate(slowed, "unchanged"),
@@ -115,8 +115,8 @@ def _row(share: float, threshold: float, runs: Sequence[tuple[Report, Sequence[C
         false_flags=_rate(within, *FLAGS),
         cleared=_rate(within, "unchanged"),
         failed=len(everything) - len(measured),
-        seconds_a_case=median(report.run["wall_s"] / len(report.comparisons) for report, _ in runs),
-        timed_share=median(report.run["timed_s"] / report.run["wall_s"] for report, _ in runs),
+        seconds_a_case=median((report.run.wall_s or 0.0) / len(report.comparisons) for report, _ in runs),
+        timed_share=median((report.run.timed_s or 0.0) / (report.run.wall_s or math.inf) for report, _ in runs),
     )
 
 
@@ -125,8 +125,7 @@ def _rate(comparisons: Sequence[Comparison], *verdicts: str) -> Rate:
 
 
 def _held_back(report: Report) -> bool:
-    validity = report.run.get("validity")
-    return isinstance(validity, Mapping) and validity.get("valid") is False
+    return report.run.validity.valid is False
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,7 @@ class Investigation:
         Of what known culprits account for neither is made; where more changed than they did, the parts of the line
         that they leave over are measured directly, and bisected if the change is there.
         """
-        if not sought or benchmark.run.get("aborted"):
+        if not sought or benchmark.run.aborted:
             return Outcome(benchmark)
         known = self._known.at_beginning()
         flagged = {one.case: one for one in benchmark.comparisons if _flag(one) in sought}
@@ -344,8 +344,8 @@ def _step(one: Comparison) -> Step:
 def why_untrusted(outcome: Outcome) -> str:
     """Why the measurement must be repeated; empty if it can be trusted."""
     for report in (outcome.benchmark, outcome.verification):
-        if report is not None and report.run.get("aborted"):
-            return f"not completed: {report.run['stop_reason']}"
+        if report is not None and report.run.aborted:
+            return f"not completed: {report.run.stop_reason}"
         if report is not None and any(one.held_back for one in report.comparisons):
             return "verdicts were held back, for the run can't be trusted"
     return ""

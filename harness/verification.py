@@ -58,7 +58,7 @@ def first_measurement_of(
     their samples: the new run has its own report, which must be valid by itself.
     """
     comparisons = {one.case: one for one in report.comparisons}
-    checked = {check["case"] for check in (report.run.get("validity") or {}).get("aa_checks", ())}
+    checked = {check.case for check in report.run.validity.aa_checks}
     return first_measurement(
         [case for case in cases if case.metric in SAMPLED],
         {case_id: one.samples for case_id, one in comparisons.items()},

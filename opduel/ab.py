@@ -74,7 +74,7 @@ class ABReport(Report):
     @property
     def warnings(self) -> list[str]:
         """Why the run ended early, can't be trusted, or left cases open; empty for most runs."""
-        aborted = f"not completed: {self.run.get('stop_reason')}" if self.run.get("aborted") else ""
+        aborted = f"not completed: {self.run.stop_reason}" if self.run.aborted else ""
         return [line for line in (aborted, validity_line(self), *open_lines(self)) if line]
 
     def to_dataframe(self, samples: bool = False) -> "pandas.DataFrame":
@@ -200,8 +200,8 @@ def _measure(words: Sequence[str], progress: bool) -> ABReport:
         raise KeyboardInterrupt(str(error)) from None
     warn_of_report(report)
     _tell(reporters, report)
-    if report.run["interrupted"]:
-        raise KeyboardInterrupt(str(report.run["stop_reason"]))
+    if report.run.interrupted:
+        raise KeyboardInterrupt(str(report.run.stop_reason))
     return ABReport.of(report)
 
 

@@ -33,6 +33,7 @@ from opduel.records.report import (
     Verdict,
     Verification,
 )
+from opduel.records.run_record import HostRecord, RunRecord
 from opduel.records.work import Achieved, Work, achieved, roof
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "Direction",
     "Failure",
     "Forecast",
+    "HostRecord",
     "Incident",
     "Metric",
     "ModelFile",
@@ -62,6 +64,7 @@ __all__ = [
     "Report",
     "RunConfiguration",
     "RunError",
+    "RunRecord",
     "Stage",
     "Tolerance",
     "UsageError",

@@ -1,7 +1,7 @@
 """The report: one versioned document with everything about a run, which every reporter reads."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -10,6 +10,7 @@ from opduel.records.case import METRICS, Case
 from opduel.records.configuration import RunConfiguration
 from opduel.records.measurement import FROM_OUTSIDE, Failure, PairSample
 from opduel.records.redaction import redacted
+from opduel.records.run_record import HostRecord, RunRecord
 from opduel.records.upgrade import configuration_of
 from opduel.records.work import Work
 
@@ -162,23 +163,24 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Report:
-    """One run. ``run`` and ``host`` are plain JSON data (see docs/reference/report.md for their keys).
+    """One run. ``run`` and ``host`` are made of any mapping, and have its documented keys as typed attributes.
 
     ``cases`` are what was to be measured, in full; none in reports of earlier versions. However a report comes about,
     the texts of ``run`` hold no secret that can be recognised: an older version may have stored one.
     """
 
-    run: Mapping[str, Any]
+    run: RunRecord
     control: Build
     treatment: Build
-    host: Mapping[str, Any]
+    host: HostRecord
     comparisons: Sequence[Comparison]
     schema_version: int = SCHEMA_VERSION
     cases: Sequence[Case] = field(default_factory=tuple)
 
     def __post_init__(self) -> None:
         """Take the secrets out."""
-        object.__setattr__(self, "run", redacted(self.run))
+        object.__setattr__(self, "run", RunRecord(redacted(self.run)))
+        object.__setattr__(self, "host", HostRecord.of(self.host))
 
     @property
     def configuration(self) -> RunConfiguration:
@@ -188,7 +190,7 @@ class Report:
     @property
     def open_suspects(self) -> list[Comparison]:
         """The cases that look changed, and that the run ended too early to settle; none of a complete run."""
-        return [one for one in self.comparisons if one.suspected] if self.run.get("complete") is False else []
+        return [one for one in self.comparisons if one.suspected] if self.run.is_cut_short else []
 
     @property
     def nothing_compared(self) -> bool:
@@ -198,13 +200,13 @@ class Report:
     @property
     def is_open(self) -> bool:
         """Whether its time was too short: a case that looks changed is not settled, or no case was tested at all."""
-        cut_short = self.run.get("complete") is False and not self.run.get("aborted")
+        cut_short = self.run.is_cut_short and not self.run.aborted
         held = any(one.held_back for one in self.comparisons)
         return cut_short and not held and (bool(self.open_suspects) or self.nothing_compared)
 
     def to_json(self) -> dict[str, Any]:
         """The document as plain JSON data, ``schema_version`` first."""
-        document = dataclasses.asdict(self)
+        document = {**dataclasses.asdict(self), "run": dict(self.run), "host": dict(self.host)}
         return {"schema_version": document.pop("schema_version"), **document}
 
     def count(self, verdict: Verdict) -> int:

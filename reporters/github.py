@@ -148,8 +148,8 @@ def _wanted(report: Report) -> dict[Kind, list[tuple[str, str]]]:
     """By kind, the annotations' titles and messages, the worst first."""
     ordered = worst_first(report.comparisons)
     doubts = [validity_line(report)]
-    if report.run.get("complete") is False:
-        doubts.append(f"not complete: {report.run.get('stop_reason') or 'stopped early'}")
+    if report.run.is_cut_short:
+        doubts.append(f"not complete: {report.run.why_stopped}")
     doubts += open_lines(report)
     failed = [one for one in ordered if one.failure is not None and not is_worse(one)]
     return {
@@ -181,7 +181,7 @@ def _summary(report: Report, culprits: Sequence[str], room: int) -> str:
     Raises:
         RunError: not even the least has room.
     """
-    spec = f"{report.run.get('spec')} ({report.run.get('framework')})"
+    spec = f"{report.run.spec} ({report.run.framework})"
     head = [f"## opduel: {cell(spec)}", "", *(f"- {cell(line)}" for line in culprits), ""]
     start = "\n".join(head) + "\n"
     whole = start + to_markdown(report)
