@@ -8,9 +8,8 @@ from statistics import median
 
 from scipy import stats
 
-from opduel.records import Comparison, Report
+from opduel.records import FLAGGED, Comparison, Report
 
-FLAGS = ("regressed", "improved")
 CONFIDENCE = 0.95
 
 
@@ -112,7 +111,7 @@ def _row(share: float, threshold: float, runs: Sequence[tuple[Report, Sequence[C
         found=_rate(slowed, "regressed"),
         missed_as_unchanged=_rate(slowed, "unchanged"),
         backwards=_rate(slowed, "improved").count,
-        false_flags=_rate(within, *FLAGS),
+        false_flags=_rate(within, *FLAGGED),
         cleared=_rate(within, "unchanged"),
         failed=len(everything) - len(measured),
         seconds_a_case=median(report.run["wall_s"] / len(report.comparisons) for report, _ in runs),

@@ -12,7 +12,6 @@ from made_samples import Machine, a_case, measured, pairs
 from scipy import stats
 
 from opduel.comparator import (
-    FLAGGED,
     analyse_interim,
     apply_replication,
     compare_cases,
@@ -20,7 +19,7 @@ from opduel.comparator import (
     plan_looks,
     withhold_verdicts,
 )
-from opduel.records import Comparison, Failure, PairSample, Verdict
+from opduel.records import FLAGGED, Comparison, Failure, PairSample, Verdict
 from opduel.records.measurement import Side
 
 VERDICTS = get_args(Verdict)
