@@ -14,8 +14,7 @@ from scipy import stats
 
 from opduel.comparator import Looks, compare_cases, plan_looks
 from opduel.comparator.empirical_bayes import fit_prior, shrink_variance
-from opduel.comparator.significance import shifted_t_p
-from opduel.comparator.trimmed_mean import estimate_trimmed_mean
+from opduel.comparator.trimmed_mean import estimate_trimmed_mean, shifted_t_p
 from opduel.records import FLAGGED, Comparison, Verdict
 
 LOOKS = plan_looks(30)
