@@ -108,7 +108,7 @@ def estimate_effect(values: Values, bound: float, prior: Prior, tail: float) -> 
 
 
 def _p_above(trimmed_mean: TrimmedMean, lower: Sequence[float], upper: Sequence[float], bound: float) -> float:
-    """Both tests of "the log ratio is at most ``bound``": the lower side is raised by the bound."""
+    """Both tests against "the log ratio is at most ``bound``": the lower side is raised by the bound."""
     raised = [value * math.exp(bound) for value in lower]
     return combined_p(shifted_t_p(trimmed_mean, bound), mann_whitney_p(raised, upper))
 
@@ -132,7 +132,7 @@ def minimal_detectable_change(trimmed_mean: TrimmedMean, threshold: float, alpha
     """The change (a share, >= 0) that a test at two-sided level ``alpha`` finds with 80 % power.
 
     exp(log(1 + threshold) + (t_(1-a) + t_0.8) s) - 1 with s the standard error and a = 0.8 alpha / 2, the t
-    witness's share of one direction's error.  ``alpha`` is what is left after the corrections: that of the run,
+    test's share of one direction's error.  ``alpha`` is what is left after the corrections: that of the run,
     over the number of its cases (this one alone has changed) and over the looks.  The sum of the two quantiles
     approximates the noncentral t distribution's power (Bloom 1995, Evaluation Review 19, 547-556).
     """

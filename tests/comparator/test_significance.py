@@ -15,7 +15,7 @@ alphas = st.sampled_from([0.01, 0.05, 0.2])
     ("p_t", "p_mw", "combined"),
     [(0.008, 1.0, 0.01), (1.0, 0.002, 0.01), (0.8, 0.2, 1.0), (0.9, 0.9, 1.0), (0.0, 1.0, 0.0)],
 )
-def test_two_tests_share_the_error(p_t: float, p_mw: float, combined: float) -> None:
+def test_tests_share_the_error(p_t: float, p_mw: float, combined: float) -> None:
     assert combined_p(p_t, p_mw) == pytest.approx(combined)
 
 
