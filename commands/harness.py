@@ -17,14 +17,22 @@ from opduel.commands.options import harness_parser
 from opduel.commands.progress import ProgressDisplay
 from opduel.commands.recorded_options import recorded
 from opduel.commands.round_log import FileRoundLog
-from opduel.commands.session import exit_code, log_profiles, plan_session, tell, warn_of_python, warn_of_report
+from opduel.commands.session import (
+    exit_code,
+    log_profiles,
+    plan_session,
+    tell,
+    usual_build,
+    warn_of_python,
+    warn_of_report,
+)
 from opduel.commands.single import is_single, refuse_single_options, run_one_build
-from opduel.driver.builds import BuildCache, load_releases, resolve_build
+from opduel.driver.builds import BuildCache, resolve_build
 from opduel.driver.descriptor import Described, read_info
 from opduel.frameworks import Framework
 from opduel.harness.run import run_ab
 from opduel.records import Build, Report, UsageError
-from opduel.records.measurement import SIDES, Side
+from opduel.records.measurement import SIDES
 from opduel.reporters import Reporter
 
 
@@ -141,23 +149,6 @@ def _builds(
     control, treatment = (_as_described(described.get(side), build) for side, build in zip(SIDES, builds, strict=True))
     warn_of_python(control, treatment)
     return control, treatment
-
-
-def usual_build(side: Side, config: Mapping[str, str], framework: Framework) -> str:
-    """The build that is taken when none is asked for: the config's, or else the framework's default.
-
-    Raises:
-        UsageError: there is none.
-    """
-    if side in config:
-        log.info("%s: %s, from %s", side, config[side], config_path())
-        return config[side]
-    releases = load_releases(framework)
-    usual = {"control": releases.default_control, "treatment": releases.default_treatment}[side]
-    if usual is None:
-        raise UsageError(f"--{side}: {framework.name} has no build that is measured by default: give one")
-    log.info("%s: %s, from %s", side, usual, releases.path)
-    return usual
 
 
 def _as_described(side: Described | None, build: Build) -> Build:

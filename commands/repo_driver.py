@@ -67,7 +67,7 @@ def run_driver(arguments: Sequence[str] | None) -> int:
         begin_local(options)
     command = recorded("repo_driver.py", sys.argv[1:] if arguments is None else arguments)
     frameworks_dir = options.own.frameworks_dir or FRAMEWORKS_DIR
-    session = plan_session(options.harness, KeptAnswers(config_path()), command, frameworks_dir, usual_seed=0)
+    session = plan_session(options.harness, KeptAnswers(config_path()), command, frameworks_dir, 0, options.own)
     work = _work_directory(options.own, session)
     with sole_driver(work), _logging_to(work / "logs" / "driver.log"), closing(Journal(work / "journal.db")) as journal:
         if options.own.local is not None:

@@ -11,17 +11,20 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from opduel.commands.case_selection import Choice, choose, framework_of, with_files
-from opduel.commands.config import default_reports, with_kept_token
+from opduel.commands.config import config_path, default_reports, with_kept_token
 from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
-from opduel.commands.options import by_metric, variables
+from opduel.commands.options import variables
 from opduel.commands.overwrite_check import files_read, refuse_overwriting
+from opduel.commands.recorded_options import run_configuration
+from opduel.driver.builds import load_releases
 from opduel.frameworks import FRAMEWORKS_DIR, Framework, require_functions, run_environment
 from opduel.harness.cpus import plan_cpus
 from opduel.harness.instructions import require_counting
 from opduel.harness.profiles import is_profiles_folder
 from opduel.harness.run import RunRequest
-from opduel.records import DEFAULT_METRIC, Build, Case, Report, RunError, UsageError
+from opduel.records import Build, Case, Report, RunConfiguration, RunError, UsageError
 from opduel.records.atomic import check_folder
+from opduel.records.measurement import Side
 from opduel.reporters import Reporter, ReportOutcome, chosen_reporters, report_all
 from opduel.reporters.folder import FolderReporter
 from opduel.reporters.local import LocalReporter
@@ -41,30 +44,19 @@ class Session:
     seed: int
     reporters: Sequence[Reporter]
     labels: Mapping[str, Any]
+    configuration: RunConfiguration
 
     def request(self, control: Build, treatment: Build) -> RunRequest:
         """A run of all cases; ``dataclasses.replace`` makes others of it."""
-        options = self.options
         return RunRequest(
             framework=self.framework,
             control=control,
             treatment=treatment,
             cases=self.cases,
             seed=self.seed,
-            alpha=options.alpha,
-            threads=options.threads,
-            max_rounds=options.max_rounds,
-            time_budget=options.time_budget,
-            inject=options.inject,
+            configuration=self.configuration,
             labels=self.labels,
-            aa_cases=options.sentinels,
-            hold=options.busy_host == "hold",
-            verify_after=verify_after(options),
-            roofline=options.roofline,
-            breakdown=options.breakdown,
-            wipe_cache=options.wipe_cache,
-            env=variables(options),
-            profile_output=options.profile_output and options.profile_output.absolute(),
+            env=variables(self.options),
         )
 
 
@@ -74,8 +66,10 @@ def plan_session(
     command: Sequence[str],
     frameworks_dir: Path = FRAMEWORKS_DIR,
     usual_seed: int | None = None,
+    driver: argparse.Namespace | None = None,
 ) -> Session:
     """Read the spec and check all that can be checked before a build is made; ``command`` is kept with the reports.
+    ``driver``: repo_driver.py's own options, if it is that which measures.
 
     The seed is the one that is asked for, else ``usual_seed``, else drawn.
 
@@ -98,17 +92,14 @@ def plan_session(
     require_counting(framework, choice.cases)
     require_functions(framework.adaptor, _needed_functions(options, choice.cases))
     labels = {
-        "platform": options.platform,
         "spec": choice.name,
         "spec_path": str(choice.path) if choice.path else None,
-        "threshold": by_metric(options).get(DEFAULT_METRIC),
-        "user_identifier": options.user_identifier,
         "branch": None,
-        "run_type": run_type,
         "command": list(command),
         "info": None,
     }
-    return Session(options, framework, choice, choice.cases, seed, reporters, labels)
+    configuration = dataclasses.replace(run_configuration(options, driver), run_type=run_type)
+    return Session(options, framework, choice, choice.cases, seed, reporters, labels, configuration)
 
 
 def _needed_functions(options: argparse.Namespace, cases: Sequence[Case]) -> dict[str, str]:
@@ -186,6 +177,23 @@ def warn_of_python(control: Build, treatment: Build) -> None:
     """Say that the two sides run on different Pythons, if they do."""
     if control.python != treatment.python:
         log.warning("Python differs (%s, %s), and may be what a difference is due to", control.python, treatment.python)
+
+
+def usual_build(side: Side, config: Mapping[str, str], framework: Framework) -> str:
+    """The build that is taken when none is asked for: the config's, or else the framework's default.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if side in config:
+        log.info("%s: %s, from %s", side, config[side], config_path())
+        return config[side]
+    releases = load_releases(framework)
+    usual = {"control": releases.default_control, "treatment": releases.default_treatment}[side]
+    if usual is None:
+        raise UsageError(f"--{side}: {framework.name} has no build that is measured by default: give one")
+    log.info("%s: %s, from %s", side, usual, releases.path)
+    return usual
 
 
 def tell(

@@ -11,12 +11,12 @@ from opduel.commands.config import KeptAnswers, config_path
 from opduel.commands.defaults import CALIBRATE, DRIVER, HARNESS, with_defaults
 from opduel.commands.driver_options import driver_parser
 from opduel.commands.entry import run_command
-from opduel.commands.harness import run_harness, usual_build
+from opduel.commands.harness import run_harness
 from opduel.commands.options import Parser, harness_parser
 from opduel.commands.project import Setting, placed, project_settings
-from opduel.frameworks import framework_names, get_framework
+from opduel.commands.single import refuse_single_options
 from opduel.records import UsageError
-from opduel.records.measurement import SIDES, Side
+from opduel.records.measurement import SIDES
 from opduel.reporters.formats import FORMATS, described
 
 # With settings in a project's file.
@@ -114,10 +114,11 @@ def _compare(arguments: Sequence[str]) -> int:
     given = _json_by_its_format(arguments)
     options = _parsed("compare", given)
     settings, builds = _settings("compare")
-    if options.info is None and options.golden is None:
-        for side in SIDES:
-            if getattr(options, side) is None and (side in builds or options.treatment is not None):
-                given = [f"--{side}={builds.get(side) or _usual(side, options)}", *given]
+    if options.golden is None:
+        refuse_single_options(options)
+        if options.info is None:
+            missing = [side for side in SIDES if getattr(options, side) is None and side in builds]
+            given = [*(f"--{side}={builds[side]}" for side in missing), *given]
     return run_harness(with_defaults(HARNESS, given, settings))
 
 
@@ -133,12 +134,6 @@ def _json_by_its_format(arguments: Sequence[str]) -> list[str]:
     return words
 
 
-def _usual(side: Side, options: argparse.Namespace) -> str:
-    """The framework's own build for a side."""
-    framework = get_framework(options.framework or framework_names()[0])
-    return usual_build(side, {}, framework)
-
-
 def _measure(arguments: Sequence[str]) -> int:
     """One build alone: --treatment, or the user's, the project's or the framework's."""
     given = ["--output_format=json" if word == "--json" else word for word in arguments]
@@ -147,9 +142,8 @@ def _measure(arguments: Sequence[str]) -> int:
         if getattr(options, name) is not None:
             raise UsageError(f"--{name}: one build alone is measured here: leave it out, or use opduel compare")
     settings, builds = _settings("measure")
-    if options.treatment is None:
-        given = [f"--treatment={builds.get('treatment') or _usual('treatment', options)}", *given]
-    return run_harness(with_defaults(HARNESS, given, settings))
+    usual = [f"--treatment={builds['treatment']}"] if options.treatment is None and "treatment" in builds else []
+    return run_harness(with_defaults(HARNESS, ["--single", *usual, *given], settings))
 
 
 def _drive(name: str, arguments: Sequence[str]) -> int:

@@ -95,7 +95,7 @@ def run_details(report: Report) -> RunDetails:
             )
             for where, failure, consequence in incidents(report)
         ],
-        run=_facts(report.run, without=("incidents", "validity", "environment", "command")),
+        run=_facts(report.run, without=("incidents", "validity", "environment", "command", "configuration")),
         command=printable(shlex.join(words)),
         host=[("in short", printable(host_text(report.host))), *_facts(report.host, without=_NOISE)],
         noise=_noise(report.host),

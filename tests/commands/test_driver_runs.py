@@ -17,9 +17,11 @@ from made_reports import build, comparison
 from opduel.commands import repo_driver
 from opduel.commands.config import config_path
 from opduel.commands.driver_options import parse
+from opduel.comparator import replicate_report
 from opduel.driver import investigation
 from opduel.driver.runs import TRIES, RunOrder
 from opduel.driver.watch import Tally
+from opduel.driver.watch_settings import Services
 from opduel.frameworks import FRAMEWORKS_DIR
 from opduel.records import Build, Commit, Report, RunError, Verdict
 from opduel.reporters.document import from_text, to_bytes
@@ -52,8 +54,8 @@ def loop_that(*steps: investigation.Outcome | BaseException) -> type:
     """A stand-in for the loop: what it finds in each pass, or what ends it."""
 
     class MadeWatch:
-        def __init__(self, *parts: Any) -> None:
-            self._listener = parts[-1]
+        def __init__(self, services: Services, _settings: object) -> None:
+            self._listener = services.listener
 
         def once(self) -> Tally:
             tally = Tally()
@@ -119,6 +121,9 @@ class MadeHarness:
         found = replace(report(verdict), control=order.control, treatment=order.treatment)
         found = replace(found, run={**found.run, "id": f"run-{len(self.orders)}", "run_type": order.run_type})
         return replace(found, comparisons=tuple(replace(one, held_back=held) for one in found.comparisons))
+
+    def replicate(self, first: Report, second: Report) -> Report:
+        return replicate_report(first, second)
 
     def dump(self, report: Report) -> str:
         return to_bytes(report).decode()

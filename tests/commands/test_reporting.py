@@ -120,8 +120,9 @@ def test_what_is_said_of_trust_reaches_the_run(
     monkeypatch.setattr(harness, "run_ab", run_ab)
     assert run(*MINIMAL, *arguments).code == 0
     (request,) = asked
-    assert (request.aa_cases, request.hold, request.verify_after) == (sentinels, hold, verify_after)
-    assert request.labels["run_type"] == run_type
+    asked_for = request.configuration
+    assert (asked_for.sentinels, asked_for.holds, asked_for.verifies_after) == (sentinels, hold, verify_after)
+    assert asked_for.run_type == run_type
 
 
 def test_a_spent_budget_is_no_failure(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

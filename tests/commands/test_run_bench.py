@@ -176,7 +176,7 @@ def test_from_the_first_question_to_a_report(environment: dict[str, str], home: 
 
 
 def test_for_one_build_alone_it_does_not_ask(environment: dict[str, str]) -> None:
-    with OnTerminal(RUN_BENCH, [*REFUSED, "--treatment", RELEASE], environment) as terminal:
+    with OnTerminal(RUN_BENCH, [*REFUSED, "--single"], environment) as terminal:
         outcome = terminal.end()
     assert outcome.code == 2
     assert "--threads 100000" in outcome.err

@@ -61,7 +61,7 @@ def slow() -> Case:
 
 def asked(log: Any, *cases: Case, **changes: Any) -> RunRequest:
     """A run that keeps its rounds in ``log``, on a host of which nothing is asked."""
-    return replace(request(*cases, max_rounds=5), **{"hold": False, "log": log, **changes})
+    return replace(request(*cases, max_rounds=5), log=log).configured(**{"busy_host": "report", **changes})
 
 
 def stop_at(rounds: int) -> Callable[[Progress], None]:
@@ -86,7 +86,7 @@ def samples(report: Report) -> list[PairSample]:
 
 def run(path: Path) -> Report:
     """One case that is slower on the treatment, one that is alike, and one that always fails; measured twice."""
-    return run_ab(asked(FileLog(path), slow(), same(), toy_case("bad", "abort"), verify_after=0.0))
+    return run_ab(asked(FileLog(path), slow(), same(), toy_case("bad", "abort"), verify=True, verify_after=0.0))
 
 
 if __name__ == "__main__":

@@ -104,7 +104,7 @@ def test_rounds_of_other_metrics_that_were_kept_take_no_turns() -> None:
 
 def test_the_report_says_how_many_there_were_to_be() -> None:
     """Fewer than asked for where there are fewer timed cases; the usual number of none is none."""
-    asked_for = replace(request(*CASES[:2], *counted(CASES[:5])), aa_cases=50)
+    asked_for = request(*CASES[:2], *counted(CASES[:5])).configured(sentinels=50)
     none_timed = request(*counted(CASES[:5]))
     reports = [without_measuring(one, "") for one in (asked_for, none_timed)]
     assert [report.run["aa_cases"] for report in reports] == [2, 0]

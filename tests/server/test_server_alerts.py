@@ -20,7 +20,7 @@ from opduel.server.alerts import send_alerts
 from opduel.server.command_line import main
 from opduel.server.models import Notice
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 
 
 class Recorder(Notifier):
