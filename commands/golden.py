@@ -81,10 +81,10 @@ def _write(options: argparse.Namespace) -> int:
             display.show_single(SingleProgress(1, 1, done, len(cases), time.monotonic() - began))
 
         found = write_golden(request, options.golden, show)
-    return _told(options, found, len(cases))
+    return _print_outcome(options, found, len(cases))
 
 
-def _told(options: argparse.Namespace, found: Mapping[str, GoldenCase], asked: int) -> int:
+def _print_outcome(options: argparse.Namespace, found: Mapping[str, GoldenCase], asked: int) -> int:
     """Say what was kept and what was not; the exit code."""
     failed = [f"{id} ({one.failure.reason})" for id, one in found.items() if one.failure is not None]
     unlike = [id for id, one in found.items() if one.differs]

@@ -1,4 +1,4 @@
-"""The harness as the driver knows it: runs that can be resumed, and reports that are told once."""
+"""The harness as the driver knows it: runs that can be resumed, and reports that are delivered once."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ class HarnessAdapter:
 
     def __init__(self, session: Session) -> None:
         self._measuring = session
-        self.told: set[str] = set()  # ids of the reports that were told in this process
+        self.delivered: set[str] = set()  # ids of the reports delivered by this process
 
     def measure(self, order: RunOrder) -> Report:
         """Make the run, from its kept rounds on; two builds that are the same are not measured."""
@@ -50,7 +50,7 @@ class HarnessAdapter:
                 report = run_ab(request, display.show)
             except InterruptedRunError as error:
                 raise KeyboardInterrupt(str(error)) from None
-        if not report.run["interrupted"]:  # the signal is logged by whom it ends
+        if not report.run["interrupted"]:  # whatever the signal ends logs it
             warn_of_report(report)
         return report
 
@@ -81,17 +81,17 @@ class HarnessAdapter:
         return from_text(text)
 
     def tell(self, report: Report) -> None:
-        """Tell every reporter; one on disk that has the report keeps the one that it has. A run that goes on is told to
-        others than those who want whole runs."""
-        self.told.add(str(report.run["id"]))
+        """Deliver to every reporter; one on disk that has the report keeps it. A run that continues is not delivered to
+        reporters that want whole runs."""
+        self.delivered.add(str(report.run["id"]))
         reporters = self._measuring.reporters
         if report.run.get("continues"):
             reporters = [one for one in reporters if not one.whole_runs_only]
         tell(reporters, report, lambda reporter: reporter.kept(report), more_follows=True)
 
     def show_again(self, report: Report) -> None:
-        """Show a report on the screen that was told before this process began."""
-        if str(report.run["id"]) not in self.told:
+        """Print a report that was delivered before this process began."""
+        if str(report.run["id"]) not in self.delivered:
             for one in self._measuring.reporters:
                 if isinstance(one, ScreenReporter | SimpleScreenReporter):
                     one.report(report)
@@ -124,7 +124,8 @@ class HarnessAdapter:
     def _taken_over(self, report: Report, again: Sequence[Case], request: RunRequest) -> FirstMeasurement:
         """What the replication of these cases takes over from the report of the benchmark."""
         timed = sum(case.metric == DEFAULT_METRIC for case in again)
-        aa_cases = usual_count(timed) if request.configuration.sentinels is None else request.aa_cases
+        asked = request.configuration.sentinels
+        aa_cases = usual_count(timed) if asked is None else asked
         ids = [case.id for case in again]
         return first_measurement_of(
             report, self._measuring.cases, plan_looks(request.configuration.max_rounds), ids, aa_cases

@@ -126,10 +126,10 @@ class Notifications:
 def alert_of_outcome(outcome: Outcome, unverified: bool = False) -> Alert | None:
     """The alarm that one line gives: by culprit, where bisection was asked for and something confirmed."""
     report = effective(outcome)
-    if outcome.guilty is None and not outcome.known:
+    if outcome.culprits is None and not outcome.known:
         return alert_of(report, unverified)
     causes = list(_causes(outcome, report))
-    return make_alert(report, causes, TRACED if outcome.guilty or outcome.known else UNTRACED) if causes else None
+    return make_alert(report, causes, TRACED if outcome.culprits or outcome.known else UNTRACED) if causes else None
 
 
 def effective(outcome: Outcome) -> Report:
@@ -145,7 +145,7 @@ def _causes(outcome: Outcome, report: Report) -> Iterator[Cause]:
     worse = {one.case: one for one in worst_first(report.comparisons) if is_worse(one) and one.case in sure}
     worse |= {one.case: one for one in worth_alerting(report)}
     traced: set[str] = set()
-    for guilty in (*outcome.known, *(outcome.guilty or ())):
+    for guilty in (*outcome.known, *(outcome.culprits or ())):
         found = [_finding(guilty, case, worse) for case in guilty.culprit.cases if case in worse]
         traced |= {one.case for one in found}
         if found:

@@ -34,7 +34,7 @@ to harness.py (see harness.py --help). Default arguments of both may be kept in 
 # What it does instead of a run: the option that asks for it, what it does in words, its own options that go with it.
 INSTEAD: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "list": ("takes a pattern and harness.py's options alone", ()),
-    "convert": ("writes a report anew and does nothing else", ("to", "side", "output")),
+    "convert": ("writes a report in another format and does nothing else", ("to", "side", "output")),
     "flush": ("sends what waits and does nothing else", ("retry_refused", "give_up")),
     "send": ("sends reports and does nothing else", ()),
     "spec_from": ("writes a spec and measures nothing", ("output", "reset_options")),

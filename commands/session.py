@@ -35,7 +35,7 @@ from opduel.reporters.summary import conclusion, not_broken_down_line, open_line
 
 @dataclass(frozen=True)
 class Session:
-    """What all runs of one command have in common: the cases of a spec, the options, and who is told."""
+    """What all runs of one command have in common: the cases of a spec, the options, and the reporters."""
 
     options: argparse.Namespace
     framework: Framework
@@ -67,11 +67,13 @@ def plan_session(
     frameworks_dir: Path = FRAMEWORKS_DIR,
     usual_seed: int | None = None,
     driver: argparse.Namespace | None = None,
+    reporters: Sequence[Reporter] | None = None,
 ) -> Session:
     """Read the spec and check all that can be checked before a build is made; ``command`` is kept with the reports.
     ``driver``: repo_driver.py's own options, if it is that which measures.
 
-    The seed is the one that is asked for, else ``usual_seed``, else drawn.
+    The seed is the one that is asked for, else ``usual_seed``, else drawn. ``reporters``: who gets the reports, checked
+    already; None for those that the options ask for, and the usual ones.
 
     Raises:
         UsageError: wrong options, a bad spec, reporters that can't work, too few processors, no valgrind.
@@ -79,7 +81,7 @@ def plan_session(
     verify_after(options)
     run_type = _run_type(options)
     check_profile_output(options)
-    reporters = _reporters(options, config)
+    reporters = _reporters(options, config) if reporters is None else reporters
     seeds = [one for one in (options.seed, usual_seed) if one is not None]
     seed = seeds[0] if seeds else secrets.randbits(32)
     choice = choose(options, seed)
@@ -149,6 +151,20 @@ def _reporters(options: argparse.Namespace, config: Mapping[str, str]) -> list[R
     return reporters
 
 
+def requested_reporters(options: argparse.Namespace) -> list[Reporter]:
+    """Those that the options ask for, and no others, checked.
+
+    Raises:
+        UsageError: one can't work.
+    """
+    found = chosen_reporters(options, terminal=False)
+    reporters = [one for one in found if getattr(options, one.option, None) not in (None, False, [])]
+    for one in reporters:
+        one.check()
+        one.meet(reporters)
+    return reporters
+
+
 def check_profile_output(options: argparse.Namespace) -> None:
     """See that profiles can be written, if any are asked for, and that they mix with nothing else.
 
@@ -209,7 +225,7 @@ def tell(
     meanwhile takes effect afterwards if ``more_follows``; else the command is at its end anyway.
 
     Raises:
-        RunError: the report is nowhere on disk; the others have been told.
+        RunError: the report is nowhere on disk; the other reporters have it.
     """
     with patience(stops_after=more_follows):
         before = {one: kept(one) for one in reporters if isinstance(one, FolderReporter)}

@@ -8,7 +8,7 @@ second measurement, or a run that can't be trusted, doesn't support. docs/explan
 says why they are right.
 """
 
-from opduel.comparator.aa_checks import AA_ALPHA, AACheck, run_aa_checks
+from opduel.comparator.aa_checks import AACheck, run_aa_checks
 from opduel.comparator.empirical_bayes import Prior
 from opduel.comparator.explanations import in_words
 from opduel.comparator.instruction_attribution import attribute_changes
@@ -20,7 +20,6 @@ from opduel.comparator.validity import withhold_verdicts
 from opduel.comparator.verdicts import compare_cases
 
 __all__ = [
-    "AA_ALPHA",
     "DEFAULT_MAX_ROUNDS",
     "FLAGGED",
     "AACheck",

@@ -39,7 +39,7 @@ def analyse_interim(
     priors: Mapping[str, Prior] | None = None,
     apart: frozenset[str] = frozenset(),
 ) -> dict[str, InterimAnalysis]:
-    """The standing of each case, by id, after any number of rounds.
+    """The interim analysis of each case, by id, after any number of rounds.
 
     Every look takes exactly the first n_k samples of its stage, in the order given, so that asking more or less
     often changes nothing.  Until every case of a metric has failed or reached the first look at screening, none of

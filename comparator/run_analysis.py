@@ -14,7 +14,7 @@ from opduel.records import METRICS, Case, Failure, PairSample, Stage, Verdict
 
 @dataclass(frozen=True)
 class CaseAnalysis:
-    """A case within its run: its own course, the run's correction and the verdict so far.
+    """A case within its run: its own group-sequential test, the run's correction and the verdict so far.
 
     ``ready`` is False until every case of the run's and of the same metric has failed or come to its first look on the
     screen: before, the prior may still change, so that no verdict is final.
@@ -148,8 +148,8 @@ def _check(
     ids = {case.id for case in cases}
     if len(ids) != len(cases):
         raise ValueError("two cases have the same id")
-    if strangers := sorted((set(samples) | set(failures)) - ids):
-        raise ValueError(f"no such case: {', '.join(strangers)}")
+    if unknown := sorted((set(samples) | set(failures)) - ids):
+        raise ValueError(f"no such case: {', '.join(unknown)}")
     for case in cases:
         if not 0 <= case.threshold < float("inf"):
             raise ValueError(f"{case.id}: a threshold is a share of 0 or more, not {case.threshold}")

@@ -30,7 +30,7 @@ def compare_cases(
 
     It repeats every verdict that ``analyse_interim`` called settled (as long as the case got no sample since), and may
     settle more: samples beyond a case's last look take part in a closing one (``Looks.closing``).  Of a failed
-    case only samples and failure are told; of one with fewer than 2 samples the ratio, if there is one.
+    case only samples and failure are given; of one with fewer than 2 samples the ratio, if there is one.
     ``priors`` and ``apart`` are those of a replication, as in ``analyse_run``.
 
     Raises:

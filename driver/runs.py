@@ -160,10 +160,6 @@ class Runs:
         """The first report, of which only what the second one replicates stays flagged or failed."""
         return self._harness.replicate(first, second)
 
-    def is_finished(self, name: str) -> bool:
-        """Whether the run needs no measuring."""
-        return self._journal.report(name) is not None
-
     def ids(self, prefix: str) -> tuple[str, ...]:
         """The ids of the finished runs whose names begin so, as their reports have them."""
         reports = map(self._finished, self._journal.runs(prefix))

@@ -87,7 +87,7 @@ def check_file(path: Path, option: str) -> None:
     """See that a file can be put at ``path``, but for its folder.
 
     Raises:
-        UsageError: a folder is there, or no regular file; the text names ``option`` and the mend.
+        UsageError: a folder is there, or no regular file; the text names ``option`` and the fix.
     """
     if not path.name or os.path.isdir(path):
         raise UsageError(f"--{option} {path}: is a folder: give a file's name")
@@ -99,7 +99,7 @@ def check_folder(directory: Path, option: str) -> None:
     """Make ``directory`` where it is missing, and see that a file can be written in it.
 
     Raises:
-        UsageError: it can't; the text names ``option`` and the mend.
+        UsageError: it can't; the text names ``option`` and the fix.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)

@@ -156,7 +156,7 @@ class Comparison:
 
     @property
     def is_broken_by_treatment(self) -> bool:
-        """Whether the treatment alone fails, by its own doing: that is worse than running slower."""
+        """Whether the treatment alone fails, and not from an outside cause: that is worse than running slower."""
         return self.failure is not None and self.failure.side == "treatment" and self.failure.kind not in FROM_OUTSIDE
 
 

@@ -27,7 +27,7 @@ class Export:
         """See that format and name go together, and that the files can be written.
 
         Raises:
-            UsageError: it is not so; the text names ``option`` and the mend.
+            UsageError: it is not so; the text names ``option`` and the fix.
         """
         if self.side is not None and SIDE in self.file:
             raise UsageError(f"{option} {self.file}: {SIDE} writes both sides: leave it or --side out")

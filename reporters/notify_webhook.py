@@ -24,7 +24,6 @@ VARIABLE = "OPDUEL_NOTIFY_WEBHOOK"
 SILENCE_S = 10.0  # without a word from the server
 WHOLE_S = 20.0  # for one attempt
 LONGEST = 4096  # bytes of a file that holds the address
-ATTEMPTS = 3
 PAUSES_S = (1.0, 4.0)  # before the second attempt and the third
 _WRONG = (requests.RequestException, urllib3.exceptions.HTTPError, ValueError)  # their texts hold the address
 

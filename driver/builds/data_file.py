@@ -1,4 +1,4 @@
-"""Reading a framework's data files: YAML, checked against a model, with errors that name file, field and mend."""
+"""Reading a framework's data files: YAML, checked against a model, with errors that name file, field and fix."""
 
 from pathlib import Path
 from typing import Any, TypeVar

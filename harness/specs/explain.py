@@ -1,4 +1,4 @@
-"""From pydantic's errors to one line that names the field and the mend."""
+"""From pydantic's errors to one line that names the field and the fix."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from opduel.harness.specs.values import TAGS
 
 MAX_MESSAGE = 400
 
-# How to put right what pydantic itself finds; our own validators bring their mend along.
+# How to fix what pydantic itself finds; our own validators state their fix.
 FIXES = {
     "missing": "is missing: add it",
     "bool_type": "is {input}: use true or false",

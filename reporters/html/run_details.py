@@ -139,7 +139,7 @@ def _sides(control: Build, treatment: Build) -> list[tuple[str, str, str]]:
 
 
 def _committed(commit: Commit | None) -> str:
-    """When and by whom, without the mail address."""
+    """Date and author, without the mail address."""
     if commit is None:
         return ""
     try:

@@ -115,14 +115,14 @@ def test_it_ends_with_what_was_found_and_advice(machine: Machine, run: Run) -> N
 def test_nobody_is_notified_of_slowdowns_that_were_injected(
     machine: Machine, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(VARIABLE, "what is no address is refused by a run that would heed it")
+    monkeypatch.setenv(VARIABLE, "an invalid address is refused by a run that would use it")
     outcome = run("--treatment", RELEASE)
     assert outcome.code == 0, outcome.err
     assert machine.requests
     assert os.environ[VARIABLE].startswith("what is no address")
 
 
-def test_what_the_time_was_up_for_is_told(machine: Machine, run: Run, home: Path) -> None:
+def test_what_the_time_was_up_for_is_reported(machine: Machine, run: Run, home: Path) -> None:
     machine.takes_s = 200.0
     out = run("--seed", "1").out
     (line,) = [line for line in out.splitlines() if line.startswith("not measured, as the time was up: ")]
@@ -155,7 +155,7 @@ def test_a_threshold_is_that_of_all_runs(machine: Machine, run: Run) -> None:
 
 
 @pytest.mark.parametrize("at", ["breaks_at", "fails_at"])
-def test_what_was_measured_before_the_end_is_told(machine: Machine, run: Run, home: Path, at: str) -> None:
+def test_what_was_measured_before_the_end_is_reported(machine: Machine, run: Run, home: Path, at: str) -> None:
     setattr(machine, at, 3)
     outcome = run()
     assert outcome.code == 3
@@ -181,7 +181,7 @@ def test_nothing_measured_is_an_error(machine: Machine, run: Run, home: Path) ->
     assert not list(home.rglob("calibration.json"))
 
 
-def test_runs_held_back_are_told(machine: Machine, run: Run) -> None:
+def test_runs_held_back_are_reported(machine: Machine, run: Run) -> None:
     machine.more = {"validity": {"valid": False, "reasons": ["busy"]}}
     assert "runs were held back" in run().out
 

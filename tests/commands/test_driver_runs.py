@@ -152,7 +152,7 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return asked
 
 
-def test_releases_whose_verdicts_were_held_back_are_measured_anew_by_the_next_start(
+def test_releases_whose_verdicts_were_held_back_are_measured_again_by_the_next_start(
     drive: Drive, built: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     harness = MadeHarness(*[HELD] * TRIES, "unchanged")

@@ -167,7 +167,7 @@ def test_above_the_table_stands_the_path(run: Run, home: Path) -> None:
 
 
 @pytest.mark.parametrize("option", ["--local_reporter", "--simple_local_reporter"])
-def test_a_folder_that_cant_be_written_is_told_before_measuring(
+def test_a_folder_that_cant_be_written_is_reported_before_measuring(
     run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, option: str
 ) -> None:
     monkeypatch.setattr(harness, "run_ab", lambda *_: pytest.fail("measured"))
@@ -298,7 +298,7 @@ def test_an_export_that_cant_be_written_costs_no_report(run: Run, home: Path, mo
     assert said in outcome.err.splitlines()[-1]
 
 
-def test_each_line_is_said_before_the_next_reporter_is_told(
+def test_each_line_is_said_before_the_next_reporter_begins(
     home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Who posts to a server that is away keeps nobody's page waiting."""

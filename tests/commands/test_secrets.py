@@ -108,11 +108,11 @@ def secrets(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_byte_that_is_stored_or_sent_holds_a_secret(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Every reporter, a results server, the driver's journal and its log; notifiers are told, and fail aloud."""
+    """Every reporter, a results server, the driver's journal and its log; notifiers run, and fail with output."""
     caplog.set_level(logging.INFO)
     kept = tmp_path / "kept"
     # The program repeats its arguments and its input, as curl -v does, and fails.
-    loud = shlex.join(["sh", "-c", 'echo "failed: $*"; exit 7', "sh", f"X-Key: {MARKER}", f"{MARKER}-alone"])
+    failing = shlex.join(["sh", "-c", 'echo "failed: $*"; exit 7', "sh", f"X-Key: {MARKER}", f"{MARKER}-alone"])
     (tmp_path / "server").mkdir()
     with contextlib.ExitStack() as stack:
         server, hook = stack.enter_context(running_server(tmp_path / "server")), stack.enter_context(HookServer())
@@ -120,7 +120,7 @@ def test_no_byte_that_is_stored_or_sent_holds_a_secret(
         refusing = stack.enter_context(HookServer(Answer(400, body=json.dumps(said).encode())))
         arguments = [
             *("-b", write_spec(tmp_path), "--user_identifier", f"nightly https://me:{MARKER}@host/"),
-            *("--operators", "exp", "--notify_unverified", "--notify_command", loud),
+            *("--operators", "exp", "--notify_unverified", "--notify_command", failing),
             *(
                 "--notify_webhook",
                 hook.url(f"services/{MARKER}"),

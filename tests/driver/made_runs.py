@@ -1,4 +1,4 @@
-"""Reports of runs that nobody measured, and a harness that answers by what it was told each point is like."""
+"""Reports of runs that nobody measured, and a harness whose answers are given for each revision."""
 
 import json
 import math
@@ -54,7 +54,7 @@ class MadeHarness:
     orders: list[RunOrder] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
     begun: int = 0  # runs, not counting those that were gone on with
-    refuse: BaseException | None = None  # to be told
+    refuse: BaseException | None = None  # when asked to report
     reports: dict[str, Report] = field(default_factory=dict)
 
     def measure(self, order: RunOrder) -> Report:

@@ -225,7 +225,7 @@ def test_an_empty_file_is_an_empty_journal(tmp_path: Path) -> None:
     journal.close()
 
 
-def test_a_file_that_cannot_be_opened_is_one_error_with_a_mend(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_opened_is_one_error_with_a_fix(tmp_path: Path) -> None:
     (tmp_path / "journal.db").mkdir()
     with pytest.raises(RunError, match=r"journal.db: can't be written .*: fix that, or give another folder"):
         Journal(tmp_path / "journal.db")

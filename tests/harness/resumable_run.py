@@ -65,7 +65,7 @@ def asked(log: Any, *cases: Case, **changes: Any) -> RunRequest:
 
 
 def stop_at(rounds: int) -> Callable[[Progress], None]:
-    """To be told of progress: a signal comes when so many rounds are done."""
+    """Called with the progress: a signal comes when so many rounds are done."""
 
     def interrupt(progress: Progress) -> None:
         if progress.rounds == rounds:
@@ -79,7 +79,7 @@ def kept_samples(rounds: Sequence[KeptRound]) -> set[PairSample]:
 
 
 def samples(report: Report) -> list[PairSample]:
-    """All there are, the sentinels' not among them."""
+    """All there are, without those of A/A cases."""
     again = [one.verification.samples for one in report.comparisons if one.verification]
     return [sample for some in [*(one.samples for one in report.comparisons), *again] for sample in some]
 

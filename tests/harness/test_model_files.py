@@ -245,7 +245,7 @@ def test_a_member_of_an_archive(tmp_path: Path, content: bytes) -> None:
     assert unpacked(tmp_path, content, "model/net.params") == BODY
     (member,) = (tmp_path / "cache").rglob("member-*")
     member.write_bytes(b"altered")
-    assert unpacked(tmp_path, content, "model/net.params") == BODY, "unpacked anew each time"
+    assert unpacked(tmp_path, content, "model/net.params") == BODY, "unpacked again each time"
     with pytest.raises(UsageError, match=r"has no member absent: it has readme, model/net\.params"):
         unpacked(tmp_path, content, "absent")
 

@@ -63,7 +63,7 @@ def test_a_log_that_settles_every_case_gives_the_report_without_a_process(reques
     assert first.host["verifying"]["seconds"] >= second.host["verifying"]["seconds"] > 0
 
 
-def test_a_signal_is_told_and_the_next_start_goes_on() -> None:
+def test_a_signal_is_reported_and_the_next_start_goes_on() -> None:
     log = ListLog()
     first = run_ab(asked(log, same("a"), same("b")), stop_at(2))
     assert (first.run["interrupted"], first.run["aborted"], first.run["stop_reason"]) == (
@@ -149,7 +149,7 @@ def test_a_signal_while_a_pair_ends_costs_no_sample(monkeypatch: pytest.MonkeyPa
     assert not [child for child in left if child.status() != psutil.STATUS_ZOMBIE]
 
 
-def test_who_interrupts_before_anything_is_measured_is_told_apart() -> None:
+def test_who_interrupts_before_anything_is_measured_is_distinguished() -> None:
     log = ListLog()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(opduel.harness.pair, "summarise", _interrupt)

@@ -106,7 +106,7 @@ def test_a_pair_that_would_be_ready_too_late_is_not_waited_for() -> None:
     assert report.run["incidents"] == []
 
 
-def test_ctrl_c_while_judging_costs_no_report(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_during_the_analysis_costs_no_report(monkeypatch: pytest.MonkeyPatch) -> None:
     original = opduel.harness.comparisons.compare_cases
     calls: list[int] = []
 
@@ -116,7 +116,7 @@ def test_ctrl_c_while_judging_costs_no_report(monkeypatch: pytest.MonkeyPatch) -
             raise KeyboardInterrupt("stopped by SIGINT")
         return original(*arguments)
 
-    monkeypatch.setattr(opduel.harness.comparisons, "judge", compare_cases)
+    monkeypatch.setattr(opduel.harness.comparisons, "compare_cases", compare_cases)
     report = run_ab(request(toy_case("a")))
     assert report.comparisons[0].rounds >= 1
     assert (report.run["aborted"], report.run["stop_reason"]) == (True, "stopped by SIGINT")

@@ -1,4 +1,4 @@
-"""What makes a run distrusted: limits on the host's noise, sentinels, and what a run then says."""
+"""What makes a run invalid: limits on the host's noise, A/A checks, and what the run then reports."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -81,7 +81,7 @@ def test_a_few_odd_readings_of_the_frequency_are_no_spread() -> None:
 
 
 class FakeMonitor:
-    """A host that is as it was told to be, whatever the real one is."""
+    """A host as configured, whatever the real one is."""
 
     during: Mapping[str, Any] = noise()
     verifying: Mapping[str, Any] = noise()
@@ -128,7 +128,7 @@ def test_a_quiet_host_and_calm_sentinels_are_trusted() -> None:
 
 
 @pytest.mark.parametrize("hold", [True, False])
-def test_a_busy_host_holds_verdicts_back_unless_told_not_to(monkeypatch: pytest.MonkeyPatch, hold: bool) -> None:
+def test_a_busy_host_holds_verdicts_back_unless_asked_not_to(monkeypatch: pytest.MonkeyPatch, hold: bool) -> None:
     monkeypatch.setattr(FakeMonitor, "during", noise(neighbours=500))
     report = run_ab(asked(*slow_and_same(), toy_case("bad", "refuse"), busy_host="hold" if hold else "report"))
     validity = report.run["validity"]

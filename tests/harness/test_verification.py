@@ -169,7 +169,7 @@ def test_a_spent_budget_leaves_suspects_unconfirmed() -> None:
 
 
 def test_what_a_resumed_run_spent_before_it_verifies_on_counts() -> None:
-    """It compares numbers anew: 900 s were spent when the first measurement was over, and 200 s of this start."""
+    """It compares numbers again: 900 s were spent when the first measurement was over, and 200 s of this start."""
     order, findings, comparisons = first_measurement(slow())
     checkpoint = Checkpoint(ListLog([to_text(Verifying("r", 900.0, None))]), "r")
     again = replace(order, time_budget=1000.0, spent_s=200.0)

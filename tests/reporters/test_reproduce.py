@@ -83,7 +83,7 @@ def test_every_case_of_a_run_is_measured_again_alone(report_of: ReportOf, comman
         assert (options.control, options.treatment) == ("mxnet==1.8.0.post0", "mxnet==1.9.1")
 
 
-def test_cases_of_the_whole_catalogue_are_told_apart(report_of: ReportOf) -> None:
+def test_cases_of_the_whole_catalogue_are_distinguished(report_of: ReportOf) -> None:
     cases = chosen("-b", "all")
     report = report_of(cases, ["-b", "all"], spec_path=str(Path(SPEC).with_name("all.json")))
     commands = reproduction(report)
@@ -160,7 +160,7 @@ def test_a_build_that_is_no_release_is_its_interpreter(report_of: ReportOf) -> N
     assert not reproduction(report).anywhere
 
 
-def test_commits_can_be_built_anew(report_of: ReportOf) -> None:
+def test_commits_can_be_rebuilt(report_of: ReportOf) -> None:
     command = ["-b", "smoke", "--repo_dir", "/src/my mxnet", "--threads", "1", "--work_dir", "w", "-p", "cuda"]
     command += ["--frameworks_dir", "/mine"]
     report = report_of(chosen("-b", "smoke"), command)
