@@ -103,7 +103,9 @@ class Outbox:
         moment = self._clock() if created is None else created
         with self._file.transaction() as connection:
             long_ago = self._clock() - LONGEST_S
-            connection.execute("DELETE FROM outbox WHERE state = 'delivered' AND created < ?", (long_ago,))
+            connection.execute(
+                "DELETE FROM outbox WHERE state IN ('delivered', 'damaged') AND created < ?", (long_ago,)
+            )
             ((held,),) = connection.execute("SELECT COALESCE(SUM(LENGTH(payload)), 0) FROM outbox")
             if held + len(payload) * len(receivers) > self._most_bytes:
                 raise NoSpaceError(f"the outbox is full: {held >> 20} MiB wait for their receivers")

@@ -38,7 +38,8 @@ class Sender:
         """
 
         def pause_s(number: int, answer: Answer) -> float:
-            usual_s: float = min(self.waits.first_pause_s * 2 ** (number - 1), self.waits.longest_pause_s)
+            first_s, longest_s = self.waits.first_pause_s, self.waits.longest_pause_s
+            usual_s: float = min(first_s * 2 ** (number - 1), max(first_s, longest_s))
             return max(usual_s * (1 - self.rng() / 2), answer.after_s or 0.0)
 
         def may_wait(answer: Answer, wait_s: float) -> bool:
@@ -77,8 +78,10 @@ class Sender:
 
         try:
             with self.spool.locked(self.waits.whole_s, self.clock, self.sleep) as alone, self.spool.outbox() as outbox:
-                entries = [
-                    one for one in outbox.entries(REPORT) if endpoints is None or endpoint_of(one.receiver) in endpoints
+                entries = [  # damage is reported once, when it is found
+                    one
+                    for one in outbox.entries(REPORT)
+                    if one.state != "damaged" and (endpoints is None or endpoint_of(one.receiver) in endpoints)
                 ]
                 if not alone:
                     return [Delivery(one, "waiting", _OTHERS) for one in entries]

@@ -405,5 +405,5 @@ def test_a_slow_line_is_no_time_out(spool: Spool) -> None:
     with ResultsServer(Fault(201, b'{"run_id": "big"}', slowly=True, stores=True)) as server:
         spool.keep(parse_place(server.place), "big", body)
         (outcome,) = sender(spool, Clock(), connect_s=0.5, first_pause_s=1000).deliver()
-        assert (outcome.state, outcome.words) == ("sent", "stored")
+        assert (outcome.state, outcome.reason) == ("sent", "stored")
         assert server.stored == {"big": body}
