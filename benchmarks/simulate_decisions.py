@@ -237,7 +237,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         "--verify", action="store_true", help="measure flagged cases again, and count what is replicated"
     )
     parser.add_argument("--forecasts", action="store_true", help="how good the forecasts of ended runs are, instead")
-    parser.add_argument("--screen", type=_counts, help="looks on the screen, as 6,9,14 (default: planned)")
+    parser.add_argument("--screen", type=_counts, help="looks at screening, as 6,9,14 (default: planned)")
     parser.add_argument("--own", type=_counts, help="looks at a case's own samples (default: planned)")
     parser.add_argument("--screening_share", type=float, default=Looks.screening_share, help="(default %(default)s)")
     parser.add_argument("--only", default="", help="scenarios whose names contain this")

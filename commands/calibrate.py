@@ -32,8 +32,8 @@ from opduel.harness.host import host_fingerprint
 from opduel.harness.power_analysis import Forecast, forecast, noises, threshold_for
 from opduel.harness.system_check import Watch, check_system
 from opduel.records import Report, RunError, UsageError
+from opduel.records.atomic import check_folder, write_atomically
 from opduel.reporters import read_report, reporter_options
-from opduel.reporters.atomic import check_folder, write_atomically
 from opduel.reporters.document import REPORT_NAME
 from opduel.reporters.notify_webhook import VARIABLE as WEBHOOK
 from opduel.reporters.stream import write_text
@@ -47,7 +47,7 @@ MULTIPLES = (5.0, 2.5, 1.5)  # of a threshold that is given
 MORE_ROUNDS = (1, 2, 4)  # forecast for this many times --max_rounds
 # Not for the user to set here.
 OURS = ("info", "inject", "inputs", "metric", "network", "with_operators", "user_identifier")
-UNHEARD = sorted(reporter_options() - {"local_reporter", "simple_local_reporter"})  # whom no single run is told
+UNHEARD = sorted(reporter_options() - {"local_reporter", "simple_local_reporter"})  # they get no single run
 RESULT_NAME = "calibration.json"
 
 
@@ -201,7 +201,7 @@ def _steps(threshold: float | None) -> list[tuple[float, float]]:
 
 
 def _without_ours(arguments: Sequence[str]) -> list[str]:
-    """The arguments but for those that pick cases or a folder, which have been heeded."""
+    """The arguments but for those that pick cases or a folder, which have been applied."""
     parser = Parser(add_help=False, allow_abbrev=False)
     for name in ("--operators", "--local_reporter", "--simple_local_reporter"):
         parser.add_argument(name, action="append")
@@ -247,7 +247,7 @@ def _run(calibration: Calibration, step: tuple[float, float], budget_s: float) -
 
 
 def _harness_unheard(arguments: Sequence[str]) -> None:
-    """A run of which no notifier is told: slowdowns that are injected are no alarm."""
+    """A run without notifications: injected slowdowns are no alarm."""
     webhook = os.environ.pop(WEBHOOK, None)
     try:
         run_harness(arguments)

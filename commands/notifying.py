@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from opduel.commands.driver_text import revision_line
 from opduel.commands.entry import log
-from opduel.comparator import FLAGGED, apply_replication
+from opduel.comparator import replicate_report
 from opduel.driver.investigation import Culprit, Outcome
 from opduel.driver.journal import Journal
 from opduel.records import Comparison, OpduelError, Report
@@ -115,30 +115,17 @@ class Notifications:
 def alert_of_outcome(outcome: Outcome, unverified: bool = False) -> Alert | None:
     """The alarm that one line gives: by culprit, where bisection was asked for and something confirmed."""
     report = effective(outcome)
-    if outcome.guilty is None and not outcome.known:
+    if outcome.culprits is None and not outcome.known:
         return alert_of(report, unverified)
     causes = list(_causes(outcome, report))
-    return make_alert(report, causes, TRACED if outcome.guilty or outcome.known else UNTRACED) if causes else None
+    return make_alert(report, causes, TRACED if outcome.culprits or outcome.known else UNTRACED) if causes else None
 
 
 def effective(outcome: Outcome) -> Report:
     """The benchmark, of which only what the verification found again stays flagged."""
     if outcome.verification is None:
         return outcome.benchmark
-    again = {one.case: one for one in outcome.verification.comparisons}
-    comparisons = tuple(_verified(one, again.get(one.case)) for one in outcome.benchmark.comparisons)
-    return replace(outcome.benchmark, comparisons=comparisons)
-
-
-def _verified(one: Comparison, again: Comparison | None) -> Comparison:
-    if again is None:
-        return one
-    if one.verdict in FLAGGED:
-        return replace(apply_replication([one], {one.case: again})[0], held_back=again.held_back)
-    if one.is_broken_by_treatment and not again.is_broken_by_treatment:
-        note = f"failed on the treatment at first, {again.verdict} when measured again"
-        return replace(one, verdict="inconclusive", failure=None, note=note)
-    return one
+    return replicate_report(outcome.benchmark, outcome.verification)
 
 
 def _causes(outcome: Outcome, report: Report) -> Iterator[Cause]:
@@ -147,7 +134,7 @@ def _causes(outcome: Outcome, report: Report) -> Iterator[Cause]:
     worse = {one.case: one for one in worst_first(report.comparisons) if is_worse(one) and one.case in sure}
     worse |= {one.case: one for one in worth_alerting(report)}
     traced: set[str] = set()
-    for guilty in (*outcome.known, *(outcome.guilty or ())):
+    for guilty in (*outcome.known, *(outcome.culprits or ())):
         found = [_finding(guilty, case, worse) for case in guilty.culprit.cases if case in worse]
         traced |= {one.case for one in found}
         if found:

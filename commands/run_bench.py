@@ -22,8 +22,8 @@ from opduel.commands.spec_from import write_spec_from
 from opduel.driver.builds import Releases, load_releases
 from opduel.frameworks import get_framework
 from opduel.records import RunError, UsageError
+from opduel.records.atomic import user_path
 from opduel.records.measurement import SIDES
-from opduel.reporters.atomic import user_path
 from opduel.reporters.formats import FORMATS, described
 
 DESCRIPTION = """Perform one benchmark run, or look for regressions in commits. On its first use on a terminal it asks
@@ -34,7 +34,7 @@ to harness.py (see harness.py --help). Default arguments of both may be kept in 
 # What it does instead of a run: the option that asks for it, what it does in words, its own options that go with it.
 INSTEAD: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "list": ("takes a pattern and harness.py's options alone", ()),
-    "convert": ("writes a report anew and does nothing else", ("to", "side", "output")),
+    "convert": ("writes a report in another format and does nothing else", ("to", "side", "output")),
     "flush": ("sends what waits and does nothing else", ("retry_refused",)),
     "send": ("sends reports and does nothing else", ()),
     "spec_from": ("writes a spec and measures nothing", ("output", "reset_options")),

@@ -2,7 +2,6 @@
 
 import argparse
 import logging
-import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,25 +10,17 @@ from opduel.commands.config import KeptAnswers, config_path
 from opduel.commands.defaults import CALIBRATE, DRIVER, HARNESS, with_defaults
 from opduel.commands.driver_options import driver_parser
 from opduel.commands.entry import run_command
-from opduel.commands.harness import run_harness, usual_build
+from opduel.commands.harness import run_harness
 from opduel.commands.options import Parser, harness_parser
 from opduel.commands.project import Setting, placed, project_settings
-from opduel.frameworks import framework_names, get_framework
+from opduel.commands.single import refuse_single_options
+from opduel.commands.wording import with_subcommands
 from opduel.records import UsageError
-from opduel.records.measurement import SIDES, Side
+from opduel.records.measurement import SIDES
 from opduel.reporters.formats import FORMATS, described
 
 # With settings in a project's file.
 CONFIGURED = ("compare", "measure", "local", "drive", "bisect", "calibrate")
-# The scripts, which an installed opduel lacks, as messages name them, and what to call instead.
-SCRIPTS = (
-    (re.compile(r"run_bench\.py --(list|flush|send|convert|calibrate)\b"), r"opduel \1"),
-    (re.compile(r"run_bench\.py --spec_from\b"), "opduel spec-from"),
-    (re.compile(r"repo_driver\.py\b"), "opduel drive"),
-    (re.compile(r"(?:harness|run_bench)\.py\b"), "opduel compare"),
-    (re.compile(r"(?:\.venv/bin/)?python -m opduel\.(?:reporters\.)?server\b"), "opduel server"),
-    (re.compile(r"`?make setup`?"), "a new installation of opduel"),
-)
 
 
 def run_subcommand(name: str, arguments: Sequence[str]) -> int:
@@ -57,7 +48,7 @@ def run_subcommand(name: str, arguments: Sequence[str]) -> int:
         "flush": _flush,
         "completion": _completion,
     }
-    return run_command(f"opduel {name}", lambda: actions[name](given), level, lambda text: _in_our_words(text, name))
+    return run_command(f"opduel {name}", lambda: actions[name](given), level, lambda text: with_subcommands(text, name))
 
 
 def _without_level(arguments: Sequence[str]) -> tuple[list[str], int]:
@@ -71,14 +62,6 @@ def _without_level(arguments: Sequence[str]) -> tuple[list[str], int]:
         levels += [logging.WARNING] * found.quiet + [logging.DEBUG] * found.verbose
         rest += left
     return rest, levels[-1] if levels else logging.INFO
-
-
-def _in_our_words(text: str, name: str) -> str:
-    """A message, with subcommands where it names the scripts."""
-    text = re.sub(r"(?:harness|repo_driver|run_bench)\.py(?: --\w+)? --help", f"opduel {name} --help", text)
-    for pattern, subcommand in SCRIPTS:
-        text = pattern.sub(subcommand, text)
-    return text
 
 
 def _settings(name: str) -> tuple[list[Setting], dict[str, str]]:
@@ -114,10 +97,11 @@ def _compare(arguments: Sequence[str]) -> int:
     given = _json_by_its_format(arguments)
     options = _parsed("compare", given)
     settings, builds = _settings("compare")
-    if options.info is None and options.golden is None:
-        for side in SIDES:
-            if getattr(options, side) is None and (side in builds or options.treatment is not None):
-                given = [f"--{side}={builds.get(side) or _usual(side, options)}", *given]
+    if options.golden is None:
+        refuse_single_options(options)
+        if options.info is None:
+            missing = [side for side in SIDES if getattr(options, side) is None and side in builds]
+            given = [*(f"--{side}={builds[side]}" for side in missing), *given]
     return run_harness(with_defaults(HARNESS, given, settings))
 
 
@@ -133,12 +117,6 @@ def _json_by_its_format(arguments: Sequence[str]) -> list[str]:
     return words
 
 
-def _usual(side: Side, options: argparse.Namespace) -> str:
-    """The framework's own build for a side."""
-    framework = get_framework(options.framework or framework_names()[0])
-    return usual_build(side, {}, framework)
-
-
 def _measure(arguments: Sequence[str]) -> int:
     """One build alone: --treatment, or the user's, the project's or the framework's."""
     given = ["--output_format=json" if word == "--json" else word for word in arguments]
@@ -147,9 +125,8 @@ def _measure(arguments: Sequence[str]) -> int:
         if getattr(options, name) is not None:
             raise UsageError(f"--{name}: one build alone is measured here: leave it out, or use opduel compare")
     settings, builds = _settings("measure")
-    if options.treatment is None:
-        given = [f"--treatment={builds.get('treatment') or _usual('treatment', options)}", *given]
-    return run_harness(with_defaults(HARNESS, given, settings))
+    usual = [f"--treatment={builds['treatment']}"] if options.treatment is None and "treatment" in builds else []
+    return run_harness(with_defaults(HARNESS, ["--single", *usual, *given], settings))
 
 
 def _drive(name: str, arguments: Sequence[str]) -> int:
@@ -333,8 +310,8 @@ def _help(name: str) -> int:
     """All options of a subcommand."""
     parser = _merged(name)
     parser.prog, parser.usage = f"opduel {name}", "%(prog)s [OPTIONS]"
-    parser.description = _in_our_words(parser.description or "", name)
-    parser.epilog = _in_our_words(parser.epilog or "", name)
+    parser.description = with_subcommands(parser.description or "", name)
+    parser.epilog = with_subcommands(parser.epilog or "", name)
     parser.print_help()
     return 0
 
@@ -348,7 +325,7 @@ def described_options(name: str, wanted: Sequence[str]) -> dict[str, Any]:
             for action in group._group_actions:
                 if action.dest in wanted and action.dest not in seen:
                     seen.add(action.dest)
-                    entry = {"names": _names(action), "help": _in_our_words((action.help or "") % {}, name)}
+                    entry = {"names": _names(action), "help": with_subcommands((action.help or "") % {}, name)}
                     groups.setdefault(group.title or "options", []).append(entry)
     if missing := set(wanted) - seen:
         raise ValueError(f"{name} has no {', '.join(sorted(missing))}")

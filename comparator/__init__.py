@@ -14,7 +14,7 @@ from opduel.comparator.explanations import in_words
 from opduel.comparator.instruction_attribution import attribute_changes
 from opduel.comparator.interim_analysis import InterimAnalysis, analyse_interim
 from opduel.comparator.looks import DEFAULT_MAX_ROUNDS, Looks, plan_looks
-from opduel.comparator.replication import FLAGGED, apply_replication
+from opduel.comparator.replication import FLAGGED, apply_replication, replicate_report
 from opduel.comparator.run_analysis import fit_priors
 from opduel.comparator.validity import withhold_verdicts
 from opduel.comparator.verdicts import compare_cases
@@ -33,6 +33,7 @@ __all__ = [
     "fit_priors",
     "in_words",
     "plan_looks",
+    "replicate_report",
     "run_aa_checks",
     "withhold_verdicts",
 ]

@@ -17,7 +17,7 @@ AA_ALPHA = 0.01  # the share of runs of which the A/A checks wrongly say that th
 class AACheck:
     """One case measured on two processes of the same build.
 
-    ``ratio`` and ``ci`` are of the second to the first, ``ci`` for all sentinels of the run together; ``p_value`` is
+    ``ratio`` and ``ci`` are of the second to the first, ``ci`` for all A/A checks of the run together; ``p_value`` is
     against "within the threshold", corrected for their number.  None with fewer than 2 rounds.
     """
 
@@ -40,7 +40,7 @@ def run_aa_checks(
 
     The test is the one on which a suspect is decided: moderated t and Mann-Whitney against the shifted null; the run's
     ``priors`` serve, by metric.  Over the m cases the error is shared equally (Bonferroni), so that a run in which all
-    truly lie within their thresholds has a flagged sentinel with probability ``alpha`` at most.
+    truly lie within their thresholds has a flagged A/A check with probability ``alpha`` at most.
 
     Raises:
         ValueError: a value that is not finite and positive.

@@ -135,7 +135,7 @@ class Leaning:
 
     case: str
     above: Rate
-    p_value: float  # two-sided, against a fair coin
+    p_value: float  # two-sided, of a binomial test against one half
 
 
 def leanings(reports: Iterable[Report]) -> list[Leaning]:

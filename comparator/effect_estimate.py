@@ -94,6 +94,6 @@ def estimate_effect(values: Values, bound: float, prior: Prior, tail: float) -> 
 
 
 def _p_above(trimmed_mean: TrimmedMean, lower: Sequence[float], upper: Sequence[float], bound: float) -> float:
-    """Both witnesses against "the log ratio is at most ``bound``": the lower side is raised by the bound."""
+    """Both tests against "the log ratio is at most ``bound``": the lower side is raised by the bound."""
     raised = [value * math.exp(bound) for value in lower]
     return combined_p(shifted_t_p(trimmed_mean, bound), mann_whitney_p(raised, upper))

@@ -15,7 +15,7 @@ def minimal_detectable_change(trimmed_mean: TrimmedMean, threshold: float, alpha
     """The change (a share, >= 0) that a test at two-sided level ``alpha`` finds with 80 % power.
 
     exp(log(1 + threshold) + (t_(1-a) + t_0.8) s) - 1 with s the standard error and a = 0.8 alpha / 2, the t
-    witness's share of one direction's error.  ``alpha`` is what is left after the corrections: that of the run,
+    test's share of one direction's error.  ``alpha`` is what is left after the corrections: that of the run,
     over the number of its cases (this one alone has changed) and over the looks.  The sum of the two quantiles
     approximates the noncentral t distribution's power (Bloom 1995, Evaluation Review 19, 547-556).
     """

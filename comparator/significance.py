@@ -1,10 +1,10 @@
-"""How surprising the data are if the change lay within a bound: two witnesses, one p value."""
+"""How surprising the data are if the change lay within a bound: two tests, one p value."""
 
 from scipy import special
 
 from opduel.comparator.trimmed_mean import TrimmedMean
 
-# Shares of the error given to each witness (weighted Bonferroni).  The t statistic finds changes at few rounds;
+# Shares of the error given to each test (weighted Bonferroni).  The t statistic finds changes at few rounds;
 # Mann-Whitney can reject where a very heavy tail has ruined every variance, but needs many.
 SHARE_OF_T = 0.8
 SHARE_OF_MANN_WHITNEY = 0.2

@@ -16,7 +16,7 @@ from opduel.records import Verdict
 
 SEARCHED_VERDICTS = ("regressed", "improved", "failed")
 
-# What an A/B of a range says of a case: the change that is sought is there; it is not; can't be told; the case fails.
+# What an A/B of a range shows for a case: the change is there; it is not; it is unclear; the case fails.
 Answer = Literal["found", "clear", "open", "fails"]
 
 
@@ -59,7 +59,7 @@ class CulpritRange:
     """The change of some cases lies in (left, right], and no smaller range could be shown to hold it.
 
     ``cases`` has the evidence: the direct A/B of ``left`` and ``right``, which found in each case what was sought.
-    Of the points in between, ``skipped`` could not be built, ``undecided`` could not be told apart.
+    Of the points in between, ``skipped`` could not be built, ``undecided`` gave no clear answer.
     """
 
     left: int
@@ -219,7 +219,7 @@ class _Search:
         """The halves to go on with.
 
         Those in which the change was found; one that must hold what the other, clear half leaves over; and one that
-        could not be told, but whose estimate is beyond the threshold.
+        was unclear, but whose estimate is beyond the threshold.
         """
         left, right = one.range
         halves: tuple[Range, Range] = ((left, middle), (middle, right))

@@ -165,7 +165,7 @@ class Journal:
         connection.execute("INSERT INTO events VALUES (?, 'damage', ?)", (now, text))
 
     def undelivered(self, whom: str) -> list[str]:
-        """The finished runs of which ``whom`` has not been told, in the order in which they were finished."""
+        """The finished runs not yet delivered to ``whom``, in the order in which they were finished."""
         query = "SELECT run FROM reports WHERE run NOT IN (SELECT run FROM told WHERE whom = ?) ORDER BY rowid"
         return [row[0] for row in self._connection.execute(query, (whom,))]
 

@@ -237,7 +237,7 @@ class CaseProcess:
         """Ask it to end, without waiting until it has. Nothing to do for a case that was lost."""
         if not self.ending and not self.over:
             self.ending = True
-            with contextlib.suppress(ClosedError):  # who asks next is told
+            with contextlib.suppress(ClosedError):  # the next request reports it
                 self._channel.send({"op": "end"})
 
     def ended(self) -> Steps[None]:
@@ -303,7 +303,7 @@ class CaseProcess:
 
 def pin(pid: int, cpus: frozenset[int]) -> None:
     """Keep every thread of a process on ``cpus``: those that a framework started, too."""
-    with contextlib.suppress(psutil.Error):  # it has ended; who asks it next is told
+    with contextlib.suppress(psutil.Error):  # it has ended; the next request reports it
         for thread in psutil.Process(pid).threads():
             with contextlib.suppress(OSError):  # a thread that has just ended
                 os.sched_setaffinity(thread.id, cpus)

@@ -20,6 +20,7 @@ from opduel.records.case import (
     case_id_for,
 )
 from opduel.records.commit import Commit
+from opduel.records.configuration import RunConfiguration
 from opduel.records.errors import BrokenBuildError, NoSpaceError, OpduelError, RunError, UsageError, disk_error, is_full
 from opduel.records.measurement import Failure, Incident, PairSample, Stage
 from opduel.records.report import (
@@ -59,6 +60,7 @@ __all__ = [
     "OperatorTime",
     "PairSample",
     "Report",
+    "RunConfiguration",
     "RunError",
     "Stage",
     "Tolerance",

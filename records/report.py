@@ -7,8 +7,10 @@ from typing import Any, Literal
 
 from opduel.records.build import Build
 from opduel.records.case import METRICS, Case
+from opduel.records.configuration import RunConfiguration
 from opduel.records.measurement import FROM_OUTSIDE, Failure, PairSample
 from opduel.records.redaction import redacted
+from opduel.records.upgrade import configuration_of
 from opduel.records.work import Work
 
 SCHEMA_VERSION = 2
@@ -154,7 +156,7 @@ class Comparison:
 
     @property
     def is_broken_by_treatment(self) -> bool:
-        """Whether the treatment alone fails, by its own doing: that is worse than running slower."""
+        """Whether the treatment alone fails, and not from an outside cause: that is worse than running slower."""
         return self.failure is not None and self.failure.side == "treatment" and self.failure.kind not in FROM_OUTSIDE
 
 
@@ -177,6 +179,11 @@ class Report:
     def __post_init__(self) -> None:
         """Take the secrets out."""
         object.__setattr__(self, "run", redacted(self.run))
+
+    @property
+    def configuration(self) -> RunConfiguration:
+        """What the run was asked for; in reports of before it was kept, as far as their command line says."""
+        return configuration_of(self.run)
 
     @property
     def open_suspects(self) -> list[Comparison]:

@@ -36,7 +36,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class Alert:
-    """One notification. ``sure`` says how sure it is; ``doubts`` what speaks against it; ``places`` where more is told.
+    """One notification. ``sure`` says how sure it is; ``doubts`` what speaks against it; ``places`` where details are.
     The cause with the most cases comes first. ``spec``, ``control`` and ``treatment`` are empty if it is of no run; one
     about the driver itself has a ``title`` and ``lines``, and no causes.
     """
@@ -51,7 +51,7 @@ class Alert:
     doubts: tuple[str, ...] = ()
     places: tuple[str, ...] = ()
     moment: str = ""  # when the run ended, ISO 8601
-    pages: tuple[str, ...] = ()  # addresses of pages on which more is told
+    pages: tuple[str, ...] = ()  # addresses of pages with details
     branch: str = ""  # that the treatment is on, if that is known
     title: str = ""
     lines: tuple[str, ...] = ()

@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class _Told:
+class _Reported:
     """What is kept of a run for the outputs."""
 
     conclusion: Conclusion
@@ -55,7 +55,7 @@ class GithubReporter(Reporter):
         self._environment = os.environ if environment is None else environment
         self._others: Sequence[Reporter] = ()
         self._resume = ""
-        self._told: list[_Told] = []  # of all runs of this process
+        self._reported: list[_Reported] = []  # of all runs of this process
 
     @classmethod
     def from_option(cls, value: str | None) -> Self:
@@ -98,7 +98,7 @@ class GithubReporter(Reporter):
             RunError: the summary or the outputs could not be written.
         """
         worse = tuple(printable(one.case) for one in worst_first(report.comparisons) if is_worse(one))
-        self._told.append(_Told(conclusion(report), worse, tuple(places_of(self._others, report)[:1])))
+        self._reported.append(_Reported(conclusion(report), worse, tuple(places_of(self._others, report)[:1])))
         lines = [line for kind, wanted in _wanted(report).items() for line in annotations(kind, wanted)]
         self._go_on()
         try:
@@ -123,12 +123,12 @@ class GithubReporter(Reporter):
             add_summary(Path(path), _summary(report, culprits, summary_room(Path(path)) - _SPARE))
 
     def _outputs(self) -> dict[str, str]:
-        worse = [case for one in self._told for case in one.worse]
+        worse = [case for one in self._reported for case in one.worse]
         return {
-            "verdict": min((one.conclusion for one in self._told), key=_WORST.index),
+            "verdict": min((one.conclusion for one in self._reported), key=_WORST.index),
             "regressed": str(len(worse)),
             "cases": "\n".join(worse),
-            "report": "\n".join(place for one in self._told for place in one.places),
+            "report": "\n".join(place for one in self._reported for place in one.places),
         }
 
     def _stop(self) -> None:

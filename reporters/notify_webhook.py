@@ -11,10 +11,10 @@ import requests
 import urllib3
 
 from opduel.records import RunError, UsageError
+from opduel.records.atomic import user_path
 from opduel.records.files import UnreadableError, read_text
 from opduel.reporters.alert_text import slack_message
 from opduel.reporters.alerts import Alert
-from opduel.reporters.atomic import user_path
 from opduel.reporters.http_retry import OneAnswerSession, TooLongError, is_later, is_unconnected, repeated, within
 from opduel.reporters.notifier import UNVERIFIED, Notifier
 from opduel.reporters.text import printable

@@ -69,7 +69,7 @@ def _failures(report: Report, width: int) -> list[Text]:
     failed = [(one.case, one.failure) for one in worst_first(report.comparisons) if one.failure is not None]
     lines = [Text("failures:")] if failed else []
     for case, failure in failed[:_MOST_DETAILS]:
-        lines += _told(case, failure, "", width)
+        lines += _failure_lines(case, failure, "", width)
     return lines + _rest(len(failed), "failures")
 
 
@@ -77,11 +77,11 @@ def _incidents(report: Report, width: int) -> list[Text]:
     told = incidents(report)
     lines = [Text("incidents:")] if told else []
     for where, failure, consequence in told[:_MOST_DETAILS]:
-        lines += _told(where, failure, consequence, width)
+        lines += _failure_lines(where, failure, consequence, width)
     return lines + _rest(len(told), "incidents")
 
 
-def _told(where: str, failure: Failure, consequence: str, width: int) -> list[Text]:
+def _failure_lines(where: str, failure: Failure, consequence: str, width: int) -> list[Text]:
     """One failure: where, side and kind, reason, the line of the output that tells, and what came of it."""
     lines = [f"{shorten(printable(where), 3 * width)}: {failure.side}: {failure.kind}: {failure.reason}"]
     line = key_line(failure.output_tail)

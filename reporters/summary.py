@@ -95,7 +95,7 @@ def not_broken_down_line(report: Report) -> str:
 
 
 def validity_line(report: Report) -> str:
-    """Why the run can't be trusted, what that did to its verdicts, and the mend; empty for a run that can."""
+    """Why the run can't be trusted, what that did to its verdicts, and the fix; empty for a run that can."""
     validity = report.run.get("validity")
     reasons = validity.get("reasons") if isinstance(validity, Mapping) else None
     if not isinstance(reasons, list | tuple) or not reasons:

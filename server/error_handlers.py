@@ -26,7 +26,7 @@ class Refused(HTTPException):
     """A report that isn't taken: ``status`` and one printable, bounded line that says why."""
 
     def __init__(self, status: int, detail: str) -> None:
-        """``detail`` may hold strangers' texts."""
+        """``detail`` may hold untrusted text."""
         super().__init__(status, one_line(detail))
 
 

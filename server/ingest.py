@@ -34,7 +34,7 @@ class ValidityFacts(BaseModel):
 
     model_config = ConfigDict(strict=True)
     valid: bool
-    reasons: Any = None  # a list of texts, but for what strangers send
+    reasons: Any = None  # a list of texts in a valid report; uploads are untrusted
 
 
 class RunFacts(BaseModel):

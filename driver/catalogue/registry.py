@@ -19,7 +19,7 @@ class Function:
     """A function that a spec can name."""
 
     name: str  # as in a spec: "nd.linalg.gemm2"
-    registered: str | None  # the operator that it calls, by its own name; None where that can't be told
+    registered: str | None  # the operator that it calls, by its own name; None if unknown
     arguments: Mapping[str, Kind]  # in order; "tensors" are a variadic operator's
     hybrid: bool | None = None  # of a block: whether it can be compiled to a graph; None: no block
     takes_dtype: bool = False  # whether it has an argument "dtype", be it one that it only hands on

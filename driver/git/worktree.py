@@ -99,8 +99,8 @@ def _choose(git: Git, folder: Path, admin: Path, patterns: Sequence[str], submod
 
 
 def _refresh(git: Git, folder: Path) -> None:
-    """Compare files whose times alone changed: a reset would otherwise write them once more. What differs is told
-    by a 1."""
+    """Compare files whose times alone changed: a reset would otherwise write them once more. Exit code 1
+    means that some differ."""
     git.run("update-index", "-q", "--refresh", folder=folder, fine=(0, 1))
 
 

@@ -1,4 +1,4 @@
-"""The small types of a spec's fields: names, dtypes, contexts, thresholds; each says its own mend."""
+"""The small types of a spec's fields: names, dtypes, contexts, thresholds; each error states its fix."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Load a spec: read it, validate it, and turn whatever is wrong into one line that names the field and the mend."""
+"""Load a spec: read it, validate it, and turn whatever is wrong into one line that names the field and the fix."""
 
 import fnmatch
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ def load_spec(path: Path, categories: Sequence[str] = ()) -> Spec:
     folder and suffix) match one of these globs.
 
     Raises:
-        UsageError: one line that names the file, the field (``tests[2].inputs[0].data``) and the mend.
+        UsageError: one line that names the file, the field (``tests[2].inputs[0].data``) and the fix.
     """
     try:
         spec = _read(path)

@@ -117,7 +117,7 @@ class Settings(StrictModel):
         default=None, description="true: two cases, forward and backward. Default: false, forward only."
     )
     directions: Directions | None = Field(
-        default=None, description="The same said in full: a case for each of forward, backward, both."
+        default=None, description="The long form: a case for each of forward, backward, both."
     )
     mode: Modes | None = Field(
         default=None, description="How a block runs, one or a list: imperative, hybridized. Default: imperative."

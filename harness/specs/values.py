@@ -86,7 +86,7 @@ Shape = Annotated[list[Size], Field(max_length=MAX_DIMENSIONS), AfterValidator(_
 
 
 class Tensor(StrictModel):
-    """A tensor said in full, where its shape alone is not enough: integer indices, a range, zeros."""
+    """A tensor in its long form, where its shape alone is not enough: integer indices, a range, zeros."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -171,7 +171,7 @@ class Tensor(StrictModel):
 
 
 class Attribute(StrictModel):
-    """An attribute said in full: for lists that are not shapes, such as [-1, 2] or [0.5, 0.5], and for blocks."""
+    """An attribute in its long form: for lists that are not shapes, such as [-1, 2] or [0.5, 0.5], and for blocks."""
 
     nullable: ClassVar[frozenset[str]] = frozenset({"value"})
 

@@ -95,7 +95,7 @@ def run_details(report: Report) -> RunDetails:
             )
             for where, failure, consequence in incidents(report)
         ],
-        run=_facts(report.run, without=("incidents", "validity", "environment", "command")),
+        run=_facts(report.run, without=("incidents", "validity", "environment", "command", "configuration")),
         command=printable(shlex.join(words)),
         host=[("in short", printable(host_text(report.host))), *_facts(report.host, without=_NOISE)],
         noise=_noise(report.host),
@@ -139,7 +139,7 @@ def _sides(control: Build, treatment: Build) -> list[tuple[str, str, str]]:
 
 
 def _committed(commit: Commit | None) -> str:
-    """When and by whom, without the mail address."""
+    """Date and author, without the mail address."""
     if commit is None:
         return ""
     try:

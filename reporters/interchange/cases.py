@@ -75,7 +75,7 @@ def unique(names: Sequence[str]) -> list[str]:
 
 
 def unique_names(comparisons: Sequence[Comparison], legal: Callable[[str], str] = one_line) -> list[str]:
-    """A name for each case: its id made ``legal``, and unique even where a stranger's report has ids that are not."""
+    """A name for each case: its id made ``legal``, and unique even in a foreign report whose ids are not."""
     return unique([legal(one.case) for one in comparisons])
 
 
@@ -148,7 +148,7 @@ def _is_known(value: Any) -> bool:
 
 
 def _moment(commit: Commit) -> str | None:
-    """Of a stranger's report perhaps none."""
+    """A foreign report may have none."""
     try:
         return commit.moment
     except (OverflowError, ValueError, OSError):

@@ -177,7 +177,7 @@ def test_the_figure_is_the_same_bytes_every_time(tmp_path: Path) -> None:
     assert (tmp_path / "plain.svg").read_bytes() != first
 
 
-def test_help_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         calibrate.main(["--help"])
     assert ended.value.code == 0

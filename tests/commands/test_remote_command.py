@@ -212,7 +212,10 @@ def test_a_spool_that_is_a_file(bench: Run, home: Path) -> None:
         (("--flush", "--remote_reporter", "me:pw@host/x|c"), "use a token"),
         (("--calibrate", "--remote_reporter", "host/x|c"), "--remote_reporter does not go with --calibrate"),
         (("-b", "smoke", "--remote_access_token_file", "x"), "goes with --remote_reporter"),
-        (("-b", "smoke", "--treatment", "mxnet==1.9.1", "--remote_reporter", "host/x|c"), "belongs to an A/B"),
+        (
+            ("-b", "smoke", "--single", "--treatment", "mxnet==1.9.1", "--remote_reporter", "host/x|c"),
+            "belongs to an A/B",
+        ),
     ],
 )
 def test_wrong_usage_is_one_line(bench: Run, arguments: tuple[str, ...], words: str) -> None:

@@ -1,4 +1,4 @@
-"""The run's own A/A comparisons: against a naive twin, and their error rate."""
+"""The run's own A/A comparisons: against a naive oracle, and their error rate."""
 
 import math
 
@@ -29,7 +29,7 @@ def checks(
 
 
 def naive_p(log_ratios: list[float], threshold: float, family: int) -> float:
-    """Both directions, both tests, all sentinels: everything by its definition, without a prior."""
+    """Both directions, both tests, all A/A checks: everything by its definition, without a prior."""
     bound, n = math.log1p(threshold), len(log_ratios)
     kept = n - 2 * (n // 5)
     error = math.sqrt(winsorised_sum_of_squares(log_ratios) / (kept * (kept - 1)))
@@ -46,7 +46,7 @@ def naive_p(log_ratios: list[float], threshold: float, family: int) -> float:
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10_000), st.integers(2, 6), st.sampled_from([0.0, 0.03, -0.05, 0.2]))
-def test_against_the_naive_twin(seed: int, n: int, change: float) -> None:
+def test_against_the_naive_oracle(seed: int, n: int, change: float) -> None:
     rng = np.random.default_rng(seed)
     rows = [noisy(rng, n, change), noisy(rng, n)]
     for check, row in zip(checks(*rows), rows, strict=True):
@@ -79,7 +79,7 @@ def test_too_few_samples_say_nothing() -> None:
 
 @pytest.mark.parametrize(("change", "n"), [(0.0, 5), (0.02, 5), (0.02, 12), (1 / 1.02 - 1, 30)])
 def test_runs_within_the_threshold_are_distrusted_at_most_at_alpha(change: float, n: int) -> None:
-    """Whole runs: four sentinels of noises of their own, a prior from forty cases, up to the threshold's very edge."""
+    """Whole runs: four A/A checks with noises of their own, a prior from forty cases, up to the threshold's edge."""
     rng = np.random.default_rng(n)
     runs, alpha, distrusted = 400, 0.05, 0
     for _ in range(runs):

@@ -51,7 +51,7 @@ def test_it_is_a_probability_and_does_not_know_directions(
     assert told == pytest.approx(mirrored, abs=1e-9)
 
 
-def test_quiet_cases_are_sure_to_be_settled_and_loud_ones_on_the_fence_are_not() -> None:
+def test_quiet_cases_are_sure_to_be_settled_and_noisy_ones_on_the_fence_are_not() -> None:
     assert conditional_power(TrimmedMean(0.0, 0.001, 20, 8), 30, 0.02, 0.01, True) > 0.99
     assert conditional_power(TrimmedMean(0.1, 0.001, 20, 8), 30, 0.02, 0.01, True) > 0.99
     assert conditional_power(TrimmedMean(0.0, 0.02, 20, 8), 30, 0.02, 0.001, False) < 0.05

@@ -20,7 +20,7 @@ LOOKS = Looks((5, 8, 12, 19, 30), (5, 8, 12, 19, 30))
 ALPHA = 0.05
 
 
-def naive_outlook(
+def naive_predictive_power(
     estimate: float, sd: float, seen: Stage, stage: Stage, n: int, bound: float, level: float
 ) -> Projection:
     """By brute force: true changes from what n samples say (flat prior), then the samples to come, path by path.
@@ -82,7 +82,7 @@ def naive_outlook(
 def test_it_is_that_of_a_simulation(seen: Stage, stage: Stage, n: int, estimate: float, sd: float) -> None:
     state = CaseState(TrimmedMean(estimate, sd / math.sqrt(n), KNOWN, n), seen, stage, n if seen == stage else 0)
     told = project(state, Terms(0.02, LOOKS, ALPHA, 0.1))
-    naive = naive_outlook(estimate, sd, seen, stage, n, 0.02, 0.1)
+    naive = naive_predictive_power(estimate, sd, seen, stage, n, 0.02, 0.1)
     assert told.chance == pytest.approx(naive.chance, abs=0.06)
     if abs(told.chance - LIKELY) > 0.06:
         assert told.rounds == naive.rounds

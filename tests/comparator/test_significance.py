@@ -1,4 +1,4 @@
-"""The shifted t test, the combination of witnesses, the interval and the smallest detectable change."""
+"""The shifted t test, the combination of tests, the interval and the smallest detectable change."""
 
 import math
 
@@ -34,7 +34,7 @@ def test_a_wider_bound_is_harder_to_exceed(trimmed_mean: TrimmedMean, one: float
     ("p_t", "p_mw", "combined"),
     [(0.008, 1.0, 0.01), (1.0, 0.002, 0.01), (0.8, 0.2, 1.0), (0.9, 0.9, 1.0), (0.0, 1.0, 0.0)],
 )
-def test_witnesses_share_the_error(p_t: float, p_mw: float, combined: float) -> None:
+def test_tests_share_the_error(p_t: float, p_mw: float, combined: float) -> None:
     assert combined_p(p_t, p_mw) == pytest.approx(combined)
 
 

@@ -15,7 +15,7 @@ log_ratios = st.lists(st.floats(-3, 3), min_size=2, max_size=40)
 
 
 @given(log_ratios)
-def test_equals_the_naive_twin(values: list[float]) -> None:
+def test_equals_the_naive_oracle(values: list[float]) -> None:
     trimmed_mean = estimate_trimmed_mean(values)
     n = len(values)
     kept = n - 2 * (n // 5)

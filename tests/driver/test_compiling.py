@@ -186,7 +186,7 @@ def test_a_compile_that_fails_shows_the_compilers_error_and_where_the_log_is(wor
     assert workshop.nothing_but(1)
 
 
-def test_a_build_folder_gone_bad_is_made_anew(workshop: Workshop) -> None:
+def test_a_build_folder_gone_bad_is_rebuilt(workshop: Workshop) -> None:
     workshop.build("main")
     (cache,) = (workshop.folder / "work" / "builds" / "host").glob("build-*/CMakeCache.txt")
     cache.write_text(cache.read_text().replace("CMAKE_GENERATOR:INTERNAL=Ninja", "CMAKE_GENERATOR:INTERNAL=Other"))

@@ -75,7 +75,7 @@ def test_a_killed_process_loses_nothing_that_it_has_kept(tmp_path: Path) -> None
     assert len(kept) >= len([line for line in said if line.endswith("\n")]) >= 20
 
 
-def test_runs_are_told_in_the_order_in_which_they_ended(journal: Journal) -> None:
+def test_runs_are_reported_in_the_order_in_which_they_ended(journal: Journal) -> None:
     for run in ("z", "a", "m"):
         journal.finish_run(run, f"report {run}")
     assert journal.undelivered("reporters") == ["z", "a", "m"]
@@ -214,7 +214,7 @@ def test_an_empty_file_is_an_empty_journal(tmp_path: Path) -> None:
     journal.close()
 
 
-def test_a_file_that_cannot_be_opened_is_one_error_with_a_mend(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_opened_is_one_error_with_a_fix(tmp_path: Path) -> None:
     (tmp_path / "journal.db").mkdir()
     with pytest.raises(RunError, match=r"journal.db: can't be written .*: fix that, or give another folder"):
         Journal(tmp_path / "journal.db")

@@ -251,7 +251,7 @@ def test_own_cpu_time_counts_children_alive_and_gone() -> None:
 
 
 def test_parts_become_one() -> None:
-    """A lone sample has no time to weigh; what only one part tells is told."""
+    """A lone sample is not weighted by time; what only one part reports is kept."""
     spread = {"min": 0.1, "max": 0.3, "mean": 0.2}
     part = {"samples": 3, "seconds": 20.0, "load": spread, "steal": None, "oom_kills": 1}
     lone = {

@@ -1,4 +1,4 @@
-"""Files that can't be read as plain data: each says where and how to mend it, quickly, and executes nothing."""
+"""Files that can't be read as plain data: each error says where and how to fix it, quickly, and executes nothing."""
 
 import time
 from pathlib import Path

@@ -193,7 +193,7 @@ def test_what_may_be_over_in_a_moment_is_tried_again_and_nothing_is_doubled(spoo
     assert waiting(spool) == []
 
 
-def test_retry_after_is_heeded_up_to_a_bound(spool: Spool) -> None:
+def test_retry_after_is_followed_up_to_a_bound(spool: Spool) -> None:
     clock = Clock()
     with ResultsServer(
         refusal(429, "slowly", **{"Retry-After": "7"}), refusal(503, "x", **{"Retry-After": "x"})
@@ -233,7 +233,7 @@ def test_what_is_refused_is_kept_and_explained_and_not_tried_again(spool: Spool,
 
 
 @pytest.mark.parametrize("status", [401, 403])
-def test_a_wrong_token_stops_and_a_mended_one_heals(spool: Spool, status: int) -> None:
+def test_a_wrong_token_stops_and_a_repaired_one_heals(spool: Spool, status: int) -> None:
     with ResultsServer(refusal(status), refusal(status)) as server:
         for report in runs("one", "two"):
             with pytest.raises(RunError, match=rf"it says {status} .*: no \(give a token"):

@@ -22,6 +22,7 @@ from opduel.records import (
     OperatorTime,
     PairSample,
     Report,
+    RunConfiguration,
     Verification,
 )
 from opduel.reporters import REPORTERS
@@ -41,6 +42,7 @@ def documented(heading: str) -> list[str]:
     ("heading", "record"),
     [
         ("control and treatment", Build),
+        ("configuration", RunConfiguration),
         ("commit", Commit),
         ("comparisons", Comparison),
         ("cases", Case),

@@ -156,7 +156,7 @@ def test_markdown_is_a_line_an_input() -> None:
     assert any(line.startswith("| add_1/both | 2.0000") for line in lines)
 
 
-def test_modes_and_dtypes_of_one_input_are_told_apart() -> None:
+def test_modes_and_dtypes_of_one_input_are_distinguished() -> None:
     modes = [replace(result(f"dense{mid}/forward", "gluon.nn.Dense"), mode=mode) for mid, mode in MODES_OF_DENSE]
     report = replace(REPORT, cases=tuple(modes))
     entries = opperf_results(report)["Dense"]

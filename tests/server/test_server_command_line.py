@@ -20,7 +20,7 @@ from opduel.server.command_line import main
 from opduel.server.serving import listen
 from opduel.server.settings import Settings
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, "-m", "opduel.server"]
 
 
