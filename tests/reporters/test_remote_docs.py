@@ -16,7 +16,7 @@ OUTCOMES: dict[str, Kind] = {
     "leaves the spool": "stored",
     "marked as refused": "refused",
     "waits; stops": "stuck",
-    "is tried again": "again",
+    "is retried": "again",
 }
 
 
