@@ -32,8 +32,8 @@ from opduel.harness.host import host_fingerprint
 from opduel.harness.power_analysis import Forecast, forecast, noises, threshold_for
 from opduel.harness.system_check import Watch, check_system
 from opduel.records import Report, RunError, UsageError
+from opduel.records.atomic import check_folder, write_atomically
 from opduel.reporters import read_report, reporter_options
-from opduel.reporters.atomic import check_folder, write_atomically
 from opduel.reporters.document import REPORT_NAME
 from opduel.reporters.notify_webhook import VARIABLE as WEBHOOK
 from opduel.reporters.stream import write_text

@@ -13,7 +13,7 @@ from opduel.commands.entry import log
 from opduel.driver.catalogue.write import test_text
 from opduel.harness.run import RunRequest, run_ab
 from opduel.records import Build, Case, Comparison, OpduelError, Report, UsageError
-from opduel.reporters.atomic import write_atomically
+from opduel.records.atomic import write_atomically
 from opduel.reporters.units import human_change
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from opduel.commands.progress import ProgressDisplay
 from opduel.commands.recorded_options import recorded
 from opduel.commands.round_log import FileRoundLog
 from opduel.commands.session import (
+    Session,
     exit_code,
     log_profiles,
     plan_session,
@@ -30,7 +31,7 @@ from opduel.commands.single import is_single, refuse_single_options, run_one_bui
 from opduel.driver.builds import BuildCache, resolve_build
 from opduel.driver.descriptor import Described, read_info
 from opduel.frameworks import Framework
-from opduel.harness.run import run_ab
+from opduel.harness.run import RunRequest, run_ab
 from opduel.records import Build, Report, UsageError
 from opduel.records.measurement import SIDES
 from opduel.reporters import Reporter
@@ -79,15 +80,11 @@ def _round_log(options: argparse.Namespace, stack: contextlib.ExitStack) -> File
 def _run_ab(options: argparse.Namespace, command: Sequence[str], rounds: FileRoundLog | None) -> int:
     """Both builds against each other; returns the exit code."""
     fuzz = _fuzz(options)
-    config = KeptAnswers(config_path())
-    described = _described(options)
-    session = plan_session(options, config, command)
-    control, treatment = _builds(options, config, session.framework, described)
-    refuse_unknown_operators(options, session.cases, session.framework, [control, treatment], session.choice.path)
-    request = replace(session.request(control, treatment), log=rounds)
+    session, request = plan_run(options, KeptAnswers(config_path()), command)
+    request = replace(request, log=rounds)
     request = fuzz.drawn(request) if fuzz else request
     count, name = len(request.cases), session.choice.file_name
-    log.info("%d cases of %s, %s against %s", count, name, control.requested, treatment.requested)
+    log.info("%d cases of %s, %s against %s", count, name, request.control.requested, request.treatment.requested)
     with ProgressDisplay(count, sys.stderr) as display:
         report = run_ab(request, display.show)
     warn_of_report(report)
@@ -100,6 +97,24 @@ def _run_ab(options: argparse.Namespace, command: Sequence[str], rounds: FileRou
     if rounds is not None and not report.run["resumable"]:
         rounds.forget()
     return exit_code(report)
+
+
+def plan_run(
+    options: argparse.Namespace,
+    config: Mapping[str, str],
+    command: Sequence[str],
+    reporters: Sequence[Reporter] | None = None,
+) -> tuple[Session, RunRequest]:
+    """What to measure, on which builds; ``command`` is stored in the report, ``reporters`` as in ``plan_session``.
+
+    Raises:
+        UsageError: wrong options, a bad spec, no such build; RunError: a build can't be made.
+    """
+    described = _described(options)
+    session = plan_session(options, config, command, reporters=reporters)
+    control, treatment = _builds(options, config, session.framework, described)
+    refuse_unknown_operators(options, session.cases, session.framework, [control, treatment], session.choice.path)
+    return session, session.request(control, treatment)
 
 
 def _fuzz(options: argparse.Namespace) -> Fuzz | None:

@@ -9,10 +9,14 @@ from opduel.commands.entry import log
 from opduel.commands.named_operators import refuse_unknown_operators
 from opduel.commands.progress import ProgressDisplay
 from opduel.commands.session import Session, tell, warn_of_python, warn_of_report
+from opduel.comparator import plan_looks, replicate_report
 from opduel.driver.descriptor import info_document
 from opduel.driver.runs import RunOrder
+from opduel.harness.aa_selection import usual_count
+from opduel.harness.measurement_plan import FirstMeasurement
 from opduel.harness.run import InterruptedRunError, RunRequest, run_ab, without_measuring
-from opduel.records import Build, Report, UsageError
+from opduel.harness.verification import first_measurement_of
+from opduel.records import DEFAULT_METRIC, Build, Case, Report, UsageError
 from opduel.reporters.document import from_text, to_bytes
 from opduel.reporters.screen import ScreenReporter
 from opduel.reporters.simple_screen import SimpleScreenReporter
@@ -64,6 +68,10 @@ class HarnessAdapter:
         except UsageError as error:
             log.warning("%s; its cases fail, the others are measured", error)
 
+    def replicate(self, first: Report, second: Report) -> Report:
+        """The first report, of which only what the second one replicates stays flagged or failed."""
+        return replicate_report(first, second)
+
     def dump(self, report: Report) -> str:
         """The report as JSON."""
         return to_bytes(report).decode()
@@ -95,7 +103,9 @@ class HarnessAdapter:
             **session.labels,
             "info": info_document(order.control, order.treatment),
             "branch": order.branch,
+            **({"replicates": order.replicates.run["id"]} if order.replicates else {}),
         }
+        cases = self._cases(order.cases)
         seed = order.seed if session.options.seed is None else session.options.seed
         budget = request.configuration.time_budget
         request = request.configured(
@@ -103,13 +113,24 @@ class HarnessAdapter:
         )
         return replace(
             request,
-            cases=self._cases(order.cases),
+            cases=cases,
             seed=seed,
             labels=labels,
             log=order.log,
             suspects_only=order.budgets > 1,
+            first_measurement=None if order.replicates is None else self._taken_over(order.replicates, cases, request),
         )
 
-    def _cases(self, wanted: Sequence[str] | None) -> Sequence[Any]:
+    def _taken_over(self, report: Report, again: Sequence[Case], request: RunRequest) -> FirstMeasurement:
+        """What the replication of these cases takes over from the report of the benchmark."""
+        timed = sum(case.metric == DEFAULT_METRIC for case in again)
+        asked = request.configuration.sentinels
+        aa_cases = usual_count(timed) if asked is None else asked
+        ids = [case.id for case in again]
+        return first_measurement_of(
+            report, self._measuring.cases, plan_looks(request.configuration.max_rounds), ids, aa_cases
+        )
+
+    def _cases(self, wanted: Sequence[str] | None) -> Sequence[Case]:
         cases = self._measuring.cases
         return cases if wanted is None else [case for case in cases if case.id in set(wanted)]

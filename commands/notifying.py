@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from opduel.commands.driver_text import revision_line
 from opduel.commands.entry import log
-from opduel.comparator import FLAGGED, apply_replication
+from opduel.comparator import replicate_report
 from opduel.driver.investigation import Culprit, Outcome
 from opduel.driver.journal import Journal
 from opduel.records import Comparison, OpduelError, Report
@@ -125,20 +125,7 @@ def effective(outcome: Outcome) -> Report:
     """The benchmark, of which only what the verification found again stays flagged."""
     if outcome.verification is None:
         return outcome.benchmark
-    again = {one.case: one for one in outcome.verification.comparisons}
-    comparisons = tuple(_verified(one, again.get(one.case)) for one in outcome.benchmark.comparisons)
-    return replace(outcome.benchmark, comparisons=comparisons)
-
-
-def _verified(one: Comparison, again: Comparison | None) -> Comparison:
-    if again is None:
-        return one
-    if one.verdict in FLAGGED:
-        return replace(apply_replication([one], {one.case: again})[0], held_back=again.held_back)
-    if one.is_broken_by_treatment and not again.is_broken_by_treatment:
-        note = f"failed on the treatment at first, {again.verdict} when measured again"
-        return replace(one, verdict="inconclusive", failure=None, note=note)
-    return one
+    return replicate_report(outcome.benchmark, outcome.verification)
 
 
 def _causes(outcome: Outcome, report: Report) -> Iterator[Cause]:

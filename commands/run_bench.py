@@ -22,8 +22,8 @@ from opduel.commands.spec_from import write_spec_from
 from opduel.driver.builds import Releases, load_releases
 from opduel.frameworks import get_framework
 from opduel.records import RunError, UsageError
+from opduel.records.atomic import user_path
 from opduel.records.measurement import SIDES
-from opduel.reporters.atomic import user_path
 from opduel.reporters.formats import FORMATS, described
 
 DESCRIPTION = """Perform one benchmark run, or look for regressions in commits. On its first use on a terminal it asks

@@ -23,9 +23,9 @@ from opduel.harness.instructions import require_counting
 from opduel.harness.profiles import is_profiles_folder
 from opduel.harness.run import RunRequest
 from opduel.records import Build, Case, Report, RunConfiguration, RunError, UsageError
+from opduel.records.atomic import check_folder
 from opduel.records.measurement import Side
 from opduel.reporters import Reporter, ReportOutcome, chosen_reporters, report_all
-from opduel.reporters.atomic import check_folder
 from opduel.reporters.folder import FolderReporter
 from opduel.reporters.local import LocalReporter
 from opduel.reporters.screen import ScreenReporter
@@ -67,11 +67,13 @@ def plan_session(
     frameworks_dir: Path = FRAMEWORKS_DIR,
     usual_seed: int | None = None,
     driver: argparse.Namespace | None = None,
+    reporters: Sequence[Reporter] | None = None,
 ) -> Session:
     """Read the spec and check all that can be checked before a build is made; ``command`` is kept with the reports.
     ``driver``: repo_driver.py's own options, if it is that which measures.
 
-    The seed is the one that is asked for, else ``usual_seed``, else drawn.
+    The seed is the one that is asked for, else ``usual_seed``, else drawn. ``reporters``: who gets the reports, checked
+    already; None for those that the options ask for, and the usual ones.
 
     Raises:
         UsageError: wrong options, a bad spec, reporters that can't work, too few processors, no valgrind.
@@ -79,7 +81,7 @@ def plan_session(
     verify_after(options)
     run_type = _run_type(options)
     check_profile_output(options)
-    reporters = _reporters(options, config)
+    reporters = _reporters(options, config) if reporters is None else reporters
     seeds = [one for one in (options.seed, usual_seed) if one is not None]
     seed = seeds[0] if seeds else secrets.randbits(32)
     choice = choose(options, seed)
@@ -143,6 +145,20 @@ def _reporters(options: argparse.Namespace, config: Mapping[str, str]) -> list[R
     reporters = chosen_reporters(options, sys.stdout.isatty())
     if not any(isinstance(one, FolderReporter) for one in reporters):
         reporters.append(LocalReporter.from_option(config.get("local_reporter", str(default_reports()))))
+    for one in reporters:
+        one.check()
+        one.meet(reporters)
+    return reporters
+
+
+def requested_reporters(options: argparse.Namespace) -> list[Reporter]:
+    """Those that the options ask for, and no others, checked.
+
+    Raises:
+        UsageError: one can't work.
+    """
+    found = chosen_reporters(options, terminal=False)
+    reporters = [one for one in found if getattr(options, one.option, None) not in (None, False, [])]
     for one in reporters:
         one.check()
         one.meet(reporters)

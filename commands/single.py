@@ -22,9 +22,9 @@ from opduel.frameworks import FRAMEWORKS_DIR, Framework, require_functions, run_
 from opduel.harness.cpus import plan_cpus
 from opduel.harness.single import DEFAULT_ROUNDS, DEFAULT_WARMUP, SingleRequest, run_single
 from opduel.records import DEFAULT_METRIC, RunError, UsageError
+from opduel.records.atomic import check_file, write_atomically
 from opduel.records.single import BaselineComparison, SingleReport
 from opduel.reporters import reporter_options
-from opduel.reporters.atomic import check_file, write_atomically
 from opduel.reporters.single_document import read_single, single_text
 from opduel.reporters.single_tables import baseline_text, csv_text, markdown_text, screen_text
 from opduel.reporters.stream import print_result, write_text

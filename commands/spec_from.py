@@ -18,7 +18,7 @@ from opduel.harness.specs import expand_cases, load_spec
 from opduel.harness.specs.fields import DTYPES
 from opduel.harness.specs.schema import SCHEMA_FILE
 from opduel.records import UsageError
-from opduel.reporters.atomic import check_file, write_atomically
+from opduel.records.atomic import check_file, write_atomically
 from opduel.reporters.stream import print_result
 
 MAX_SIZE = 2**31 - 1

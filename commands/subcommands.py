@@ -2,7 +2,6 @@
 
 import argparse
 import logging
-import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,21 +14,13 @@ from opduel.commands.harness import run_harness
 from opduel.commands.options import Parser, harness_parser
 from opduel.commands.project import Setting, placed, project_settings
 from opduel.commands.single import refuse_single_options
+from opduel.commands.wording import with_subcommands
 from opduel.records import UsageError
 from opduel.records.measurement import SIDES
 from opduel.reporters.formats import FORMATS, described
 
 # With settings in a project's file.
 CONFIGURED = ("compare", "measure", "local", "drive", "bisect", "calibrate")
-# The scripts, which an installed opduel lacks, as messages name them, and what to call instead.
-SCRIPTS = (
-    (re.compile(r"run_bench\.py --(list|flush|send|convert|calibrate)\b"), r"opduel \1"),
-    (re.compile(r"run_bench\.py --spec_from\b"), "opduel spec-from"),
-    (re.compile(r"repo_driver\.py\b"), "opduel drive"),
-    (re.compile(r"(?:harness|run_bench)\.py\b"), "opduel compare"),
-    (re.compile(r"(?:\.venv/bin/)?python -m opduel\.(?:reporters\.)?server\b"), "opduel server"),
-    (re.compile(r"`?make setup`?"), "a new installation of opduel"),
-)
 
 
 def run_subcommand(name: str, arguments: Sequence[str]) -> int:
@@ -57,7 +48,7 @@ def run_subcommand(name: str, arguments: Sequence[str]) -> int:
         "flush": _flush,
         "completion": _completion,
     }
-    return run_command(f"opduel {name}", lambda: actions[name](given), level, lambda text: _in_our_words(text, name))
+    return run_command(f"opduel {name}", lambda: actions[name](given), level, lambda text: with_subcommands(text, name))
 
 
 def _without_level(arguments: Sequence[str]) -> tuple[list[str], int]:
@@ -71,14 +62,6 @@ def _without_level(arguments: Sequence[str]) -> tuple[list[str], int]:
         levels += [logging.WARNING] * found.quiet + [logging.DEBUG] * found.verbose
         rest += left
     return rest, levels[-1] if levels else logging.INFO
-
-
-def _in_our_words(text: str, name: str) -> str:
-    """A message, with subcommands where it names the scripts."""
-    text = re.sub(r"(?:harness|repo_driver|run_bench)\.py(?: --\w+)? --help", f"opduel {name} --help", text)
-    for pattern, subcommand in SCRIPTS:
-        text = pattern.sub(subcommand, text)
-    return text
 
 
 def _settings(name: str) -> tuple[list[Setting], dict[str, str]]:
@@ -327,8 +310,8 @@ def _help(name: str) -> int:
     """All options of a subcommand."""
     parser = _merged(name)
     parser.prog, parser.usage = f"opduel {name}", "%(prog)s [OPTIONS]"
-    parser.description = _in_our_words(parser.description or "", name)
-    parser.epilog = _in_our_words(parser.epilog or "", name)
+    parser.description = with_subcommands(parser.description or "", name)
+    parser.epilog = with_subcommands(parser.epilog or "", name)
     parser.print_help()
     return 0
 
@@ -342,7 +325,7 @@ def described_options(name: str, wanted: Sequence[str]) -> dict[str, Any]:
             for action in group._group_actions:
                 if action.dest in wanted and action.dest not in seen:
                     seen.add(action.dest)
-                    entry = {"names": _names(action), "help": _in_our_words((action.help or "") % {}, name)}
+                    entry = {"names": _names(action), "help": with_subcommands((action.help or "") % {}, name)}
                     groups.setdefault(group.title or "options", []).append(entry)
     if missing := set(wanted) - seen:
         raise ValueError(f"{name} has no {', '.join(sorted(missing))}")

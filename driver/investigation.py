@@ -188,10 +188,10 @@ class Investigation:
             return Outcome(benchmark)
         last = len(self._revisions) - 1
         log.info("flagged: %s; verifying on fresh processes", ", ".join(suspects))
-        verification = self._make(f"{self.name}/verify", "verify", (0, last), sorted(suspects))
-        before = {one.case: one for one in benchmark.comparisons}
+        verification = self._make(f"{self.name}/verify", "verify", (0, last), sorted(suspects), benchmark)
         again = {one.case: one for one in verification.comparisons}
-        confirmed = [case for case in suspects if case in again and _flag(again[case]) == _flag(before[case])]
+        replicated = {one.case: one for one in self._runs.replicate(benchmark, verification).comparisons}
+        confirmed = [case for case in suspects if case in again and _flag(replicated[case]) is not None]
         if not confirmed:
             log.info("not confirmed: %s", ", ".join(suspects))
             return Outcome(benchmark, verification)
@@ -238,9 +238,16 @@ class Investigation:
         found = {one.case: _step(one) for one in report.comparisons}
         return {case: found.get(case, Step("inconclusive")) for case in cases}
 
-    def _make(self, name: str, run_type: str, between: Range, cases: Sequence[str] | None = None) -> Report:
+    def _make(
+        self,
+        name: str,
+        run_type: str,
+        between: Range,
+        cases: Sequence[str] | None = None,
+        replicates: Report | None = None,
+    ) -> Report:
         control, treatment = (self._build(revision) for revision in between)
-        return self._runs.make(name, run_type, control, treatment, cases, self._branch)
+        return self._runs.make(name, run_type, control, treatment, cases, self._branch, replicates)
 
     def _step_name(self, left: int, right: int, cases: Sequence[str]) -> str:
         digest = hashlib.sha256("\0".join(sorted(cases)).encode()).hexdigest()[:8]

@@ -23,7 +23,8 @@ log = logging.getLogger(__name__)
 class RunOrder:
     """One run to make. ``cases``: ids, None for all of the spec; ``log``: where its rounds are kept. ``budgets``: how
     many time budgets it may take, all starts together; from the second one on suspects alone are measured. ``branch``:
-    the one that it is made for, if that is known."""
+    the one that it is made for, if that is known. ``replicates``: the report of the benchmark of both builds whose
+    flagged ``cases`` are measured again."""
 
     control: Build
     treatment: Build
@@ -33,6 +34,7 @@ class RunOrder:
     log: Rounds
     budgets: int = 1
     branch: str | None = None
+    replicates: Report | None = None
 
 
 class NotSettled(RunError):
@@ -49,6 +51,9 @@ class Harness(Protocol):
 
     def measure(self, order: RunOrder) -> Report:
         """Make the run, from its kept rounds on."""
+
+    def replicate(self, first: Report, second: Report) -> Report:
+        """The first report, of which only what the second one replicates stays flagged or failed."""
 
     def dump(self, report: Report) -> str:
         """The report as a text."""
@@ -88,6 +93,7 @@ class Runs:
         treatment: Build,
         cases: Sequence[str] | None = None,
         branch: str | None = None,
+        replicates: Report | None = None,
     ) -> Report:
         """The run's report. One whose verdicts were held back is made again, ``TRIES`` times in all. One that leaves a
         case open that looks changed gets another time budget at the next call, ``BUDGETS`` in all, and more as long as
@@ -102,7 +108,7 @@ class Runs:
             one = name if attempt == 1 else f"{name}/try-{attempt}"
             budgets = 1 + len(self._journal.runs(f"{one}/open-"))
             rounds = self._journal.rounds_of(one)
-            order = RunOrder(control, treatment, cases, run_type, _seed(one), rounds, budgets, branch)
+            order = RunOrder(control, treatment, cases, run_type, _seed(one), rounds, budgets, branch, replicates)
             kept = self._finished(one)
             if kept is not None:
                 log.info("%s", _measured_before(order, kept))
@@ -149,9 +155,9 @@ class Runs:
         counted = budgets if report.nothing_compared else 1 + sum(not one.nothing_compared for one in earlier)
         return counted < BUDGETS
 
-    def is_finished(self, name: str) -> bool:
-        """Whether the run needs no measuring."""
-        return self._journal.report(name) is not None
+    def replicate(self, first: Report, second: Report) -> Report:
+        """The first report, of which only what the second one replicates stays flagged or failed."""
+        return self._harness.replicate(first, second)
 
     def ids(self, prefix: str) -> tuple[str, ...]:
         """The ids of the finished runs whose names begin so, as their reports have them."""

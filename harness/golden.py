@@ -7,7 +7,6 @@ a numpy .npz file for each case. The manifest is written last: a folder without 
 import hashlib
 import json
 import math
-import os
 import shutil
 import tempfile
 import time
@@ -27,6 +26,7 @@ from opduel.harness.host import host_fingerprint
 from opduel.harness.output_check import Array, Difference, Results, ask_results, difference, elements
 from opduel.harness.restarting_worker import RestartingWorker
 from opduel.records import Build, Case, Failure, RunError, UsageError
+from opduel.records.atomic import write_atomically
 from opduel.records.upgrade import upgraded_golden
 
 MANIFEST = "golden.json"
@@ -213,10 +213,8 @@ def _write_manifest(request: GoldenRequest, folder: Path, found: Mapping[str, Go
         found,
         {name: value for name, value in host_fingerprint().items() if name in ("cpu_model", "kernel", "machine")},
     )
-    aside = folder / f".{MANIFEST}.{os.getpid()}"
     text = json.dumps({"kind": KIND, **asdict(manifest)}, indent=1, allow_nan=False, default=str)
-    aside.write_text(text + "\n", encoding="utf-8")
-    aside.replace(folder / MANIFEST)
+    write_atomically(folder / MANIFEST, f"{text}\n".encode())
 
 
 def asked_of(case: Case) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from opduel.harness.budget import kept_for_profiling
 from opduel.harness.budget_forecast import budget_for, with_seconds
 from opduel.harness.caches import plan_wiping
 from opduel.harness.checkpoint import Checkpoint, RoundLog, Start, fingerprint
-from opduel.harness.comparisons import build_comparisons
+from opduel.harness.comparisons import build_comparisons, without_first_measurement
 from opduel.harness.cpus import CpuPlan, plan_cpus, this_thread_on
 from opduel.harness.golden import Golden
 from opduel.harness.host import HostMonitor, host_fingerprint
@@ -35,7 +35,7 @@ from opduel.harness.output_check import OutputCheck
 from opduel.harness.pair_pool import Bench
 from opduel.harness.profiles import Subject, write_profiles
 from opduel.harness.roofline import measure_roofline
-from opduel.harness.schedule import MeasurementPlan, MeasurementResult, Progress, Schedule
+from opduel.harness.schedule import FirstMeasurement, MeasurementPlan, MeasurementResult, Progress, Schedule
 from opduel.harness.validity import Frequency, aa_problems, validity_problems
 from opduel.harness.verification import FIRST_SHARE, Verifier, first_order
 from opduel.records import DEFAULT_METRIC, SAMPLED, Build, Case, Comparison, Report, RunConfiguration, RunError
@@ -55,6 +55,7 @@ class RunRequest:
     budget may differ. ``golden``: outputs that stand in for the control, which is the build that they are of; for cases
     of the metric "error" alone. ``suspects_only``: measure no case on that is being screened, beyond its first look.
     ``env``: variables that the workers of both sides get besides their own: their values may be secrets.
+    ``first_measurement``: the run replicates the flagged cases of an earlier one, from which this is taken over.
     """
 
     framework: Framework
@@ -68,6 +69,7 @@ class RunRequest:
     golden: Golden | None = None
     suspects_only: bool = False
     env: Mapping[str, str] = field(default_factory=dict)
+    first_measurement: FirstMeasurement | None = None
 
     def configured(self, **changes: Any) -> "RunRequest":
         """The same request with these fields of its configuration changed."""
@@ -126,12 +128,14 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
             findings = Schedule(bench, order if after_s is None else first_order(order, after_s), tell, kept).run()
         output_check.note(findings)
         during = kept.noise()
-        if findings.aborted and not any(findings.samples.values()) and not output_check.found:
+        if findings.aborted and not _measured(order, findings) and not output_check.found:
             error = InterruptedRunError if findings.interrupted else RunError
             raise error(f"nothing was measured: {findings.stopped}")
         began = time.monotonic() - findings.wall_s
         verifier = Verifier(bench, order, began, asked.verifies_after or 0.0, on_progress, checkpoint=checkpoint)
         comparisons = build_comparisons(order, findings)
+        if order.first_measurement is not None:
+            comparisons = list(map(without_first_measurement, comparisons))
         if asked.verifies_after is not None:
             comparisons = verifier.verify(findings, comparisons)
         output_check.note_time(findings)
@@ -344,8 +348,19 @@ def _identity(request: RunRequest, order: MeasurementPlan, bench: Bench, host: M
             "environment": dict(bench.environment),
             "cpu": host["cpu_model"],
             **({"wipe_cache": bench.wiping.size} if bench.wiping else {}),
+            **({"replicates": _identity_of_first(order.first_measurement)} if order.first_measurement else {}),
         }
     )
+
+
+def _identity_of_first(first: FirstMeasurement) -> dict[str, Any]:
+    """What a replication takes over, as plain data: its verdicts depend on it."""
+    return {
+        "samples": {case_id: list(map(dataclasses.asdict, samples)) for case_id, samples in first.samples.items()},
+        "priors": {metric: dataclasses.asdict(prior) for metric, prior in first.priors.items()},
+        "injected": sorted(first.injected),
+        "failed": sorted(first.failed),
+    }
 
 
 def _looks_of_version_1(looks: Looks) -> dict[str, Any]:
@@ -384,6 +399,7 @@ def _plan(request: RunRequest) -> MeasurementPlan:
         aa_cases=usual_count(sum(timed)) if asked.sentinels is None else asked.sentinels,
         suspects_only=request.suspects_only,
         budget_words="" if budget is None else f"the time budget of {budget:g} s",
+        first_measurement=request.first_measurement,
     )
 
 
@@ -417,7 +433,15 @@ def _validity(
 def _checks(order: MeasurementPlan, findings: MeasurementResult) -> list[AACheck]:
     """What the A/A checks say: those that were measured at all."""
     cases = [case for case in order.chosen_aa_cases if case.id in findings.aa_cases]
-    return run_aa_checks(cases, findings.aa_cases, fit_priors(order.cases, findings.samples, order.looks))
+    first = order.first_measurement
+    priors = first.priors if first else fit_priors(order.cases, findings.samples, order.looks)
+    return run_aa_checks(cases, findings.aa_cases, priors)
+
+
+def _measured(order: MeasurementPlan, findings: MeasurementResult) -> bool:
+    """Whether the run has samples of its own."""
+    first = order.first_measurement.samples if order.first_measurement else {}
+    return any(len(samples) > len(first.get(case_id, ())) for case_id, samples in findings.samples.items())
 
 
 def _summary(findings: MeasurementResult, logged: bool) -> dict[str, Any]:

@@ -1,12 +1,12 @@
 """How a worker, or the process of one case, fails: the errors, the side that they are attributed to, and the meaning
 of an exit code and an output tail."""
 
-import contextlib
 import re
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from opduel.harness.host import out_of_memory_kills
 from opduel.records import Failure
 from opduel.records.measurement import FROM_OUTSIDE, SIDES, Side
 from opduel.records.output import key_line
@@ -70,15 +70,6 @@ def _reasons(failures: Sequence[Failure]) -> str:
     return "; ".join(dict.fromkeys(said))
 
 
-def out_of_memory_kills() -> int:
-    """How many processes the kernel has killed for memory since boot; 0 where it doesn't say."""
-    with contextlib.suppress(OSError), open("/proc/vmstat", encoding="ascii") as lines:
-        for line in lines:
-            if line.startswith("oom_kill "):
-                return int(line.split()[1])
-    return 0
-
-
 def refusal(side: Side, kind: str, reason: str, words: str) -> Failure:
     """A framework's error as a failure: ``kind`` and ``reason`` are the worker's, ``words`` the output tail.
 
@@ -89,10 +80,10 @@ def refusal(side: Side, kind: str, reason: str, words: str) -> Failure:
     return Failure(side, kind, reason, words)
 
 
-def cause_of_death(side: Side, code: int, words: str, kills_before: int) -> Failure:
+def cause_of_death(side: Side, code: int, words: str, kills_before: int | None) -> Failure:
     """What an exit code (-N for signal N) and output tail tell; ``kills_before``: the kernel's count at the start."""
     if code == -signal.SIGKILL:
-        if out_of_memory_kills() > kills_before:
+        if kills_before is not None and (out_of_memory_kills() or 0) > kills_before:
             return Failure(side, "out-of-memory", "killed by the kernel: out of memory", words)
         return Failure(side, "killed", "killed by SIGKILL (by hand, or a memory limit)", words)
     if code < 0:

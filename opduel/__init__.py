@@ -1,8 +1,9 @@
-"""opduel from Python: operators measured inside a build's own interpreter, or in a build driven from outside.
+"""opduel from Python: two builds compared, or operators measured inside a build's own interpreter or from outside.
 
-Inside (operators are functions) this needs the standard library and the framework alone, from Python 3.6 on. From
-outside (operators are names, and ``build`` says where) it needs opduel's own environment. Examples are in
-docs/how-to/api.md.
+``compare`` measures two builds against each other. It and the errors need opduel's own environment, and are loaded when
+they are first used. The others measure one build: inside it (operators are functions) they need the standard library
+and the framework alone, from Python 3.6 on (``compare`` is not there before 3.7); from outside (operators are names,
+and ``build`` says where) they need opduel's own environment. Examples are in docs/how-to/api.md.
 """
 
 from .benchmarks import OperatorBenchmark, run_benchmark_operator, run_category_benchmarks
@@ -10,4 +11,35 @@ from .performance import run_performance_test
 
 __version__ = "0.1.0"
 
-__all__ = ["OperatorBenchmark", "run_benchmark_operator", "run_category_benchmarks", "run_performance_test"]
+__all__ = [
+    "ABReport",
+    "OperatorBenchmark",
+    "RunError",
+    "UsageError",
+    "compare",
+    "run_benchmark_operator",
+    "run_category_benchmarks",
+    "run_performance_test",
+]
+
+# What needs opduel's own environment, and in which module it is.
+_LAZY = {"ABReport": "ab", "compare": "ab", "RunError": "records", "UsageError": "records"}
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # what type checkers and editors see
+    from .ab import ABReport, compare
+    from .records import RunError, UsageError
+else:
+
+    def __getattr__(name):
+        """Load what needs more than a build has, on its first use (PEP 562; Python 3.6 never calls this)."""
+        if name not in _LAZY:
+            raise AttributeError("module {!r} has no attribute {!r}".format(__name__, name))
+        import importlib
+
+        found = getattr(importlib.import_module("." + _LAZY[name], __name__), name)
+        globals()[name] = found
+        return found
+
+    def __dir__():
+        return sorted(set(globals()) | set(_LAZY))

@@ -11,9 +11,9 @@ from typing import Any, NoReturn
 from pydantic import TypeAdapter, ValidationError
 
 from opduel.records import SCHEMA_VERSION, Comparison, Report, UsageError
+from opduel.records.atomic import write_atomically
 from opduel.records.files import LONGEST_REPORT, UnreadableError, parse_json, read_bytes
 from opduel.records.upgrade import upgraded_report
-from opduel.reporters.atomic import write_atomically
 
 REPORT_NAME = "report.json"
 _MOST_DIGITS = 308  # of a whole number: with more it may be no float

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 from opduel.records import Report, RunError, UsageError
+from opduel.records.atomic import check_file, check_folder, path_part, user_path, write_atomically
 from opduel.records.measurement import SIDES, Side
-from opduel.reporters.atomic import check_file, check_folder, path_part, user_path, write_atomically
 from opduel.reporters.base import Reporter
 from opduel.reporters.formats import FORMATS, check_side, write_format
 

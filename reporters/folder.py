@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 from opduel.records import Report, UsageError
-from opduel.reporters.atomic import check_folder, user_path
+from opduel.records.atomic import check_folder, user_path
 from opduel.reporters.base import PartlyReportedError, Reporter
 from opduel.reporters.document import read_report
 from opduel.reporters.html import write_page

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from opduel.records import Report, RunError
-from opduel.reporters.atomic import path_part
+from opduel.records.atomic import path_part
 from opduel.reporters.document import REPORT_NAME, write_report
 from opduel.reporters.folder import FolderReporter, written_with_page
 

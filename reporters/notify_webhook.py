@@ -11,10 +11,10 @@ import requests
 import urllib3
 
 from opduel.records import RunError, UsageError
+from opduel.records.atomic import user_path
 from opduel.records.files import UnreadableError, read_text
 from opduel.reporters.alert_text import slack_message
 from opduel.reporters.alerts import Alert
-from opduel.reporters.atomic import user_path
 from opduel.reporters.http_retry import OneAnswerSession, TooLongError, is_later, is_unconnected, repeated, within
 from opduel.reporters.notifier import UNVERIFIED, Notifier
 from opduel.reporters.text import printable
@@ -23,7 +23,6 @@ VARIABLE = "OPDUEL_NOTIFY_WEBHOOK"
 SILENCE_S = 10.0  # without a word from the server
 WHOLE_S = 20.0  # for one attempt
 LONGEST = 4096  # bytes of a file that holds the address
-ATTEMPTS = 3
 PAUSES_S = (1.0, 4.0)  # before the second attempt and the third
 _WRONG = (requests.RequestException, urllib3.exceptions.HTTPError, ValueError)  # their texts hold the address
 

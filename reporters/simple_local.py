@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from opduel.records import Report, RunError, UsageError
-from opduel.reporters.atomic import path_part, write_atomically
+from opduel.records.atomic import path_part, write_atomically
 from opduel.reporters.document import REPORT_NAME, read_report, to_bytes
 from opduel.reporters.folder import FolderReporter, written_with_page
 
@@ -37,7 +37,7 @@ class SimpleLocalReporter(FolderReporter):
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with _locked(folder):
-                write_atomically(path, to_bytes(report), before_replace=lambda: _keep(path))
+                write_atomically(path, to_bytes(report), before_replace=lambda _: _keep(path))
                 told = written_with_page(path, report)
         except OSError as error:
             raise RunError(

@@ -9,8 +9,8 @@ import jinja2
 from markupsafe import Markup
 
 from opduel.records import Report
+from opduel.records.atomic import write_atomically
 from opduel.reporters.assets import PLOT_CLASS, PLOT_STYLE, asset, csp_hash
-from opduel.reporters.atomic import write_atomically
 from opduel.reporters.document import strict
 from opduel.reporters.html.cases import case_data, case_labels, rows
 from opduel.reporters.html.run_details import heading, run_details
@@ -29,7 +29,7 @@ def to_html(report: Report) -> str:
     """
     comparisons = worst_first(report.comparisons)
     style, first, script = _style(), _own("first.js"), _script()
-    return _template().render(
+    return template("report.html.jinja").render(
         heading=heading(report),
         rows=rows(comparisons),
         run_details=run_details(report),
@@ -72,7 +72,8 @@ def _embedded(data: Any) -> str:
 
 
 @cache
-def _template() -> jinja2.Template:
+def template(name: str) -> jinja2.Template:
+    """A template of this folder, which escapes all texts."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_HERE),
         autoescape=True,
@@ -80,7 +81,7 @@ def _template() -> jinja2.Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("report.html.jinja")
+    return environment.get_template(name)
 
 
 def _style() -> str:

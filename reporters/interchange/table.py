@@ -21,18 +21,28 @@ _MARKED = tuple("=+-@＝＋－＠'")  # how a formula begins in some spreadsheet
 
 def to_csv(report: Report) -> Rendered:
     """A line a case: the run, the columns of the simple screen reporter, and what the case was."""
+    columns, rows = case_rows(report)
+    return Rendered(_csv(columns, (_with_inputs_as_text(row) for row in rows)))
+
+
+def to_csv_samples(report: Report) -> Rendered:
+    """A line a sample, those of the second measurement too, whose stage is ``verification``."""
+    return Rendered(_csv(*sample_rows(report)))
+
+
+def case_rows(report: Report) -> tuple[list[str], Iterator[list[Any]]]:
+    """The columns, and a row for each case; ``inputs``, the last, is plain data, and what is not known is None."""
     cases = {case.id: case for case in report.cases}
     rows = (
         [*_run_cells(report), *(value(one) for value in COLUMNS.values()), *_case_cells(cases.get(one.case))]
         for one in report.comparisons
     )
-    return Rendered(_csv([*RUN_COLUMNS, *COLUMNS, *CASE_COLUMNS], rows))
+    return [*RUN_COLUMNS, *COLUMNS, *CASE_COLUMNS], rows
 
 
-def to_csv_samples(report: Report) -> Rendered:
-    """A line a sample, those of the second measurement too, whose stage is ``verification``."""
-    header = [*RUN_COLUMNS, "case", "metric", "unit", *SAMPLE_COLUMNS]
-    return Rendered(_csv(header, _sample_rows(report)))
+def sample_rows(report: Report) -> tuple[list[str], Iterator[list[Any]]]:
+    """The columns, and a row for each sample, those of the second measurement too (stage ``verification``)."""
+    return [*RUN_COLUMNS, "case", "metric", "unit", *SAMPLE_COLUMNS], _sample_rows(report)
 
 
 def text_cell(text: str) -> str:
@@ -67,7 +77,12 @@ def _run_cells(report: Report) -> list[Any]:
 def _case_cells(case: Case | None) -> list[Any]:
     if case is None:
         return [None] * len(CASE_COLUMNS)
-    return [case.dtype, case.context, case.mode, json.dumps(strict(case.inputs), ensure_ascii=False)]
+    return [case.dtype, case.context, case.mode, strict(case.inputs)]
+
+
+def _with_inputs_as_text(row: Sequence[Any]) -> list[Any]:
+    *cells, inputs = row
+    return [*cells, None if inputs is None else json.dumps(inputs, ensure_ascii=False)]
 
 
 def _sample_rows(report: Report) -> Iterator[list[Any]]:

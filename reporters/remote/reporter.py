@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, Self
 
 from opduel.records import Report, RunError, UsageError
-from opduel.reporters.atomic import check_folder, user_path
+from opduel.records.atomic import check_folder, user_path
 from opduel.reporters.base import PartlyReportedError, Reporter
 from opduel.reporters.document import to_bytes
 from opduel.reporters.remote.delivery import Delivery, Sender

@@ -20,7 +20,7 @@ import platformdirs
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
 from opduel.records import UsageError
-from opduel.reporters.atomic import path_part, write_atomically
+from opduel.records.atomic import path_part, write_atomically
 from opduel.reporters.remote.place import Place, parse_endpoint
 
 FORMAT = 1

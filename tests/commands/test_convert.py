@@ -10,8 +10,8 @@ from made_reports import build, comparison
 
 from opduel.commands.run_bench import main
 from opduel.records import Report
+from opduel.records.atomic import write_atomically
 from opduel.reporters import read_report, write_report
-from opduel.reporters.atomic import write_atomically
 from opduel.reporters.formats import FORMATS, write_format
 from opduel.reporters.html import to_html
 from opduel.reporters.markdown import to_markdown

@@ -10,7 +10,8 @@ from made_samples import a_case, noisy, pairs
 from naive_statistics import mann_whitney_by_enumeration, naive_trimmed_mean, winsorised_sum_of_squares
 from scipy import stats
 
-from opduel.comparator import AA_ALPHA, AACheck, Prior, run_aa_checks
+from opduel.comparator import AACheck, Prior, run_aa_checks
+from opduel.comparator.aa_checks import AA_ALPHA
 from opduel.comparator.empirical_bayes import fit_prior
 from opduel.comparator.trimmed_mean import estimate_trimmed_mean
 

@@ -87,6 +87,24 @@ def test_a_verification_goes_by_fresh_samples_alone() -> None:
         assert (judged.verdict, judged.p_value, judged.decided_on) == ("inconclusive", None, "screening")
 
 
+def test_a_case_that_failed_at_first_keeps_no_other_from_being_replicated() -> None:
+    """It may have no screening sample; and it is not of the family of the flagged cases."""
+    cases = [a_case("a"), a_case("f")]
+    samples = {"a": pairs("a", "screening", FAST), "f": pairs("f", "screening", [])}
+    priors, apart = {"time": NO_PRIOR}, frozenset({"f"})
+    places = analyse_interim(cases, samples, {}, LOOKS, priors=priors, apart=apart)
+    assert {case_id: (one.stage, one.missing) for case_id, one in places.items()} == {
+        "a": ("confirmation", 5),
+        "f": ("confirmation", 5),
+    }
+    for case_id, of_case in samples.items():
+        of_case += pairs(case_id, "confirmation", FAST[:5])
+    alone = compare_cases(cases[:1], {"a": samples["a"]}, {}, LOOKS, priors=priors)
+    assert compare_cases(cases, samples, {}, LOOKS, priors=priors, apart=apart)[0] == alone[0]
+    assert compare_cases(cases, samples, {"f": FAILURE}, LOOKS, priors=priors, apart=apart)[0] == alone[0]
+    assert compare_cases(cases, samples, {"f": FAILURE}, LOOKS, priors=priors)[0] != alone[0]
+
+
 def test_nothing_is_settled_before_all_have_come_to_the_first_look() -> None:
     cases = [a_case("a"), a_case("b"), a_case("f")]
     samples = {"a": pairs("a", "screening", STILL), "b": pairs("b", "screening", FAST[:4])}

@@ -21,6 +21,7 @@ from opduel.comparator import (
     withhold_verdicts,
 )
 from opduel.records import Comparison, Failure, PairSample, Verdict
+from opduel.records.measurement import Side
 
 VERDICTS = get_args(Verdict)
 LOOKS = plan_looks(12)
@@ -101,6 +102,27 @@ def test_what_was_flagged_once_stays_suspected_until_a_second_test_denies_it(
 ) -> None:
     (after,) = apply_replication([made("a", "regressed")], {"a": second} if second else {}, "no time")
     assert (after.verdict, after.suspected) == ("inconclusive", suspected)
+
+
+def test_what_was_not_to_be_measured_again_stays_as_it_is() -> None:
+    before = [made("a", "regressed"), made("b", "improved")]
+    assert apply_replication(before, {}) == before
+
+
+@pytest.mark.parametrize(
+    ("side", "verdict"), [("treatment", "failed"), ("both", "inconclusive"), (None, "inconclusive")]
+)
+def test_what_the_treatment_broke_stays_failed_if_it_breaks_it_again(side: Side | None, verdict: Verdict) -> None:
+    broken = replace(made("a", "failed", None), failure=Failure("treatment", "crash", "died"))
+    second = made("a", "unchanged") if side is None else replace(broken, failure=Failure(side, "crash", "died"))
+    (after,) = apply_replication([broken], {"a": second})
+    assert (after.verdict, after.failure is not None) == (verdict, verdict == "failed")
+
+
+def test_what_the_second_measurement_withheld_is_withheld() -> None:
+    second = replace(made("a", "inconclusive"), held_back="regressed", note="can't be trusted")
+    (after,) = apply_replication([made("a", "regressed")], {"a": second})
+    assert (after.verdict, after.held_back) == ("inconclusive", "regressed")
 
 
 def test_figures_of_the_screen_are_not_passed_off_as_the_seconds() -> None:

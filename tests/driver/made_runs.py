@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from opduel.comparator import replicate_report
 from opduel.driver.revisions import UnbuildableError
 from opduel.driver.runs import RunOrder
 from opduel.records import Build, Commit, Comparison, Failure, OpduelError, Report, Verdict
@@ -86,6 +87,9 @@ class MadeHarness:
             rounds=self.rounds * order.budgets,
             **flags,
         )
+
+    def replicate(self, first: Report, second: Report) -> Report:
+        return replicate_report(first, second)
 
     def dump(self, report: Report) -> str:
         self.reports[report.run["id"]] = report

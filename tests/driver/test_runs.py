@@ -45,7 +45,7 @@ def test_a_finished_run_is_answered_from_the_journal_and_reported_once(start: St
     assert start.make() == first
     assert len(start.harness.orders) == 1
     assert start.harness.told == [first.run["id"]]
-    assert start.runs.is_finished("run")
+    assert start.journal.report("run") is not None
 
 
 def test_that_a_run_is_not_made_again_is_said_with_the_way_to_have_it_made(
@@ -140,13 +140,13 @@ def test_a_run_out_of_time_that_leaves_a_suspect_is_measured_on_by_the_next_star
     assert raised.value.report.run["continues"] is True
     assert start.harness.told == ["1-benchmark-old..new-open-1"]
     assert len(start.journal.rounds_of("run").rounds()) == 3, "they are kept"
-    assert not start.runs.is_finished("run")
+    assert start.journal.report("run") is None
     start.again()
     report = start.make()
     assert [order.budgets for order in start.harness.orders] == [1, 2]
     assert start.harness.begun == 1, "it went on"
     assert start.harness.told == ["1-benchmark-old..new-open-1", report.run["id"]]
-    assert start.runs.is_finished("run")
+    assert start.journal.report("run") is not None
 
 
 def test_a_run_that_no_budget_settles_is_not_measured_on_for_ever(start: Start) -> None:

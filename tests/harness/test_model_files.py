@@ -154,7 +154,7 @@ def test_too_large_a_file_is_refused(tmp_path: Path, sized: bool) -> None:
 
 
 def test_a_way_out_of_http_is_not_taken(tmp_path: Path) -> None:
-    away = Answer(status=302, headers={"TrimmedMean": "file:///etc/passwd"})
+    away = Answer(status=302, headers={"Location": "file:///etc/passwd"})
     with FileServer(away) as server, pytest.raises(UsageError, match="InvalidSchema"):
         fetched(ModelFile(server.url(), sha256=sha256(BODY)), tmp_path)
 

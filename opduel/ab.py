@@ -1,0 +1,253 @@
+"""opduel.compare: two builds measured against each other, from Python; and the report that it returns."""
+
+import json
+import logging
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from opduel.commands.harness import plan_run
+from opduel.commands.options import harness_parser
+from opduel.commands.progress import ProgressDisplay
+from opduel.commands.recorded_options import recorded
+from opduel.commands.session import requested_reporters, warn_of_report
+from opduel.commands.single import refuse_round_log, refuse_single_options
+from opduel.commands.wording import with_subcommands
+from opduel.harness.run import InterruptedRunError, run_ab
+from opduel.records import Comparison, OpduelError, Report, UsageError, Verdict, disk_error
+from opduel.reporters import Reporter, report_all, write_report
+from opduel.reporters.folder import FolderReporter
+from opduel.reporters.html import write_page
+from opduel.reporters.html.notebook import to_notebook_html
+from opduel.reporters.interchange.table import case_rows, sample_rows
+from opduel.reporters.screen import render
+from opduel.reporters.summary import Conclusion, conclusion, is_worse, open_lines, validity_line, worst_first
+
+if TYPE_CHECKING:
+    import pandas
+
+log = logging.getLogger(__name__)
+
+Texts = str | Iterable[str]
+Share = float | str  # 0.02 or "2%"
+
+
+@dataclass(frozen=True)
+class ABReport(Report):
+    """The report of one comparison: everything that ``report.json`` holds, and what follows from it.
+
+    ``str(report)`` is the table that the command prints. A notebook shows the report as a table.
+    """
+
+    @classmethod
+    def of(cls, report: Report) -> "ABReport":
+        """The same report with these methods: of one that ``opduel.reporters.read_report`` read, say."""
+        return cls(**{one.name: getattr(report, one.name) for one in fields(report)})
+
+    @property
+    def verdicts(self) -> dict[str, Verdict]:
+        """Case id -> verdict, in the order of the spec."""
+        return {one.case: one.verdict for one in self.comparisons}
+
+    @property
+    def regressions(self) -> list[Comparison]:
+        """The cases that are slower or larger on the treatment, or that it breaks; the largest change first."""
+        return [one for one in worst_first(self.comparisons) if is_worse(one)]
+
+    @property
+    def conclusion(self) -> Conclusion:
+        """``"done"``, ``"regressed"`` or ``"incomplete"``: the exit codes 0, 1 and 3 of ``opduel compare``."""
+        return conclusion(self)
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of ``opduel compare`` for this report: 0, 1 or 3."""
+        return {"done": 0, "regressed": 1, "incomplete": 3}[self.conclusion]
+
+    @property
+    def ok(self) -> bool:
+        """Whether the run is complete, its verdicts stand, and it found no regression: the exit code 0."""
+        return self.conclusion == "done"
+
+    @property
+    def warnings(self) -> list[str]:
+        """Why the run ended early, can't be trusted, or left cases open; empty for most runs."""
+        aborted = f"not completed: {self.run.get('stop_reason')}" if self.run.get("aborted") else ""
+        return [line for line in (aborted, validity_line(self), *open_lines(self)) if line]
+
+    def to_dataframe(self, samples: bool = False) -> "pandas.DataFrame":
+        """A row per case, with the columns of the ``csv`` export; with ``samples``, a row per process pair.
+
+        Times are in ns and memory in bytes, as ``unit`` says; ``inputs`` is a dictionary; what is not known is missing.
+
+        Raises:
+            UsageError: pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise UsageError("to_dataframe() needs pandas: install opduel[pandas], or pandas itself") from None
+        columns, rows = sample_rows(self) if samples else case_rows(self)
+        return pandas.DataFrame.from_records(list(rows), columns=columns)
+
+    def save(self, path: str | Path) -> None:
+        """Write the report at ``path``, as JSON (``report.json``), or as a page if it ends in ``.html``.
+
+        Raises:
+            RunError: it can't be written.
+        """
+        write = write_page if Path(path).suffix == ".html" else write_report
+        try:
+            write(Path(path), self)
+        except OSError as error:
+            raise disk_error(path, error, "give another path") from None
+
+    def __str__(self) -> str:
+        return render(self)
+
+    def _repr_html_(self) -> str:
+        return to_notebook_html(self)
+
+
+def compare(
+    *,
+    control: str | Path,
+    treatment: str | Path,
+    spec: str | Path | None = None,
+    operators: Texts | None = None,
+    inputs: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
+    metrics: Texts | None = None,
+    threshold: Share | Mapping[str, Share] | None = None,
+    time_budget: float | None = None,
+    max_rounds: int | None = None,
+    seed: int | None = None,
+    verify: bool = False,
+    busy_host: Literal["hold", "report"] = "hold",
+    env: Mapping[str, str] | None = None,
+    progress: bool = False,
+    **options: Any,
+) -> ABReport:
+    """Measure two builds against each other, as ``opduel compare`` does, and return the report.
+
+    Reads no config and no project settings: what is not given has the command's own default. Writes no file unless
+    ``options`` ask for one.
+
+    Args:
+        control: the build to compare with: a release (``"PACKAGE==VERSION"``), the folder of a Python environment, or a
+            Python interpreter.
+        treatment: the build under test, in the same forms.
+        spec: the name of a spec that comes with opduel (``"smoke"``), or the path of one.
+        operators: the operators to measure, by name (``"nd.dot"``) or pattern; without a spec, from the catalogue of
+            all operators.
+        inputs: the arguments of the operators in place of the spec's, or a list of such dictionaries:
+            ``{"lhs": [256, 256], "rhs": [256, 256]}``.
+        metrics: one or more of ``"time"``, ``"instructions"``, ``"memory"``, ``"process_memory"``, ``"error"``.
+        threshold: the smallest change that matters, as a share (0.02 or ``"2%"``), or one for each metric.
+        time_budget: measure for at most so many seconds.
+        max_rounds: the most rounds for a case.
+        seed: of the random inputs and of the order of measuring; drawn if it is not given.
+        verify: measure the cases that changed again, and report only the changes that are confirmed.
+        busy_host: ``"hold"`` withholds the verdicts of a run that can't be trusted, ``"report"`` gives them.
+        env: variables for the processes of both builds.
+        progress: show the progress on standard error.
+        options: any other option of ``opduel compare`` by its name, with ``_`` for ``-``: ``True`` for one that takes
+            no value, a list for one that can be repeated. A reporter that is named gets the report:
+            ``local_reporter="reports"``.
+
+    Raises:
+        UsageError: no such build, spec, operator or option, or one with a wrong value.
+        RunError: nothing could be measured.
+        KeyboardInterrupt: Ctrl-C; reporters that were named have got what was measured until then.
+    """
+    named = {
+        "control": control,
+        "treatment": treatment,
+        "benchmark_file": spec,
+        "operators": operators,
+        "inputs": _inputs(inputs),
+        "metric": metrics,
+        "threshold": _thresholds(threshold),
+        "time_budget": time_budget,
+        "max_rounds": max_rounds,
+        "seed": seed,
+        "verify": verify,
+        "busy_host": busy_host,
+        "env": [f"{name}={value}" for name, value in (env or {}).items()],
+    }
+    words = [word for name, value in {**named, **options}.items() for word in _words(name, value)]
+    try:
+        return _measure(words, progress)
+    except OpduelError as error:
+        raise type(error)(with_subcommands(str(error), "compare")) from None
+
+
+def _measure(words: Sequence[str], progress: bool) -> ABReport:
+    """Measure and report as the options say."""
+    options = harness_parser().parse_args(words)
+    refuse_single_options(options)
+    refuse_round_log(options)
+    reporters = requested_reporters(options)
+    _, request = plan_run(options, {}, recorded("harness.py", words), reporters)
+    try:
+        if progress:
+            with ProgressDisplay(len(request.cases), sys.stderr) as display:
+                report = run_ab(request, display.show)
+        else:
+            report = run_ab(request)
+    except InterruptedRunError as error:
+        raise KeyboardInterrupt(str(error)) from None
+    warn_of_report(report)
+    _tell(reporters, report)
+    if report.run["interrupted"]:
+        raise KeyboardInterrupt(str(report.run["stop_reason"]))
+    return ABReport.of(report)
+
+
+def _words(name: str, value: Any) -> list[str]:
+    """An option as a command line has it; nothing for None and False.
+
+    Raises:
+        UsageError: ``value`` is of a type that no option takes.
+    """
+    option = f"--{name}"
+    if value is None or value is False:
+        return []
+    if value is True:
+        return [option]
+    if isinstance(value, str | int | float | Path):
+        return [f"{option}={value}"]
+    if isinstance(value, Iterable) and not isinstance(value, bytes | Mapping):
+        return [word for one in value for word in _words(name, one)]
+    raise UsageError(f"{name}: {value!r}: give a text, a number, a path, or a list of these")
+
+
+def _inputs(inputs: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None) -> list[str]:
+    """Each of the inputs as JSON.
+
+    Raises:
+        UsageError: they hold something else than plain data.
+    """
+    given = [] if inputs is None else [inputs] if isinstance(inputs, Mapping) else list(inputs)
+    try:
+        return [json.dumps(dict(one)) for one in given]
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"inputs: {error}: give a dictionary of plain data, or a list of such") from None
+
+
+def _thresholds(threshold: Share | Mapping[str, Share] | None) -> list[str]:
+    if threshold is None:
+        return []
+    if isinstance(threshold, Mapping):
+        return [f"{metric}={share}" for metric, share in threshold.items()]
+    return [str(threshold)]
+
+
+def _tell(reporters: Sequence[Reporter], report: Report) -> None:
+    """Report to everyone, those on disk first. One that fails is logged: the caller has the report."""
+    told = report_all(sorted(reporters, key=lambda one: not isinstance(one, FolderReporter)), report)
+    for line in told.lines:
+        log.info("%s", line)
+    for failure in told.failures:
+        log.error("%s", failure)
