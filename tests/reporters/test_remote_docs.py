@@ -15,7 +15,7 @@ TEXT = (Path(__file__).resolve().parents[2] / "docs" / "how-to" / "remote.md").r
 OUTCOMES: dict[str, Kind] = {
     "leaves the spool": "stored",
     "marked as refused": "refused",
-    "waits; stops": "stuck",
+    "waits; sending stops": "stuck",
     "is retried": "again",
 }
 
