@@ -303,7 +303,7 @@ def _open(path: Path) -> sqlite3.Connection:
     tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if tables and not tables & _OUR_TABLES:
         connection.close()
-        raise UsageError(f"{path}: is a database of something else: give another folder with --work_dir")
+        raise UsageError(f"{path}: is a database that is not the driver's: give another folder with --work_dir")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.executescript(_TABLES)

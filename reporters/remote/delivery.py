@@ -60,7 +60,7 @@ class Sender:
             wait_s = max(next(pauses) * (1 - self.rng() / 2), answer.after_s or 0.0)
             if self.clock() + wait_s >= until:
                 return None
-            log.info("%s: %s; once more in %.0f s", payload.place.endpoint, answer.words, wait_s)
+            log.info("%s: %s; retrying in %.0f s", payload.place.endpoint, answer.words, wait_s)
             return wait_s
 
         def attempt() -> Answer:

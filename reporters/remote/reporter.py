@@ -147,7 +147,7 @@ class RemoteReporter(Reporter):
 
     def _payload(self, report: Report) -> Payload:
         if not has_id(report):
-            raise RunError("the report has no run id, by which a server knows it")
+            raise RunError("the report has no run id, which a server needs")
         return Payload(self.place, report.run["id"], to_body(report, self.place.category))
 
     def _without_spool(self, payload: Payload, error: OSError) -> str:
