@@ -123,7 +123,7 @@ class Runs:
 
     def _measure(self, name: str, attempt: int, order: RunOrder) -> Report:
         if attempt > 1 and not order.log.rounds():
-            log.warning("the run can't be trusted; once more in %g s", self._retry_after_s)
+            log.warning("the run can't be trusted; repeating it in %g s", self._retry_after_s)
             self._sleep(self._retry_after_s)
         try:
             report = self._harness.measure(order)
