@@ -8,9 +8,8 @@ from statistics import median
 
 from scipy import stats
 
-from opduel.records import Comparison, Report
+from opduel.records import FLAGGED, Comparison, Report
 
-FLAGS = ("regressed", "improved")
 CONFIDENCE = 0.95
 
 
@@ -30,13 +29,13 @@ class Rate:
     def interval(self) -> tuple[float, float]:
         """The exact interval of the share at ``CONFIDENCE`` (Clopper and Pearson 1934, Biometrika 26, 404-413).
 
-        Its ends are quantiles of beta distributions.  It takes the comparisons for independent: cases of one run share
+        It takes the comparisons for independent: cases of one run share
         a machine and an hour, and the same cases come back from run to run.  Of nothing, it is 0 to 1.
         """
-        tail = (1 - CONFIDENCE) / 2
-        low = stats.beta.ppf(tail, self.count, self.of - self.count + 1) if self.count else 0.0
-        high = stats.beta.ppf(1 - tail, self.count + 1, self.of - self.count) if self.count < self.of else 1.0
-        return float(low), float(high)
+        if not self.of:
+            return 0.0, 1.0
+        ends = stats.binomtest(self.count, self.of).proportion_ci(CONFIDENCE, method="exact")
+        return float(ends.low), float(ends.high)
 
 
 def mean_interval(count: int, runs: int) -> tuple[float, float]:
@@ -112,7 +111,7 @@ def _row(share: float, threshold: float, runs: Sequence[tuple[Report, Sequence[C
         found=_rate(slowed, "regressed"),
         missed_as_unchanged=_rate(slowed, "unchanged"),
         backwards=_rate(slowed, "improved").count,
-        false_flags=_rate(within, *FLAGS),
+        false_flags=_rate(within, *FLAGGED),
         cleared=_rate(within, "unchanged"),
         failed=len(everything) - len(measured),
         seconds_a_case=median((report.run.wall_s or 0.0) / len(report.comparisons) for report, _ in runs),

@@ -9,13 +9,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from opduel.comparator import FLAGGED, Looks, apply_replication, fit_priors
+from opduel.comparator import Looks, apply_replication, fit_priors
 from opduel.harness.checkpoint import Checkpoint
 from opduel.harness.comparisons import build_comparisons
 from opduel.harness.host import HostMonitor
 from opduel.harness.pair_pool import Bench
 from opduel.harness.schedule import FirstMeasurement, MeasurementPlan, MeasurementResult, Progress, Schedule
-from opduel.records import SAMPLED, Case, Comparison, PairSample, Report
+from opduel.records import FLAGGED, SAMPLED, Case, Comparison, PairSample, Report
 
 FIRST_SHARE = 0.7  # of a time budget, for the first measurement; the second has what is left of the whole
 ENDED = "the run ended before"

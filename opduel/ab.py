@@ -23,7 +23,7 @@ from opduel.reporters.html import write_page
 from opduel.reporters.html.notebook import to_notebook_html
 from opduel.reporters.interchange.table import case_rows, sample_rows
 from opduel.reporters.screen import render
-from opduel.reporters.summary import Conclusion, conclusion, is_worse, open_lines, validity_line, worst_first
+from opduel.reporters.summary import Conclusion, conclusion, open_lines, validity_line, worst_first
 
 if TYPE_CHECKING:
     import pandas
@@ -54,7 +54,7 @@ class ABReport(Report):
     @property
     def regressions(self) -> list[Comparison]:
         """The cases that are slower or larger on the treatment, or that it breaks; the largest change first."""
-        return [one for one in worst_first(self.comparisons) if is_worse(one)]
+        return [one for one in worst_first(self.comparisons) if one.is_worse]
 
     @property
     def conclusion(self) -> Conclusion:

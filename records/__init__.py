@@ -24,7 +24,9 @@ from opduel.records.configuration import RunConfiguration
 from opduel.records.errors import BrokenBuildError, NoSpaceError, OpduelError, RunError, UsageError, disk_error, is_full
 from opduel.records.measurement import Failure, Incident, PairSample, Stage
 from opduel.records.report import (
+    FLAGGED,
     SCHEMA_VERSION,
+    WORSE,
     Breakdown,
     Comparison,
     Forecast,
@@ -39,10 +41,12 @@ from opduel.records.work import Achieved, Work, achieved, roof
 __all__ = [
     "DEFAULT_METRIC",
     "DEFAULT_MODE",
+    "FLAGGED",
     "METRICS",
     "MODES",
     "SAMPLED",
     "SCHEMA_VERSION",
+    "WORSE",
     "Achieved",
     "Breakdown",
     "BrokenBuildError",

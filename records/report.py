@@ -17,6 +17,8 @@ from opduel.records.work import Work
 SCHEMA_VERSION = 2
 
 Verdict = Literal["regressed", "improved", "unchanged", "inconclusive", "failed"]
+FLAGGED: tuple[Verdict, ...] = ("regressed", "improved")
+WORSE: tuple[Verdict, ...] = ("regressed", "failed")  # of the findings of a comparison
 
 
 @dataclass(frozen=True)
@@ -159,6 +161,18 @@ class Comparison:
     def is_broken_by_treatment(self) -> bool:
         """Whether the treatment alone fails, and not from an outside cause: that is worse than running slower."""
         return self.failure is not None and self.failure.side == "treatment" and self.failure.kind not in FROM_OUTSIDE
+
+    @property
+    def finding(self) -> Verdict | None:
+        """What the treatment did to the case: "regressed", "improved", or "failed" if it breaks it; else None."""
+        if self.verdict == "failed":
+            return "failed" if self.is_broken_by_treatment else None
+        return self.verdict if self.verdict in FLAGGED else None
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether the treatment made the case slower or larger, or breaks it: the one definition of "worse"."""
+        return self.finding in WORSE
 
 
 @dataclass(frozen=True)

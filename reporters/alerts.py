@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from opduel.records import Build, Comparison, Report
-from opduel.reporters.summary import is_worse, open_lines, validity_line, worst_first
+from opduel.reporters.summary import open_lines, validity_line, worst_first
 from opduel.reporters.text import printable
 
 
@@ -81,7 +81,7 @@ def worth_alerting(report: Report, unverified: bool = False) -> list[Comparison]
     return [
         one
         for one in worst_first(report.comparisons)
-        if is_worse(one) and (unverified or is_confirmed(one) or one.is_broken_by_treatment)
+        if one.is_worse and (unverified or is_confirmed(one) or one.is_broken_by_treatment)
     ]
 
 

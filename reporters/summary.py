@@ -5,11 +5,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from opduel.records import Comparison, Report, Verdict
+from opduel.records import FLAGGED, Comparison, Report, Verdict
 from opduel.reporters.units import human_change
 
 WORST_FIRST: tuple[Verdict, ...] = ("regressed", "failed", "inconclusive", "improved", "unchanged")
-_SUSPICIONS = ("regressed", "improved")
 _MOST_NAMED = 5  # suspected cases that are named
 Conclusion = Literal["regressed", "incomplete", "done"]
 
@@ -26,15 +25,10 @@ def worst_first(comparisons: Iterable[Comparison]) -> list[Comparison]:
     """Sorted by verdict (``WORST_FIRST``), suspected cases before others, the largest change first, then by case."""
 
     def order(one: Comparison) -> tuple[int, int, float, str]:
-        suspicion = ("regressed", "improved", None).index(one.suspected) if one.suspected in _SUSPICIONS else 2
+        suspicion = FLAGGED.index(one.suspected) if one.suspected in FLAGGED else len(FLAGGED)
         return WORST_FIRST.index(one.verdict), suspicion, -effect_size(one), one.case
 
     return sorted(comparisons, key=order)
-
-
-def is_worse(one: Comparison) -> bool:
-    """Whether the treatment made it slower or larger, or breaks it."""
-    return one.verdict == "regressed" or one.is_broken_by_treatment
 
 
 def conclusion(report: Report) -> Conclusion:
@@ -43,7 +37,7 @@ def conclusion(report: Report) -> Conclusion:
     compared, is incomplete."""
     if report.run.aborted:
         return "incomplete"
-    if any(map(is_worse, report.comparisons)):
+    if any(one.is_worse for one in report.comparisons):
         return "regressed"
     held = any(one.held_back for one in report.comparisons)
     return "incomplete" if held or report.open_suspects or report.nothing_compared else "done"
@@ -137,7 +131,7 @@ def injection(report: Report) -> Injection | None:
         share=float(share),
         found=sum(one.verdict == "regressed" for one in injected),
         injected=len(injected),
-        false_alarms=sum(one.verdict in ("regressed", "improved") for one in clean),
+        false_alarms=sum(one.verdict in FLAGGED for one in clean),
         clean=len(clean),
         failed=len(report.comparisons) - len(measured),
     )
