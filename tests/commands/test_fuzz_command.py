@@ -59,7 +59,8 @@ def test_what_differed_is_written_small_and_can_be_measured_again(
     request = request_for("time", "error", dtype="float64")
     drawn = fuzz.drawn(request)
     assert len(drawn.cases) == 60
-    report: Any = SimpleNamespace(comparisons=[compared(case) for case in drawn.cases], run=RunRecord(interrupted=False))
+    run = RunRecord(interrupted=False)
+    report: Any = SimpleNamespace(comparisons=[compared(case) for case in drawn.cases], run=run)
     fuzz.keep_findings(drawn, report)
     again = expand_cases(load_spec(path))
     kinds = [(case.metric, case.direction) for case in again]
@@ -92,7 +93,8 @@ def test_a_file_that_can_t_be_written_is_logged(
 ) -> None:
     fuzz = Fuzz(harness_parser().parse_args(["--fuzz", "30", "--fuzz_spec", str(tmp_path / "none" / "a.json")]))
     drawn = fuzz.drawn(request_for("time"))
-    report: Any = SimpleNamespace(comparisons=[compared(case) for case in drawn.cases], run=RunRecord(interrupted=False))
+    run = RunRecord(interrupted=False)
+    report: Any = SimpleNamespace(comparisons=[compared(case) for case in drawn.cases], run=run)
     fuzz.keep_findings(drawn, report)
     assert "cannot be written (No such file or directory): give another path" in caplog.text
 
