@@ -172,9 +172,11 @@ def _cases(options: argparse.Namespace) -> list[str]:
     timed = argparse.Namespace(**{**vars(options), "metric": [["time"]]})
     first, second = ([case.id for case in choose(timed, seed).cases] for seed in (0, 1))
     if first != second:
-        raise UsageError("--calibrate makes runs of several seeds, and the spec draws sizes: give it a seed of its own")
+        raise UsageError(
+            "--calibrate uses several seeds, and the spec's random sizes depend on the seed: set a seed in the spec"
+        )
     if len(first) < 2:
-        raise UsageError("--calibrate slows one case of two: give it two cases or more")
+        raise UsageError("--calibrate slows every second case: give it two cases or more")
     return first
 
 

@@ -92,7 +92,7 @@ def _print_outcome(options: argparse.Namespace, found: Mapping[str, GoldenCase],
         log.warning("no outputs of %s: %s", _counted(failed), _some(failed))
     if unlike:
         log.warning(
-            "%s of which the build differs from itself, and that can't be compared: %s", _counted(unlike), _some(unlike)
+            "%s whose outputs differ between two processes, and can't be compared: %s", _counted(unlike), _some(unlike)
         )
     log.info("golden outputs of %s: %s", _counted(range(len(found) - len(failed))), options.golden)
     if len(found) < asked:

@@ -129,7 +129,7 @@ def verify_after(options: argparse.Namespace) -> float | None:
     """Seconds between measuring and verifying; None without ``--verify``."""
     if not options.verify:
         if options.verify_after is not None:
-            raise UsageError("--verify_after: says when to verify; add --verify, or leave it out")
+            raise UsageError("--verify_after: works only with --verify: add that, or leave it out")
         return None
     after: float = options.verify_after or 0.0
     if options.time_budget is not None and after >= options.time_budget:

@@ -114,9 +114,7 @@ def run_one_build(options: argparse.Namespace, command: Sequence[str]) -> int:
     if options.wipe_cache and options.profiler == "native":
         raise UsageError("--wipe_cache: the framework's own profiler doesn't wait for it: use --profiler python")
     if options.threshold and options.baseline is None:
-        raise UsageError(
-            "--threshold: one build alone has nothing to differ from: add --baseline, or leave --single out"
-        )
+        raise UsageError("--threshold: one build alone is compared with nothing: add --baseline, or leave --single out")
     then = _baseline(options)
     _check_output(options)
     check_profile_output(options)

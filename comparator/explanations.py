@@ -104,5 +104,5 @@ def _rounds_made(analysis: CaseAnalysis, looks: Looks) -> str:
     if test.exhausted:
         return f"all {made} were used"
     if test.futile:
-        return f"given up after {made}: more would hardly settle it"
+        return f"stopped after {made}: more would hardly settle it"
     return f"{made} were made before the run ended"

@@ -162,7 +162,7 @@ class Investigation:
         self, outcome: Outcome, more: Mapping[str, Comparison], known: Mapping[str, Sequence[Placed]]
     ) -> Outcome:
         """Measure the parts of the line in which no change of these cases is known, and bisect those that have one."""
-        log.info("known culprits do not account for all of: %s; measuring what they leave over", ", ".join(more))
+        log.info("known culprits do not account for all of: %s; measuring the rest", ", ".join(more))
         last = len(self._revisions) - 1
         cases: dict[Range, list[str]] = {}
         for case in sorted(more):

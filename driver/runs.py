@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
+from math import inf
 from typing import Protocol
 
-from opduel.driver.journal import Journal, Rounds
+from opduel.driver.journal import RUN, Journal, Rounds
 from opduel.records import Build, Report, RunError, RunRecord, UsageError
+from opduel.records.outbox import Attempt, Entry
 
-RECIPIENT = "reporters"
 TRIES = 3  # of a measurement that could not be trusted
 BUDGETS = 3  # time budgets of one run, from its first test on, as long as a case that looks changed is not settled
 MOST_NAMED = 5
@@ -122,7 +123,7 @@ class Runs:
 
     def _measure(self, name: str, attempt: int, order: RunOrder) -> Report:
         if attempt > 1 and not order.log.rounds():
-            log.warning("the run can't be trusted; once more in %g s", self._retry_after_s)
+            log.warning("the run can't be trusted; repeating it in %g s", self._retry_after_s)
             self._sleep(self._retry_after_s)
         try:
             report = self._harness.measure(order)
@@ -172,11 +173,16 @@ class Runs:
 
     def deliver_all(self) -> None:
         """Tell of every finished run that was not told yet, in the order in which they were finished."""
-        for name in self._journal.undelivered(RECIPIENT):
-            report = self._finished(name)
+
+        def attempt(entry: Entry, _: bytes) -> Attempt:
+            report = self._finished(entry.key)
             if report is not None:
                 self._harness.tell(report)
-                self._journal.mark_delivered(name, RECIPIENT)
+            return Attempt("delivered")
+
+        outbox = self._journal.outbox
+        for delivery in outbox.deliver(outbox.entries(RUN), attempt, longest_s=inf):
+            log.debug("%s: %s", delivery.entry.key, delivery.state)
 
     def _finished(self, name: str) -> Report | None:
         """The report of a run that was finished; one that can't be read is put aside, and the run is made again."""

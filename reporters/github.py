@@ -196,7 +196,7 @@ def _summary(report: Report, culprits: Sequence[str], room: int) -> str:
             too_many = middle
     text = start + to_markdown(report, fits) + "\n"
     if _size(text) > room:
-        raise RunError("the step's summary is full: nothing of this run is in it; let another step tell of it")
+        raise RunError("the step's summary is full: this run is not in it; report it in another step")
     return text
 
 
