@@ -70,7 +70,7 @@ def test_when_one_side_fails_the_other_is_asked(error: type[AskError], seed: int
 
     def prepare(pair: Any) -> None:
         preparation = Preparation(pair, CaseRequest(CASE, 1), False, float("inf"), rng)
-        while preparation._error is None and preparation._call_ns is None:
+        while not preparation.steps.over:
             preparation.advance()
         preparation.finish(toy_bench().cpus)
 
