@@ -28,7 +28,7 @@ from opduel.reporters.alerts import (
     worth_alerting,
 )
 from opduel.reporters.notifier import Notifier, pages_of, places_of
-from opduel.reporters.summary import is_worse, worst_first
+from opduel.reporters.summary import worst_first
 from opduel.reporters.text import printable
 
 TRACED = "confirmed by a second measurement on fresh processes, and traced by bisection; a commit's figures are its own"
@@ -142,7 +142,7 @@ def effective(outcome: Outcome) -> Report:
 def _causes(outcome: Outcome, report: Report) -> Iterator[Cause]:
     """Each culprit with the cases that it made worse, known ones first, then what was traced to none."""
     sure = {*outcome.confirmed, *(case for one in outcome.known for case in one.culprit.cases)}
-    worse = {one.case: one for one in worst_first(report.comparisons) if is_worse(one) and one.case in sure}
+    worse = {one.case: one for one in worst_first(report.comparisons) if one.is_worse and one.case in sure}
     worse |= {one.case: one for one in worth_alerting(report)}
     traced: set[str] = set()
     for guilty in (*outcome.known, *(outcome.culprits or ())):

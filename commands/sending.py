@@ -64,7 +64,7 @@ def send(paths: Sequence[Path], arguments: Sequence[str]) -> int:
     """
     options = _options("--send", arguments)
     if not options.remote_reporter:
-        raise UsageError("--send: add --remote_reporter, which says where to")
+        raise UsageError("--send: add --remote_reporter, the server to send to")
     reporters = RemoteReporter.from_options(options)
     for one in reporters:
         one.check()

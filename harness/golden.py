@@ -28,6 +28,7 @@ from opduel.harness.restarting_worker import RestartingWorker
 from opduel.records import Build, Case, Failure, RunError, UsageError
 from opduel.records.atomic import write_atomically
 from opduel.records.upgrade import upgraded_golden
+from opduel.records.validation import explain
 
 MANIFEST = "golden.json"
 KIND, SCHEMA_VERSION = "opduel golden outputs", 2
@@ -336,7 +337,7 @@ def read_golden(folder: Path) -> Golden:
     except OSError as error:
         raise UsageError(f"{where}: cannot be read ({error.strerror}): {_FIX}") from None
     except (ValueError, RecursionError):
-        raise UsageError(f"{where}: is no JSON document: {_FIX}") from None
+        raise UsageError(f"{where}: is not a JSON document: {_FIX}") from None
     if not isinstance(document, dict) or document.pop("kind", None) != KIND:
         raise UsageError(f"{where}: kind: is not {KIND!r}: {_FIX}")
     version = document.get("schema_version")
@@ -347,8 +348,7 @@ def read_golden(folder: Path) -> Golden:
     try:
         manifest = _ADAPTER.validate_python(document)
     except ValidationError as error:
-        problem = error.errors(include_url=False, include_input=False)[0]
-        raise UsageError(f"{where}: {'.'.join(map(str, problem['loc']))}: {problem['msg']}: {_FIX}") from None
+        raise UsageError(f"{where}: {explain(error)}: {_FIX}") from None
     for id, one in manifest.cases.items():
         place = Path(one.file)
         if one.failure is None and (not one.file or place.is_absolute() or ".." in place.parts):

@@ -152,7 +152,7 @@ def _host_of(url: str, source: str) -> str:
     except ValueError:
         host = None
     if host is None or parts.scheme not in ("http", "https") or not url.isprintable() or " " in url:
-        raise UsageError(f"{source}: what it was given is no http(s) address: write https://, host and path")
+        raise UsageError(f"{source}: not an http(s) address: write https://, host and path")
     return printable(host)
 
 

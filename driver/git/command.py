@@ -187,7 +187,7 @@ class Git:
 
         def warn(state: RetryCallState) -> None:
             said = state.outcome.exception().said  # type: ignore[union-attr]
-            log.warning("%s: git said: %s; tried again in %g s", what, said, state.upcoming_sleep)
+            log.warning("%s: git failed: %s; retrying in %g s", what, said, state.upcoming_sleep)
 
         try:
             return Retrying(

@@ -45,7 +45,7 @@ class Sender:
         def may_wait(answer: Answer, wait_s: float) -> bool:
             if answer.kind != "again" or self.clock() + wait_s >= until:
                 return False
-            log.info("%s: %s; once more in %.0f s", payload.place.endpoint, answer.words, wait_s)
+            log.info("%s: %s; retrying in %.0f s", payload.place.endpoint, answer.words, wait_s)
             return True
 
         def attempt() -> Answer:

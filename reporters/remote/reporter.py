@@ -112,7 +112,7 @@ class RemoteReporter(Reporter):
 
     def page(self, report: Report) -> str | None:
         """The run's page on the server, if that has said where it is."""
-        return self._pages.get(str(report.run.get("id")))
+        return self._pages.get(str(report.run.id))
 
     def catch_up(self) -> str | None:
         """Send what waits for this endpoint; what was refused before is not spoken of again.
@@ -150,9 +150,9 @@ class RemoteReporter(Reporter):
             raise RunError(f"--spool {self.sender.spool.directory}: cannot be written ({error.strerror})") from None
 
     def _payload(self, report: Report) -> Payload:
-        if not has_id(report):
-            raise RunError("the report has no run id, by which a server knows it")
-        return Payload(self.place, report.run["id"], to_body(report, self.place.category))
+        if not report.run.id:
+            raise RunError("the report has no run id, which a server needs")
+        return Payload(self.place, report.run.id, to_body(report, self.place.category))
 
     def _without_spool(self, payload: Payload, error: OSError | RunError) -> str:
         """Nothing can be kept; but perhaps the server is there."""
@@ -200,8 +200,7 @@ def warn_of_open_token(endpoint: str, token: Token | None) -> None:
 
 def has_id(report: Report) -> bool:
     """Whether a server can know it by its run."""
-    run = report.run.get("id")
-    return isinstance(run, str) and run != ""
+    return bool(report.run.id)
 
 
 def to_body(report: Report, category: str) -> bytes:

@@ -226,7 +226,7 @@ def test_a_spool_that_is_a_file(bench: Run, home: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--send", "x.json"), "--send: add --remote_reporter, which says where to"),
+        (("--send", "x.json"), "--send: add --remote_reporter, the server to send to"),
         (("--send", "x.json", "--flush"), "--flush: sends what waits and does nothing else"),
         (("--send", "x.json", "--remote_reporter", "h/x|c", "--calibrate"), "--send: sends reports and does nothing"),
         (("--send", "/no/x.json", "--remote_reporter", "h/x|c"), "/no/x.json: cannot be read"),

@@ -350,7 +350,7 @@ def test_the_token_is_in_no_log_and_no_text(spool: Spool, caplog: pytest.LogCapt
     with ResultsServer(Fault(500), Fault(reads=10), Fault(stores=True)) as server:
         one = reporter(spool, server.place)
         one.report(samples.report())
-    assert "once more in 1 s" in caplog.text
+    assert "retrying in 1 s" in caplog.text
     assert TOKEN not in caplog.text + repr(one.sender)
 
 
