@@ -153,7 +153,7 @@ def test_no_byte_that_is_stored_or_sent_holds_a_secret(
         written = [path for folder in (kept, tmp_path / "server") for path in folder.rglob("*") if path.is_file()]
         names = {path.name for path in written}
         assert names > {"report.json", "report.html", "page.html", "journal.db", "driver.log", "results.sqlite"}
-        assert ".report" in {path.suffix for path in written}, "the report that was refused waits in the spool"
+        assert "outbox.db" in {path.name for path in written}, "the report that was refused waits in the spool"
         told = "".join(capsys.readouterr()) + caplog.text
         assert "ended in 7" in told
         assert "no place for what" in told
