@@ -175,7 +175,7 @@ class _Run:
             "env": sorted(self._request.env),
             "cpus": sorted(self._cpus.measure),
             "complete": stopped is None,
-            "broken": aborted,
+            "aborted": aborted,
             "interrupted": interrupted,
             "stop_reason": stopped,
             "wall_s": time.monotonic() - self._started,
