@@ -13,7 +13,7 @@ from opduel.comparator import Looks, compare_cases
 from opduel.harness.blocks import OTHER_BLOCKS, BlockPlan, CaseRequest, measure_blocks, settle
 from opduel.harness.checkpoint import Checkpoint
 from opduel.harness.counter_round import at_once
-from opduel.harness.pair import Round, RoundResult, _Share
+from opduel.harness.pair import Round, RoundResult
 from opduel.harness.preparation import Preparation
 from opduel.harness.schedule import MeasurementPlan, MeasurementResult, Schedule
 from opduel.harness.worker_errors import (
@@ -21,8 +21,6 @@ from opduel.harness.worker_errors import (
     CaseLostError,
     CaseRefusedError,
     WorkerLostError,
-    merged_error,
-    merged_failure,
 )
 from opduel.records import Comparison, Failure, PairSample
 from opduel.records.measurement import SIDES, Side
@@ -97,33 +95,6 @@ def test_both_sides_are_asked_at_once_though_a_worker_is_lost() -> None:
         with pytest.raises(WorkerLostError) as raised:
             at_once({one: pair[one].asking({}, 1.0) for one in SIDES})
         assert raised.value.failure.side == side
-
-
-def test_two_errors_are_the_worse_one_with_the_timeout_that_may_be_the_runs_own() -> None:
-    crash, slow = failure("control"), failure("treatment", "timeout", "no answer within 1 s (block)")
-    both = merged_error({"treatment": CaseLostError(slow), "control": WorkerLostError(crash)})
-    assert isinstance(both, WorkerLostError)
-    reason = "control: killed by SIGABRT; treatment: no answer within 1 s (block)"
-    assert both.failure == Failure("both", "timeout", reason)
-    refused = merged_error(
-        {"treatment": CaseRefusedError(failure("treatment", "error")), "control": CaseLostError(crash)}
-    )
-    assert isinstance(refused, CaseLostError)
-    assert refused.failure == Failure("both", "crash", "killed by SIGABRT")
-
-
-def test_what_came_from_outside_once_is_not_the_builds_doing() -> None:
-    outside, crash = failure("treatment", "killed", "killed by SIGKILL"), failure("treatment")
-    assert merged_failure([outside, crash]) == merged_failure([crash, outside]) == outside
-    assert merged_failure([crash, crash]) == crash
-
-
-def test_forks_of_one_round_that_fail_on_either_side_fail_on_both() -> None:
-    share = _Share({}, [CaseRequest(CASE, 1)], RoundResult())
-    share.note(share.result.lost, "a", failure("control"))
-    assert share.result.lost["a"].side == "control"
-    share.note(share.result.lost, "a", failure("treatment"))
-    assert share.result.lost["a"].side == "both"
 
 
 def resumed(*results: RoundResult) -> tuple[MeasurementResult, Comparison]:
