@@ -1,11 +1,10 @@
 """Which side a failure is reported: never the treatment's alone, when the control fails as well."""
 
 import random
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import pytest
+from asked_sides import asked, failure
 from resumable_run import ListLog
 from toy_bench import toy_bench, toy_case
 
@@ -14,7 +13,6 @@ from opduel.harness.blocks import OTHER_BLOCKS, BlockPlan, CaseRequest, measure_
 from opduel.harness.checkpoint import Checkpoint
 from opduel.harness.counter_round import at_once
 from opduel.harness.pair import Round, RoundResult
-from opduel.harness.preparation import Preparation
 from opduel.harness.schedule import MeasurementPlan, MeasurementResult, Schedule
 from opduel.harness.worker_errors import (
     AskError,
@@ -22,42 +20,12 @@ from opduel.harness.worker_errors import (
     CaseRefusedError,
     WorkerLostError,
 )
-from opduel.records import Comparison, Failure, PairSample
+from opduel.records import Comparison, PairSample
 from opduel.records.measurement import SIDES, Side
 
 CASE = replace(toy_case("a"), threshold=0.5)
 LOOKS = Looks(screening=(3, 5), confirmation=(4, 6))
 PLAN = BlockPlan(1, dict.fromkeys(SIDES, 5), dict.fromkeys(SIDES, 1), quads=4)
-
-
-def failure(side: Side, kind: str = "crash", reason: str = "killed by SIGABRT") -> Failure:
-    return Failure(side, kind, reason)
-
-
-class Asked:
-    """A worker and the process of its case: begins, answers ``answers`` blocks, then fails."""
-
-    def __init__(self, side: Side, error: type[AskError], answers: float = 0) -> None:
-        self.side, self.error, self.answers = side, error, answers
-        self.blocks = 0
-
-    def beginning(self, fork: bool) -> Iterator[Any]:
-        yield from ()
-        return self
-
-    def asking(self, request: Any, timeout_s: float) -> Iterator[Any]:
-        yield from ()
-        return self.ask(request, timeout_s)
-
-    def ask(self, request: Any, timeout_s: float) -> dict[str, Any]:
-        self.blocks += 1
-        if self.blocks > self.answers:
-            raise self.error(failure(self.side))
-        return {"ns": [100.0] * request.get("calls", 1), "call_ns": 100.0}
-
-
-def asked(error: type[AskError], control: float, treatment: float) -> Any:
-    return {"control": Asked("control", error, control), "treatment": Asked("treatment", error, treatment)}
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -66,14 +34,7 @@ def test_when_one_side_fails_the_other_is_asked(error: type[AskError], seed: int
     """Also in the midst of blocks, and when a worker is lost: then there is no fork, and each case has its own pair."""
     rng, call_ns = random.Random(seed), dict.fromkeys(SIDES, 100.0)
 
-    def prepare(pair: Any) -> None:
-        preparation = Preparation(pair, CaseRequest(CASE, 1), False, float("inf"), rng)
-        while preparation._error is None and preparation._call_ns is None:
-            preparation.advance()
-        preparation.finish(toy_bench().cpus)
-
     for run, answers, later in (
-        (prepare, 0, 0),
         (lambda pair: settle(pair, CASE, call_ns, rng), 0, OTHER_BLOCKS - 1),  # type: ignore[arg-type]
         (lambda pair: measure_blocks(pair, CASE, PLAN, rng), 5, OTHER_BLOCKS - 1),
     ):
