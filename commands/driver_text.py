@@ -52,7 +52,7 @@ def culprit_lines(outcome: Outcome) -> list[str]:
     named = {case for traced in (*outcome.known, *(outcome.culprits or ())) for case in traced.culprit.cases}
     missing = [case for case in outcome.confirmed if case not in named]
     if missing:
-        found.append(f"traced to no commit: {', '.join(missing)}")
+        found.append(f"no commit found for: {', '.join(missing)}")
     return found
 
 
@@ -83,11 +83,11 @@ def _account(outcome: Outcome, case: str) -> str:
     """What the benchmark found beside the known culprits of a case."""
     one = outcome.attributions[case]
     if one.whole is None:
-        return "; nothing else was sought" if one.finding == "accounted" else "; more was sought"
+        return "; nothing else was investigated" if one.finding == "accounted" else "; the rest was investigated"
     whole = f"; {human_change(math.exp(one.whole.estimate))} in all"
     if one.finding == "more" and one.rest is not None:
-        return f"{whole}, {human_change(math.exp(one.rest.estimate))} more than is known: sought"
-    return f"{whole}: nothing else was sought"
+        return f"{whole}, {human_change(math.exp(one.rest.estimate))} more than known culprits explain: investigated"
+    return f"{whole}: nothing else was investigated"
 
 
 def revision_line(revision: Revision) -> str:

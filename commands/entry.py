@@ -147,7 +147,7 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 def _wait(number: int, frame: FrameType | None) -> None:
     signal.signal(number, _stop)
-    log.warning("ending, the report is being written; once more to give it up")
+    log.warning("stopping: the report is being written; press again to stop without it")
 
 
 class _Forks:

@@ -92,7 +92,7 @@ def _print_outcome(options: argparse.Namespace, found: Mapping[str, GoldenCase],
         log.warning("no outputs of %s: %s", _counted(failed), _some(failed))
     if unlike:
         log.warning(
-            "%s of which the build differs from itself, and that can't be compared: %s", _counted(unlike), _some(unlike)
+            "%s whose outputs differ between two processes, and can't be compared: %s", _counted(unlike), _some(unlike)
         )
     log.info("golden outputs of %s: %s", _counted(range(len(found) - len(failed))), options.golden)
     if len(found) < asked:
@@ -121,8 +121,8 @@ def _compare(options: argparse.Namespace, command: Sequence[str]) -> int:
     log.info("%d cases of %s, %s compared with the golden outputs of %s in %s", len(request.cases), *names)
     with ProgressDisplay(len(request.cases), sys.stderr) as display:
         report = run_ab(request, display.show)
-    if report.run["aborted"]:
-        log.warning("not completed: %s; what was compared is in the report", report.run["stop_reason"])
+    if report.run.aborted:
+        log.warning("not completed: %s; what was compared is in the report", report.run.stop_reason)
     tell(session.reporters, report)
     others = [one.case for one in report.comparisons if one.note == OTHER_INPUTS]
     if others:

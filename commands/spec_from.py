@@ -85,7 +85,7 @@ def write_spec_from(arguments: Sequence[str]) -> int:
     if asked is None:
         asked = read_config(config_path()).get("treatment") or load_releases(framework).default_treatment
         if asked is None:
-            raise UsageError(f"--build: {framework.name} has no build that is asked by default: give one")
+            raise UsageError(f"--build: {framework.name} has no default build: give one")
     build = resolve_build(asked, framework, BuildCache(options.exec_dir))
     network = ask_network(build, framework, options.spec_from, inputs)
     if options.build is None:

@@ -48,7 +48,7 @@ class Branch:
         held = False  # a commit is to be measured on, and the commit file stays before it
         for position, commit in enumerate(queue):
             if self.stop_requested():
-                log.info("%s says 0: stopping before %s", self._settings.status_file, commit.short)
+                log.info("%s contains 0: stopping before %s", self._settings.status_file, commit.short)
                 break
             with self._building_ahead(queue[position + 1 : position + 2]):
                 settled = self._was_settled(commit) or self._attempt(commit, tally, self._alone and len(queue) == 1)
@@ -202,7 +202,7 @@ class Branch:
         except NotSettled as error:
             text = f"{commit.short}: {error}"
             tally.fail(commit.id, text)
-            if error.report.run.get("run_type") == "benchmark":
+            if error.report.run.run_type == "benchmark":
                 tally.outcomes.append((commit, Outcome(error.report)))
             record(self._services.journal, "not settled", text)
             return False

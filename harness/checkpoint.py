@@ -241,9 +241,9 @@ class PhaseCheckpoint:
         found: dict[int, KeptRound] = {}
         for one in (one for part in self._checkpoint.parts(self._phase) for one in part):
             if not (one.cases <= case_ids and one.watched <= sentinel_ids):
-                log.warning("round log: round %d is of other cases: passed over", one.number)
+                log.warning("round log: round %d is of other cases: skipped", one.number)
             elif one.number in found:
-                log.warning("round log: round %d was kept twice: the second is passed over", one.number)
+                log.warning("round log: round %d was recorded twice: the second is skipped", one.number)
             else:
                 found[one.number] = one
         return [found[number] for number in sorted(found)]
@@ -298,14 +298,12 @@ def _read(texts: Sequence[str], run: str) -> list[Entry]:
         try:
             entry = from_text(text)
         except ValueError as error:
-            log.warning("round log: entry %d is damaged (%s): passed over", number, error)
+            log.warning("round log: entry %d is damaged (%s): skipped", number, error)
             continue
         if entry.run == run:
             entries.append(entry)
         else:
             foreign += 1
     if foreign:
-        log.warning(
-            "round log: %d of %d entries are of other cases, builds or settings: passed over", foreign, len(texts)
-        )
+        log.warning("round log: %d of %d entries are of other cases, builds or settings: skipped", foreign, len(texts))
     return entries

@@ -337,7 +337,7 @@ def read_golden(folder: Path) -> Golden:
     except OSError as error:
         raise UsageError(f"{where}: cannot be read ({error.strerror}): {_FIX}") from None
     except (ValueError, RecursionError):
-        raise UsageError(f"{where}: is no JSON document: {_FIX}") from None
+        raise UsageError(f"{where}: is not a JSON document: {_FIX}") from None
     if not isinstance(document, dict) or document.pop("kind", None) != KIND:
         raise UsageError(f"{where}: kind: is not {KIND!r}: {_FIX}")
     version = document.get("schema_version")

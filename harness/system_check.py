@@ -122,7 +122,7 @@ def _busy_others(facts: Facts) -> Remedy | None:
         fixes.append(f"or keep them off CPU {_listed(facts.measure)}: {moves}")
     if away and not set(facts.measure) <= set(facts.isolated):
         fixes.append(
-            f"for good: boot with isolcpus={_listed(facts.measure)} and start with "
+            f"permanently: boot with isolcpus={_listed(facts.measure)} and start with "
             f"taskset -c {_listed(sorted({away[0], *facts.measure}))}"
         )
     return Remedy(told, "; ".join(fixes))
@@ -176,7 +176,7 @@ def _virtual(facts: Facts) -> Remedy | None:
     if not facts.virtual:
         return None
     return Remedy(
-        "this is a virtual machine: what the clock and the neighbours do is not seen from inside, but for stolen time",
+        "this is a virtual machine: clock changes and other guests can't be seen from inside, except as stolen time",
         "for the smallest changes use a machine of your own",
     )
 

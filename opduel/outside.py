@@ -149,7 +149,7 @@ def _input(build: Build, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
     takes_dtype = function is not None and function.takes_dtype
     arguments, settings = read_input(given, takes_dtype, FRAMEWORK.is_block(name))
     if "initializer" in settings:
-        raise UsageError("initializer: from outside it is said of each array: {'shape': [2], 'init': 'ones'}")
+        raise UsageError("initializer: with build=, give it for each array: {'shape': [2], 'init': 'ones'}")
     if "dtype" in settings:
         settings["dtype"] = _dtype(settings["dtype"])
     if "dtype" in arguments and not isinstance(arguments["dtype"], dict):

@@ -91,12 +91,12 @@ class Database:
         if state == "newer":
             raise UsageError(f"the database {self.name} was written by a newer opduel: use that one, or a backup")
         if state == "foreign":
-            raise UsageError(f"the database {self.name} holds tables of something else: give an empty one")
+            raise UsageError(f"the database {self.name} holds tables that are not opduel's: give an empty one")
         if not migrate:
             has = "has no tables yet" if state == "empty" else "has the tables of an older opduel"
             raise UsageError(f"the database {self.name} {has}: back it up, then run: {_MIGRATE} --database ...")
         command.upgrade(alembic_config(connection), "head")
-        return "made its tables" if state == "empty" else "brought its tables to this version"
+        return "created its tables" if state == "empty" else "upgraded its tables"
 
     def check_exists(self) -> None:
         """See that there is a database.
@@ -134,7 +134,7 @@ def _refuse_foreign(path: Path, name: str) -> None:
     except (OSError, sqlite3.Error):  # not there, or no database: whoever opens it says so
         return
     if tables and "alembic_version" not in tables:
-        raise UsageError(f"the database {name} holds tables of something else: give an empty one")
+        raise UsageError(f"the database {name} holds tables that are not opduel's: give an empty one")
 
 
 def state_of(connection: Connection) -> Standing:

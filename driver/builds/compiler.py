@@ -115,7 +115,7 @@ class Compiler:
             except _ScriptFailedError:
                 if not kept:
                     raise
-                log.warning("%s: compiling failed in a kept build folder; once more in a fresh one", commit.short)
+                log.warning("%s: compiling failed in a kept build folder; retrying in a fresh one", commit.short)
                 shutil.rmtree(build)
                 self._attempt(source, build, destination, log_path, limits, sole)
 

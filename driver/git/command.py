@@ -183,7 +183,7 @@ class Git:
                 if pause is None:
                     times = f"failed {attempt} times; git's last error" if attempt > 1 else "git said"
                     raise RemoteGone(f"{what}: {times}: {error.said}") from None
-                log.warning("%s: git said: %s; tried again in %g s", what, error.said, pause)
+                log.warning("%s: git failed: %s; retrying in %g s", what, error.said, pause)
                 self.sleep(pause)
         raise AssertionError("unreachable")
 

@@ -60,7 +60,7 @@ def _admin(git: Git, folder: Path) -> Path | None:
         raise RunError(
             f"{folder}: holds files, but is no worktree of {git.directory}: remove it, or name another folder"
         )
-    log.info("%s: a worktree that is not whole: made again", folder)
+    log.info("%s: an incomplete worktree: recreated", folder)
     shutil.rmtree(folder)
     return None
 
@@ -149,7 +149,7 @@ def _drop_half_made(git: Git, folder: Path, path: str, name: str) -> None:
     try:
         git.run(f"--git-dir={module}", "rev-parse", "--quiet", "--verify", "HEAD^{commit}", folder=admin)
     except GitFailed:
-        log.info("%s: a submodule whose clone was cut short: removed", path)
+        log.info("%s: a submodule with an incomplete clone: removed", path)
         shutil.rmtree(module)
         shutil.rmtree(folder / path, ignore_errors=True)
         (folder / path).mkdir(parents=True)

@@ -125,7 +125,7 @@ def test_nobody_is_notified_of_slowdowns_that_were_injected(
 def test_what_the_time_was_up_for_is_reported(machine: Machine, run: Run, home: Path) -> None:
     machine.takes_s = 200.0
     out = run("--seed", "1").out
-    (line,) = [line for line in out.splitlines() if line.startswith("not measured, as the time was up: ")]
+    (line,) = [line for line in out.splitlines() if line.startswith("not measured for lack of time: ")]
     missing = kept(home)["not_run"]
     assert len(missing) == 2
     assert len(machine.requests) == 2

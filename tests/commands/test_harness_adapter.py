@@ -200,5 +200,5 @@ def test_rounds_that_an_earlier_version_kept_of_a_replication_are_measured_again
     recorded.rewind()
     second = adapter.measure(order("verify", cases=cases, replicates=benchmark))
     assert recorded.rounds > 0
-    assert f"{len(kept)} of {len(kept)} entries are of other cases, builds or settings: passed over" in caplog.text
+    assert f"{len(kept)} of {len(kept)} entries are of other cases, builds or settings: skipped" in caplog.text
     assert [one.verdict for one in second.comparisons] == ["regressed", "unchanged", "regressed", "inconclusive"]

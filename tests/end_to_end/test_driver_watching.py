@@ -48,7 +48,7 @@ def test_a_commit_that_lands_meanwhile_is_measured_without_another_one(own: ToyD
     status.write_text("0\n")
     outcome = own.end(process)
     assert outcome.code == 0, outcome.err
-    assert f"{status} says 0: stopped" in outcome.err
+    assert f"{status} contains 0: stopped" in outcome.err
     assert treatments(own) == ["Change 1", "Change 2"]
 
 
@@ -94,7 +94,7 @@ def test_stopped_before_it_began_it_measures_nothing(own: ToyDriver, tmp_path: P
     status.write_text("0")
     outcome = own.run("--status_file", str(status))
     assert outcome.code == 0, outcome.err
-    assert f"{status} says 0: stopping before" in outcome.err
+    assert f"{status} contains 0: stopping before" in outcome.err
     assert treatments(own) == []
     assert own.compile_logs() == []
 
