@@ -3,17 +3,15 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from made_runs import MadeHarness, MadePoint, a_commit
 
 from opduel.driver.investigation import Investigation, Outcome, culprits_document, why_open
 from opduel.driver.journal import Journal
-from opduel.driver.revisions import BuildRevision, CommitRevision, UnbuildableError
+from opduel.driver.revisions import UnbuildableError
 from opduel.driver.runs import RunOrder, Runs
-from opduel.records import BrokenBuildError, Build, Comparison, NoSpaceError, OpduelError, RunError, UsageError, Verdict
+from opduel.records import Comparison, NoSpaceError, OpduelError, Verdict
 
 WORSE: Sequence[Verdict] = ("regressed", "failed")
 
@@ -167,28 +165,6 @@ def test_what_is_no_fault_of_a_point_ends_the_search_and_is_not_remembered(path:
     assert named(outcome) == [("p2", ("a",))]
     assert why_open(outcome) == ""
     assert [kind for kind, *_ in line.asked()[measured:]] == ["regress"] * (len(line.asked()) - measured)
-
-
-@pytest.mark.parametrize(
-    ("error", "becomes", "lasting"),
-    [
-        (BrokenBuildError("does not compile"), UnbuildableError, True),
-        (RunError("the package index can't be reached"), UnbuildableError, False),
-        (NoSpaceError("the disk is full"), NoSpaceError, None),
-        (UsageError("no such platform"), UsageError, None),
-    ],
-)
-def test_a_point_tells_whether_it_is_at_fault_itself(
-    error: OpduelError, becomes: type[OpduelError], lasting: bool | None
-) -> None:
-    def build(*_: object) -> Build:
-        raise error
-
-    builder: Any = SimpleNamespace(build=build)
-    for revision in (CommitRevision(a_commit(1), builder, "source"), BuildRevision("p1", build)):
-        with pytest.raises(becomes) as raised:
-            revision.build()
-        assert getattr(raised.value, "lasting", None) is lasting
 
 
 def test_a_culprit_among_points_that_cannot_be_built_is_a_range(path: Path) -> None:

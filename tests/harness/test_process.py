@@ -17,7 +17,7 @@ from opduel.harness import channel
 from opduel.harness.blocks import CaseRequest
 from opduel.harness.channel import complete
 from opduel.harness.process import CaseProcess, Worker
-from opduel.harness.worker_errors import CaseLostError, CaseRefusedError, WorkerLostError, refusal
+from opduel.harness.worker_errors import CaseLostError, CaseRefusedError, WorkerLostError
 
 CPUS = frozenset(os.sched_getaffinity(0))
 
@@ -86,20 +86,6 @@ def test_refusal_leaves_the_worker_alive(worker: Worker, operator: str, kind: st
     assert caught.value.failure.kind == kind
     assert reason in caught.value.failure.reason
     assert block(prepare(worker, "work"), 0, 1, 1)
-
-
-@pytest.mark.parametrize(
-    ("reason", "kind"),
-    [
-        ("MXNetError: Failed to allocate CPU Memory", "out-of-memory"),
-        ("MemoryError: Unable to allocate 229. MiB for an array", "out-of-memory"),
-        ("MXNetError: cudaMalloc retry failed: out of memory", "out-of-memory"),
-        ("ValueError: shared memory is not there", "error"),
-    ],
-)
-def test_want_of_memory_is_reported_as_such(reason: str, kind: str) -> None:
-    assert refusal("treatment", "error", reason, "").kind == kind
-    assert refusal("treatment", "missing", reason, "").kind == "missing"
 
 
 LOSSES = pytest.mark.parametrize(
@@ -233,18 +219,6 @@ def test_what_a_case_prints_fills_no_disk(worker: Worker, monkeypatch: pytest.Mo
     assert os.pread(printed, 16, 0) == b"the first words\n"
     assert b" bytes of output left out]\n" in os.pread(printed, 4 * 2**20, 0)
     assert flooding.output_tail().endswith("going to sleep")
-
-
-def test_the_output_tail_begins_with_a_whole_word() -> None:
-    """Half a secret would not be recognized as one."""
-    with contextlib.ExitStack() as ends:
-        made = channel.Channel(ends)
-        os.write(made.passed[2], b"secret " * 1000)
-        assert made.output_tail().split() == ["secret"] * 285
-        made.clear_output_tail()
-        os.write(made.passed[2], b"y" * 5000)
-        assert made.output_tail() == ""
-        made.close()
 
 
 def test_failed_import_is_reported_with_its_words() -> None:

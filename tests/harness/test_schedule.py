@@ -1,7 +1,6 @@
 """Whole runs on real worker processes with the toy adaptor: what is found, what fails, what is survived."""
 
 import os
-import random
 import signal
 import sys
 import time
@@ -12,26 +11,18 @@ from typing import Any
 
 import psutil
 import pytest
-from toy_bench import toy_bench, toy_case
+from toy_bench import run_one_round, toy_bench, toy_case
 
 import opduel.harness.pair
 from opduel.comparator import Looks, compare_cases
 from opduel.harness.blocks import CaseRequest
-from opduel.harness.pair import Round, RoundResult, run_round
-from opduel.harness.pair_pool import Bench, PairPool
+from opduel.harness.pair import Round
 from opduel.harness.process import CaseProcess, Worker
 from opduel.harness.schedule import FAILED_STARTS, MeasurementPlan, MeasurementResult, Progress, Schedule
 from opduel.records import Case, Comparison
 
 LOOKS = Looks(screening=(3, 5), confirmation=(4, 6))
 FRESH = replace(LOOKS, screening_share=0.0)  # decides on fresh samples alone
-
-
-def run_one_round(bench: Bench, plan: Round, seed: int = 1) -> RoundResult:
-    result, rng = RoundResult(), random.Random(seed)
-    with PairPool(bench, rng) as pool:
-        run_round(pool, plan, rng, result)
-    return result
 
 
 def run(
@@ -323,62 +314,6 @@ def test_every_asymmetry_is_drawn_from_the_seed(monkeypatch: pytest.MonkeyPatch)
     assert set(prepared_first) == {"control", "treatment"}
 
 
-@pytest.mark.many_forks
-@pytest.mark.parametrize(("cases", "forks"), [(1, 6), (4, 3), (9, 2), (22, 1), (400, 1)])
-def test_the_fewer_cases_a_pair_has_the_more_often_it_measures_each(cases: int, forks: int) -> None:
-    requests = [CaseRequest(toy_case(f"{number}"), 1) for number in range(cases)]
-    assert Round(requests, 0).forks == forks
-    assert Round(requests[:1], 0, fork=False).forks == 1
-
-
-@pytest.mark.many_forks
-def test_a_lone_case_is_measured_in_many_forks_and_gives_one_sample() -> None:
-    pids: set[int] = set()
-    original = CaseProcess.asking
-
-    def watched(self: CaseProcess, request: Any, timeout_s: float) -> Any:
-        pids.add(self.pid)
-        return (yield from original(self, request, timeout_s))
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(CaseProcess, "asking", watched)
-        (sample,) = run_one_round(toy_bench(), Round([CaseRequest(toy_case("a"), 1)], 0)).samples
-    assert sample.forks == 6
-    assert len(pids) == 2 * 6
-
-
-@pytest.mark.measures  # with all of the machine's processors
-def test_both_sides_measure_on_the_same_processors() -> None:
-    seen: dict[str, list[set[int]]] = {"prepare": [], "block": []}
-    original = CaseProcess.asking
-
-    def watched(self: CaseProcess, request: Any, timeout_s: float) -> Any:
-        answer = yield from original(self, request, timeout_s)
-        seen[request["op"]].extend(affinities(self.pid))
-        return answer
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(CaseProcess, "asking", watched)
-        bench = toy_bench()
-        run_one_round(bench, Round([CaseRequest(toy_case("a"), 1)], 0))
-    assert seen["prepare"]
-    assert all(cpus <= bench.cpus.start for cpus in seen["prepare"])
-    assert seen["block"]
-    assert all(cpus == bench.cpus.measure for cpus in seen["block"])
-
-
-def affinities(pid: int) -> list[set[int]]:
-    return [os.sched_getaffinity(int(task)) for task in os.listdir(f"/proc/{pid}/task")]
-
-
-def test_a_deadline_stops_a_round_between_cases() -> None:
-    requests = [CaseRequest(toy_case(name), 1) for name in "abc"]
-    result = run_one_round(toy_bench(), Round(requests, 0, deadline=0.0))
-    assert not result.samples
-    assert {request.case.id for request in result.unmeasured} == {"a", "b", "c"}
-    assert (result.lost, result.lost_worker) == ({}, None)
-
-
 def test_cases_that_cannot_fork_never_share_a_process() -> None:
     with pytest.raises(ValueError, match="share one process"):
         Round([CaseRequest(toy_case(name), 1) for name in "ab"], 0, fork=False)
@@ -386,10 +321,3 @@ def test_cases_that_cannot_fork_never_share_a_process() -> None:
     findings, found = run(*cases, can_fork=lambda case: case.id == "a")
     assert [found[name].verdict for name in "ab"] == ["unchanged"] * 2
     assert findings.rounds == found["a"].rounds + found["b"].rounds
-
-
-@pytest.mark.many_forks
-def test_a_case_whose_forks_cost_much_is_measured_in_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opduel.harness.pair, "FORKED_S", 0.0)
-    (sample,) = run_one_round(toy_bench(), Round([CaseRequest(toy_case("a"), 1)], 0)).samples
-    assert sample.forks <= 2, "the first, and that which was prepared meanwhile"

@@ -1,11 +1,10 @@
 """Which side a failure is reported: never the treatment's alone, when the control fails as well."""
 
 import random
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import pytest
+from asked_sides import asked, failure
 from resumable_run import ListLog
 from toy_bench import toy_bench, toy_case
 
@@ -13,53 +12,20 @@ from opduel.comparator import Looks, compare_cases
 from opduel.harness.blocks import OTHER_BLOCKS, BlockPlan, CaseRequest, measure_blocks, settle
 from opduel.harness.checkpoint import Checkpoint
 from opduel.harness.counter_round import at_once
-from opduel.harness.pair import Round, RoundResult, _Share
-from opduel.harness.preparation import Preparation
+from opduel.harness.pair import Round, RoundResult
 from opduel.harness.schedule import MeasurementPlan, MeasurementResult, Schedule
 from opduel.harness.worker_errors import (
     AskError,
     CaseLostError,
     CaseRefusedError,
     WorkerLostError,
-    merged_error,
-    merged_failure,
 )
-from opduel.records import Comparison, Failure, PairSample
+from opduel.records import Comparison, PairSample
 from opduel.records.measurement import SIDES, Side
 
 CASE = replace(toy_case("a"), threshold=0.5)
 LOOKS = Looks(screening=(3, 5), confirmation=(4, 6))
 PLAN = BlockPlan(1, dict.fromkeys(SIDES, 5), dict.fromkeys(SIDES, 1), quads=4)
-
-
-def failure(side: Side, kind: str = "crash", reason: str = "killed by SIGABRT") -> Failure:
-    return Failure(side, kind, reason)
-
-
-class Asked:
-    """A worker and the process of its case: begins, answers ``answers`` blocks, then fails."""
-
-    def __init__(self, side: Side, error: type[AskError], answers: float = 0) -> None:
-        self.side, self.error, self.answers = side, error, answers
-        self.blocks = 0
-
-    def beginning(self, fork: bool) -> Iterator[Any]:
-        yield from ()
-        return self
-
-    def asking(self, request: Any, timeout_s: float) -> Iterator[Any]:
-        yield from ()
-        return self.ask(request, timeout_s)
-
-    def ask(self, request: Any, timeout_s: float) -> dict[str, Any]:
-        self.blocks += 1
-        if self.blocks > self.answers:
-            raise self.error(failure(self.side))
-        return {"ns": [100.0] * request.get("calls", 1), "call_ns": 100.0}
-
-
-def asked(error: type[AskError], control: float, treatment: float) -> Any:
-    return {"control": Asked("control", error, control), "treatment": Asked("treatment", error, treatment)}
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -68,14 +34,7 @@ def test_when_one_side_fails_the_other_is_asked(error: type[AskError], seed: int
     """Also in the midst of blocks, and when a worker is lost: then there is no fork, and each case has its own pair."""
     rng, call_ns = random.Random(seed), dict.fromkeys(SIDES, 100.0)
 
-    def prepare(pair: Any) -> None:
-        preparation = Preparation(pair, CaseRequest(CASE, 1), False, float("inf"), rng)
-        while not preparation.steps.over:
-            preparation.advance()
-        preparation.finish(toy_bench().cpus)
-
     for run, answers, later in (
-        (prepare, 0, 0),
         (lambda pair: settle(pair, CASE, call_ns, rng), 0, OTHER_BLOCKS - 1),  # type: ignore[arg-type]
         (lambda pair: measure_blocks(pair, CASE, PLAN, rng), 5, OTHER_BLOCKS - 1),
     ):
@@ -97,33 +56,6 @@ def test_both_sides_are_asked_at_once_though_a_worker_is_lost() -> None:
         with pytest.raises(WorkerLostError) as raised:
             at_once({one: pair[one].asking({}, 1.0) for one in SIDES})
         assert raised.value.failure.side == side
-
-
-def test_two_errors_are_the_worse_one_with_the_timeout_that_may_be_the_runs_own() -> None:
-    crash, slow = failure("control"), failure("treatment", "timeout", "no answer within 1 s (block)")
-    both = merged_error({"treatment": CaseLostError(slow), "control": WorkerLostError(crash)})
-    assert isinstance(both, WorkerLostError)
-    reason = "control: killed by SIGABRT; treatment: no answer within 1 s (block)"
-    assert both.failure == Failure("both", "timeout", reason)
-    refused = merged_error(
-        {"treatment": CaseRefusedError(failure("treatment", "error")), "control": CaseLostError(crash)}
-    )
-    assert isinstance(refused, CaseLostError)
-    assert refused.failure == Failure("both", "crash", "killed by SIGABRT")
-
-
-def test_what_came_from_outside_once_is_not_the_builds_doing() -> None:
-    outside, crash = failure("treatment", "killed", "killed by SIGKILL"), failure("treatment")
-    assert merged_failure([outside, crash]) == merged_failure([crash, outside]) == outside
-    assert merged_failure([crash, crash]) == crash
-
-
-def test_forks_of_one_round_that_fail_on_either_side_fail_on_both() -> None:
-    share = _Share({}, [CaseRequest(CASE, 1)], RoundResult())
-    share.note(share.result.lost, "a", failure("control"))
-    assert share.result.lost["a"].side == "control"
-    share.note(share.result.lost, "a", failure("treatment"))
-    assert share.result.lost["a"].side == "both"
 
 
 def resumed(*results: RoundResult) -> tuple[MeasurementResult, Comparison]:

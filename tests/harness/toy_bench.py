@@ -1,12 +1,14 @@
 """Builds, cases and a bench around the toy adaptor; both sides run this very interpreter."""
 
+import random
 import sys
 from pathlib import Path
 from typing import Any
 
 from opduel.frameworks import worker_environment
 from opduel.harness.cpus import plan_cpus
-from opduel.harness.pair_pool import Bench
+from opduel.harness.pair import Round, RoundResult, run_round
+from opduel.harness.pair_pool import Bench, PairPool
 from opduel.records import Build, Case
 from opduel.records.measurement import Side
 
@@ -29,3 +31,11 @@ def toy_bench(**environment: str) -> Bench:
 
 def toy_case(name: str, operator: str = "work", timeout_s: float = 20.0, **inputs: Any) -> Case:
     return Case(name, operator, "forward", inputs, "float32", "cpu", threshold=0.02, timeout_s=timeout_s)
+
+
+def run_one_round(bench: Bench, plan: Round, seed: int = 1) -> RoundResult:
+    """What a round in a fresh pair brings."""
+    result, rng = RoundResult(), random.Random(seed)
+    with PairPool(bench, rng) as pool:
+        run_round(pool, plan, rng, result)
+    return result

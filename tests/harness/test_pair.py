@@ -1,0 +1,84 @@
+"""One round of a process pair: how often it measures a case, where, and until when."""
+
+import os
+from typing import Any
+
+import pytest
+from toy_bench import run_one_round, toy_bench, toy_case
+
+import opduel.harness.pair
+from opduel.harness.blocks import CaseRequest
+from opduel.harness.pair import Round, RoundResult, _Share
+from opduel.harness.process import CaseProcess
+from opduel.records import Failure
+
+
+@pytest.mark.many_forks
+@pytest.mark.parametrize(("cases", "forks"), [(1, 6), (4, 3), (9, 2), (22, 1), (400, 1)])
+def test_the_fewer_cases_a_pair_has_the_more_often_it_measures_each(cases: int, forks: int) -> None:
+    requests = [CaseRequest(toy_case(f"{number}"), 1) for number in range(cases)]
+    assert Round(requests, 0).forks == forks
+    assert Round(requests[:1], 0, fork=False).forks == 1
+
+
+@pytest.mark.many_forks
+def test_a_lone_case_is_measured_in_many_forks_and_gives_one_sample() -> None:
+    pids: set[int] = set()
+    original = CaseProcess.asking
+
+    def watched(self: CaseProcess, request: Any, timeout_s: float) -> Any:
+        pids.add(self.pid)
+        return (yield from original(self, request, timeout_s))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CaseProcess, "asking", watched)
+        (sample,) = run_one_round(toy_bench(), Round([CaseRequest(toy_case("a"), 1)], 0)).samples
+    assert sample.forks == 6
+    assert len(pids) == 2 * 6
+
+
+@pytest.mark.measures  # with all of the machine's processors
+def test_both_sides_measure_on_the_same_processors() -> None:
+    seen: dict[str, list[set[int]]] = {"prepare": [], "block": []}
+    original = CaseProcess.asking
+
+    def watched(self: CaseProcess, request: Any, timeout_s: float) -> Any:
+        answer = yield from original(self, request, timeout_s)
+        seen[request["op"]].extend(affinities(self.pid))
+        return answer
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CaseProcess, "asking", watched)
+        bench = toy_bench()
+        run_one_round(bench, Round([CaseRequest(toy_case("a"), 1)], 0))
+    assert seen["prepare"]
+    assert all(cpus <= bench.cpus.start for cpus in seen["prepare"])
+    assert seen["block"]
+    assert all(cpus == bench.cpus.measure for cpus in seen["block"])
+
+
+def affinities(pid: int) -> list[set[int]]:
+    return [os.sched_getaffinity(int(task)) for task in os.listdir(f"/proc/{pid}/task")]
+
+
+def test_a_deadline_stops_a_round_between_cases() -> None:
+    requests = [CaseRequest(toy_case(name), 1) for name in "abc"]
+    result = run_one_round(toy_bench(), Round(requests, 0, deadline=0.0))
+    assert not result.samples
+    assert {request.case.id for request in result.unmeasured} == {"a", "b", "c"}
+    assert (result.lost, result.lost_worker) == ({}, None)
+
+
+@pytest.mark.many_forks
+def test_a_case_whose_forks_cost_much_is_measured_in_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opduel.harness.pair, "FORKED_S", 0.0)
+    (sample,) = run_one_round(toy_bench(), Round([CaseRequest(toy_case("a"), 1)], 0)).samples
+    assert sample.forks <= 2, "the first, and that which was prepared meanwhile"
+
+
+def test_forks_of_one_round_that_fail_on_either_side_fail_on_both() -> None:
+    share = _Share({}, [CaseRequest(toy_case("a"), 1)], RoundResult())
+    share.note(share.result.lost, "a", Failure("control", "crash", "killed by SIGABRT"))
+    assert share.result.lost["a"].side == "control"
+    share.note(share.result.lost, "a", Failure("treatment", "crash", "killed by SIGABRT"))
+    assert share.result.lost["a"].side == "both"

@@ -1,0 +1,92 @@
+"""Process pairs: who starts first and with how large an environment, on which build, and who lives on."""
+
+import os
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+
+import psutil
+import pytest
+from toy_bench import toy_bench
+
+from opduel.harness.cpus import CpuPlan
+from opduel.harness.pair_pool import PADDING_BYTES, PairPool, PairStart
+from opduel.harness.worker_errors import WorkerLostError
+from opduel.records.measurement import SIDES
+
+BENCH = toy_bench()
+ALLOWED = frozenset(os.sched_getaffinity(0))
+# As on machines with and without a processor to start the next pair on, whatever this one has.
+OVERLAPPING = replace(BENCH, cpus=CpuPlan(frozenset(), ALLOWED, ALLOWED))
+ALONE = replace(BENCH, cpus=CpuPlan(ALLOWED, ALLOWED, ALLOWED))
+
+
+@pytest.fixture
+def pool() -> Iterator[PairPool]:
+    with PairPool(BENCH, random.Random(1)) as one:
+        yield one
+
+
+def test_both_sides_get_a_padding_and_a_place_that_the_seed_draws() -> None:
+    drawn = [PairStart(BENCH, random.Random(seed))._paddings for seed in range(300)]
+    assert drawn == [PairStart(BENCH, random.Random(seed))._paddings for seed in range(300)]
+    first = [next(iter(one)) for one in drawn]
+    assert 100 < first.count("control") < 200
+    for side in SIDES:
+        paddings = [one[side] for one in drawn]
+        assert all(0 <= padding < PADDING_BYTES for padding in paddings)
+        assert 0.4 * PADDING_BYTES < sum(paddings) / len(paddings) < 0.6 * PADDING_BYTES
+
+
+def test_a_pair_is_two_processes_of_which_one_can_be_kept(pool: PairPool) -> None:
+    start = pool.take()
+    pair = start.finish()
+    pids = {side: pair[side].pid for side in SIDES}
+    assert [pair[side].side for side in SIDES] == list(SIDES)
+    pool.retire(start.release("control"))
+    start.close()
+    assert {side: psutil.pid_exists(pid) for side, pid in pids.items()} == {"control": True, "treatment": False}
+    assert pool.previous_control is not None
+    assert pool.previous_control.pid == pids["control"]
+    pool.retire(None)
+    assert not psutil.pid_exists(pids["control"])
+
+
+def test_an_aa_pair_is_the_control_twice(pool: PairPool) -> None:
+    start = pool.take(aa=True)
+    pair = start.finish()
+    assert [pair[side].side for side in SIDES] == ["control", "control"]
+    assert pair["control"].pid != pair["treatment"].pid
+    start.close()
+
+
+def test_the_next_pair_is_on_its_way_and_ends_with_the_pool() -> None:
+    with PairPool(OVERLAPPING, random.Random(1)) as pool:
+        pool.advance()
+        coming = pool._coming
+        assert coming is not None
+        (first,) = coming._pair.values()
+        assert pool.take() is coming
+        pair = coming.finish()
+        assert first in pair.values()
+        coming.close()
+        pool.advance()
+        assert pool._coming is not None
+        (last,) = pool._coming._pair.values()
+        assert psutil.pid_exists(last.pid)
+    assert not psutil.pid_exists(last.pid)
+
+
+def test_without_a_processor_to_spare_nothing_is_started_ahead() -> None:
+    with PairPool(ALONE, random.Random(1)) as pool:
+        pool.advance()
+        assert pool._coming is None
+
+
+def test_a_side_that_does_not_start_is_reported_and_the_other_ended() -> None:
+    bench = toy_bench(TOY_IMPORT="dies")
+    start = PairStart(bench, random.Random(1))
+    with pytest.raises(WorkerLostError, match="no such library"):
+        start.finish()
+    start.close()
+    assert not any(psutil.pid_exists(worker.pid) for worker in start._pair.values())
