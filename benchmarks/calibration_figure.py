@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from opduel.comparator.calibration import Rate, Row
-from opduel.reporters.atomic import write_atomically
+from opduel.records.atomic import write_atomically
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")  # Okabe and Ito 2008
 MARKERS = "os^Dvp"

@@ -1,4 +1,4 @@
-"""How often a history gives a false alarm, and how often it finds a creep or a step: simulated chains and stars.
+"""How often a history gives a false alarm, and how often it finds a drift or a step: simulated chains and stars.
 
     .venv/bin/python benchmarks/history_rates.py [--histories 200] [--known 1000] [--builds 30] [--seed 1]
 
@@ -88,9 +88,9 @@ def analysed(edges: list[Edge], builds: int) -> Component:
 def truths(builds: int) -> dict[str, list[float]]:
     """True log levels: flat, ten commits of +0.7 % in the middle, one of +1.5 %, one of +5 %."""
     middle = builds // 2
-    creep = [math.log(1.007) * min(max(i - middle + 5, 0), 10) for i in range(builds)]
+    drift = [math.log(1.007) * min(max(i - middle + 5, 0), 10) for i in range(builds)]
     steps = {f"one of +{size:.1%}": [math.log1p(size) * (i >= middle) for i in range(builds)] for size in (0.015, 0.05)}
-    return {"no change": [0.0] * builds, "ten of +0.7 %": creep, **steps}
+    return {"no change": [0.0] * builds, "ten of +0.7 %": drift, **steps}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

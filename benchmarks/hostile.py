@@ -142,10 +142,10 @@ def judged(trial: Trial, code: int | None, out: str, err: str, seconds: float) -
         if words in out + err:
             yield f"says {words!r}: {err[-300:]!r}"
     lines = [line for line in err.splitlines() if not line.startswith(PYTHONS_OWN)]
-    # A config's defaults are told before; a signal may come in the middle of anything.
+    # A config's defaults are listed first; a signal may come in the middle of anything.
     is_alone = trial.kind not in ("config", "signal")
     if code == WRONG and is_alone and trial.outputs[1] == "file" and trial.file_limit is None and len(lines) != 1:
-        yield f"wrong usage is told in {len(lines)} lines: {err[:300]!r}"
+        yield f"wrong usage is reported in {len(lines)} lines: {err[:300]!r}"
     if any(len(line) > LONGEST_LINE for line in lines):
         yield f"says a line of {max(map(len, lines))} characters"
     if len(err) >= MOST_SAID:
@@ -231,7 +231,7 @@ def _fresh(
     folder = ROOT if script[0] == "-m" else scratch
     process = subprocess.Popen(words, env=environment, cwd=folder, preexec_fn=prepare)
     if trial.signal_after_s is not None:
-        while process.poll() is None and not _heeds_signals(process.pid):
+        while process.poll() is None and not _handles_signals(process.pid):
             time.sleep(0.001)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(trial.signal_after_s)
@@ -244,7 +244,7 @@ def _fresh(
         return None
 
 
-def _heeds_signals(pid: int) -> bool:
+def _handles_signals(pid: int) -> bool:
     """Whether the process has come to the command's first lines: it blocks SIGTERM, or handles it."""
     with contextlib.suppress(OSError):
         for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines():

@@ -5,7 +5,7 @@
     .venv/bin/python benchmarks/html_report.py --cases 3300 --rounds 6
     .venv/bin/python benchmarks/html_report.py --report reports/.../report.json
 
-The figures in it are made unless a report is given. Headless Chromium opens it anew each time, in a fresh profile; the
+The figures in it are made unless a report is given. Headless Chromium opens it again each time, in a fresh profile; the
 time is from the beginning of the navigation to the plot of all cases being in the page, and to
 the frame after it.
 """

@@ -11,7 +11,7 @@ its child processes, while it is stopped just before the kill; "between" is anyt
 
 Counted: rounds that the journal had at one kill, and that neither the journal has at the next one nor the run's report
 in the end, sample by sample; reports on disk that are there twice, or that the journal has and the disk has not, or the
-other way round; campaigns that did not name the guilty commit. Exit code 1 if any of these was seen.
+other way round; campaigns that did not name the culprit. Exit code 1 if any of these was seen.
 
 It uses the project's own test modules, some processor time and no network; on two busy processors, fifty kills take
 some ten minutes.

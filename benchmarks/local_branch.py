@@ -1,11 +1,11 @@
-"""Does repo_driver.py name the guilty commit of a real repository, and nobody where nobody is?
+"""Does repo_driver.py name the culprit of a real repository, and none where there is none?
 
     .venv/bin/python benchmarks/local_branch.py --repository CLONE_OF_MXNET [--commits 12] [--work DIR]
 
 Makes, in a clone of its own that shares the objects of the one given, two branches of a dozen commits on top of
 release 1.9.1: on the one, a commit drawn by ``--seed`` makes nd.add check its shapes in Python; on the other, none
-does.  Then runs `repo_driver.py --ab_testing --regression` on each and says whom it named.  Ends in 0 if it named that
-commit alone, and on the other branch none.  Needs a clone that has tag 1.9.1, and PyPI for the wheel.
+does.  Then runs `repo_driver.py --ab_testing --regression` on each and prints the commit that it named.  Ends in 0 if
+it named that commit alone, and on the other branch none.  Needs a clone that has tag 1.9.1, and PyPI for the wheel.
 """
 
 import argparse
@@ -47,7 +47,7 @@ def main() -> int:
     parser.add_argument("--repository", type=Path, required=True, help="a clone of MXNet, which is only read")
     parser.add_argument("--work", type=Path, required=True, help="a folder for clone, journal and reports")
     parser.add_argument("--commits", type=int, default=12)
-    parser.add_argument("--seed", type=int, default=1, help="draws the guilty commit")
+    parser.add_argument("--seed", type=int, default=1, help="draws the culprit")
     parser.add_argument("driver", nargs="*", help="further options of repo_driver.py, after --")
     options = parser.parse_args()
     repository = _clone(options.repository, options.work / "mxnet")

@@ -154,7 +154,7 @@ def sessions_of(options: argparse.Namespace) -> list[Session]:
 
 
 def run_tool(tool: Tool, bench: Bench, session: Session, folder: Path) -> Result:
-    """One tool in one session; ``folder`` is made anew for what it writes.
+    """One tool in one session; ``folder`` is recreated for what it writes.
 
     Raises:
         RunError: it could not be run.

@@ -44,7 +44,7 @@ def fill(database: Database, runs: int, cases: int, samples: bool = False) -> fl
     for report in made_reports(runs, cases, newest_samples_only=not samples):
         posted = json.dumps({"category": "nightly", "report": json.loads(to_bytes(report))}).encode("utf-8")
         began = time.perf_counter()
-        submission = accept(posted, report.run["id"], DEFAULT_MAX_REPORT_BYTES)
+        submission = accept(posted, report.run.id, DEFAULT_MAX_REPORT_BYTES)
         with database.writing() as session:
             store(session, submission, "made", datetime.now(UTC))
         spent += time.perf_counter() - began
@@ -90,14 +90,14 @@ def pages(database: Database) -> dict[str, str]:
     with database.reading() as session:
         newest, other = session.scalars(select(Run.run_id).order_by(Run.started.desc()).limit(2)).all()
         count = session.scalar(select(func.count(Run.number))) or 0
-        creeping = session.scalar(select(Case.number).order_by(Case.number).limit(1))
+        drifting = session.scalar(select(Case.number).order_by(Case.number).limit(1))
     return {
         "latest runs": "/",
         "the last page of runs": f"/?page={-(-count // 50)}",
         "runs, filtered": "/?verdict=regressed&text=Change",
         "a run": f"/runs/{newest}",
         "its report as HTML": f"/runs/{newest}/report.html",
-        "a case's history": f"/cases/{creeping}",
+        "a case's history": f"/cases/{drifting}",
         "two runs compared": f"/compare?first={other}&second={newest}",
         "search": "/search?q=softmax",
         "search for a commit": "/search?q=Change%20number%2012",

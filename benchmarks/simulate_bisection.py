@@ -71,10 +71,10 @@ ROWS: Mapping[str, Draw] = {
     "1 culprit": some(1),
     "2 culprits": some(2),
     "3 culprits": some(3),
-    "1 culprit, and half of it taken back elsewhere": up_and_half_down,
+    "1 culprit, and half of it reverted elsewhere": up_and_half_down,
     "1 culprit, its neighbours at 0.9 thresholds": between_neighbours,
     "none; 4 neighbours at 0.7 thresholds": spread,
-    "none; the whole flagged falsely": nothing,
+    "none; a false flag of the whole": nothing,
 }
 
 

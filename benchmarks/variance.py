@@ -4,7 +4,7 @@
     .venv/bin/python benchmarks/variance.py --pairs 12 --forks 3 --placements 2
 
 One build against itself. Each process pair measures every case in several forks, each fork with its inputs allocated
-anew several times, each of these for several ABBA quads; all nested. The components are those of Kalibera and Jones
+again several times, each of these for several ABBA quads; all nested. The components are those of Kalibera and Jones
 (2013, "Rigorous Benchmarking in Reasonable Time", ISMM), sections 6 to 9: moments of the nested means, and the
 cost-optimal number of repetitions of a level within the one above, sqrt(c_above / c_here * v_here / v_above).
 Log ratios are held to within 6 % of their case's median: one stray process would be all that one sees.

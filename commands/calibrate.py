@@ -32,8 +32,8 @@ from opduel.harness.host import host_fingerprint
 from opduel.harness.power_analysis import Forecast, forecast, noises, threshold_for
 from opduel.harness.system_check import Watch, check_system
 from opduel.records import Report, RunError, UsageError
+from opduel.records.atomic import check_folder, write_atomically
 from opduel.reporters import read_report, reporter_options
-from opduel.reporters.atomic import check_folder, write_atomically
 from opduel.reporters.document import REPORT_NAME
 from opduel.reporters.notify_webhook import VARIABLE as WEBHOOK
 from opduel.reporters.stream import write_text
@@ -47,7 +47,7 @@ MULTIPLES = (5.0, 2.5, 1.5)  # of a threshold that is given
 MORE_ROUNDS = (1, 2, 4)  # forecast for this many times --max_rounds
 # Not for the user to set here.
 OURS = ("info", "inject", "inputs", "metric", "network", "with_operators", "user_identifier")
-UNHEARD = sorted(reporter_options() - {"local_reporter", "simple_local_reporter"})  # whom no single run is told
+UNHEARD = sorted(reporter_options() - {"local_reporter", "simple_local_reporter"})  # they get no single run
 RESULT_NAME = "calibration.json"
 
 
@@ -172,9 +172,11 @@ def _cases(options: argparse.Namespace) -> list[str]:
     timed = argparse.Namespace(**{**vars(options), "metric": [["time"]]})
     first, second = ([case.id for case in choose(timed, seed).cases] for seed in (0, 1))
     if first != second:
-        raise UsageError("--calibrate makes runs of several seeds, and the spec draws sizes: give it a seed of its own")
+        raise UsageError(
+            "--calibrate uses several seeds, and the spec's random sizes depend on the seed: set a seed in the spec"
+        )
     if len(first) < 2:
-        raise UsageError("--calibrate slows one case of two: give it two cases or more")
+        raise UsageError("--calibrate slows every second case: give it two cases or more")
     return first
 
 
@@ -201,7 +203,7 @@ def _steps(threshold: float | None) -> list[tuple[float, float]]:
 
 
 def _without_ours(arguments: Sequence[str]) -> list[str]:
-    """The arguments but for those that pick cases or a folder, which have been heeded."""
+    """The arguments but for those that pick cases or a folder, which have been applied."""
     parser = Parser(add_help=False, allow_abbrev=False)
     for name in ("--operators", "--local_reporter", "--simple_local_reporter"):
         parser.add_argument(name, action="append")
@@ -240,14 +242,14 @@ def _run(calibration: Calibration, step: tuple[float, float], budget_s: float) -
     calibration.watch.sample()
     calibration.longest_s = max(calibration.longest_s, time.monotonic() - began)
     calibration.reports.append(report)
-    if report.run["aborted"]:
-        calibration.broken = str(report.run["stop_reason"])
+    if report.run.aborted:
+        calibration.broken = str(report.run.stop_reason)
     else:
         calibration.tried.add(inject)
 
 
 def _harness_unheard(arguments: Sequence[str]) -> None:
-    """A run of which no notifier is told: slowdowns that are injected are no alarm."""
+    """A run without notifications: injected slowdowns are no alarm."""
     webhook = os.environ.pop(WEBHOOK, None)
     try:
         run_harness(arguments)
@@ -264,9 +266,9 @@ def _outcome(calibration: Calibration, options: argparse.Namespace, seconds: flo
     expected = [] if calibration.broken else _forecasts(calibration, options)
     return Outcome(
         build=reports[0].control.requested,
-        spec=reports[0].run["spec"],
+        spec=str(reports[0].run.spec),
         cases=len(reports[0].comparisons),
-        runs=sum(not report.run["aborted"] for report in reports),
+        runs=sum(not report.run.aborted for report in reports),
         seconds=seconds,
         rows=rows,
         not_run=[share for share, _ in calibration.steps if share not in calibration.tried],
@@ -286,7 +288,8 @@ def _forecasts(calibration: Calibration, options: argparse.Namespace) -> list[Fo
         return []
     log.info("simulating what more time would find")
     cost = statistics.median(
-        report.run["wall_s"] / max(1, sum(one.rounds for one in report.comparisons)) for report in calibration.reports
+        (report.run.wall_s or 0.0) / max(1, sum(one.rounds for one in report.comparisons))
+        for report in calibration.reports
     )
     threshold = _threshold(options) if calibration.fixed_threshold else None
     return [

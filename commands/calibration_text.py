@@ -91,7 +91,7 @@ def _found(outcome: Outcome) -> list[str]:
     lines = [f"false flags: {_rate(flags)}"]
     if outcome.not_run:
         missing = ", ".join(f"+{_percent(share)}" if share else "the plain run" for share in outcome.not_run)
-        lines.append(f"not measured, as the time was up: {missing}")
+        lines.append(f"not measured for lack of time: {missing}")
     row = outcome.smallest
     if not any(one.found.of for one in outcome.rows):
         lines.append("nothing slowed was measured")

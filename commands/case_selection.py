@@ -77,7 +77,7 @@ def choose(options: argparse.Namespace, seed: int) -> Choice:
         cases = [dataclasses.replace(case, timeout_s=options.timeout) for case in cases]
     injectable = Counter(case.metric for case in cases if METRICS[case.metric].injectable)
     if options.inject and max(injectable.values(), default=0) < 2:
-        raise UsageError("--inject slows one case of two: give it two cases or more")
+        raise UsageError("--inject slows every second case: give it two cases or more")
     return Choice(spec, path, cases, own.name if own else FROM_COMMAND_LINE)
 
 

@@ -3,7 +3,6 @@
 import argparse
 import json
 import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -12,8 +11,8 @@ from typing import Any
 import platformdirs
 
 from opduel.records import RunError, UsageError
+from opduel.records.atomic import write_atomically
 from opduel.records.files import MissingError, UnreadableError, parse_json, read_text
-from opduel.reporters.atomic import is_special
 from opduel.reporters.remote.token import VARIABLE
 
 # What may be kept, and the question that asks for it. Each is also an option of harness.py.
@@ -126,19 +125,9 @@ def write_config(path: Path, answers: Mapping[str, Any]) -> None:
         RunError: the folder can't be written.
     """
     place = path.resolve()
-    if is_special(place):
-        raise RunError(f"{path}: cannot be written: it is no regular file")
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, aside = tempfile.mkstemp(dir=place.parent, prefix=".config-")
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                json.dump(answers, file, indent=2)
-                file.write("\n")
-            os.replace(aside, place)
-        except BaseException:
-            os.unlink(aside)
-            raise
+        write_atomically(place, f"{json.dumps(answers, indent=2)}\n".encode(), mode=0o600)
     except OSError as error:
         raise RunError(f"{path}: cannot be written: {error.strerror}") from None
 

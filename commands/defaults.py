@@ -35,7 +35,7 @@ DESCRIBES_RUN = (
     "bisect_releases",
     "regressed_types",
 )
-NOT_KEPT = (*DESCRIBES_RUN, "control", "treatment", "info", "commit", "base_commit", "remote_access_token")
+NOT_KEPT = (*DESCRIBES_RUN, "single", "control", "treatment", "info", "commit", "base_commit", "remote_access_token")
 
 
 def with_defaults(command: str, arguments: Sequence[str], shared: Sequence[Setting] = ()) -> list[str]:

@@ -74,7 +74,7 @@ def _check(own: argparse.Namespace) -> None:
     if own.exact_base and not own.base_commit:
         raise UsageError("--exact_base: add --base_commit, or leave it out")
     if own.improved and not (own.regression or own.bisect_releases):
-        raise UsageError("--improved: says what else to trace to its commit; add --regression")
+        raise UsageError("--improved: works only with --regression; add it")
     if "," in own.platforms:
         raise UsageError(f"--platforms {own.platforms}: this host is one platform: give one name")
     try:

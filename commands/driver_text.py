@@ -1,4 +1,4 @@
-"""What repo_driver.py says of its work in words: what it is about to do, and who is guilty."""
+"""What repo_driver.py says of its work in words: what it is about to do, and the culprits."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -45,19 +45,19 @@ def compile_lines(commits: Sequence[Commit], minutes: float | None) -> list[str]
 
 def culprit_lines(outcome: Outcome) -> list[str]:
     """Which commits caused the confirmed changes, with the evidence; nothing when nothing was sought."""
-    if outcome.guilty is None and not outcome.known:
+    if outcome.culprits is None and not outcome.known:
         return []
-    found = [line for guilty in outcome.known for line in _culprit_lines(guilty, outcome, known=True)]
-    found += [line for guilty in outcome.guilty or () for line in _culprit_lines(guilty, outcome)]
-    named = {case for guilty in (*outcome.known, *(outcome.guilty or ())) for case in guilty.culprit.cases}
+    found = [line for traced in outcome.known for line in _culprit_lines(traced, outcome, known=True)]
+    found += [line for traced in outcome.culprits or () for line in _culprit_lines(traced, outcome)]
+    named = {case for traced in (*outcome.known, *(outcome.culprits or ())) for case in traced.culprit.cases}
     missing = [case for case in outcome.confirmed if case not in named]
     if missing:
-        found.append(f"traced to no commit: {', '.join(missing)}")
+        found.append(f"no commit found for: {', '.join(missing)}")
     return found
 
 
-def _culprit_lines(guilty: Culprit, outcome: Outcome, known: bool = False) -> Iterable[str]:
-    culprit, revisions = guilty.culprit, guilty.revisions
+def _culprit_lines(traced: Culprit, outcome: Outcome, known: bool = False) -> Iterable[str]:
+    culprit, revisions = traced.culprit, traced.revisions
     verdicts = {step.verdict for step in culprit.cases.values()}
     word = ("known, " if known else "") + ("improved by" if verdicts == {"improved"} else "first bad")
     if culprit.named:
@@ -83,11 +83,11 @@ def _account(outcome: Outcome, case: str) -> str:
     """What the benchmark found beside the known culprits of a case."""
     one = outcome.attributions[case]
     if one.whole is None:
-        return "; nothing else was sought" if one.finding == "accounted" else "; more was sought"
+        return "; nothing else was investigated" if one.finding == "accounted" else "; the rest was investigated"
     whole = f"; {human_change(math.exp(one.whole.estimate))} in all"
     if one.finding == "more" and one.rest is not None:
-        return f"{whole}, {human_change(math.exp(one.rest.estimate))} more than is known: sought"
-    return f"{whole}: nothing else was sought"
+        return f"{whole}, {human_change(math.exp(one.rest.estimate))} more than known culprits explain: investigated"
+    return f"{whole}: nothing else was investigated"
 
 
 def revision_line(revision: Revision) -> str:

@@ -66,7 +66,7 @@ def _flushed(code: int) -> int:
 
 
 def _outcome(action: Callable[[], int]) -> int:
-    """The exit code of ``action``, or of what it raised, which is told in one line."""
+    """The exit code of ``action``, or of what it raised, which is printed on one line."""
     try:
         return action()
     except SystemExit as end:  # argparse's way, after --help
@@ -148,7 +148,7 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 def _wait(number: int, frame: FrameType | None) -> None:
     signal.signal(number, _stop)
-    log.warning("ending, the report is being written; once more to give it up")
+    log.warning("stopping: the report is being written; press again to stop without it")
 
 
 class _Forks:
@@ -217,11 +217,11 @@ def _none_is_lost() -> Iterator[None]:
 def _handled(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
     """Within it ``handler`` gets the signals ``STOPPING``, but for those that are ignored."""
     before = {number: signal.getsignal(number) for number in STOPPING}
-    heeded = [number for number in STOPPING if before[number] is not signal.SIG_IGN]
-    for number in heeded:
+    handled = [number for number in STOPPING if before[number] is not signal.SIG_IGN]
+    for number in handled:
         signal.signal(number, handler)
     try:
         yield
     finally:
-        for number in heeded:
+        for number in handled:
             signal.signal(number, before[number])

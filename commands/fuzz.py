@@ -13,7 +13,7 @@ from opduel.commands.entry import log
 from opduel.driver.catalogue.write import test_text
 from opduel.harness.run import RunRequest, run_ab
 from opduel.records import Build, Case, Comparison, OpduelError, Report, UsageError
-from opduel.reporters.atomic import write_atomically
+from opduel.records.atomic import write_atomically
 from opduel.reporters.units import human_change
 
 if TYPE_CHECKING:
@@ -59,7 +59,8 @@ class Fuzz:
         self._draws = draw_cases(request.cases, self._count, request.seed, request.control, request.framework)
         log.info("--fuzz: %d inputs drawn with seed %d", len(self._draws), request.seed)
         budget = None if self._budget is None else RUN_SHARE * self._budget
-        return replace(request, cases=[case for _, cases in self._draws for case in cases], time_budget=budget)
+        drawn = replace(request, cases=[case for _, cases in self._draws for case in cases])
+        return drawn.configured(time_budget=budget)
 
     def keep_findings(self, request: RunRequest, report: Report) -> None:
         """Make the inputs on which the builds differ as small as can be, and write them as a spec.
@@ -74,7 +75,7 @@ class Fuzz:
             return
         chosen = one_of_a_kind(found)[:MOST]
         log.info("--fuzz: %d cases differ; the largest differences are made smaller", len(found))
-        small = chosen if report.run["interrupted"] else shrink(chosen, self._measure(request))
+        small = chosen if report.run.interrupted else shrink(chosen, self._measure(request))
         path = self._path or Path(f"fuzz-{request.seed}.json")
         try:
             write_atomically(path, spec_text(small, request).encode())
@@ -92,11 +93,9 @@ class Fuzz:
             left = math.inf if self._budget is None else self._budget - (time.monotonic() - self._began)
             if left <= 0:
                 return {}
-            small = replace(
-                request,
-                cases=cases,
-                max_rounds=min(STEP_ROUNDS, request.max_rounds),
-                aa_cases=0,
+            small = replace(request, cases=cases).configured(
+                max_rounds=min(STEP_ROUNDS, request.configuration.max_rounds),
+                sentinels=0,
                 time_budget=None if math.isinf(left) else max(left * STEP_SHARE, min(left, STEP_S)),
                 roofline=False,
             )

@@ -15,7 +15,7 @@ from opduel.commands.named_operators import refuse_unknown_operators
 from opduel.commands.options import asked_metrics, harness_parser
 from opduel.commands.progress import ProgressDisplay
 from opduel.commands.session import exit_code, plan_session, tell
-from opduel.commands.single import AB_ONLY, SINGLE_ONLY, is_single
+from opduel.commands.single import AB_ONLY, SINGLE_ONLY, the_build
 from opduel.driver.builds import BuildCache, resolve_build
 from opduel.frameworks import FRAMEWORKS_DIR, Framework
 from opduel.harness.cpus import plan_cpus
@@ -30,7 +30,7 @@ METRIC = "error"
 # Of how times are measured, and how changes are decided; reports are those of an A/B.
 _OF_TIMES = ("threshold", "roofline", "wipe_cache", "alpha", "max_rounds", "inject", "sentinels", "busy_host")
 _OF_ROUNDS = ("verify", "verify_after", "round_log", "breakdown")
-_NOT_HERE = (*_OF_TIMES, *_OF_ROUNDS, *(name for name in SINGLE_ONLY if name != "golden"))
+_NOT_HERE = (*_OF_TIMES, *_OF_ROUNDS, *(name for name in SINGLE_ONLY if name not in ("single", "golden")))
 
 
 def run_golden(options: argparse.Namespace, command: Sequence[str]) -> int:
@@ -39,7 +39,7 @@ def run_golden(options: argparse.Namespace, command: Sequence[str]) -> int:
     Raises:
         UsageError: wrong options, a folder that can't be used, other inputs; RunError: nothing could be computed.
     """
-    if not is_single(options):
+    if not (options.treatment or options.single) or options.control is not None or options.info is not None:
         raise UsageError("--golden: is for one build: give it with --treatment, and leave --control and --info out")
     metrics = asked_metrics(options)
     if metrics not in ([], [METRIC]):
@@ -81,10 +81,10 @@ def _write(options: argparse.Namespace) -> int:
             display.show_single(SingleProgress(1, 1, done, len(cases), time.monotonic() - began))
 
         found = write_golden(request, options.golden, show)
-    return _told(options, found, len(cases))
+    return _print_outcome(options, found, len(cases))
 
 
-def _told(options: argparse.Namespace, found: Mapping[str, GoldenCase], asked: int) -> int:
+def _print_outcome(options: argparse.Namespace, found: Mapping[str, GoldenCase], asked: int) -> int:
     """Say what was kept and what was not; the exit code."""
     failed = [f"{id} ({one.failure.reason})" for id, one in found.items() if one.failure is not None]
     unlike = [id for id, one in found.items() if one.differs]
@@ -92,7 +92,7 @@ def _told(options: argparse.Namespace, found: Mapping[str, GoldenCase], asked: i
         log.warning("no outputs of %s: %s", _counted(failed), _some(failed))
     if unlike:
         log.warning(
-            "%s of which the build differs from itself, and that can't be compared: %s", _counted(unlike), _some(unlike)
+            "%s whose outputs differ between two processes, and can't be compared: %s", _counted(unlike), _some(unlike)
         )
     log.info("golden outputs of %s: %s", _counted(range(len(found) - len(failed))), options.golden)
     if len(found) < asked:
@@ -121,8 +121,8 @@ def _compare(options: argparse.Namespace, command: Sequence[str]) -> int:
     log.info("%d cases of %s, %s compared with the golden outputs of %s in %s", len(request.cases), *names)
     with ProgressDisplay(len(request.cases), sys.stderr) as display:
         report = run_ab(request, display.show)
-    if report.run["aborted"]:
-        log.warning("not completed: %s; what was compared is in the report", report.run["stop_reason"])
+    if report.run.aborted:
+        log.warning("not completed: %s; what was compared is in the report", report.run.stop_reason)
     tell(session.reporters, report)
     others = [one.case for one in report.comparisons if one.note == OTHER_INPUTS]
     if others:
@@ -136,7 +136,7 @@ def _compare(options: argparse.Namespace, command: Sequence[str]) -> int:
 
 def _build(options: argparse.Namespace, framework: Framework) -> Build:
     libraries = library_path(options.shared_libs)
-    build = resolve_build(options.treatment, framework, BuildCache(options.exec_dir), libraries)
+    build = resolve_build(the_build(options, framework), framework, BuildCache(options.exec_dir), libraries)
     refuse_idle_libraries(options.shared_libs, [build])
     return build
 

@@ -23,16 +23,17 @@ from opduel.commands.session import (
     log_profiles,
     plan_session,
     tell,
+    usual_build,
     warn_of_python,
     warn_of_report,
 )
 from opduel.commands.single import is_single, refuse_single_options, run_one_build
-from opduel.driver.builds import BuildCache, load_releases, resolve_build
+from opduel.driver.builds import BuildCache, resolve_build
 from opduel.driver.descriptor import Described, read_info
 from opduel.frameworks import Framework
 from opduel.harness.run import RunRequest, run_ab
 from opduel.records import Build, Report, UsageError
-from opduel.records.measurement import SIDES, Side
+from opduel.records.measurement import SIDES
 from opduel.reporters import Reporter
 
 
@@ -89,11 +90,11 @@ def _run_ab(options: argparse.Namespace, command: Sequence[str], rounds: FileRou
     warn_of_report(report)
     log_profiles(report.run)
     tell(_heard(session.reporters, report, rounds), report)
-    if report.run["aborted"]:
+    if report.run.aborted:
         log.warning("what was measured is in the report")
     if fuzz:
         fuzz.keep_findings(request, report)
-    if rounds is not None and not report.run["resumable"]:
+    if rounds is not None and not report.run.resumable:
         rounds.forget()
     return exit_code(report)
 
@@ -129,7 +130,7 @@ def _fuzz(options: argparse.Namespace) -> Fuzz | None:
 
 def _heard(reporters: Sequence[Reporter], report: Report, rounds: FileRoundLog | None) -> list[Reporter]:
     """Who is reported a report: of one that the same command will make more complete, not all."""
-    to_be_resumed = rounds is not None and report.run["resumable"]
+    to_be_resumed = rounds is not None and report.run.resumable
     waiting = [one for one in reporters if to_be_resumed and one.whole_runs_only]
     for option in dict.fromkeys(one.option for one in waiting):
         log.info(
@@ -163,23 +164,6 @@ def _builds(
     control, treatment = (_as_described(described.get(side), build) for side, build in zip(SIDES, builds, strict=True))
     warn_of_python(control, treatment)
     return control, treatment
-
-
-def usual_build(side: Side, config: Mapping[str, str], framework: Framework) -> str:
-    """The build that is taken when none is asked for: the config's, or else the framework's default.
-
-    Raises:
-        UsageError: there is none.
-    """
-    if side in config:
-        log.info("%s: %s, from %s", side, config[side], config_path())
-        return config[side]
-    releases = load_releases(framework)
-    usual = {"control": releases.default_control, "treatment": releases.default_treatment}[side]
-    if usual is None:
-        raise UsageError(f"--{side}: {framework.name} has no build that is measured by default: give one")
-    log.info("%s: %s, from %s", side, usual, releases.path)
-    return usual
 
 
 def _as_described(side: Described | None, build: Build) -> Build:

@@ -1,4 +1,4 @@
-"""The harness as the driver knows it: runs that can be resumed, and reports that are told once."""
+"""The harness as the driver knows it: runs that can be resumed, and reports that are delivered once."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -9,10 +9,14 @@ from opduel.commands.entry import log
 from opduel.commands.named_operators import refuse_unknown_operators
 from opduel.commands.progress import ProgressDisplay
 from opduel.commands.session import Session, tell, warn_of_python, warn_of_report
+from opduel.comparator import plan_looks, replicate_report
 from opduel.driver.descriptor import info_document
 from opduel.driver.runs import RunOrder
+from opduel.harness.aa_selection import usual_count
+from opduel.harness.measurement_plan import FirstMeasurement
 from opduel.harness.run import InterruptedRunError, RunRequest, run_ab, without_measuring
-from opduel.records import Build, Report, UsageError
+from opduel.harness.verification import first_measurement_of
+from opduel.records import DEFAULT_METRIC, Build, Case, Report, UsageError
 from opduel.reporters.document import from_text, to_bytes
 from opduel.reporters.screen import ScreenReporter
 from opduel.reporters.simple_screen import SimpleScreenReporter
@@ -25,7 +29,7 @@ class HarnessAdapter:
 
     def __init__(self, session: Session) -> None:
         self._measuring = session
-        self.told: set[str] = set()  # ids of the reports that were told in this process
+        self.delivered: set[str] = set()  # ids of the reports delivered by this process
 
     def measure(self, order: RunOrder) -> Report:
         """Make the run, from its kept rounds on; two builds that are the same are not measured."""
@@ -46,7 +50,7 @@ class HarnessAdapter:
                 report = run_ab(request, display.show)
             except InterruptedRunError as error:
                 raise KeyboardInterrupt(str(error)) from None
-        if not report.run["interrupted"]:  # the signal is logged by whom it ends
+        if not report.run.interrupted:  # whatever the signal ends logs it
             warn_of_report(report)
         return report
 
@@ -64,6 +68,10 @@ class HarnessAdapter:
         except UsageError as error:
             log.warning("%s; its cases fail, the others are measured", error)
 
+    def replicate(self, first: Report, second: Report) -> Report:
+        """The first report, of which only what the second one replicates stays flagged or failed."""
+        return replicate_report(first, second)
+
     def dump(self, report: Report) -> str:
         """The report as JSON."""
         return to_bytes(report).decode()
@@ -73,17 +81,17 @@ class HarnessAdapter:
         return from_text(text)
 
     def tell(self, report: Report) -> None:
-        """Tell every reporter; one on disk that has the report keeps the one that it has. A run that goes on is told to
-        others than those who want whole runs."""
-        self.told.add(str(report.run["id"]))
+        """Deliver to every reporter; one on disk that has the report keeps it. A run that continues is not delivered to
+        reporters that want whole runs."""
+        self.delivered.add(str(report.run.id))
         reporters = self._measuring.reporters
-        if report.run.get("continues"):
+        if report.run.continues:
             reporters = [one for one in reporters if not one.whole_runs_only]
         tell(reporters, report, lambda reporter: reporter.kept(report), more_follows=True)
 
     def show_again(self, report: Report) -> None:
-        """Show a report on the screen that was told before this process began."""
-        if str(report.run["id"]) not in self.told:
+        """Print a report that was delivered before this process began."""
+        if str(report.run.id) not in self.delivered:
             for one in self._measuring.reporters:
                 if isinstance(one, ScreenReporter | SimpleScreenReporter):
                     one.report(report)
@@ -93,22 +101,36 @@ class HarnessAdapter:
         request = session.request(order.control, order.treatment)
         labels: Mapping[str, Any] = {
             **session.labels,
-            "run_type": order.run_type,
             "info": info_document(order.control, order.treatment),
             "branch": order.branch,
+            **({"replicates": order.replicates.run.id} if order.replicates else {}),
         }
+        cases = self._cases(order.cases)
         seed = order.seed if session.options.seed is None else session.options.seed
-        budget = request.time_budget
+        budget = request.configuration.time_budget
+        request = request.configured(
+            run_type=order.run_type, time_budget=None if budget is None else budget * order.budgets
+        )
         return replace(
             request,
-            cases=self._cases(order.cases),
+            cases=cases,
             seed=seed,
             labels=labels,
             log=order.log,
-            time_budget=None if budget is None else budget * order.budgets,
             suspects_only=order.budgets > 1,
+            first_measurement=None if order.replicates is None else self._taken_over(order.replicates, cases, request),
         )
 
-    def _cases(self, wanted: Sequence[str] | None) -> Sequence[Any]:
+    def _taken_over(self, report: Report, again: Sequence[Case], request: RunRequest) -> FirstMeasurement:
+        """What the replication of these cases takes over from the report of the benchmark."""
+        timed = sum(case.metric == DEFAULT_METRIC for case in again)
+        asked = request.configuration.sentinels
+        aa_cases = usual_count(timed) if asked is None else asked
+        ids = [case.id for case in again]
+        return first_measurement_of(
+            report, self._measuring.cases, plan_looks(request.configuration.max_rounds), ids, aa_cases
+        )
+
+    def _cases(self, wanted: Sequence[str] | None) -> Sequence[Case]:
         cases = self._measuring.cases
         return cases if wanted is None else [case for case in cases if case.id in set(wanted)]

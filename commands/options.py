@@ -36,8 +36,9 @@ def harness_parser() -> argparse.ArgumentParser:
     """The parser of harness.py; flag names are AI-PEP's where it has them."""
     parser = Parser(
         prog="harness.py",
-        description="Measure two builds of a framework against each other on the cases of a spec; or one build alone, "
-        "when --treatment is given and no --control.",
+        description="Measure two builds of a framework against each other on the cases of a spec; or one build alone "
+        "with --single, or with another option that only such a run has. A build that is not given is the one that is "
+        "configured, or else the framework's default.",
         epilog="Exit codes: 0 done, no regression; 1 a regression, or a case that fails on the treatment alone; "
         "2 wrong usage or input; 3 not completed, or verdicts held back because the run can't be trusted.",
         allow_abbrev=False,
@@ -280,7 +281,12 @@ def _add_picking(what: argparse._ArgumentGroup) -> None:
 
 
 def _add_single_options(single: "argparse._ArgumentGroup") -> None:
-    """What only a single-build run takes; None says that it was not given."""
+    """What only a single-build run takes; None or False says that it was not given."""
+    single.add_argument(
+        "--single",
+        action="store_true",
+        help="measure one build alone, --treatment; so does every option below that is given without --control",
+    )
     single.add_argument("--rounds", type=positive, metavar="N", help="fresh processes for each case (default: 5)")
     single.add_argument(
         "-w", "--warmup", type=count, metavar="N", help="calls in each process before the timed ones (default: 2)"

@@ -1,4 +1,4 @@
-"""Passes of the driver that fail: the notifiers are told once, and once when it works again."""
+"""Passes of the driver that fail: notified once, and once when it works again."""
 
 import secrets
 from collections.abc import Mapping, Sequence
@@ -28,9 +28,9 @@ class Line:
 
 
 class PassNotices:
-    """Tells the notifiers of what fails, each commit once, and of the first pass that works after that.
+    """Notifies of failures, once for each commit, and of the first pass that works after that.
 
-    In the journal stand what they were told of, and whether "it works again" is still to be told.
+    The journal keeps what was notified, and whether "it works again" is still to be sent.
     """
 
     def __init__(self, journal: Journal, notifications: Notifications, line: Line) -> None:

@@ -30,7 +30,7 @@ class ProgressDisplay:
         self._clock = clock
         self._live = stream.isatty()
         self._quiet = logging.getLogger("opduel").level > logging.INFO  # asked for by --quiet
-        self._told = self._clock()
+        self._printed_at = self._clock()
         self._bar = Bar(
             TextColumn("{task.description}"),
             BarColumn(bar_width=12),
@@ -67,8 +67,8 @@ class ProgressDisplay:
     def _tell(self, text: str, done: int, total: int, elapsed_s: float) -> None:
         with contextlib.suppress(OSError):
             self._bar.update(self._task, description=text, completed=done, total=total)
-            if not self._live and not self._quiet and self._clock() - self._told >= PLAIN_EVERY_S:
-                self._told = self._clock()
+            if not self._live and not self._quiet and self._clock() - self._printed_at >= PLAIN_EVERY_S:
+                self._printed_at = self._clock()
                 write_text(self._stream, f"{text}, {minutes(elapsed_s)} gone\n")
 
 

@@ -60,7 +60,7 @@ def project_settings(subcommand: str, subcommands: Sequence[str], folder: Path |
     ]
     for one in settings:
         if one.name in USERS_OWN:
-            raise UsageError(f"{one.where}: is your own to say, on the command line or in your config: take it out")
+            raise UsageError(f"{one.where}: can't be set for a project: use the command line or your own config")
     return settings
 
 

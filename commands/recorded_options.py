@@ -1,7 +1,13 @@
-"""The command line as it is kept with a report: only values that are known to hold no secret, redacted all the same."""
+"""What a report keeps of the options: only values that are known to hold no secret, redacted all the same."""
 
+import argparse
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
+from opduel.commands.options import asked_metrics, by_metric, variables
+from opduel.records import RunConfiguration
+from opduel.records.configuration import kinds
 from opduel.records.redaction import recorded_command
 
 # Options whose values a report keeps. All others are masked, new ones too, until somebody adds them here: what can hold
@@ -51,3 +57,24 @@ KEPT_OPTIONS = frozenset(
 def recorded(program: str, arguments: Sequence[str]) -> list[str]:
     """The command line of ``program`` as reports keep it."""
     return recorded_command([program, *arguments], KEPT_OPTIONS)
+
+
+def run_configuration(options: argparse.Namespace, driver: argparse.Namespace | None = None) -> RunConfiguration:
+    """What a run is asked for by harness.py's options, and by repo_driver.py's own if it is that which measures."""
+    given = {**vars(options), **({} if driver is None else vars(driver))}
+    special = {
+        "program": "harness.py" if driver is None else "repo_driver.py",
+        "metric": tuple(asked_metrics(options)),
+        "threshold": by_metric(options),
+        "env": tuple(sorted(variables(options))),
+        "profile_output": options.profile_output and str(options.profile_output.absolute()),
+    }
+    plain = {name: _plain(given[name]) for name in kinds() if given.get(name) is not None}
+    return RunConfiguration(**{**plain, **special})
+
+
+def _plain(value: Any) -> Any:
+    """An option's value in JSON's types, lists as tuples."""
+    if isinstance(value, list | tuple):
+        return tuple(map(_plain, value))
+    return str(value) if isinstance(value, Path) else value

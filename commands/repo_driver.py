@@ -42,7 +42,7 @@ from opduel.driver.runs import Runs
 from opduel.driver.watch import Services, Tally, Watch, WatchSettings
 from opduel.frameworks import FRAMEWORKS_DIR
 from opduel.harness.cpus import plan_cpus
-from opduel.records import Commit, OpduelError, UsageError, Verdict, disk_error
+from opduel.records import WORSE, Commit, OpduelError, UsageError, Verdict, disk_error
 from opduel.reporters import Reporter, catch_up_all, reporter_options
 from opduel.reporters.github import GithubReporter
 from opduel.reporters.notifier import Notifier
@@ -67,7 +67,7 @@ def run_driver(arguments: Sequence[str] | None) -> int:
         begin_local(options)
     command = recorded("repo_driver.py", sys.argv[1:] if arguments is None else arguments)
     frameworks_dir = options.own.frameworks_dir or FRAMEWORKS_DIR
-    session = plan_session(options.harness, KeptAnswers(config_path()), command, frameworks_dir, usual_seed=0)
+    session = plan_session(options.harness, KeptAnswers(config_path()), command, frameworks_dir, 0, options.own)
     work = _work_directory(options.own, session)
     with sole_driver(work), _logging_to(work / "logs" / "driver.log"), closing(Journal(work / "journal.db")) as journal:
         if options.own.local is not None:
@@ -86,7 +86,7 @@ class _Driver:
         own = options.own
         self._own = own
         self._base_why = options.base_why
-        # The driver tells these of what it finds; all others are told of every run.
+        # The driver reports its findings to these; all others get every run.
         ours = [one for one in session.reporters if isinstance(one, Notifier | GithubReporter)]
         others = [one for one in session.reporters if one not in ours]
         session = dataclasses.replace(session, reporters=others)
@@ -187,7 +187,7 @@ class _Driver:
         self._teller.looks()
         outcome = investigation.investigate(self._sought())
         document = None
-        if outcome.guilty is not None or outcome.known:
+        if outcome.culprits is not None or outcome.known:
             document = self._work / "culprits" / f"{hashlib.sha256(investigation.name.encode()).hexdigest()[:12]}.json"
             write_document(document, culprits_document(outcome, investigation.name))
         self._teller.found(outcome, document)
@@ -241,7 +241,7 @@ class _Driver:
         """What is verified and traced."""
         if not (self._own.regression or self._own.bisect_releases):
             return ()
-        return ("regressed", "failed", "improved") if self._own.improved else ("regressed", "failed")
+        return (*WORSE, "improved") if self._own.improved else WORSE
 
     def _prune(self, tally: Tally) -> None:
         """Keep the cache to its size; the builds just used stay."""
@@ -251,7 +251,7 @@ class _Driver:
 
 
 class _Teller:
-    """Says what the loop does and finds: on the screen, in the log, to notifiers and to GitHub."""
+    """Reports what the loop does and finds: on the terminal, in the log, to notifiers and to GitHub."""
 
     def __init__(
         self, notifications: Notifications, reporters: Sequence[Reporter], ours: Sequence[Reporter], traced: bool
@@ -320,7 +320,7 @@ def _code_of(outcome: Outcome, traced: bool) -> int:
     if not traced:
         return exit_code(outcome.benchmark)
     confirmed = {*outcome.confirmed, *(case for one in outcome.known for case in one.culprit.cases)}
-    if any(one.case in confirmed and one.verdict != "improved" for report in reports for one in report.comparisons):
+    if any(one.case in confirmed and one.is_worse for report in reports for one in report.comparisons):
         return REGRESSED
     return INCOMPLETE if outcome.unfinished or any(exit_code(one) == INCOMPLETE for one in reports) else DONE
 
@@ -355,14 +355,14 @@ def _say(lines: Sequence[str]) -> None:
 class _LogFile(logging.handlers.RotatingFileHandler):
     """A log file. One that can't be written is said so, once, and stops nothing."""
 
-    _told = False
+    _announced = False
 
     def handleError(self, record: logging.LogRecord) -> None:
         error = sys.exc_info()[1]
         if not isinstance(error, OSError):
             super().handleError(record)
-        elif not self._told:
-            self._told = True
+        elif not self._announced:
+            self._announced = True
             log.error(
                 "%s: can't be written (%s): free some space, or fix its permissions", self.baseFilename, error.strerror
             )
@@ -370,7 +370,7 @@ class _LogFile(logging.handlers.RotatingFileHandler):
 
 @contextmanager
 def _logging_to(path: Path) -> Iterator[None]:
-    """Within it all that is logged goes to a file too, which is begun anew when it is large.
+    """Within it all that is logged goes to a file too, which is restarted when it is large.
 
     Raises:
         RunError: the file can't be opened.

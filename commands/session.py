@@ -11,18 +11,21 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from opduel.commands.case_selection import Choice, choose, framework_of, with_files
-from opduel.commands.config import default_reports, with_kept_token
+from opduel.commands.config import config_path, default_reports, with_kept_token
 from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
-from opduel.commands.options import by_metric, variables
+from opduel.commands.options import variables
 from opduel.commands.overwrite_check import files_read, refuse_overwriting
+from opduel.commands.recorded_options import run_configuration
+from opduel.driver.builds import load_releases
 from opduel.frameworks import FRAMEWORKS_DIR, Framework, require_functions, run_environment
 from opduel.harness.cpus import plan_cpus
 from opduel.harness.instructions import require_counting
 from opduel.harness.profiles import is_profiles_folder
 from opduel.harness.run import RunRequest
-from opduel.records import DEFAULT_METRIC, Build, Case, Report, RunError, UsageError
+from opduel.records import Build, Case, Report, RunConfiguration, RunError, RunRecord, UsageError
+from opduel.records.atomic import check_folder
+from opduel.records.measurement import Side
 from opduel.reporters import Reporter, ReportOutcome, chosen_reporters, report_all
-from opduel.reporters.atomic import check_folder
 from opduel.reporters.folder import FolderReporter
 from opduel.reporters.local import LocalReporter
 from opduel.reporters.screen import ScreenReporter
@@ -32,7 +35,7 @@ from opduel.reporters.summary import conclusion, not_broken_down_line, open_line
 
 @dataclass(frozen=True)
 class Session:
-    """What all runs of one command have in common: the cases of a spec, the options, and who is told."""
+    """What all runs of one command have in common: the cases of a spec, the options, and the reporters."""
 
     options: argparse.Namespace
     framework: Framework
@@ -41,30 +44,19 @@ class Session:
     seed: int
     reporters: Sequence[Reporter]
     labels: Mapping[str, Any]
+    configuration: RunConfiguration
 
     def request(self, control: Build, treatment: Build) -> RunRequest:
         """A run of all cases; ``dataclasses.replace`` makes others of it."""
-        options = self.options
         return RunRequest(
             framework=self.framework,
             control=control,
             treatment=treatment,
             cases=self.cases,
             seed=self.seed,
-            alpha=options.alpha,
-            threads=options.threads,
-            max_rounds=options.max_rounds,
-            time_budget=options.time_budget,
-            inject=options.inject,
+            configuration=self.configuration,
             labels=self.labels,
-            aa_cases=options.sentinels,
-            hold=options.busy_host == "hold",
-            verify_after=verify_after(options),
-            roofline=options.roofline,
-            breakdown=options.breakdown,
-            wipe_cache=options.wipe_cache,
-            env=variables(options),
-            profile_output=options.profile_output and options.profile_output.absolute(),
+            env=variables(self.options),
         )
 
 
@@ -74,9 +66,11 @@ def plan_session(
     command: Sequence[str],
     frameworks_dir: Path = FRAMEWORKS_DIR,
     usual_seed: int | None = None,
+    driver: argparse.Namespace | None = None,
     reporters: Sequence[Reporter] | None = None,
 ) -> Session:
     """Read the spec and check all that can be checked before a build is made; ``command`` is kept with the reports.
+    ``driver``: repo_driver.py's own options, if it is that which measures.
 
     The seed is the one that is asked for, else ``usual_seed``, else drawn. ``reporters``: who gets the reports, checked
     already; None for those that the options ask for, and the usual ones.
@@ -100,17 +94,14 @@ def plan_session(
     require_counting(framework, choice.cases)
     require_functions(framework.adaptor, _needed_functions(options, choice.cases))
     labels = {
-        "platform": options.platform,
         "spec": choice.name,
         "spec_path": str(choice.path) if choice.path else None,
-        "threshold": by_metric(options).get(DEFAULT_METRIC),
-        "user_identifier": options.user_identifier,
         "branch": None,
-        "run_type": run_type,
         "command": list(command),
         "info": None,
     }
-    return Session(options, framework, choice, choice.cases, seed, reporters, labels)
+    configuration = dataclasses.replace(run_configuration(options, driver), run_type=run_type)
+    return Session(options, framework, choice, choice.cases, seed, reporters, labels, configuration)
 
 
 def _needed_functions(options: argparse.Namespace, cases: Sequence[Case]) -> dict[str, str]:
@@ -138,7 +129,7 @@ def verify_after(options: argparse.Namespace) -> float | None:
     """Seconds between measuring and verifying; None without ``--verify``."""
     if not options.verify:
         if options.verify_after is not None:
-            raise UsageError("--verify_after: says when to verify; add --verify, or leave it out")
+            raise UsageError("--verify_after: works only with --verify: add that, or leave it out")
         return None
     after: float = options.verify_after or 0.0
     if options.time_budget is not None and after >= options.time_budget:
@@ -188,13 +179,13 @@ def check_profile_output(options: argparse.Namespace) -> None:
         raise UsageError(f"--profile_output {folder}: holds something else than profiles: give a new or empty folder")
 
 
-def log_profiles(run: Mapping[str, Any]) -> None:
+def log_profiles(run: RunRecord) -> None:
     """Log where a run's profiles are, and which cases have none."""
-    written = run.get("profile_output")
-    if not written:
+    profiles = run.profile_output
+    if profiles is None:
         return
-    log.info("%d profiles in %s", written["written"], written["folder"])
-    for problem in written["problems"]:
+    log.info("%d profiles in %s", profiles.written, profiles.folder)
+    for problem in profiles.problems:
         log.warning("--profile_output: %s", problem)
 
 
@@ -202,6 +193,23 @@ def warn_of_python(control: Build, treatment: Build) -> None:
     """Say that the two sides run on different Pythons, if they do."""
     if control.python != treatment.python:
         log.warning("Python differs (%s, %s), and may be what a difference is due to", control.python, treatment.python)
+
+
+def usual_build(side: Side, config: Mapping[str, str], framework: Framework) -> str:
+    """The build that is taken when none is asked for: the config's, or else the framework's default.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if side in config:
+        log.info("%s: %s, from %s", side, config[side], config_path())
+        return config[side]
+    releases = load_releases(framework)
+    usual = {"control": releases.default_control, "treatment": releases.default_treatment}[side]
+    if usual is None:
+        raise UsageError(f"--{side}: {framework.name} has no build that is measured by default: give one")
+    log.info("%s: %s, from %s", side, usual, releases.path)
+    return usual
 
 
 def tell(
@@ -217,7 +225,7 @@ def tell(
     meanwhile takes effect afterwards if ``more_follows``; else the command is at its end anyway.
 
     Raises:
-        RunError: the report is nowhere on disk; the others have been told.
+        RunError: the report is nowhere on disk; the other reporters have it.
     """
     with patience(stops_after=more_follows):
         before = {one: kept(one) for one in reporters if isinstance(one, FolderReporter)}
@@ -248,8 +256,8 @@ def _say(stream: TextIO, told: ReportOutcome) -> None:
 
 def warn_of_report(report: Report) -> None:
     """Log what a reader must know of a run before believing it: that it ended early, isn't to be trusted, left open."""
-    if report.run["aborted"]:
-        log.warning("not completed: %s", report.run["stop_reason"])
+    if report.run.aborted:
+        log.warning("not completed: %s", report.run.stop_reason)
     for line in (validity_line(report), *open_lines(report), not_broken_down_line(report)):
         if line:
             log.warning("%s", line)

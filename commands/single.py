@@ -1,4 +1,4 @@
-"""harness.py with a treatment alone: one build measured, its result written, and compared with an earlier one's."""
+"""harness.py --single: one build measured alone, its result written, and compared with an earlier one's."""
 
 import argparse
 import os
@@ -9,33 +9,34 @@ from pathlib import Path
 
 from opduel.commands.ai_pep import library_path, refuse_idle_libraries
 from opduel.commands.case_selection import choose, framework_of, with_files
+from opduel.commands.config import KeptAnswers, config_path
 from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
 from opduel.commands.named_operators import refuse_unknown_operators
 from opduel.commands.options import PROFILERS, by_metric, harness_parser, variables
 from opduel.commands.overwrite_check import files_read, refuse_overwriting
 from opduel.commands.progress import ProgressDisplay
-from opduel.commands.session import check_profile_output, log_profiles
+from opduel.commands.session import check_profile_output, log_profiles, usual_build
 from opduel.comparator.baseline import DEFAULT_BASELINE_THRESHOLD, compare_with_baseline, machine_differences
 from opduel.driver.builds import BuildCache, resolve_build
-from opduel.frameworks import FRAMEWORKS_DIR, require_functions, run_environment
+from opduel.frameworks import FRAMEWORKS_DIR, Framework, require_functions, run_environment
 from opduel.harness.cpus import plan_cpus
 from opduel.harness.single import DEFAULT_ROUNDS, DEFAULT_WARMUP, SingleRequest, run_single
 from opduel.records import DEFAULT_METRIC, RunError, UsageError
+from opduel.records.atomic import check_file, write_atomically
 from opduel.records.single import BaselineComparison, SingleReport
 from opduel.reporters import reporter_options
-from opduel.reporters.atomic import check_file, write_atomically
 from opduel.reporters.single_document import read_single, single_text
 from opduel.reporters.single_tables import baseline_text, csv_text, markdown_text, screen_text
 from opduel.reporters.stream import print_result, write_text
 
 FORMATS: dict[str, Callable[[SingleReport], str]] = {"json": single_text, "csv": csv_text, "md": markdown_text}
-SINGLE_ONLY = ("rounds", "output_format", "output_file", "baseline", "profiler", "golden")
+SINGLE_ONLY = ("single", "rounds", "output_format", "output_file", "baseline", "profiler", "golden")
 # What an A/B has in place of opperf's options.
 CALLS = {
     "warmup": "an A/B warms up by itself, until calls have settled: leave it out, or measure one build alone "
-    "(--treatment without --control)",
+    "(--single, without --control)",
     "runs": "an A/B makes as many calls as it needs: bound it with --time_budget or --max_rounds, or measure one build "
-    "alone (--treatment without --control)",
+    "alone (--single, without --control)",
 }
 AB_ONLY = (
     "info",
@@ -58,13 +59,23 @@ AB_ONLY = (
 MOST_NAMED = 5  # of the cases that were not measured
 WARNING = (
     "compared with an earlier run: whatever the machine did since is in every change, for all cases alike. "
-    "Much weaker than an A/B: give --control to be sure"
+    "Much weaker than an A/B, which measures both builds at once"
 )
 
 
 def is_single(options: argparse.Namespace) -> bool:
-    """Whether one build alone is meant: a treatment on the command line, and no control."""
-    return options.treatment is not None and options.control is None and options.info is None
+    """Whether one build alone is measured: with ``--single``, or an option that only such a run has and no control."""
+    return bool(options.single) or (_asked_by(options) is not None and not _names_control(options))
+
+
+def _asked_by(options: argparse.Namespace) -> str | None:
+    """The first option that only a single-build run has; None if none was given."""
+    given = {name for name, value in vars(options).items() if value is not None and value is not False}  # 0 is a value
+    return next((name for name in (*SINGLE_ONLY, *CALLS) if name in given), None)
+
+
+def _names_control(options: argparse.Namespace) -> bool:
+    return options.control is not None or options.info is not None
 
 
 def refuse_single_options(options: argparse.Namespace) -> None:
@@ -73,7 +84,7 @@ def refuse_single_options(options: argparse.Namespace) -> None:
     Raises:
         UsageError: one is.
     """
-    _refuse(options, SINGLE_ONLY, "only applies to one build alone (--treatment without --control): leave it out")
+    _refuse(options, SINGLE_ONLY, "only applies to one build alone (--single, without --control): leave it out")
     for name, why in CALLS.items():
         _refuse(options, (name,), why)
 
@@ -93,22 +104,26 @@ def run_one_build(options: argparse.Namespace, command: Sequence[str]) -> int:
     Raises:
         UsageError: wrong options, a bad spec or baseline; RunError: nothing could be measured, or written.
     """
-    _refuse(options, AB_ONLY, "belongs to an A/B: give --control, too, or leave it out")
+    asked = _asked_by(options)
+    for name in ("control", "info"):
+        if getattr(options, name) is not None:
+            raise UsageError(f"--{name}: --{asked} measures one build alone: leave one of the two options out")
+    _refuse(options, AB_ONLY, f"belongs to an A/B, and --{asked} measures one build alone: leave one of the two out")
     if options.platform in PROFILERS:
         raise UsageError(f"-p {options.platform}: -p is --platform here: use --profiler {options.platform}")
     if options.wipe_cache and options.profiler == "native":
         raise UsageError("--wipe_cache: the framework's own profiler doesn't wait for it: use --profiler python")
     if options.threshold and options.baseline is None:
-        raise UsageError("--threshold: one build alone has nothing to differ from: add --control or --baseline")
+        raise UsageError("--threshold: one build alone is compared with nothing: add --baseline, or leave --single out")
     then = _baseline(options)
     _check_output(options)
     check_profile_output(options)
     request = _request(options, command)
-    log.info("%d cases, %s alone", len(request.cases), options.treatment)
+    log.info("%d cases, %s alone", len(request.cases), request.build.requested)
     with ProgressDisplay(len(request.cases), sys.stderr) as display:
         report = run_single(request, display.show_single)
-    if not report.run["complete"]:
-        log.warning("not completed: %s; results so far are shown", report.run["stop_reason"])
+    if not report.run.complete:
+        log.warning("not completed: %s; results so far are shown", report.run.stop_reason)
     log_profiles(report.run)
     compared = []
     if then is not None:
@@ -133,7 +148,7 @@ def _baseline(options: argparse.Namespace) -> SingleReport | None:
     if options.baseline is None:
         return None
     then = read_single(options.baseline)
-    clock = then.run.get("profiler")
+    clock = then.run.profiler
     if clock != (options.profiler or "python"):
         raise UsageError(f"--baseline {options.baseline}: was timed with --profiler {clock}: give that")
     return then
@@ -151,7 +166,7 @@ def _request(options: argparse.Namespace, command: Sequence[str]) -> SingleReque
     needed |= {"write_profile": "--profile_output"} if options.profile_output else {}
     require_functions(framework.adaptor, needed)
     libraries = library_path(options.shared_libs)
-    build = resolve_build(options.treatment, framework, BuildCache(options.exec_dir), libraries)
+    build = resolve_build(the_build(options, framework), framework, BuildCache(options.exec_dir), libraries)
     refuse_idle_libraries(options.shared_libs, [build])
     refuse_unknown_operators(options, choice.cases, framework, [build], choice.path)
     return SingleRequest(
@@ -177,6 +192,13 @@ def _request(options: argparse.Namespace, command: Sequence[str]) -> SingleReque
             "command": list(command),
         },
     )
+
+
+def the_build(options: argparse.Namespace, framework: Framework) -> str:
+    """The build that is measured: ``--treatment``, or else the one that is configured or the framework's default."""
+    if options.treatment is not None:
+        return str(options.treatment)
+    return usual_build("treatment", KeptAnswers(config_path()), framework)
 
 
 def _refuse(options: argparse.Namespace, names: Sequence[str], why: str) -> None:
@@ -227,7 +249,7 @@ def _tell(options: argparse.Namespace, report: SingleReport, compared: Sequence[
 
 def outcome_of(report: SingleReport, compared: Sequence[BaselineComparison]) -> int:
     """The exit code of a single-build run, and of its comparison with a baseline (empty without one)."""
-    if report.run["aborted"]:
+    if report.run.aborted:
         return INCOMPLETE
     if any(one.is_worse for one in compared):
         return REGRESSED

@@ -18,7 +18,7 @@ from opduel.harness.specs import expand_cases, load_spec
 from opduel.harness.specs.fields import DTYPES
 from opduel.harness.specs.schema import SCHEMA_FILE
 from opduel.records import UsageError
-from opduel.reporters.atomic import check_file, write_atomically
+from opduel.records.atomic import check_file, write_atomically
 from opduel.reporters.stream import print_result
 
 MAX_SIZE = 2**31 - 1
@@ -88,7 +88,7 @@ def write_spec_from(arguments: Sequence[str], parser: Parser | None = None) -> i
     if asked is None:
         asked = read_config(config_path()).get("treatment") or load_releases(framework).default_treatment
         if asked is None:
-            raise UsageError(f"--build: {framework.name} has no build that is asked by default: give one")
+            raise UsageError(f"--build: {framework.name} has no default build: give one")
     build = resolve_build(asked, framework, BuildCache(options.exec_dir))
     network = ask_network(build, framework, options.spec_from, inputs)
     if options.build is None:

@@ -76,6 +76,8 @@ def send_parser() -> Parser:
 
 def flush_parser() -> Parser:
     """``opduel flush``."""
+    from opduel.commands.sending import add_give_up  # imports what few subcommands need
+
     parser = Parser(
         prog="opduel flush",
         description="Send the reports that wait for a results server.",
@@ -83,6 +85,7 @@ def flush_parser() -> Parser:
         allow_abbrev=False,
     )
     parser.add_argument("--retry_refused", action="store_true", help="send also what a server refused")
+    add_give_up(parser)
     return parser
 
 

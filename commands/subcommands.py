@@ -8,10 +8,11 @@ from opduel.commands.config import KeptAnswers, config_path
 from opduel.commands.defaults import CALIBRATE, DRIVER, HARNESS, with_defaults
 from opduel.commands.driver_options import driver_parser
 from opduel.commands.entry import run_command
-from opduel.commands.harness import run_harness, usual_build
+from opduel.commands.harness import run_harness
 from opduel.commands.in_build import run as run_in_build
 from opduel.commands.options import harness_parser
 from opduel.commands.project import Setting, placed, project_settings
+from opduel.commands.single import refuse_single_options
 from opduel.commands.subcommand_parsers import (
     CONFIGURED,
     completion_parser,
@@ -23,9 +24,8 @@ from opduel.commands.subcommand_parsers import (
     whole_parser,
 )
 from opduel.commands.wording import with_subcommands
-from opduel.frameworks import framework_names, get_framework
 from opduel.records import UsageError
-from opduel.records.measurement import SIDES, Side
+from opduel.records.measurement import SIDES
 
 
 def run_subcommand(name: str, arguments: Sequence[str]) -> int:
@@ -100,10 +100,11 @@ def _compare(arguments: Sequence[str]) -> int:
     given = _json_by_its_format(arguments)
     options = _parsed("compare", given)
     settings, builds = _settings("compare")
-    if options.info is None and options.golden is None:
-        for side in SIDES:
-            if getattr(options, side) is None and (side in builds or options.treatment is not None):
-                given = [f"--{side}={builds.get(side) or _usual(side, options)}", *given]
+    if options.golden is None:
+        refuse_single_options(options)
+        if options.info is None:
+            missing = [side for side in SIDES if getattr(options, side) is None and side in builds]
+            given = [*(f"--{side}={builds[side]}" for side in missing), *given]
     return run_harness(with_defaults(HARNESS, given, settings))
 
 
@@ -119,12 +120,6 @@ def _json_by_its_format(arguments: Sequence[str]) -> list[str]:
     return words
 
 
-def _usual(side: Side, options: argparse.Namespace) -> str:
-    """The framework's own build for a side."""
-    framework = get_framework(options.framework or framework_names()[0])
-    return usual_build(side, {}, framework)
-
-
 def _measure(arguments: Sequence[str]) -> int:
     """One build alone: --treatment, or the user's, the project's or the framework's."""
     given = ["--output_format=json" if word == "--json" else word for word in arguments]
@@ -133,9 +128,8 @@ def _measure(arguments: Sequence[str]) -> int:
         if getattr(options, name) is not None:
             raise UsageError(f"--{name}: one build alone is measured here: leave it out, or use opduel compare")
     settings, builds = _settings("measure")
-    if options.treatment is None:
-        given = [f"--treatment={builds.get('treatment') or _usual('treatment', options)}", *given]
-    return run_harness(with_defaults(HARNESS, given, settings))
+    usual = [f"--treatment={builds['treatment']}"] if options.treatment is None and "treatment" in builds else []
+    return run_harness(with_defaults(HARNESS, ["--single", *usual, *given], settings))
 
 
 def _drive(name: str, arguments: Sequence[str]) -> int:
@@ -210,7 +204,7 @@ def _flush(arguments: Sequence[str]) -> int:
     from opduel.commands.sending import flush
 
     options, rest = flush_parser().parse_known_args(list(arguments))
-    return flush(rest, options.retry_refused)
+    return flush(rest, options.retry_refused, options.give_up or ())
 
 
 def _server(name: str, arguments: Sequence[str]) -> int:

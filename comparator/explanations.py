@@ -1,8 +1,8 @@
 """Why a case stays open, in plain words; the one place for them: screens, pages and files show ``Comparison.note``."""
 
+from opduel.comparator.effect_estimate import as_ratio
 from opduel.comparator.looks import Looks
 from opduel.comparator.run_analysis import CaseAnalysis
-from opduel.comparator.tost import as_ratio
 from opduel.records import Forecast, Verdict
 
 LOOKS_LIKE: dict[Verdict, str] = {"regressed": "looks regressed", "improved": "looks improved"}
@@ -104,5 +104,5 @@ def _rounds_made(analysis: CaseAnalysis, looks: Looks) -> str:
     if test.exhausted:
         return f"all {made} were used"
     if test.futile:
-        return f"given up after {made}: more would hardly settle it"
+        return f"stopped after {made}: more would hardly settle it"
     return f"{made} were made before the run ended"

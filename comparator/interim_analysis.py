@@ -37,17 +37,19 @@ def analyse_interim(
     looks: Looks,
     alpha: float = 0.05,
     priors: Mapping[str, Prior] | None = None,
+    apart: frozenset[str] = frozenset(),
 ) -> dict[str, InterimAnalysis]:
-    """The standing of each case, by id, after any number of rounds.
+    """The interim analysis of each case, by id, after any number of rounds.
 
     Every look takes exactly the first n_k samples of its stage, in the order given, so that asking more or less
     often changes nothing.  Until every case of a metric has failed or reached the first look at screening, none of
     them is settled or a suspect, failed cases apart.
+    ``priors`` and ``apart`` are those of a replication, as in ``analyse_run``.
 
     Raises:
         ValueError: as ``analyse_run``.
     """
-    analyses = analyse_run(cases, samples, failures, looks, alpha, closing=False, priors=priors)
+    analyses = analyse_run(cases, samples, failures, looks, alpha, closing=False, priors=priors, apart=apart)
     return {
         analysis.case.id: _interim_analysis(analysis, looks.of_metric(analysis.case.metric)) for analysis in analyses
     }

@@ -1,4 +1,4 @@
-"""Mann and Whitney's test on process values: the witness that assumes nothing of the noise."""
+"""Mann and Whitney's test on process values: the test that assumes nothing about the noise."""
 
 import math
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from scipy import special
 
 Array = npt.NDArray[np.float64]
 
-EXACT_UP_TO = 100  # values a side: of more, counting takes longer than what it mends is worth
+EXACT_UP_TO = 100  # values a side: of more, exact counting costs more than it gains
 
 
 def mann_whitney_p(lower: Sequence[float] | Array, upper: Sequence[float] | Array) -> float:

@@ -45,7 +45,7 @@ class Position:
 
 @dataclass(frozen=True)
 class Change:
-    """A change of level: a step when ``before`` and ``after`` are neighbours, else a creep from one to the other.
+    """A change of level: a step if ``before`` and ``after`` are neighbours, else a gradual drift between them.
 
     ``log_ratio`` is its size with an interval, all of the history's changes fitted together. ``p_value`` is that of the
     largest change in a history that has only those found before it: the look at all places is paid for.

@@ -1,29 +1,42 @@
-"""Verification: of what was flagged, only what is flagged again, on fresh samples and in the same direction, stays."""
+"""Replication: of what was flagged, only what is flagged again, on fresh samples and in the same direction, stays."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from opduel.records import Comparison, Verdict, Verification
-
-FLAGGED: tuple[Verdict, ...] = ("regressed", "improved")
+from opduel.records import FLAGGED, Comparison, Report, Verdict, Verification
 
 
 def apply_replication(
-    comparisons: Sequence[Comparison], again: Mapping[str, Comparison], not_measured: str = ""
+    comparisons: Sequence[Comparison], again: Mapping[str, Comparison], not_measured: str | None = None
 ) -> list[Comparison]:
-    """The run's comparisons after its flagged cases were measured ``again`` (by case id).
+    """The run's comparisons after some of its cases were measured ``again`` (by case id).
 
-    A flagged case keeps its verdict and figures if ``again`` has the same verdict; else it is ``inconclusive``. One
-    that is not in ``again`` was not measured a second time, for the reason ``not_measured``. The others stay. A case
-    of which the second measurement says nothing yet, or still looks as the first one said, stays ``suspected``.
+    A flagged case keeps its verdict and figures if ``again`` has the same verdict; else it is ``inconclusive``. So
+    does a case that only the treatment failed, and failed again. A flagged case that is not in ``again`` stays as it
+    is, unless ``not_measured`` says why it could not be measured a second time: then it is ``inconclusive``. The
+    others stay. A case of which the second measurement says nothing yet, or still looks as the first one said, stays
+    ``suspected``. A verdict that the second measurement withheld is withheld.
     """
-    return [
-        _replicated(one, again.get(one.case), not_measured) if one.verdict in FLAGGED else one for one in comparisons
-    ]
+    return [_replicated(one, again.get(one.case), not_measured) for one in comparisons]
 
 
-def _replicated(one: Comparison, second: Comparison | None, not_measured: str) -> Comparison:
-    told = replace(one, verification=_record(one, second))
+def replicate_report(first: Report, second: Report) -> Report:
+    """The first report, of which only what the second one replicates stays flagged or failed."""
+    again = {one.case: one for one in second.comparisons}
+    return replace(first, comparisons=tuple(apply_replication(first.comparisons, again)))
+
+
+def _replicated(one: Comparison, second: Comparison | None, not_measured: str | None) -> Comparison:
+    if one.verdict in FLAGGED and (second is not None or not_measured is not None):
+        return _flagged(one, second, not_measured or "")
+    if second is not None and one.is_broken_by_treatment and not second.is_broken_by_treatment:
+        note = f"failed on the treatment at first, {second.verdict} when measured again"
+        return replace(one, verdict="inconclusive", failure=None, note=note)
+    return one
+
+
+def _flagged(one: Comparison, second: Comparison | None, not_measured: str) -> Comparison:
+    told = replace(one, verification=_record(one, second), held_back=second.held_back if second else None)
     if second is not None and second.verdict == one.verdict:
         return told
     reason = f"not measured again: {not_measured}" if second is None else _outcome(second)

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 
 from opduel.comparator.effect_estimate import Values
 from opduel.comparator.empirical_bayes import NO_PRIOR, Prior, fit_prior
-from opduel.comparator.fdr import benjamini_hochberg
 from opduel.comparator.group_sequential import SequentialTest, run_sequential_test, split
 from opduel.comparator.looks import Looks
+from opduel.comparator.significance import benjamini_hochberg
 from opduel.comparator.trimmed_mean import estimate_trimmed_mean
 from opduel.records import METRICS, Case, Failure, PairSample, Stage, Verdict
 
 
 @dataclass(frozen=True)
 class CaseAnalysis:
-    """A case within its run: its own course, the run's correction and the verdict so far.
+    """A case within its run: its own group-sequential test, the run's correction and the verdict so far.
 
     ``ready`` is False until every case of the run's and of the same metric has failed or come to its first look on the
     screen: before, the prior may still change, so that no verdict is final.
@@ -35,13 +35,15 @@ def analyse_run(
     alpha: float,
     closing: bool,
     priors: Mapping[str, Prior] | None = None,
+    apart: frozenset[str] = frozenset(),
 ) -> list[CaseAnalysis]:
     """Weighs all ``cases`` by their ``samples`` (keyed by case id, in the order of measuring).
 
     The family of the false-discovery correction is all cases, from the start: one that failed, or that no look has
     tested, counts with p = 1.  A case that is flagged without the looks that ``closing`` adds stays so whatever these
-    say.  ``priors`` (by metric) are those of the run that is verified: its flagged cases, too few and chosen, have
-    none of their own, and only fresh samples count (``run_sequential_test``'s ``retest``).
+    say.  ``priors`` (by metric) are those of the run that is replicated: its flagged cases, too few and chosen, have
+    none of their own, and only fresh samples count (``run_sequential_test``'s ``retest``).  The family of a replication
+    is the cases that were flagged: those whose ids are in ``apart`` are a family of their own.
 
     Raises:
         ValueError: alpha outside (0, 1), a threshold below 0, a metric that is not known, cases of one id, samples
@@ -51,14 +53,15 @@ def analyse_run(
     values = {case.id: split(samples.get(case.id, ())) for case in cases}
     retest = priors is not None
     used = _priors(cases, values, looks) if priors is None else priors
-    waiting = {case.metric for case in cases if case.id not in failures and not _screened(case, values, looks)}
+    unscreened = (case for case in cases if case.id not in failures and not _screened(case, values, looks))
+    waiting = set() if retest else {case.metric for case in unscreened}
     tests = _sequential_tests(cases, values, used, looks, alpha, False, retest)
-    q_values = _q_values(cases, tests, failures)
+    q_values = _q_values(cases, tests, failures, apart)
     if closing:
         closed = _sequential_tests(cases, values, used, looks, alpha, True, retest)
         flagged = [q <= alpha and not test.cleared for q, test in zip(q_values, tests, strict=True)]
         tests = [now if stays else last for now, last, stays in zip(tests, closed, flagged, strict=True)]
-        q_values = _q_values(cases, tests, failures)
+        q_values = _q_values(cases, tests, failures, apart)
     return [
         CaseAnalysis(case, test, q, _verdict(case, test, q, case.id in failures, alpha), case.metric not in waiting)
         for case, test, q in zip(cases, tests, q_values, strict=True)
@@ -82,10 +85,16 @@ def _sequential_tests(
     ]
 
 
-def _q_values(cases: Sequence[Case], tests: Sequence[SequentialTest], failures: Mapping[str, Failure]) -> list[float]:
-    return benjamini_hochberg(
-        [1.0 if case.id in failures else test.p_value for case, test in zip(cases, tests, strict=True)]
-    )
+def _q_values(
+    cases: Sequence[Case], tests: Sequence[SequentialTest], failures: Mapping[str, Failure], apart: frozenset[str]
+) -> list[float]:
+    """By case, in order; each of the two families is corrected by itself."""
+    p_values = {case.id: 1.0 if case.id in failures else test.p_value for case, test in zip(cases, tests, strict=True)}
+    found: dict[str, float] = {}
+    for family in (p_values.keys() - apart, p_values.keys() & apart):
+        ids = [case.id for case in cases if case.id in family]
+        found |= zip(ids, benjamini_hochberg([p_values[case_id] for case_id in ids]), strict=True)
+    return [found[case.id] for case in cases]
 
 
 def fit_priors(cases: Sequence[Case], samples: Mapping[str, Sequence[PairSample]], looks: Looks) -> dict[str, Prior]:
@@ -139,8 +148,8 @@ def _check(
     ids = {case.id for case in cases}
     if len(ids) != len(cases):
         raise ValueError("two cases have the same id")
-    if strangers := sorted((set(samples) | set(failures)) - ids):
-        raise ValueError(f"no such case: {', '.join(strangers)}")
+    if unknown := sorted((set(samples) | set(failures)) - ids):
+        raise ValueError(f"no such case: {', '.join(unknown)}")
     for case in cases:
         if not 0 <= case.threshold < float("inf"):
             raise ValueError(f"{case.id}: a threshold is a share of 0 or more, not {case.threshold}")

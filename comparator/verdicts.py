@@ -4,16 +4,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from opduel.comparator.effect_estimate import EffectEstimate
+from opduel.comparator.effect_estimate import EffectEstimate, as_ratio, minimal_detectable_change
 from opduel.comparator.empirical_bayes import Prior
 from opduel.comparator.explanations import explain
 from opduel.comparator.looks import Looks
-from opduel.comparator.mde import minimal_detectable_change
 from opduel.comparator.predictive_power import CaseState, Terms, project
-from opduel.comparator.replication import FLAGGED
 from opduel.comparator.run_analysis import CaseAnalysis, analyse_run
-from opduel.comparator.tost import as_ratio
-from opduel.records import METRICS, Case, Comparison, Failure, Forecast, PairSample, Stage, Verdict
+from opduel.records import FLAGGED, METRICS, Case, Comparison, Failure, Forecast, PairSample, Stage, Verdict
 
 
 def compare_cases(
@@ -24,35 +21,46 @@ def compare_cases(
     alpha: float = 0.05,
     injected: frozenset[str] = frozenset(),
     priors: Mapping[str, Prior] | None = None,
+    apart: frozenset[str] = frozenset(),
 ) -> list[Comparison]:
     """The comparison of each case, in the order of ``cases``, when no more samples will come.
 
     It repeats every verdict that ``analyse_interim`` called settled (as long as the case got no sample since), and may
     settle more: samples beyond a case's last look take part in a closing one (``Looks.closing``).  Of a failed
-    case only samples and failure are told; of one with fewer than 2 samples the ratio, if there is one.
+    case only samples and failure are given; of one with fewer than 2 samples the ratio, if there is one.
+    ``priors`` and ``apart`` are those of a replication, as in ``analyse_run``.
 
     Raises:
         ValueError: as ``analyse_run``.
     """
-    analyses = analyse_run(cases, samples, failures, looks, alpha, closing=True, priors=priors)
-    run = _Run(alpha, len(cases), sum(one.verdict in FLAGGED for one in analyses), priors is not None)
+    analyses = analyse_run(cases, samples, failures, looks, alpha, closing=True, priors=priors, apart=apart)
+    runs = {
+        separate: _Run.of([one for one in analyses if (one.case.id in apart) == separate], alpha, priors is not None)
+        for separate in (False, True)
+    }
     comparisons = []
     for analysis in analyses:
         case = analysis.case
         bare = _bare(analysis, samples.get(case.id, ()), failures.get(case.id), case.id in injected)
+        run = runs[case.id in apart]
         comparisons.append(bare if bare.failure else _whole(bare, analysis, looks.of_metric(case.metric), run))
     return comparisons
 
 
 @dataclass(frozen=True)
 class _Run:
-    """What a comparison takes from the run: its level, its cases, how many of them are flagged, and whether it is a
-    verification."""
+    """What a comparison takes from the run: its level, the cases of its family, how many of them are flagged, and
+    whether it is a replication."""
 
     alpha: float
     family: int
     flagged: int
     retest: bool
+
+    @classmethod
+    def of(cls, analyses: Sequence[CaseAnalysis], alpha: float, retest: bool) -> "_Run":
+        """The run as the cases of one family see it."""
+        return cls(alpha, len(analyses), sum(one.verdict in FLAGGED for one in analyses), retest)
 
 
 def _bare(analysis: CaseAnalysis, samples: Sequence[PairSample], failure: Failure | None, injected: bool) -> Comparison:

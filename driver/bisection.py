@@ -12,11 +12,9 @@ from itertools import pairwise
 from typing import Literal, Protocol
 
 from opduel.driver.attribution import UNKNOWN, Change, Range
-from opduel.records import Verdict
+from opduel.records import FLAGGED, Verdict
 
-SEARCHED_VERDICTS = ("regressed", "improved", "failed")
-
-# What an A/B of a range says of a case: the change that is sought is there; it is not; can't be told; the case fails.
+# What an A/B of a range shows for a case: the change is there; it is not; it is unclear; the case fails.
 Answer = Literal["found", "clear", "open", "fails"]
 
 
@@ -25,7 +23,8 @@ class Step:
     """What one A/B of two points says of one case.
 
     ``log_ratio`` is ln(right / left) and ``low`` and ``high`` the ends of its interval, None when not known.  ``side``
-    says of a failed case where it failed: "treatment" when it runs at the left point and fails at the right one.
+    says of a failed case where it failed: "treatment" when it runs at the left point and fails at the right one, and
+    the machine isn't the reason.
     """
 
     verdict: Verdict
@@ -33,6 +32,13 @@ class Step:
     low: float | None = None
     high: float | None = None
     side: Literal["control", "treatment", "both"] | None = None
+
+    @property
+    def finding(self) -> Verdict | None:
+        """What changed from left to right, as ``Comparison.finding``; None if nothing did, or nothing is known."""
+        if self.verdict == "failed":
+            return "failed" if self.side == "treatment" else None
+        return self.verdict if self.verdict in FLAGGED else None
 
     @property
     def change(self) -> Change | None:
@@ -59,7 +65,7 @@ class CulpritRange:
     """The change of some cases lies in (left, right], and no smaller range could be shown to hold it.
 
     ``cases`` has the evidence: the direct A/B of ``left`` and ``right``, which found in each case what was sought.
-    Of the points in between, ``skipped`` could not be built, ``undecided`` could not be told apart.
+    Of the points in between, ``skipped`` could not be built, ``undecided`` gave no clear answer.
     """
 
     left: int
@@ -98,7 +104,7 @@ def bisect(
     if revisions < 1:
         raise ValueError(f"a bisection needs 1 point or more after the control, not {revisions}")
     for case, step in cases.items():
-        if step.verdict not in SEARCHED_VERDICTS or (step.verdict == "failed" and step.side != "treatment"):
+        if step.finding is None:
             raise ValueError(f"{case}: regressed, improved, or failed on the treatment alone: not {step}")
     search = _Search(revisions, cases, measure, prepare, thresholds, frozenset(cached))
     search.descend()
@@ -219,7 +225,7 @@ class _Search:
         """The halves to go on with.
 
         Those in which the change was found; one that must hold what the other, clear half leaves over; and one that
-        could not be told, but whose estimate is beyond the threshold.
+        was unclear, but whose estimate is beyond the threshold.
         """
         left, right = one.range
         halves: tuple[Range, Range] = ((left, middle), (middle, right))

@@ -29,7 +29,7 @@ class Branch:
         self._services = services
         self._settings = settings
         self._alone = alone
-        self._dealt_with: Commit | None = None
+        self._processed: Commit | None = None
 
     def measure(self, tally: Tally) -> None:
         """Investigate the commits that are due.
@@ -48,7 +48,7 @@ class Branch:
         held = False  # a commit is to be measured on, and the commit file stays before it
         for position, commit in enumerate(queue):
             if self.stop_requested():
-                log.info("%s says 0: stopping before %s", self._settings.status_file, commit.short)
+                log.info("%s contains 0: stopping before %s", self._settings.status_file, commit.short)
                 break
             with self._building_ahead(queue[position + 1 : position + 2]):
                 settled = self._was_settled(commit) or self._attempt(commit, tally, self._alone and len(queue) == 1)
@@ -70,7 +70,7 @@ class Branch:
         return new + self._to_retry(new)
 
     def _pending(self) -> Pending:
-        """The commits that come after the last one dealt with.
+        """The commits that come after the last one processed.
 
         Raises:
             UsageError: the commits asked for are not there, or the commit file is another branch's.
@@ -94,7 +94,7 @@ class Branch:
         return chosen
 
     def _go_on_after(self, chosen: Pending) -> None:
-        """Where the branch no longer holds the last commit dealt with, say so, once, and take the one that it holds."""
+        """If the branch no longer contains the last commit processed, log it once, and continue from one it has."""
         if chosen.note:
             record(self._services.journal, "history", chosen.note)
             if chosen.after is not None:
@@ -202,7 +202,7 @@ class Branch:
         except NotSettled as error:
             text = f"{commit.short}: {error}"
             tally.fail(commit.id, text)
-            if error.report.run.get("run_type") == "benchmark":
+            if error.report.run.run_type == "benchmark":
                 tally.outcomes.append((commit, Outcome(error.report)))
             record(self._services.journal, "not settled", text)
             return False
@@ -222,7 +222,7 @@ class Branch:
         return True
 
     def _was_settled(self, commit: Commit) -> bool:
-        """Whether an earlier pass dealt with a commit that the commit file is not to pass yet."""
+        """Whether an earlier pass processed a commit beyond the one in the commit file."""
         settings = self._settings
         if settings.again or (settings.commit is not None and settings.interval_s is None):
             return False
@@ -231,7 +231,7 @@ class Branch:
         return not is_due and self._services.journal.get_fact(self._beyond(commit)) is not None
 
     def _beyond(self, commit: Commit) -> str:
-        """The fact that a commit was dealt with while the commit file stayed before an earlier one."""
+        """The fact that a commit was processed while the commit file stayed at an earlier one."""
         return f"beyond the commit file/{self._item(commit)}"
 
     def _fail(self, commit: Commit, error: OpduelError, tally: Tally, soon: bool = False) -> None:
@@ -267,24 +267,24 @@ class Branch:
         write_document(info, info_document(*builds))
         outcome = investigation.investigate(settings.sought)
         document = None
-        if outcome.guilty is not None or outcome.known:
+        if outcome.culprits is not None or outcome.known:
             document = settings.work / "culprits" / f"{investigation.name.replace('/', '-')}.json"
             write_document(document, culprits_document(outcome, investigation.name))
-            culprits = (*outcome.known, *(outcome.guilty or ()))
+            culprits = (*outcome.known, *(outcome.culprits or ()))
             named = [one.revisions[-1].commit for one in culprits if one.culprit.named]
             write_document(info, info_document(*builds, [commit for commit in named if commit]))
         self._services.listener.found(outcome, document)
         return outcome
 
     def _finish(self, commit: Commit) -> None:
-        """Write the commit down as the last one that was dealt with, unless one after it already is."""
+        """Record the commit as the last one processed, unless a later one already is."""
         last = self._last()
         if last is None or not self._services.repository.is_ancestor(commit, last):
             self._write_down(commit)
 
     def _write_down(self, commit: Commit) -> None:
-        """As the last one that was dealt with."""
-        self._dealt_with = commit
+        """Record it as the last commit processed."""
+        self._processed = commit
         if (path := self._commit_file) is not None:
             write_text(path, f"{commit.id}\n")
             self._services.journal.set_fact(_owner_of(path), f"{self.name} {commit.id}")
@@ -292,14 +292,14 @@ class Branch:
             self._services.journal.set_fact(self._counted, commit.id)
 
     def _last(self) -> Commit | None:
-        """The last commit dealt with, by the commit file, or in this process; None without one.
+        """The last commit processed, according to the commit file or in this process; None without one.
 
         Raises:
             UsageError: the commit file is a file of somebody else's.
         """
         path = self._commit_file
         if path is None:
-            return self._dealt_with or self._last_counted()
+            return self._processed or self._last_counted()
         return kept_commit(path, self._services.repository.resolve)
 
     @property
@@ -316,11 +316,11 @@ class Branch:
         return f"step/{self._settings.branch or ''}/{self._settings.digest}"
 
     def _counts(self) -> bool:
-        """Whether commits are thinned, and no file keeps from which one they are counted."""
+        """Whether only every nth commit is measured, and no file keeps where counting starts."""
         return self._settings.step > 1 and self._settings.commit is None and self._settings.commit_file is None
 
     def _last_counted(self) -> Commit | None:
-        """The last commit that an earlier start dealt with, where commits are thinned."""
+        """The last commit that an earlier start processed, where only every nth is measured."""
         kept = self._services.journal.get_fact(self._counted) if self._counts() and not self._settings.again else None
         try:
             return None if kept is None else self._services.repository.commit(kept)

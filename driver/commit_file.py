@@ -1,4 +1,4 @@
-"""--commit_file: the last commit dealt with, kept in a file that is ours alone."""
+"""--commit_file: the last commit processed, kept in a file of opduel's own."""
 
 import logging
 import re

@@ -1,11 +1,11 @@
-"""From a line of points to who is guilty: benchmark its ends, verify what was flagged, bisect what holds."""
+"""From a line of revisions to the culprits: benchmark its ends, verify what was flagged, bisect what is confirmed."""
 
 import hashlib
 import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from opduel.driver.attribution import (
     Attribution,
@@ -25,6 +25,7 @@ from opduel.driver.known_changes import KnownChanges
 from opduel.driver.revisions import Revision, UnbuildableError
 from opduel.driver.runs import NotSettled, Runs, open_words
 from opduel.records import Build, Comparison, Report, RunError, Verdict
+from opduel.records.measurement import Side
 
 log = logging.getLogger(__name__)
 
@@ -42,18 +43,18 @@ class Culprit:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one line. ``guilty`` is None when nothing was to be bisected (or not asked for).
+    """What came of one line. ``culprits`` is None when nothing was to be bisected (or not asked for).
 
     ``known``: the culprits of earlier investigations on the line, with the cases of ``attributions`` that they still
     account for, in part or as a whole; their figures are those that were measured then. ``unfinished``: why the search
-    for the guilty ended before its end; empty if it didn't. ``goes_on``: because the time budget of one of its steps
+    for the culprit ended before its end; empty if it didn't. ``goes_on``: because the time budget of one of its steps
     was too short, so that the next pass goes on with it.
     """
 
     benchmark: Report
     verification: Report | None = None
     confirmed: tuple[str, ...] = ()
-    guilty: tuple[Culprit, ...] | None = None
+    culprits: tuple[Culprit, ...] | None = None
     unfinished: str = ""
     known: tuple[Culprit, ...] = ()
     attributions: Mapping[str, Attribution] = field(default_factory=dict)
@@ -79,7 +80,7 @@ class Investigation:
         self._known = KnownChanges(journal, settings, self.name, [one.name for one in revisions])
 
     def investigate(self, sought: Sequence[Verdict]) -> Outcome:
-        """Benchmark, and follow up. What can't be gone by is told, and forgotten: another time it is repeated.
+        """Benchmark, and follow up. An untrusted result is reported but not kept: the next pass repeats it.
 
         Raises:
             UnbuildableError: control or treatment can't be built.
@@ -104,10 +105,10 @@ class Investigation:
         Of what known culprits account for neither is made; where more changed than they did, the parts of the line
         that they leave over are measured directly, and bisected if the change is there.
         """
-        if not sought or benchmark.run.get("aborted"):
+        if not sought or benchmark.run.aborted:
             return Outcome(benchmark)
         known = self._known.at_beginning()
-        flagged = {one.case: one for one in benchmark.comparisons if _flag(one) in sought}
+        flagged = {one.case: one for one in benchmark.comparisons if one.finding in sought}
         explained = {
             case: found
             for case, one in flagged.items()
@@ -127,11 +128,11 @@ class Investigation:
     def _found(self, outcome: Outcome, known: Mapping[str, Sequence[Placed]]) -> dict[str, list[Known]]:
         """By case, the changes that are to be known to later lines: culprits, and what is left over beside those."""
         found: dict[str, list[Known]] = {}
-        for guilty in outcome.guilty or ():
-            good, bad = guilty.revisions[0].name, guilty.revisions[-1].name
-            for case, step in guilty.culprit.cases.items():
+        for traced in outcome.culprits or ():
+            good, bad = traced.revisions[0].name, traced.revisions[-1].name
+            for case, step in traced.culprit.cases.items():
                 kind: Kind = step.verdict  # type: ignore[assignment]
-                found.setdefault(case, []).append(Known(good, bad, kind, step.change, self.name, guilty.evidence))
+                found.setdefault(case, []).append(Known(good, bad, kind, step.change, self.name, traced.evidence))
         names = [revision.name for revision in self._revisions]
         reports = [report for report in (outcome.benchmark, outcome.verification) if report is not None]
         latest = {one.case: one for report in reports for one in report.comparisons}
@@ -161,37 +162,37 @@ class Investigation:
         self, outcome: Outcome, more: Mapping[str, Comparison], known: Mapping[str, Sequence[Placed]]
     ) -> Outcome:
         """Measure the parts of the line in which no change of these cases is known, and bisect those that have one."""
-        log.info("known culprits do not account for all of: %s; measuring what they leave over", ", ".join(more))
+        log.info("known culprits do not account for all of: %s; measuring the rest", ", ".join(more))
         last = len(self._revisions) - 1
         cases: dict[Range, list[str]] = {}
         for case in sorted(more):
             for gap in gaps(last, [one.range for one in known[case]]):
                 cases.setdefault(gap, []).append(case)
         found: dict[str, None] = {}
-        guilty: list[Culprit] = []
+        culprits: list[Culprit] = []
         try:
             for gap in sorted(cases):
                 steps = self._compare(*gap, cases[gap])
                 changed = {case: step for case, step in steps.items() if _answers(step, more[case])}
                 found |= dict.fromkeys(changed)
-                guilty += self._bisect(changed, {case: more[case].threshold for case in changed}, gap)
+                culprits += self._bisect(changed, {case: more[case].threshold for case in changed}, gap)
         except RunError as error:
             confirmed = tuple(sorted({*outcome.confirmed, *found}))
             return _cut_short(replace(outcome, confirmed=confirmed), error)
         if not found:
             return outcome
         everyone = tuple(sorted({*outcome.confirmed, *found}))
-        return replace(outcome, confirmed=everyone, guilty=_merged([*(outcome.guilty or ()), *guilty]))
+        return replace(outcome, confirmed=everyone, culprits=_merged([*(outcome.culprits or ()), *culprits]))
 
     def _verify_and_bisect(self, benchmark: Report, suspects: Sequence[str]) -> Outcome:
         if not suspects:
             return Outcome(benchmark)
         last = len(self._revisions) - 1
         log.info("flagged: %s; verifying on fresh processes", ", ".join(suspects))
-        verification = self._make(f"{self.name}/verify", "verify", (0, last), sorted(suspects))
-        before = {one.case: one for one in benchmark.comparisons}
+        verification = self._make(f"{self.name}/verify", "verify", (0, last), sorted(suspects), benchmark)
         again = {one.case: one for one in verification.comparisons}
-        confirmed = [case for case in suspects if case in again and _flag(again[case]) == _flag(before[case])]
+        replicated = {one.case: one for one in self._runs.replicate(benchmark, verification).comparisons}
+        confirmed = [case for case in suspects if case in again and replicated[case].finding is not None]
         if not confirmed:
             log.info("not confirmed: %s", ", ".join(suspects))
             return Outcome(benchmark, verification)
@@ -199,7 +200,7 @@ class Investigation:
         steps = {case: _step(again[case]) for case in confirmed}
         thresholds = {case: again[case].threshold for case in confirmed}
         try:
-            return replace(found, guilty=self._bisect(steps, thresholds, (0, last)))
+            return replace(found, culprits=self._bisect(steps, thresholds, (0, last)))
         except RunError as error:  # the same search goes on from there another time; what is confirmed stays so
             return _cut_short(found, error)
 
@@ -238,9 +239,16 @@ class Investigation:
         found = {one.case: _step(one) for one in report.comparisons}
         return {case: found.get(case, Step("inconclusive")) for case in cases}
 
-    def _make(self, name: str, run_type: str, between: Range, cases: Sequence[str] | None = None) -> Report:
+    def _make(
+        self,
+        name: str,
+        run_type: str,
+        between: Range,
+        cases: Sequence[str] | None = None,
+        replicates: Report | None = None,
+    ) -> Report:
         control, treatment = (self._build(revision) for revision in between)
-        return self._runs.make(name, run_type, control, treatment, cases, self._branch)
+        return self._runs.make(name, run_type, control, treatment, cases, self._branch, replicates)
 
     def _step_name(self, left: int, right: int, cases: Sequence[str]) -> str:
         digest = hashlib.sha256("\0".join(sorted(cases)).encode()).hexdigest()[:8]
@@ -286,10 +294,10 @@ def _cut_short(outcome: Outcome, error: RunError) -> Outcome:
     return replace(outcome, unfinished=f"the search for the culprit ended: {why}", goes_on=short)
 
 
-def _merged(guilty: Sequence[Culprit]) -> tuple[Culprit, ...]:
+def _merged(culprits: Sequence[Culprit]) -> tuple[Culprit, ...]:
     """From left to right, those of the same points as one."""
     found: dict[Range, Culprit] = {}
-    for one in guilty:
+    for one in culprits:
         between = one.culprit.left, one.culprit.right
         if (other := found.get(between)) is not None:
             culprit = replace(other.culprit, cases={**other.culprit.cases, **one.culprit.cases})
@@ -305,7 +313,7 @@ def _moved(one: CulpritRange, by: int) -> CulpritRange:
 
 def _answers(step: Step, flagged: Comparison) -> bool:
     """Whether a direct A/B of a part of the line has the change for which the whole was flagged."""
-    return step.verdict == flagged.verdict and (step.verdict != "failed" or step.side == "treatment")
+    return step.finding == flagged.finding
 
 
 def _known_step(known: Known) -> Step:
@@ -316,13 +324,6 @@ def _known_step(known: Known) -> Step:
     return Step(verdict, change.estimate, change.low, change.high)
 
 
-def _flag(one: Comparison) -> Verdict | None:
-    """What is the matter with the case, if it is the treatment's doing."""
-    if one.verdict == "failed":
-        return "failed" if one.is_broken_by_treatment else None
-    return one.verdict if one.verdict in ("regressed", "improved") else None
-
-
 def _step(one: Comparison) -> Step:
     low, high = one.ci or (None, None)
     return Step(
@@ -330,15 +331,22 @@ def _step(one: Comparison) -> Step:
         None if one.ratio is None else math.log(one.ratio),
         None if low is None else math.log(low),
         None if high is None else math.log(high),
-        one.failure.side if one.failure else None,
+        _side_of_failure(one),
     )
 
 
+def _side_of_failure(one: Comparison) -> Side | Literal["both"] | None:
+    """Where a case failed; "both" also if only the treatment did, and the machine may be the reason."""
+    if one.failure is None:
+        return None
+    return one.failure.side if one.failure.side != "treatment" or one.is_broken_by_treatment else "both"
+
+
 def why_untrusted(outcome: Outcome) -> str:
-    """Why what was measured is to be measured anew; empty if it can be gone by."""
+    """Why the measurement must be repeated; empty if it can be trusted."""
     for report in (outcome.benchmark, outcome.verification):
-        if report is not None and report.run.get("aborted"):
-            return f"not completed: {report.run['stop_reason']}"
+        if report is not None and report.run.aborted:
+            return f"not completed: {report.run.stop_reason}"
         if report is not None and any(one.held_back for one in report.comparisons):
             return "verdicts were held back, for the run can't be trusted"
     return ""
@@ -354,7 +362,7 @@ def culprits_document(outcome: Outcome, name: str) -> dict[str, Any]:
     return {
         "line": name,
         "confirmed": list(outcome.confirmed),
-        "culprits": [_culprit_document(one) for one in outcome.guilty or ()],
+        "culprits": [_culprit_document(one) for one in outcome.culprits or ()],
         "known": [_culprit_document(one) for one in outcome.known],
         "attributions": {case: _attribution_document(one) for case, one in outcome.attributions.items()},
     }

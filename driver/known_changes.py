@@ -64,7 +64,7 @@ def _parsed(text: str | None) -> Any:
     try:
         return json.loads(text or "[]")
     except ValueError as error:
-        log.warning("a note of known changes in the journal can't be read (%s): passed over", error)
+        log.warning("a note of known changes in the journal can't be read (%s): skipped", error)
         return []
 
 
@@ -73,7 +73,7 @@ def _read(entries: Any) -> list[Known]:
     try:
         return [_known(entry) for entry in entries]
     except (TypeError, KeyError, AttributeError) as error:
-        log.warning("a note of known changes in the journal is damaged (%s): passed over", error)
+        log.warning("a note of known changes in the journal is damaged (%s): skipped", error)
         return []
 
 

@@ -81,7 +81,7 @@ class Watch:
         for name, branch in zip(self._settings.branches or (None,), self.branches, strict=True):
             if branch.stop_requested():
                 what = f"branch {name}" if name else "the first commit"
-                log.info("%s says 0: stopping before %s", self._settings.status_file, what)
+                log.info("%s contains 0: stopping before %s", self._settings.status_file, what)
                 break
             try:
                 act(branch)
@@ -118,7 +118,7 @@ class Watch:
                 tally.fail("pass", text)
             after_pass(tally)
             self._wait(began + (self._settings.interval_s or 0.0))
-        log.info("%s says 0: stopped", self._settings.status_file)
+        log.info("%s contains 0: stopped", self._settings.status_file)
 
     def fetch(self, tally: Tally) -> None:
         """Fetch; a remote that can't be reached is written down, and the commits at hand have to do.

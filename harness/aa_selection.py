@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from opduel.harness.blocks import CaseRequest
 from opduel.records import DEFAULT_METRIC, Case, Stage
 
-EVERY = 10  # one sentinel for so many cases
-MOST = 4  # more would be no better a witness: they share the machine and the moment
+EVERY = 10  # one A/A case for so many cases
+MOST = 4  # more would add no evidence: they share the machine and the moment
 
 
 def usual_count(cases: int) -> int:
-    """How many sentinels a run of so many cases has, unless told: one in ten, 1 to 4."""
+    """How many A/A cases a run of so many cases has by default: one in ten, 1 to 4."""
     return max(1, min(MOST, cases // EVERY))
 
 
@@ -26,7 +26,7 @@ def draw_aa_cases(cases: Sequence[Case], count: int, seed: int) -> tuple[Case, .
 
 
 class Turns:
-    """Whose turn it is: shares a run's sentinels out over its rounds of cases measured by time; ``cases`` counts these.
+    """Whose turn it is: distributes A/A cases over the rounds of cases measured by time; ``cases`` counts these.
 
     A round has as large a share of the A/A checks as it has of the cases at screening, at least one; of the rounds of
     suspects alone every second has one. So their cost stays a share of the run's, however long it becomes.
@@ -40,7 +40,7 @@ class Turns:
         self._due_alone = 0.0
 
     def drop(self, case_id: str) -> None:
-        """A sentinel that can't be measured is measured no more."""
+        """An A/A case that can't be measured is not measured again."""
         self._aa_cases = [case for case in self._aa_cases if case.id != case_id]
 
     def within(self, requests: Sequence[CaseRequest]) -> list[Case]:
@@ -54,14 +54,14 @@ class Turns:
         return self._next(max(1, round(len(self._aa_cases) * screened / self._cases)))
 
     def alone(self, stage: Stage) -> list[Case]:
-        """The sentinel that is due a round of its own after a timed case had one; mostly none is."""
+        """The A/A case that is due a round of its own after a timed case had one; mostly none is."""
         self._due_alone += self._share_alone(stage)
         due = int(self._due_alone)
         self._due_alone -= due
         return self._next(due)
 
     def replay(self, stages: Sequence[Stage], aa_cases: Sequence[str], fork: bool) -> None:
-        """Take note of an earlier process's round of timed cases, or of sentinels: their stages and ids."""
+        """Take note of an earlier process's round of timed cases, or of A/A cases: their stages and ids."""
         self._measured.update(aa_cases)
         if fork:
             self._confirmation_rounds += "screening" not in stages

@@ -24,6 +24,7 @@ from opduel.harness.pair import Round, RoundResult
 from opduel.records import Case, Stage
 from opduel.records.case import METRICS
 from opduel.records.upgrade import upgraded_entry
+from opduel.records.validation import explain
 
 FORMAT = 1  # raised when older texts would be misread
 Phase = Literal["first", "verify"]
@@ -142,9 +143,7 @@ def from_text(text: str) -> Entry:
     try:
         entry = _ADAPTER.validate_json(upgraded_entry(text), strict=True)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise ValueError(f"{place}: {first['msg']}" if place else first["msg"]) from None
+        raise ValueError(explain(error, "the entry")) from None
     if isinstance(entry, KeptRound) and entry.metric not in METRICS:
         raise ValueError(f"metric: no metric is called {entry.metric!r}")
     return entry
@@ -242,9 +241,9 @@ class PhaseCheckpoint:
         found: dict[int, KeptRound] = {}
         for one in (one for part in self._checkpoint.parts(self._phase) for one in part):
             if not (one.cases <= case_ids and one.watched <= sentinel_ids):
-                log.warning("round log: round %d is of other cases: passed over", one.number)
+                log.warning("round log: round %d is of other cases: skipped", one.number)
             elif one.number in found:
-                log.warning("round log: round %d was kept twice: the second is passed over", one.number)
+                log.warning("round log: round %d was recorded twice: the second is skipped", one.number)
             else:
                 found[one.number] = one
         return [found[number] for number in sorted(found)]
@@ -299,14 +298,12 @@ def _read(texts: Sequence[str], run: str) -> list[Entry]:
         try:
             entry = from_text(text)
         except ValueError as error:
-            log.warning("round log: entry %d is damaged (%s): passed over", number, error)
+            log.warning("round log: entry %d is damaged (%s): skipped", number, error)
             continue
         if entry.run == run:
             entries.append(entry)
         else:
             foreign += 1
     if foreign:
-        log.warning(
-            "round log: %d of %d entries are of other cases, builds or settings: passed over", foreign, len(texts)
-        )
+        log.warning("round log: %d of %d entries are of other cases, builds or settings: skipped", foreign, len(texts))
     return entries

@@ -7,7 +7,6 @@ a numpy .npz file for each case. The manifest is written last: a folder without 
 import hashlib
 import json
 import math
-import os
 import shutil
 import tempfile
 import time
@@ -27,7 +26,9 @@ from opduel.harness.host import host_fingerprint
 from opduel.harness.output_check import Array, Difference, Results, ask_results, difference, elements
 from opduel.harness.restarting_worker import RestartingWorker
 from opduel.records import Build, Case, Failure, RunError, UsageError
+from opduel.records.atomic import write_atomically
 from opduel.records.upgrade import upgraded_golden
+from opduel.records.validation import explain
 
 MANIFEST = "golden.json"
 KIND, SCHEMA_VERSION = "opduel golden outputs", 2
@@ -213,10 +214,8 @@ def _write_manifest(request: GoldenRequest, folder: Path, found: Mapping[str, Go
         found,
         {name: value for name, value in host_fingerprint().items() if name in ("cpu_model", "kernel", "machine")},
     )
-    aside = folder / f".{MANIFEST}.{os.getpid()}"
     text = json.dumps({"kind": KIND, **asdict(manifest)}, indent=1, allow_nan=False, default=str)
-    aside.write_text(text + "\n", encoding="utf-8")
-    aside.replace(folder / MANIFEST)
+    write_atomically(folder / MANIFEST, f"{text}\n".encode())
 
 
 def asked_of(case: Case) -> dict[str, Any]:
@@ -338,7 +337,7 @@ def read_golden(folder: Path) -> Golden:
     except OSError as error:
         raise UsageError(f"{where}: cannot be read ({error.strerror}): {_FIX}") from None
     except (ValueError, RecursionError):
-        raise UsageError(f"{where}: is no JSON document: {_FIX}") from None
+        raise UsageError(f"{where}: is not a JSON document: {_FIX}") from None
     if not isinstance(document, dict) or document.pop("kind", None) != KIND:
         raise UsageError(f"{where}: kind: is not {KIND!r}: {_FIX}")
     version = document.get("schema_version")
@@ -349,8 +348,7 @@ def read_golden(folder: Path) -> Golden:
     try:
         manifest = _ADAPTER.validate_python(document)
     except ValidationError as error:
-        problem = error.errors(include_url=False, include_input=False)[0]
-        raise UsageError(f"{where}: {'.'.join(map(str, problem['loc']))}: {problem['msg']}: {_FIX}") from None
+        raise UsageError(f"{where}: {explain(error)}: {_FIX}") from None
     for id, one in manifest.cases.items():
         place = Path(one.file)
         if one.failure is None and (not one.file or place.is_absolute() or ".." in place.parts):

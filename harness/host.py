@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -58,6 +59,12 @@ class HostSample:
     oom_kills: int | None  # since boot
 
 
+def out_of_memory_kills(proc: Path = PROC) -> int | None:
+    """How many processes the kernel has killed for memory since boot; None where it doesn't say."""
+    found = re.search(r"^oom_kill (\d+)$", _text(proc / "vmstat"), re.M)
+    return int(found[1]) if found else None
+
+
 def own_cpu_seconds() -> float:
     """CPU time of this process, its descendants, and those that have ended and been waited for."""
     total = 0.0
@@ -103,16 +110,17 @@ class HostMonitor:
 
     def _take(self) -> HostSample:
         pressures = {name: pressure for name in PRESSURES if (pressure := _pressure(self.proc, name))}
+        memory = _tolerant(psutil.virtual_memory)
         return HostSample(
             time_s=self.clock(),
-            load=_load(self.proc),
+            load=_tolerant(lambda: os.getloadavg()[0]),
             pressure_avg10={name: average for name, (average, _) in pressures.items()},
             pressure_total_s={name: total for name, (_, total) in pressures.items()},
             cpu_s=_cpu_seconds(self.proc),
             allowed_s=_cpu_seconds(self.proc, self.allowed),
             own_cpu_s=self.own_cpu(),
-            available_memory=_available_memory(self.proc),
-            oom_kills=_number_after(_text(self.proc / "vmstat"), "oom_kill"),
+            available_memory=memory and memory.available,
+            oom_kills=out_of_memory_kills(self.proc),
         )
 
 
@@ -267,13 +275,6 @@ def _frequency() -> dict[str, float | None] | None:
     return {"current": frequency.current or None, "min": frequency.min or None, "max": frequency.max or None}
 
 
-def _load(proc: Path) -> float | None:
-    try:
-        return float(_text(proc / "loadavg").split()[0])
-    except (IndexError, ValueError):
-        return None
-
-
 def _pressure(proc: Path, resource: str) -> tuple[float, float] | None:
     """Share over the last 10 s and seconds since boot (https://docs.kernel.org/accounting/psi.html), of "some"."""
     for line in _text(proc / "pressure" / resource).splitlines():
@@ -299,17 +300,3 @@ def _cpu_seconds(proc: Path, cpus: frozenset[int] | None = None) -> dict[str, fl
             for kind, tick in zip(_STAT_FIELDS, ticks, strict=False):
                 total[kind] += int(tick) / second
     return None if wanted else total
-
-
-def _available_memory(proc: Path) -> int | None:
-    kibibytes = _number_after(_text(proc / "meminfo"), "MemAvailable:")
-    return None if kibibytes is None else kibibytes * 1024
-
-
-def _number_after(text: str, word: str) -> int | None:
-    """The number that follows ``word`` at the beginning of a line."""
-    for line in text.splitlines():
-        words = line.split()
-        if len(words) >= 2 and words[0] == word and words[1].isdigit():
-            return int(words[1])
-    return None

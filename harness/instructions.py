@@ -53,7 +53,7 @@ def require_counting(framework: Framework, cases: Sequence[Case]) -> None:
     """See that the instructions of those ``cases`` that ask for it can be counted on this machine.
 
     Raises:
-        UsageError: they can't; the text says why and the mend.
+        UsageError: they can't; the text says why and names the fix.
     """
     counted = [case for case in cases if case.metric == "instructions"]
     if not counted:

@@ -13,17 +13,19 @@ from opduel.records import DEFAULT_METRIC, METRICS, Case, Failure, Incident, Pai
 
 @dataclass(frozen=True)
 class FirstMeasurement:
-    """What a verification takes over from the run that it verifies.
+    """What a replication takes over from the run whose results it replicates.
 
     ``samples`` (of the screening) made its cases suspects, and ``priors`` are the run's, by metric; ``injected`` and
-    ``aa_cases`` are those of that run; ``rounds`` counts its process pairs.
+    ``aa_cases`` are those of that run. ``rounds``: the number of the replication's first process pair. ``failed``:
+    the ids of cases that failed at first; they don't belong to the family of the flagged cases.
     """
 
     samples: Mapping[str, Sequence[PairSample]]
     priors: Mapping[str, Prior]
     injected: frozenset[str]
     aa_cases: tuple[Case, ...]
-    rounds: int
+    rounds: int = 0
+    failed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class MeasurementPlan:
 
     ``time_budget`` is in seconds of wall time (None: no bound); ``inject`` is the share by which the treatment side
     of every second case is slowed (0: none); ``can_fork`` says of a case whether it can be measured in a fork;
-    ``aa_cases`` counts them; ``first_measurement`` is set for a verification.
+    ``aa_cases`` counts them; ``first_measurement`` is set for a replication.
     """
 
     cases: Sequence[Case]

@@ -44,7 +44,7 @@ class RoundResult:
     lost: dict[str, Failure] = field(default_factory=dict)
     lost_worker: Failure | None = None
     unmeasured: list[CaseRequest] = field(default_factory=list)
-    aa_cases: "RoundResult | None" = None  # what control and twin brought home, in a round that has sentinels
+    aa_cases: "RoundResult | None" = None  # what both control processes measured, in a round that has A/A cases
     mhz: list[float] = field(default_factory=list)  # of the measuring processors after each case, where the host tells
     start_s: float = 0.0
     prepare_s: float = 0.0
@@ -62,7 +62,7 @@ class Round:
 
     ``aa_cases`` are measured exactly as the others, at random places among them, but on two processes of the
     control's build: this round's and that of the round before, so that the first round measures none. A round of
-    sentinels alone starts two.
+    A/A cases alone starts two.
     """
 
     requests: Sequence[CaseRequest]
@@ -102,7 +102,7 @@ def run_round(pool: PairPool, plan: Round, rng: random.Random, result: RoundResu
 
 @dataclass
 class _Share:
-    """The ordinary cases of a round, or its sentinels: who measures them, and what came of it."""
+    """The ordinary cases of a round, or its A/A cases: who measures them, and the result."""
 
     pair: Pair
     requests: Sequence[CaseRequest]
@@ -114,7 +114,7 @@ class _Share:
         return case_id in self.result.refused or case_id in self.result.lost
 
     def note(self, failures: dict[str, Failure], case_id: str, failure: Failure) -> None:
-        """What befell a fork of a case, beside what may have befallen another."""
+        """Record a fork's failure, merged with an earlier one of the same case."""
         before = [failures[case_id]] if case_id in failures else []
         failures[case_id] = merged_failure([*before, failure])
 
@@ -168,7 +168,7 @@ class _Running:
                 self._result.lost_worker = error.failure
 
     def close(self) -> None:
-        """Put what was measured together; end the pair, but for the control's process, which becomes the veteran.
+        """Collect the samples and end the pair; the control's process stays and becomes the previous control.
 
         In this order: an interrupt while processes end costs no sample.
         """

@@ -57,7 +57,7 @@ class PairStart:
         self._error: WorkerLostError | None = None
 
     def advance(self) -> None:
-        """Go on as far as it goes without waiting. What goes wrong is told by ``finish``."""
+        """Go on as far as it goes without waiting. ``finish`` raises what goes wrong."""
         if self._over:
             return
         try:
@@ -143,7 +143,7 @@ class PairPool:
         return start
 
     def retire(self, successor: Worker | None) -> None:
-        """End the veteran; ``successor`` takes its place."""
+        """End the previous control; ``successor`` takes its place."""
         # first: an interrupt leaves no process that nobody knows
         previous_control, self.previous_control = self.previous_control, successor
         if previous_control:

@@ -26,7 +26,7 @@ class Preparation:
         self._error: AskError | None = None
 
     def advance(self) -> None:
-        """Go on as far as it goes without waiting. What goes wrong is told by ``finish``."""
+        """Go on as far as it goes without waiting. ``finish`` raises what goes wrong."""
         if self._call_ns is not None or self._error is not None:
             return
         try:

@@ -9,13 +9,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from opduel.harness.channel import Channel, ClosedError, Steps, complete
+from opduel.harness.host import out_of_memory_kills
 from opduel.harness.worker_errors import (
     CaseLostError,
     CaseRefusedError,
     WorkerLostError,
     cause_of_death,
-    out_of_memory_kills,
     refusal,
 )
 from opduel.records import Build, Failure
@@ -235,7 +237,7 @@ class CaseProcess:
         """Ask it to end, without waiting until it has. Nothing to do for a case that was lost."""
         if not self.ending and not self.over:
             self.ending = True
-            with contextlib.suppress(ClosedError):  # who asks next is told
+            with contextlib.suppress(ClosedError):  # the next request reports it
                 self._channel.send({"op": "end"})
 
     def ended(self) -> Steps[None]:
@@ -301,10 +303,10 @@ class CaseProcess:
 
 def pin(pid: int, cpus: frozenset[int]) -> None:
     """Keep every thread of a process on ``cpus``: those that a framework started, too."""
-    with contextlib.suppress(OSError):  # it has ended; who asks it next is told
-        for task in os.listdir(f"/proc/{pid}/task"):
+    with contextlib.suppress(psutil.Error):  # it has ended; the next request reports it
+        for thread in psutil.Process(pid).threads():
             with contextlib.suppress(OSError):  # a thread that has just ended
-                os.sched_setaffinity(int(task), cpus)
+                os.sched_setaffinity(thread.id, cpus)
 
 
 def _opened(ours: contextlib.ExitStack, ends: contextlib.ExitStack) -> Channel:

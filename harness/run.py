@@ -26,7 +26,7 @@ from opduel.harness.budget import kept_for_profiling
 from opduel.harness.budget_forecast import budget_for, with_seconds
 from opduel.harness.caches import plan_wiping
 from opduel.harness.checkpoint import Checkpoint, RoundLog, Start, fingerprint
-from opduel.harness.comparisons import build_comparisons
+from opduel.harness.comparisons import build_comparisons, without_first_measurement
 from opduel.harness.cpus import CpuPlan, plan_cpus, this_thread_on
 from opduel.harness.golden import Golden
 from opduel.harness.host import HostMonitor, host_fingerprint
@@ -35,10 +35,21 @@ from opduel.harness.output_check import OutputCheck
 from opduel.harness.pair_pool import Bench
 from opduel.harness.profiles import Subject, write_profiles
 from opduel.harness.roofline import measure_roofline
-from opduel.harness.schedule import MeasurementPlan, MeasurementResult, Progress, Schedule
+from opduel.harness.schedule import FirstMeasurement, MeasurementPlan, MeasurementResult, Progress, Schedule
 from opduel.harness.validity import Frequency, aa_problems, validity_problems
 from opduel.harness.verification import FIRST_SHARE, Verifier, first_order
-from opduel.records import DEFAULT_METRIC, SAMPLED, Build, Case, Comparison, Report, RunError
+from opduel.records import (
+    DEFAULT_METRIC,
+    SAMPLED,
+    Build,
+    Case,
+    Comparison,
+    HostRecord,
+    Report,
+    RunConfiguration,
+    RunError,
+    RunRecord,
+)
 from opduel.records.measurement import Side
 
 # of the time that is left, at most, for comparing numbers, if there is anything else to measure
@@ -49,18 +60,13 @@ OUTPUT_CHECK_SHARE = 0.5
 class RunRequest:
     """What to measure, on what, and within which bounds.
 
-    ``alpha``: the false discovery rate of the run. ``inject``: a share, 0 for none. ``time_budget``: seconds.
-    ``labels``: further keys of the report's ``run`` (spec, platform, command...). ``aa_cases``: how many; None for
-    the usual count. ``hold``: whether a run that can't be trusted holds its verdicts back. ``verify_after``: measure
-    flagged cases again, so many seconds later; None for not at all. ``log``: where rounds are kept, and where those of
-    an earlier start are found, if it measured the same cases on the same builds in the same way; None: nowhere. The
-    time budget may differ. ``roofline``: measure the host's before anything else. ``breakdown``: profile every case,
-    not networks alone, operator by operator, after measuring, in what is kept of the time budget. ``wipe_cache``:
-    evict the processor's caches before each timed call. ``golden``: outputs that stand in for the control, which is
-    the build that they are of; for cases of the metric "error" alone. ``suspects_only``: measure no case on that is
-    being screened, beyond its first look. ``env``: variables that the workers of both sides get besides their own.
-    ``profile_output``: an absolute path, where the framework's own profile of every case is put, after measuring, in
-    what is kept of the time budget; None for nowhere.
+    ``configuration``: what was asked for; the report stores it. ``seed``: the one asked for, or drawn. ``labels``:
+    further keys of the report's ``run`` (spec, command...). ``log``: where rounds are kept, and where those of an
+    earlier start are found, if it measured the same cases on the same builds in the same way; None: nowhere. The time
+    budget may differ. ``golden``: outputs that stand in for the control, which is the build that they are of; for cases
+    of the metric "error" alone. ``suspects_only``: measure no case on that is being screened, beyond its first look.
+    ``env``: variables that the workers of both sides get besides their own: their values may be secrets.
+    ``first_measurement``: the run replicates the flagged cases of an earlier one, from which this is taken over.
     """
 
     framework: Framework
@@ -68,23 +74,17 @@ class RunRequest:
     treatment: Build
     cases: Sequence[Case]
     seed: int
-    alpha: float
-    threads: int
-    max_rounds: int
-    time_budget: float | None
-    inject: float
-    labels: Mapping[str, Any]
-    aa_cases: int | None = None
-    hold: bool = True
-    verify_after: float | None = None
+    configuration: RunConfiguration = field(default_factory=RunConfiguration)
+    labels: Mapping[str, Any] = field(default_factory=dict)
     log: RoundLog | None = None
-    roofline: bool = False
-    breakdown: bool = False
-    wipe_cache: bool = False
     golden: Golden | None = None
     suspects_only: bool = False
     env: Mapping[str, str] = field(default_factory=dict)
-    profile_output: Path | None = None
+    first_measurement: FirstMeasurement | None = None
+
+    def configured(self, **changes: Any) -> "RunRequest":
+        """The same request with these fields of its configuration changed."""
+        return dataclasses.replace(self, configuration=dataclasses.replace(self.configuration, **changes))
 
 
 class InterruptedRunError(RunError):
@@ -106,12 +106,13 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
         InterruptedRunError: a signal ended it before anything was measured.
         RunError: nothing at all could be measured.
     """
-    cpus = plan_cpus(request.threads)
+    asked = request.configuration
+    cpus = plan_cpus(asked.threads)
     builds: dict[Side, Build] = {"control": request.control, "treatment": request.treatment}
-    environment = run_environment(request.framework, request.threads, request.env, list(builds.values()))
+    environment = run_environment(request.framework, asked.threads, request.env, list(builds.values()))
     counts = any(case.metric == "instructions" for case in request.cases)
     counting = plan_counting(request.framework, request.env) if counts else None
-    wiping = plan_wiping() if request.wipe_cache else None
+    wiping = plan_wiping() if asked.wipe_cache else None
     storage = request.framework.memory_environment()
     bench = Bench(builds, request.framework.adaptor, environment, cpus, counting, wiping, storage)
     order = _plan(request)
@@ -123,8 +124,8 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
         on_progress(progress)
 
     began = time.monotonic()
-    roofline = measure_roofline(cpus, request.threads, environment) if request.roofline else None
-    order = dataclasses.replace(order, spent_s=time.monotonic() - began if request.roofline else 0.0)
+    roofline = measure_roofline(cpus, asked.threads, environment) if asked.roofline else None
+    order = dataclasses.replace(order, spent_s=time.monotonic() - began if asked.roofline else 0.0)
     output_check = _CheckedOutputs(request, bench, order)
     host = {**host_fingerprint(), "roofline": roofline}
     checkpoint = Checkpoint(request.log, _identity(request, order, bench, host))
@@ -134,21 +135,23 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
         order = output_check.compare(tell, checkpoint.elapsed_s)
         findings = MeasurementResult(samples={case.id: [] for case in order.cases}, wall_s=order.spent_s)
         if output_check.stopped is None and order.cases:
-            after_s = request.verify_after
+            after_s = asked.verifies_after
             findings = Schedule(bench, order if after_s is None else first_order(order, after_s), tell, kept).run()
         output_check.note(findings)
         during = kept.noise()
-        if findings.aborted and not any(findings.samples.values()) and not output_check.found:
+        if findings.aborted and not _measured(order, findings) and not output_check.found:
             error = InterruptedRunError if findings.interrupted else RunError
             raise error(f"nothing was measured: {findings.stopped}")
         began = time.monotonic() - findings.wall_s
-        verifier = Verifier(bench, order, began, request.verify_after or 0.0, on_progress, checkpoint=checkpoint)
+        verifier = Verifier(bench, order, began, asked.verifies_after or 0.0, on_progress, checkpoint=checkpoint)
         comparisons = build_comparisons(order, findings)
-        if request.verify_after is not None:
+        if order.first_measurement is not None:
+            comparisons = list(map(without_first_measurement, comparisons))
+        if asked.verifies_after is not None:
             comparisons = verifier.verify(findings, comparisons)
         output_check.note_time(findings)
         comparisons = with_seconds(comparisons, {case.id: case for case in order.cases}, findings.pace, order.looks)
-        ends = math.inf if request.time_budget is None else verifier.began + request.time_budget
+        ends = math.inf if asked.time_budget is None else verifier.began + asked.time_budget
         comparisons = add_breakdowns(
             comparisons,
             request.cases,
@@ -156,22 +159,23 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
             bench,
             request.framework,
             seed=request.seed,
-            threads=request.threads,
-            every_case=request.breakdown,
+            threads=asked.threads,
+            every_case=asked.breakdown,
             deadline=ends,
         )
         profiles = _profiles(request, comparisons, findings, bench, ends)
     noise = {**monitor.summary(), "during": during, "verifying": verifier.host}
     validity = _validity(request, order, findings, noise, cpus)
-    if request.hold and not validity["valid"]:
+    if asked.holds and not validity["valid"]:
         comparisons = withhold_verdicts(comparisons)
     comparisons = _with_work(request, output_check.among(attribute_changes(comparisons)))
     run = _run_record(request, order, findings, start, checkpoint.resumed, bench, validity)
     if findings.stopped is not None:
-        share = 1.0 if request.verify_after is None else FIRST_SHARE
+        share = 1.0 if asked.verifies_after is None else FIRST_SHARE
         run["forecast"] = budget_for(comparisons, findings.wall_s, share, _profiled(request))
     run["profile_output"] = profiles
-    return Report(run, request.control, request.treatment, {**host, **noise}, comparisons, cases=tuple(request.cases))
+    sides = request.control, request.treatment
+    return Report(RunRecord(run), *sides, HostRecord({**host, **noise}), comparisons, cases=tuple(request.cases))
 
 
 def _profiles(
@@ -181,11 +185,12 @@ def _profiles(
 
     None is made after ``deadline``, of the monotonic clock.
     """
-    if request.profile_output is None:
+    asked = request.configuration
+    if asked.profile_output is None:
         return None
     failed = {one.case: one.failure.reason for one in comparisons if one.failure is not None}
-    subject = Subject(bench.builds, request.framework, bench.environment, bench.cpus, request.threads, request.seed)
-    profiles = write_profiles(request.profile_output, request.cases, failed, subject, findings.aborted, deadline)
+    subject = Subject(bench.builds, request.framework, bench.environment, bench.cpus, asked.threads, request.seed)
+    profiles = write_profiles(Path(asked.profile_output), request.cases, failed, subject, findings.aborted, deadline)
     if profiles.stopped is not None:
         findings.stop(profiles.stopped)
     return profiles.record()
@@ -255,18 +260,21 @@ def without_measuring(request: RunRequest, why: str) -> Report:
     Raises:
         UsageError: the host has fewer processors than threads are asked for.
     """
-    cpus = plan_cpus(request.threads)
-    environment = run_environment(request.framework, request.threads, request.env)
+    asked = request.configuration
+    cpus = plan_cpus(asked.threads)
+    environment = run_environment(request.framework, asked.threads, request.env)
     bench = Bench({}, request.framework.adaptor, environment, cpus)
     order, findings = _plan(request), MeasurementResult()
     monitor = HostMonitor(allowed=cpus.measure | cpus.control)
     monitor.begin()
     noise = {**monitor.summary(), "verifying": None}
-    validity = {"valid": True, "hold": request.hold, "reasons": [], "frequency_mhz": None, "aa_checks": []}
+    validity = {"valid": True, "hold": asked.holds, "reasons": [], "frequency_mhz": None, "aa_checks": []}
     run = _run_record(request, order, findings, _begin(Checkpoint(None, "")), [], bench, validity)
     comparisons = [_unmeasured(case, why) for case in request.cases]
     host = {**host_fingerprint(), "roofline": None, **noise}
-    return Report(run, request.control, request.treatment, host, comparisons, cases=request.cases)
+    return Report(
+        RunRecord(run), request.control, request.treatment, HostRecord(host), comparisons, cases=request.cases
+    )
 
 
 def _with_work(request: RunRequest, comparisons: Sequence[Comparison]) -> list[Comparison]:
@@ -289,21 +297,27 @@ def _run_record(
     validity: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The report's ``run``: what was asked for, and how it went."""
+    asked = request.configuration
     return {
         "id": start.id,
         "started": start.started,
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "resumed": resumed,
+        "configuration": dataclasses.asdict(asked),
+        "platform": asked.platform,
+        "threshold": asked.threshold.get(DEFAULT_METRIC),
+        "user_identifier": asked.user_identifier,
+        "run_type": asked.run_type,
         **request.labels,
         "framework": request.framework.name,
         "seed": request.seed,
-        "alpha": request.alpha,
-        "threads": request.threads,
-        "max_rounds": request.max_rounds,
-        "time_budget": request.time_budget,
-        "inject": request.inject or None,
-        "verify_after": request.verify_after,
-        "breakdown": "all" if request.breakdown else "networks",
+        "alpha": asked.alpha,
+        "threads": asked.threads,
+        "max_rounds": asked.max_rounds,
+        "time_budget": asked.time_budget,
+        "inject": asked.inject or None,
+        "verify_after": asked.verifies_after,
+        "breakdown": "all" if asked.breakdown else "networks",
         "aa_cases": len(order.chosen_aa_cases),
         "looks": dataclasses.asdict(order.looks),
         "environment": _recorded(request, bench.environment),
@@ -332,6 +346,7 @@ def _counting(request: RunRequest, bench: Bench) -> dict[str, Any] | None:
 
 def _identity(request: RunRequest, order: MeasurementPlan, bench: Bench, host: Mapping[str, Any]) -> str:
     """What has to be the same for a start to go on with the rounds of another."""
+    asked = request.configuration
     return fingerprint(
         {
             "framework": request.framework.name,
@@ -342,13 +357,24 @@ def _identity(request: RunRequest, order: MeasurementPlan, bench: Bench, host: M
             "alpha": order.alpha,
             "seed": order.seed,
             "inject": order.inject,
-            "verifies": request.verify_after is not None,
-            "threads": request.threads,
+            "verifies": asked.verifies_after is not None,
+            "threads": asked.threads,
             "environment": dict(bench.environment),
             "cpu": host["cpu_model"],
             **({"wipe_cache": bench.wiping.size} if bench.wiping else {}),
+            **({"replicates": _identity_of_first(order.first_measurement)} if order.first_measurement else {}),
         }
     )
+
+
+def _identity_of_first(first: FirstMeasurement) -> dict[str, Any]:
+    """What a replication takes over, as plain data: its verdicts depend on it."""
+    return {
+        "samples": {case_id: list(map(dataclasses.asdict, samples)) for case_id, samples in first.samples.items()},
+        "priors": {metric: dataclasses.asdict(prior) for metric, prior in first.priors.items()},
+        "injected": sorted(first.injected),
+        "failed": sorted(first.failed),
+    }
 
 
 def _looks_of_version_1(looks: Looks) -> dict[str, Any]:
@@ -367,24 +393,27 @@ def _begin(checkpoint: Checkpoint) -> Start:
 
 def _profiled(request: RunRequest) -> int:
     """How many cases are profiled after measuring, if time is left: for breakdowns and for ``profile_output``."""
-    broken_down = len(to_break_down(request.cases, request.framework, request.breakdown))
-    return broken_down + (0 if request.profile_output is None else len({case.time_id for case in request.cases}))
+    asked = request.configuration
+    broken_down = len(to_break_down(request.cases, request.framework, asked.breakdown))
+    return broken_down + (0 if asked.profile_output is None else len({case.time_id for case in request.cases}))
 
 
 def _plan(request: RunRequest) -> MeasurementPlan:
+    asked = request.configuration
     timed = [case.metric == DEFAULT_METRIC for case in request.cases]
-    budget, kept = request.time_budget, kept_for_profiling(request.time_budget, _profiled(request))
+    budget, kept = asked.time_budget, kept_for_profiling(asked.time_budget, _profiled(request))
     return MeasurementPlan(
         [case for case in request.cases if case.metric in SAMPLED],
-        plan_looks(request.max_rounds),
-        request.alpha,
+        plan_looks(asked.max_rounds),
+        asked.alpha,
         request.seed,
         None if budget is None else budget - kept,
-        request.inject,
-        can_fork=lambda case: request.framework.can_fork(threads_of(case, request.threads), case.context),
-        aa_cases=usual_count(sum(timed)) if request.aa_cases is None else request.aa_cases,
+        asked.inject,
+        can_fork=lambda case: request.framework.can_fork(threads_of(case, asked.threads), case.context),
+        aa_cases=usual_count(sum(timed)) if asked.sentinels is None else asked.sentinels,
         suspects_only=request.suspects_only,
         budget_words="" if budget is None else f"the time budget of {budget:g} s",
+        first_measurement=request.first_measurement,
     )
 
 
@@ -392,7 +421,8 @@ def _validity(
     request: RunRequest, order: MeasurementPlan, findings: MeasurementResult, noise: Mapping[str, Any], cpus: CpuPlan
 ) -> dict[str, Any]:
     """Whether the run can be trusted, and all that this was judged by."""
-    spare = max(0, len(cpus.measure | cpus.control) - request.threads - 1)  # one for controller and starting workers
+    asked = request.configuration
+    spare = max(0, len(cpus.measure | cpus.control) - asked.threads - 1)  # one for controller and starting workers
     frequency = Frequency.of(findings.mhz)
     checks = _checks(order, findings)
     timed = any(case.metric == DEFAULT_METRIC for case in request.cases)  # nothing disturbs counts
@@ -404,7 +434,7 @@ def _validity(
     reasons = reasons if timed else []
     return {
         "valid": not reasons,
-        "hold": request.hold,
+        "hold": asked.holds,
         "reasons": reasons,
         "frequency_mhz": frequency and dataclasses.asdict(frequency),
         "aa_checks": [
@@ -417,7 +447,15 @@ def _validity(
 def _checks(order: MeasurementPlan, findings: MeasurementResult) -> list[AACheck]:
     """What the A/A checks say: those that were measured at all."""
     cases = [case for case in order.chosen_aa_cases if case.id in findings.aa_cases]
-    return run_aa_checks(cases, findings.aa_cases, fit_priors(order.cases, findings.samples, order.looks))
+    first = order.first_measurement
+    priors = first.priors if first else fit_priors(order.cases, findings.samples, order.looks)
+    return run_aa_checks(cases, findings.aa_cases, priors)
+
+
+def _measured(order: MeasurementPlan, findings: MeasurementResult) -> bool:
+    """Whether the run has samples of its own."""
+    first = order.first_measurement.samples if order.first_measurement else {}
+    return any(len(samples) > len(first.get(case_id, ())) for case_id, samples in findings.samples.items())
 
 
 def _summary(findings: MeasurementResult, logged: bool) -> dict[str, Any]:

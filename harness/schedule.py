@@ -126,8 +126,16 @@ class Schedule:
     def interim(self) -> Mapping[str, InterimAnalysis]:
         """Where every case stands."""
         order, findings = self._plan, self.findings
-        priors = order.first_measurement.priors if order.first_measurement else None
-        return analyse_interim(order.cases, findings.samples, findings.failures, order.looks, order.alpha, priors)
+        first = order.first_measurement
+        return analyse_interim(
+            order.cases,
+            findings.samples,
+            findings.failures,
+            order.looks,
+            order.alpha,
+            first.priors if first else None,
+            first.failed if first else frozenset(),
+        )
 
     def _next_wave(self) -> list[Batch]:
         """One round for every open case, or for those that there is time for, in as few process pairs as can be.
@@ -319,7 +327,7 @@ class Schedule:
 
 
 def _fresh_findings(order: MeasurementPlan) -> MeasurementResult:
-    """Nothing yet; for a verification, what made its cases suspects."""
+    """Nothing yet; for a replication, what made its cases suspects."""
     if order.first_measurement is None:
         return MeasurementResult(samples={case.id: [] for case in order.cases})
     screens = {case.id: list(order.first_measurement.samples[case.id]) for case in order.cases}

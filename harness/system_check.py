@@ -1,4 +1,4 @@
-"""What on this host makes measurements noisy, as far as it was seen, and the command that mends it."""
+"""What on this host makes measurements noisy, as far as it was observed, and the command that fixes it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -44,7 +44,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Remedy:
-    """A fact that was seen, and its mend."""
+    """An observed fact, and its fix."""
 
     fact: str
     fix: str
@@ -91,7 +91,7 @@ class Watch:
 
 
 def check_system(facts: Facts) -> list[Remedy]:
-    """What could be mended, nothing that was not seen; pure."""
+    """What could be fixed; nothing that was not observed. Pure."""
     rules: Sequence[Callable[[Facts], Remedy | None]] = (
         _one_cpu, _busy_others, _stolen, _swapping, _governor, _boosted, _shared_core, _virtual,
     )  # fmt: skip
@@ -122,7 +122,7 @@ def _busy_others(facts: Facts) -> Remedy | None:
         fixes.append(f"or keep them off CPU {_listed(facts.measure)}: {moves}")
     if away and not set(facts.measure) <= set(facts.isolated):
         fixes.append(
-            f"for good: boot with isolcpus={_listed(facts.measure)} and start with "
+            f"permanently: boot with isolcpus={_listed(facts.measure)} and start with "
             f"taskset -c {_listed(sorted({away[0], *facts.measure}))}"
         )
     return Remedy(told, "; ".join(fixes))
@@ -176,7 +176,7 @@ def _virtual(facts: Facts) -> Remedy | None:
     if not facts.virtual:
         return None
     return Remedy(
-        "this is a virtual machine: what the clock and the neighbours do is not seen from inside, but for stolen time",
+        "this is a virtual machine: clock changes and other guests can't be seen from inside, except as stolen time",
         "for the smallest changes use a machine of your own",
     )
 
@@ -258,5 +258,5 @@ def _busiest(
     took = [
         Busy(key[0], name, (spent - before.get(key, ("", 0.0))[1]) / seconds) for key, (name, spent) in after.items()
     ]
-    loud = sorted((one for one in took if one.cpus >= OTHERS / 2), key=lambda one: -one.cpus)
-    return tuple(loud[:NAMED])
+    busiest = sorted((one for one in took if one.cpus >= OTHERS / 2), key=lambda one: -one.cpus)
+    return tuple(busiest[:NAMED])

@@ -1,17 +1,21 @@
-"""Verification: the flagged cases of a run are measured again, later, in fresh processes."""
+"""Replication: the flagged cases of a run are measured again, later, in fresh processes.
+
+``Verifier`` does it at the end of a run (``--verify``); ``first_measurement_of`` prepares a run that replicates the
+flagged cases of an earlier report (the driver's). Both take over the same things: their statistics are the same.
+"""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from opduel.comparator import FLAGGED, apply_replication, fit_priors
+from opduel.comparator import Looks, apply_replication, fit_priors
 from opduel.harness.checkpoint import Checkpoint
 from opduel.harness.comparisons import build_comparisons
 from opduel.harness.host import HostMonitor
 from opduel.harness.pair_pool import Bench
 from opduel.harness.schedule import FirstMeasurement, MeasurementPlan, MeasurementResult, Progress, Schedule
-from opduel.records import Comparison
+from opduel.records import FLAGGED, SAMPLED, Case, Comparison, PairSample, Report
 
 FIRST_SHARE = 0.7  # of a time budget, for the first measurement; the second has what is left of the whole
 ENDED = "the run ended before"
@@ -24,6 +28,46 @@ def first_order(order: MeasurementPlan, after_s: float = 0.0) -> MeasurementPlan
     words = f"the first measurement's share, {FIRST_SHARE:.0%} of {order.budget}"
     words += f" less a wait of {after_s:g} s," if after_s else ","
     return replace(order, time_budget=FIRST_SHARE * max(0.0, order.time_budget - after_s), budget_words=words)
+
+
+def first_measurement(
+    cases: Sequence[Case],
+    samples: Mapping[str, Sequence[PairSample]],
+    looks: Looks,
+    again: Collection[str],
+    injected: frozenset[str],
+    aa_cases: Sequence[Case],
+    **others: Any,
+) -> FirstMeasurement:
+    """What the replication of the cases ``again`` (ids) takes over: their screening samples, and the priors that all
+    ``cases`` of the first measurement have together. ``others``: as in ``FirstMeasurement``."""
+    screening = {
+        case.id: [sample for sample in samples.get(case.id, ()) if sample.stage == "screening"]
+        for case in cases
+        if case.id in again
+    }
+    return FirstMeasurement(screening, fit_priors(cases, samples, looks), injected, tuple(aa_cases), **others)
+
+
+def first_measurement_of(
+    report: Report, cases: Sequence[Case], looks: Looks, again: Collection[str], most_aa_cases: int
+) -> FirstMeasurement:
+    """What a run of its own takes over that replicates the cases ``again`` (ids) of ``report``.
+
+    ``cases``: all that the report is about, in its order. Its A/A cases are taken, ``most_aa_cases`` at most, without
+    their samples: the new run has its own report, which must be valid by itself.
+    """
+    comparisons = {one.case: one for one in report.comparisons}
+    checked = {check.case for check in report.run.validity.aa_checks}
+    return first_measurement(
+        [case for case in cases if case.metric in SAMPLED],
+        {case_id: one.samples for case_id, one in comparisons.items()},
+        looks,
+        again,
+        frozenset(case_id for case_id, one in comparisons.items() if one.injected),
+        [case for case in cases if case.id in checked][:most_aa_cases],
+        failed=frozenset(case_id for case_id in again if case_id in comparisons and comparisons[case_id].failure),
+    )
 
 
 @dataclass
@@ -81,24 +125,15 @@ class Verifier:
 
     def _second_order(self, findings: MeasurementResult, flagged: set[str]) -> MeasurementPlan:
         order = self.order
-        screens = {
-            case_id: [sample for sample in findings.samples[case_id] if sample.stage == "screening"]
-            for case_id in flagged
-        }
-        first_measurement = FirstMeasurement(
-            samples=screens,
-            priors=fit_priors(order.cases, findings.samples, order.looks),
-            injected=order.injected,
-            aa_cases=tuple(case for case in order.chosen_aa_cases if case.id in findings.aa_cases),
-            rounds=findings.rounds,
+        aa_cases = [case for case in order.chosen_aa_cases if case.id in findings.aa_cases]
+        first = first_measurement(
+            order.cases, findings.samples, order.looks, flagged, order.injected, aa_cases, rounds=findings.rounds
         )
         budget = order.time_budget
         left = None if budget is None else budget - (time.monotonic() - self.began)
         cases = [case for case in order.cases if case.id in flagged]
         words = "" if budget is None else order.budget
-        return replace(
-            order, cases=cases, time_budget=left, first_measurement=first_measurement, spent_s=0.0, budget_words=words
-        )
+        return replace(order, cases=cases, time_budget=left, first_measurement=first, spent_s=0.0, budget_words=words)
 
     def _measure(self, order: MeasurementPlan) -> MeasurementResult:
         monitor = HostMonitor(allowed=self.bench.cpus.measure | self.bench.cpus.control)

@@ -1,12 +1,12 @@
-"""How a worker, or the process of one case, is lost: the errors, which side they are told of, and what an exit code
-and output tail tell."""
+"""How a worker, or the process of one case, fails: the errors, the side that they are attributed to, and the meaning
+of an exit code and an output tail."""
 
-import contextlib
 import re
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from opduel.harness.host import out_of_memory_kills
 from opduel.records import Failure
 from opduel.records.measurement import FROM_OUTSIDE, SIDES, Side
 from opduel.records.output import key_line
@@ -47,19 +47,19 @@ def merged_error(errors: Mapping[Side, AskError]) -> AskError:
     )
     if len(errors) < len(SIDES):
         return worst
-    told = next((one for one in errors.values() if one.failure.kind == "timeout"), worst).failure
-    return type(worst)(replace(told, side="both", reason=_reasons([errors[side].failure for side in SIDES])))
+    reported = next((one for one in errors.values() if one.failure.kind == "timeout"), worst).failure
+    return type(worst)(replace(reported, side="both", reason=_reasons([errors[side].failure for side in SIDES])))
 
 
 def merged_failure(failures: Sequence[Failure]) -> Failure:
-    """One failure for what befell a case several times: the last, on "both" sides unless all were on one.
+    """One failure for several of one case: the last, on "both" sides unless all were on one.
 
     What may have come from outside isn't told as the build's doing.
     """
-    told = next((one for one in failures if one.kind in FROM_OUTSIDE), failures[-1])
+    reported = next((one for one in failures if one.kind in FROM_OUTSIDE), failures[-1])
     if len({one.side for one in failures}) == 1:
-        return told
-    return replace(told, side="both", reason=_reasons(failures))
+        return reported
+    return replace(reported, side="both", reason=_reasons(failures))
 
 
 def _reasons(failures: Sequence[Failure]) -> str:
@@ -70,29 +70,20 @@ def _reasons(failures: Sequence[Failure]) -> str:
     return "; ".join(dict.fromkeys(said))
 
 
-def out_of_memory_kills() -> int:
-    """How many processes the kernel has killed for memory since boot; 0 where it doesn't say."""
-    with contextlib.suppress(OSError), open("/proc/vmstat", encoding="ascii") as lines:
-        for line in lines:
-            if line.startswith("oom_kill "):
-                return int(line.split()[1])
-    return 0
-
-
 def refusal(side: Side, kind: str, reason: str, words: str) -> Failure:
-    """What a framework's error tells: ``kind`` and ``reason`` are the worker's, ``words`` the output tail.
+    """A framework's error as a failure: ``kind`` and ``reason`` are the worker's, ``words`` the output tail.
 
-    Want of memory is the machine's: it is told as such, whoever noticed.
+    Running out of memory is classified as such, whichever layer noticed.
     """
     if kind == "error" and _NO_MEMORY.search(reason):
         kind = "out-of-memory"
     return Failure(side, kind, reason, words)
 
 
-def cause_of_death(side: Side, code: int, words: str, kills_before: int) -> Failure:
+def cause_of_death(side: Side, code: int, words: str, kills_before: int | None) -> Failure:
     """What an exit code (-N for signal N) and output tail tell; ``kills_before``: the kernel's count at the start."""
     if code == -signal.SIGKILL:
-        if out_of_memory_kills() > kills_before:
+        if kills_before is not None and (out_of_memory_kills() or 0) > kills_before:
             return Failure(side, "out-of-memory", "killed by the kernel: out of memory", words)
         return Failure(side, "killed", "killed by SIGKILL (by hand, or a memory limit)", words)
     if code < 0:

@@ -1,4 +1,4 @@
-"""A commit of a framework's repository, as far as people are told of it."""
+"""A commit of a framework's repository: what reports show of it."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime

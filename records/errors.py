@@ -21,7 +21,7 @@ class OpduelError(Exception):
 
 
 class UsageError(OpduelError):
-    """Wrong usage or input: the user's to mend. Exit code 2."""
+    """Wrong usage or input, which the user can fix. Exit code 2."""
 
     exit_code = 2
 

@@ -1,4 +1,4 @@
-"""Documents of schema version 1 in the words of version 2: the only place that knows the old keys.
+"""Documents of earlier versions in the words of this one: the only place that knows the old keys.
 
 Reports, single-build reports and golden manifests carry their version. Entries of a round log carry none, and are
 recognised by their keys. What is not as it should be is left as it is: whoever reads the document says what is wrong
@@ -9,11 +9,66 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, get_args, get_origin
+
+from opduel.records.case import SAMPLED
+from opduel.records.configuration import SEPARATORS, RunConfiguration, kinds
 
 _STAGES = {"screen": "screening", "own": "confirmation"}
 _RUN_KEYS = {"trust": "validity", "sentinels": "aa_cases", "broken": "aborted", "stopped": "stop_reason"}
+# Options that a command line may spell in another way than by the name of the configuration's field.
+_SPELLINGS = {
+    "-b": "benchmark_file",
+    "-p": "platform",
+    "--platforms": "platform",
+    "--int64-tensor": "int64_tensor",
+}
 _OLD_ENTRY = re.compile(r'"(screen|own|last_words|sentinels)"')
+
+
+def configuration_of(run: Mapping[str, Any]) -> RunConfiguration:
+    """What a run was asked for: as its report has it, or as far as the command line of a report without it says."""
+    kept, command = run.get("configuration"), run.get("command")
+    if isinstance(kept, Mapping):
+        return RunConfiguration.of(kept)
+    words = [str(word) for word in command] if isinstance(command, list | tuple) else []
+    found: dict[str, Any] = {"program": words[0]} if words else {}
+    for place, word in enumerate(words):
+        option, equals, value = word.partition("=")
+        name = _SPELLINGS.get(option, option[2:] if option.startswith("--") else "")
+        if name not in kinds() or name in ("env", "regressed_types"):
+            continue
+        if kinds()[name] is bool:
+            found[name] = not equals
+        elif equals or place + 1 < len(words):
+            _add(found, name, value if equals else words[place + 1])
+    given = run.get("env")
+    found["env"] = [name for name in given if isinstance(name, str)] if isinstance(given, list | tuple) else []
+    return RunConfiguration.of(found)
+
+
+def _add(found: dict[str, Any], name: str, text: str) -> None:
+    """Add what ``text`` says of the option ``name``; nothing if it says nothing that the option could mean."""
+    kind = kinds()[name]
+    with suppress(ValueError):
+        if name == "threshold":
+            metric, equals, share = text.rpartition("=")
+            names = [metric] if equals else SAMPLED
+            found[name] = {**found.get(name, {}), **dict.fromkeys(names, _share(share))}
+        elif name == "inject":
+            found[name] = _share(text)
+        elif float in (kind, *get_args(kind)):
+            found[name] = float(text)
+        elif int in (kind, *get_args(kind)):
+            found[name] = int(text)
+        elif get_origin(kind) is tuple:
+            found[name] = [*found.get(name, []), *(text.split(SEPARATORS[name]) if name in SEPARATORS else [text])]
+        else:
+            found[name] = text
+
+
+def _share(text: str) -> float:
+    return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
 
 
 def upgraded_report(document: Mapping[str, Any]) -> dict[str, Any]:

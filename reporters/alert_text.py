@@ -7,7 +7,7 @@ from opduel.reporters.alerts import Alert, Cause, Finding
 from opduel.reporters.text import printable, shorten
 from opduel.reporters.units import human_change, human_interval
 
-MOST_TOLD = 5  # cases of one cause, and causes, that are told one by one
+MOST_LISTED = 5  # cases of one cause, and causes, that are listed one by one
 LONGEST_BLOCK = 3000  # characters of one text in a block: Slack's limit
 LONGEST_FACT = 4096  # characters of a variable: a path fits, and the system takes it
 _LONGEST = 160  # cells of a name, a subject or a reason
@@ -29,7 +29,7 @@ def headline(alert: Alert) -> str:
 
 def plain_text(alert: Alert) -> str:
     """The whole of it, for a mail or a terminal: what, how much, since when, how sure, where to read on."""
-    causes = [line for cause in alert.causes[:MOST_TOLD] for line in _cause_lines(cause)]
+    causes = [line for cause in alert.causes[:MOST_LISTED] for line in _cause_lines(cause)]
     lines = [f"opduel: {headline(alert)}", "", *_lines(alert), *causes, *_more_causes(alert), "", *_about(alert)]
     return "\n".join(lines) + "\n"
 
@@ -41,7 +41,7 @@ def slack_message(alert: Alert) -> dict[str, Any]:
     neither markup nor mentions count, with ``&``, ``<`` and ``>`` escaped (docs.slack.dev, "Formatting message text").
     """
     title = f"*opduel: {headline(alert)}*"
-    causes = [_cause_lines(cause) for cause in alert.causes[:MOST_TOLD]]
+    causes = [_cause_lines(cause) for cause in alert.causes[:MOST_LISTED]]
     causes += [_lines(alert)] if alert.lines else []
     rest = [*_more_causes(alert), *_about(alert)]
     blocks = [_section(title), *(_section(_fenced(lines)) for lines in [*causes, rest])]
@@ -61,7 +61,7 @@ def variables(alert: Alert) -> dict[str, str]:
         "TREATMENT": alert.treatment,
         "REGRESSED": str(alert.regressed),
         "BROKEN": str(alert.broken),
-        "SINCE": "; ".join(cause.since.removeprefix("since ") for cause in alert.causes[:MOST_TOLD]),
+        "SINCE": "; ".join(cause.since.removeprefix("since ") for cause in alert.causes[:MOST_LISTED]),
         "REPORT": alert.places[0] if alert.places else "",
         "PAGE": alert.pages[0] if alert.pages else "",
     }
@@ -77,13 +77,13 @@ def _cases(count: int) -> str:
 
 
 def _cause_lines(cause: Cause) -> list[str]:
-    lines = [_short(cause.since, 2), *(f"  {_finding_line(one)}" for one in cause.findings[:MOST_TOLD])]
-    left = len(cause.findings) - MOST_TOLD
+    lines = [_short(cause.since, 2), *(f"  {_finding_line(one)}" for one in cause.findings[:MOST_LISTED])]
+    left = len(cause.findings) - MOST_LISTED
     return [*lines, f"  and {left} more"] if left > 0 else lines
 
 
 def _more_causes(alert: Alert) -> list[str]:
-    left = len(alert.causes) - MOST_TOLD
+    left = len(alert.causes) - MOST_LISTED
     return [f"and {left} more causes"] if left > 0 else []
 
 

@@ -20,7 +20,7 @@ class Reporter(ABC):
     metavar: ClassVar[str | None] = None  # the option's argument; None for a switch
     help: ClassVar[str]  # the option's help, one sentence
     repeatable: ClassVar[bool] = False  # whether the option may be given several times, for a reporter each
-    whole_runs_only: ClassVar[bool] = False  # whether a run that is to be resumed is told when it is complete
+    whole_runs_only: ClassVar[bool] = False  # whether a run that will be resumed is reported only when complete
 
     @classmethod
     def add_options(cls, group: "argparse._ArgumentGroup") -> None:
@@ -57,43 +57,43 @@ class Reporter(ABC):
         """Find out, before anything is measured, whether reporting can work.
 
         Raises:
-            UsageError: it can't; the text says why and the mend.
+            UsageError: it can't; the text says why and names the fix.
         """
 
     def meet(self, others: "Sequence[Reporter]") -> None:  # noqa: B027 - most need nobody
-        """Get to know everyone who is reported the same runs; who keeps reports is told before the others."""
+        """Learn which other reporters get the same runs; those that store reports come before the others."""
 
     def files(self) -> Sequence[Path]:
         """The very files that it will replace: what no other reporter may write, too."""
         return ()
 
     def where(self, report: Report) -> str | None:
-        """Where others can look up ``report``, which was told: a path or an address; None if nowhere."""
+        """Where others can look up ``report``, which was delivered: a path or an address; None if nowhere."""
         return None
 
     def page(self, report: Report) -> str | None:
-        """The address of a page on which others can look at ``report``, which was told; None if there is none."""
+        """The address of a page on which others can look at ``report``, which was delivered; None if there is none."""
         return None
 
     @abstractmethod
     def report(self, report: Report) -> str | None:
-        """Tell of ``report``; return a line for the user (such as a path), or None.
+        """Deliver ``report``; return a line for the user (such as a path), or None.
 
         Raises:
-            OpduelError: it could not be told; the text says why and the mend.
+            OpduelError: it could not be delivered; the text says why and names the fix.
         """
 
     def catch_up(self) -> str | None:
-        """Tell what earlier runs left untold, if anything; as ``report`` does. Who goes on for ever calls it at times.
+        """Deliver what earlier runs left undelivered, if anything. Long-running commands call it from time to time.
 
         Raises:
-            OpduelError: it still can't be told; the text says why and the mend.
+            OpduelError: it still can't be delivered; the text says why and names the fix.
         """
         return None
 
 
 class PartlyReportedError(OpduelError):
-    """A reporter told what matters, and ``line`` says so, but not all that it should have."""
+    """A reporter delivered the essential part, as ``line`` says, but not everything."""
 
     def __init__(self, line: str, why: str) -> None:
         """``why`` is the error's text."""
@@ -103,28 +103,28 @@ class PartlyReportedError(OpduelError):
 
 @dataclass(frozen=True)
 class ReportOutcome:
-    """What came of telling every reporter: lines for the user, and a line for each reporter that failed."""
+    """The result of all reporters: lines for the user, and a line for each reporter that failed."""
 
     lines: tuple[str, ...]
     failures: tuple[str, ...]
 
 
 def report_all(reporters: Iterable[Reporter], report: Report) -> ReportOutcome:
-    """Tell every reporter, in order. One that fails stops no other: its failure is returned, to be said last."""
-    return _told(reporters, lambda reporter: reporter.report(report))
+    """Deliver to every reporter, in order. One that fails stops no other: its failure is returned."""
+    return _deliver(reporters, lambda reporter: reporter.report(report))
 
 
 def catch_up_all(reporters: Iterable[Reporter]) -> ReportOutcome:
-    """Have every reporter tell what earlier runs left untold; likewise."""
-    return _told(reporters, lambda reporter: reporter.catch_up())
+    """Have every reporter deliver what earlier runs left undelivered; likewise."""
+    return _deliver(reporters, lambda reporter: reporter.catch_up())
 
 
-def _told(reporters: Iterable[Reporter], tell: Callable[[Reporter], str | None]) -> ReportOutcome:
+def _deliver(reporters: Iterable[Reporter], deliver: Callable[[Reporter], str | None]) -> ReportOutcome:
     lines: list[str] = []
     failures: list[str] = []
     for reporter in reporters:
         try:
-            line = tell(reporter)
+            line = deliver(reporter)
         except PartlyReportedError as error:
             lines.append(error.line)
             failures.append(f"--{reporter.option} failed: {error}")

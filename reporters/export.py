@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 from opduel.records import Report, RunError, UsageError
+from opduel.records.atomic import check_file, check_folder, path_part, user_path, write_atomically
 from opduel.records.measurement import SIDES, Side
-from opduel.reporters.atomic import check_file, check_folder, path_part, user_path, write_atomically
 from opduel.reporters.base import Reporter
 from opduel.reporters.formats import FORMATS, check_side, write_format
 
@@ -27,7 +27,7 @@ class Export:
         """See that format and name go together, and that the files can be written.
 
         Raises:
-            UsageError: it is not so; the text names ``option`` and the mend.
+            UsageError: it is not so; the text names ``option`` and the fix.
         """
         if self.side is not None and SIDE in self.file:
             raise UsageError(f"{option} {self.file}: {SIDE} writes both sides: leave it or --side out")
@@ -48,7 +48,7 @@ class Export:
         """
         lines = []
         for side in self._sides():
-            path = self._path(path_part(str(report.run.get("id") or "unknown")), side, option)
+            path = self._path(path_part(str(report.run.id or "unknown")), side, option)
             written = write_format(report, self.to, side, option)
             try:
                 if not path.parent.exists():  # the run's id may name it

@@ -77,9 +77,9 @@ def check_side(to: str, is_given: bool, option: str, word: str, fix: str) -> Non
     """
     sides = FORMATS[to].sides
     if sides == "one" and not is_given:
-        raise UsageError(f"{option}: what {to} reads holds one side: {fix}")
+        raise UsageError(f"{option}: what {to} reads has one side: {fix}")
     if sides == "both" and is_given:
-        raise UsageError(f"{option}: what {to} reads holds both sides: leave {word} out")
+        raise UsageError(f"{option}: what {to} reads has both sides: leave {word} out")
 
 
 def described() -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 from opduel.records import Report, RunError
-from opduel.reporters.atomic import check_file, check_folder, user_path
+from opduel.records.atomic import check_file, check_folder, user_path
 from opduel.reporters.base import Reporter
 from opduel.reporters.html import write_page
 

@@ -1,4 +1,4 @@
-"""What the notifiers have in common: told of a run, they speak up only when something confirmed got worse."""
+"""What the notifiers have in common: they notify only of runs in which something confirmed got worse."""
 
 import argparse
 from abc import abstractmethod
@@ -16,18 +16,18 @@ UNVERIFIED = "notify_unverified"
 
 
 class Notifier(Reporter):
-    """Sends an alarm somewhere; a run without anything to be alarmed by is not told of."""
+    """Sends an alert somewhere; a run without one sends nothing."""
 
     repeatable: ClassVar[bool] = True
     whole_runs_only: ClassVar[bool] = True
 
     def __init__(self) -> None:
-        self.unverified = False  # whether regressions that were measured only once are told of, too
+        self.unverified = False  # whether regressions that were measured only once are reported, too
         self._others: Sequence[Reporter] = ()
 
     @classmethod
     def from_options(cls, options: argparse.Namespace) -> list[Self]:
-        """As of every reporter; ``--notify_unverified`` is heeded, too."""
+        """As of every reporter; ``--notify_unverified`` is read, too."""
         found = super().from_options(options)
         for one in found:
             one.unverified = bool(getattr(options, UNVERIFIED, False))
@@ -63,13 +63,13 @@ class Notifier(Reporter):
 
 
 def pages_of(reporters: Sequence[Reporter], report: Report) -> list[str]:
-    """The addresses of pages that show the report, by all who have told of it."""
+    """The addresses of pages that show the report, by all reporters that delivered it."""
     pages = [one.page(report) for one in reporters]
     return list(dict.fromkeys(page for page in pages if page))
 
 
 def places_of(reporters: Sequence[Reporter], report: Report) -> list[str]:
-    """Where the report can be looked up, by all who have told of it: paths."""
+    """Where the report can be looked up, by all reporters that delivered it: paths."""
     places = []
     for one in reporters:
         with suppress(OSError):  # a folder that has gone costs nobody a notification

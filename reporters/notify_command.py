@@ -105,7 +105,7 @@ class NotifyCommand(Notifier):
             said.seek(max(0, said.seek(0, os.SEEK_END) - _MOST_SAID))
             words = redact(key_line(said.read().decode("utf-8", "replace")), self._secrets())
             how = f"died of signal {-code}" if code < 0 else f"ended in {code}"
-            raise RunError(f"{name} {how}: {shorten(printable(words), 200) or 'it said nothing'}")
+            raise RunError(f"{name} {how}: {shorten(printable(words), 200) or 'no output'}")
 
     def _secrets(self) -> set[str]:
         """The command's arguments, whole and word by word: any may be a password, and a program may print it."""

@@ -1,6 +1,7 @@
 """The notifier that posts to an incoming webhook, of Slack or what is like it. Its address is a secret: never shown."""
 
 import argparse
+import math
 import os
 from http import HTTPStatus
 from pathlib import Path
@@ -11,11 +12,11 @@ import requests
 import urllib3
 
 from opduel.records import RunError, UsageError
+from opduel.records.atomic import user_path
 from opduel.records.files import UnreadableError, read_text
 from opduel.reporters.alert_text import slack_message
 from opduel.reporters.alerts import Alert
-from opduel.reporters.atomic import user_path
-from opduel.reporters.http_retry import OneAnswerSession, TooLongError, is_later, is_unconnected, repeated, within
+from opduel.reporters.http_retry import OneAnswerSession, TooLongError, is_later, is_unconnected, retried, within
 from opduel.reporters.notifier import UNVERIFIED, Notifier
 from opduel.reporters.text import printable
 
@@ -23,7 +24,6 @@ VARIABLE = "OPDUEL_NOTIFY_WEBHOOK"
 SILENCE_S = 10.0  # without a word from the server
 WHOLE_S = 20.0  # for one attempt
 LONGEST = 4096  # bytes of a file that holds the address
-ATTEMPTS = 3
 PAUSES_S = (1.0, 4.0)  # before the second attempt and the third
 _WRONG = (requests.RequestException, urllib3.exceptions.HTTPError, ValueError)  # their texts hold the address
 
@@ -92,8 +92,12 @@ class NotifyWebhook(Notifier):
             RunError: it was not taken. After a silence it may have been all the same.
         """
         message = slack_message(alert)
-        pauses = iter(self._pauses_s)
-        reason, _ = repeated(lambda: self._attempt(message), lambda found: next(pauses, None) if found[1] else None)
+        pauses = dict(enumerate(self._pauses_s, 1))
+        reason, _ = retried(
+            lambda: self._attempt(message),
+            lambda number, _: pauses.get(number, math.inf),
+            lambda found, wait_s: found[1] and wait_s < math.inf,
+        )
         if reason:
             raise RunError(f"{self._host}: {reason}")
 
@@ -148,7 +152,7 @@ def _host_of(url: str, source: str) -> str:
     except ValueError:
         host = None
     if host is None or parts.scheme not in ("http", "https") or not url.isprintable() or " " in url:
-        raise UsageError(f"{source}: what it was given is no http(s) address: write https://, host and path")
+        raise UsageError(f"{source}: not an http(s) address: write https://, host and path")
     return printable(host)
 
 

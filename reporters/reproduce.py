@@ -7,19 +7,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from opduel.records import Build, Case, Comparison, Report
+from opduel.records import Build, Case, Comparison, Report, RunConfiguration
 from opduel.reporters.text import printable
 
-# Options of a run that hold for each of its cases, too: what else was given chose cases, bounded the run or told of it.
-_OF_INPUTS = frozenset(("--directions", "--metric"))
-_WITH_VALUE = _OF_INPUTS | {
-    *("--alpha", "--category", "--ctx", "--dtype", "--framework", "--int64_tensor", "--max_rounds", "--model_cache"),
-    *("--threads", "--threshold", "--timeout"),
-}
-_SWITCHES = frozenset(("--breakdown", "--roofline", "--with_operators"))
-_OF_A_NETWORK = frozenset(("--network", "--inputs"))
-_OF_THE_DRIVER = frozenset(("--cmake_args", "--frameworks_dir", "--platforms", "--remote_repository", "--repo_dir"))
-_OTHER_SPELLINGS = {"--int64-tensor": "--int64_tensor", "-p": "--platforms", "--platform": "--platforms"}
+# Options of a run that hold for each of its cases, too; the others chose cases, bounded the run or reported it.
+_OF_A_CASE = (
+    *(
+        "category",
+        "ctx",
+        "dtype",
+        "framework",
+        "int64_tensor",
+        "timeout",
+        "model_cache",
+        "root_model_dir",
+        "shared_libs",
+    ),
+    *("threshold", "alpha", "max_rounds", "threads", "wipe_cache", "roofline", "breakdown", "with_operators"),
+)
+_OF_INPUTS = ("directions", "metric")
+_OF_A_NETWORK = ("network", "inputs")
+_OF_THE_DRIVER = ("cmake_args", "frameworks_dir", "remote_repository", "repo_dir")
 _ROOT = Path(__file__).resolve().parent.parent  # a checkout has its scripts there
 _SPECIFICATIONS = re.compile(r"(?:.*/)?specifications/(.+)\.(?:json|ya?ml)")
 
@@ -49,21 +57,17 @@ class Reproduction:
 
 def reproduction(report: Report) -> Reproduction:
     """How cases of ``report`` are measured again."""
-    command = report.run.get("command")
-    words = [str(word) for word in command] if isinstance(command, list | tuple) else []
-    given = {word.partition("=")[0] for word in words}
-    own_inputs = bool({"--inputs", "--fuzz"} & given) and "--network" not in given
-    with_value = _WITH_VALUE - _OF_INPUTS if own_inputs else _WITH_VALUE
-    if "--network" in given:
-        with_value |= _OF_A_NETWORK
-    common = [*_spec(report), *_kept(words, with_value, _SWITCHES), *_variables(report), *_seed(report)]
-    golden = report.run.get("golden")  # outputs that were kept stood in for the control
+    asked = report.configuration
+    own_inputs = bool(asked.inputs or asked.fuzz) and not asked.network
+    names = (*_OF_A_CASE, *(() if own_inputs else _OF_INPUTS), *(_OF_A_NETWORK if asked.network else ()))
+    common = [*_spec(report), *asked.words(names), *_variables(report), *_seed(report)]
+    golden = report.run.golden  # outputs that were kept stood in for the control
     control = ["--golden", str(golden)] if golden else ["--control", _name(report.control)]
     sides = [*control, "--treatment", _name(report.treatment)]
     return Reproduction(
         here=_joined([*program("harness.py", "compare"), *sides, *common]),
-        anywhere="" if golden else _of_commits(report, words, common),
-        _ambiguous=_ambiguous(report, words),
+        anywhere="" if golden else _of_commits(report, common),
+        _ambiguous=_ambiguous(report),
         _cases={case.id: case for case in report.cases},
         _own_inputs=own_inputs,
     )
@@ -80,23 +84,21 @@ def _joined(words: Sequence[str]) -> str:
 
 def _spec(report: Report) -> list[str]:
     """``-b`` and the spec: one of our own by its name, any other by its path; nothing where there was none."""
-    path = report.run.get("spec_path")
+    path = report.run.spec_path
     if not path:
         return []
-    ours = _SPECIFICATIONS.fullmatch(str(path))
-    return ["-b", ours[1] if ours else str(path)]
+    ours = _SPECIFICATIONS.fullmatch(path)
+    return ["-b", ours[1] if ours else path]
 
 
 def _variables(report: Report) -> list[str]:
     """``--env`` for the variables that the user gave; the value of one that may be a secret is not in the report."""
-    given, values = report.run.get("env"), report.run.get("environment")
-    if not isinstance(given, list | tuple) or not isinstance(values, Mapping):
-        return []
-    return [word for name in given if name in values for word in ("--env", f"{name}={values[name]}")]
+    values = report.run.environment
+    return [word for name in report.run.env if name in values for word in ("--env", f"{name}={values[name]}")]
 
 
 def _seed(report: Report) -> list[str]:
-    seed = report.run.get("seed")
+    seed = report.run.seed
     return [] if seed is None else ["--seed", str(seed)]
 
 
@@ -105,36 +107,22 @@ def _name(build: Build) -> str:
     return build.requested if build.strategy == "release" else build.interpreter
 
 
-def _kept(words: Sequence[str], with_value: frozenset[str], switches: frozenset[str] = frozenset()) -> list[str]:
-    """Those options of the command line, with their values."""
-    kept: list[str] = []
-    for place, word in enumerate(words):
-        name, equals, value = word.partition("=")
-        name = _OTHER_SPELLINGS.get(name, name)
-        if name in switches and not equals:
-            kept.append(name)
-        elif name in with_value and equals:
-            kept += [name, value]
-        elif name in with_value and place + 1 < len(words):
-            kept += [name, words[place + 1]]
-    return kept
-
-
-def _of_commits(report: Report, words: Sequence[str], common: Sequence[str]) -> str:
+def _of_commits(report: Report, common: Sequence[str]) -> str:
     control, treatment = report.control.commit, report.treatment.commit
     if control is None or treatment is None:
         return ""
     commits = ["--base_commit", control.id, "--exact_base", "--commit", treatment.id]
-    strategy = report.treatment.strategy
+    asked, strategy = report.configuration, report.treatment.strategy
     build = ["--build", strategy] if strategy in ("overlay", "source") else []
-    repository = _kept(words, _OF_THE_DRIVER)
+    platform = ["--platforms", asked.platform] if asked.platform != RunConfiguration.platform else []
+    repository = [*asked.words(_OF_THE_DRIVER), *platform]
     return _joined([*program("repo_driver.py", "drive"), "--ab_testing", *commits, *build, *repository, *common])
 
 
-def _ambiguous(report: Report, words: Sequence[str]) -> frozenset[str]:
+def _ambiguous(report: Report) -> frozenset[str]:
     """The cases whose ids, taken as a part of an id or an operator's name, might choose others too."""
     cases = [one.case for one in report.comparisons]
-    if any(word.partition("=")[0] == "--operators" for word in words):
+    if report.configuration.operators:
         return frozenset(cases)  # the spec may have more cases than the report
     every = "\n".join([*cases, *{one.operator for one in report.comparisons}])
     return frozenset(case for case in cases if re.search(r"[*?[\n]", case) or every.count(case) != 1)

@@ -18,13 +18,13 @@ _MOST_DETAILS = 20  # failures, and incidents, told one by one
 def header_lines(report: Report, width: int) -> list[Text]:
     """Who was compared, on what host, by which spec."""
     run = report.run
-    spec = " ".join(str(run[key]) for key in ("spec", "framework", "platform") if run.get(key))
+    spec = " ".join(one for one in (run.spec, run.framework, run.platform) if one)
     lines = [
         ("spec", spec or "-"),
         ("control", build_text(report.control)),
         ("treatment", build_text(report.treatment)),
         ("host", host_text(report.host)),
-        ("roofline", roofline_words(report.host.get("roofline"))),
+        ("roofline", roofline_words(report.host.roofline)),
         ("busy host", disturbance_text(report.host)),
     ]
     return [Text(f"{label:<11}").append(shorten(printable(words), width - 11)) for label, words in lines if words]
@@ -43,9 +43,9 @@ def footer_lines(report: Report, hidden: int, width: int) -> list[Text]:
         lines.append(Text(f"not shown: the {hidden} unchanged (--simple_screen_reporter and report.json have them)"))
     lines += _failures(report, width)
     lines += _incidents(report, width)
-    if report.run.get("complete") is False:
+    if report.run.is_cut_short:
         lines += _folded(
-            f"NOT COMPLETE: {printable(str(report.run.get('stop_reason') or 'stopped early'))}",
+            f"NOT COMPLETE: {printable(report.run.why_stopped)}",
             width,
             style="bold yellow",
         )
@@ -69,7 +69,7 @@ def _failures(report: Report, width: int) -> list[Text]:
     failed = [(one.case, one.failure) for one in worst_first(report.comparisons) if one.failure is not None]
     lines = [Text("failures:")] if failed else []
     for case, failure in failed[:_MOST_DETAILS]:
-        lines += _told(case, failure, "", width)
+        lines += _failure_lines(case, failure, "", width)
     return lines + _rest(len(failed), "failures")
 
 
@@ -77,11 +77,11 @@ def _incidents(report: Report, width: int) -> list[Text]:
     told = incidents(report)
     lines = [Text("incidents:")] if told else []
     for where, failure, consequence in told[:_MOST_DETAILS]:
-        lines += _told(where, failure, consequence, width)
+        lines += _failure_lines(where, failure, consequence, width)
     return lines + _rest(len(told), "incidents")
 
 
-def _told(where: str, failure: Failure, consequence: str, width: int) -> list[Text]:
+def _failure_lines(where: str, failure: Failure, consequence: str, width: int) -> list[Text]:
     """One failure: where, side and kind, reason, the line of the output that tells, and what came of it."""
     lines = [f"{shorten(printable(where), 3 * width)}: {failure.side}: {failure.kind}: {failure.reason}"]
     line = key_line(failure.output_tail)

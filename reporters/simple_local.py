@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from opduel.records import Report, RunError, UsageError
-from opduel.reporters.atomic import path_part, write_atomically
+from opduel.records.atomic import path_part, write_atomically
 from opduel.reporters.document import REPORT_NAME, read_report, to_bytes
 from opduel.reporters.folder import FolderReporter, written_with_page
 
@@ -37,7 +37,7 @@ class SimpleLocalReporter(FolderReporter):
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with _locked(folder):
-                write_atomically(path, to_bytes(report), before_replace=lambda: _keep(path))
+                write_atomically(path, to_bytes(report), before_replace=lambda _: _keep(path))
                 told = written_with_page(path, report)
         except OSError as error:
             raise RunError(
@@ -49,8 +49,8 @@ class SimpleLocalReporter(FolderReporter):
         return self._folder(report).glob("report*.json")
 
     def _folder(self, report: Report) -> Path:
-        identifier = report.run.get("user_identifier")
-        return self.directory / path_part(str(identifier)) if identifier not in (None, "") else self.directory
+        identifier = report.run.user_identifier
+        return self.directory / path_part(identifier) if identifier else self.directory
 
 
 @contextmanager
@@ -93,6 +93,6 @@ def _names(path: Path, stem: str) -> Iterator[Path]:
 def _run_id(path: Path) -> str:
     """The run id in the report at ``path``; "unknown" when it has none or can't be read."""
     try:
-        return str(read_report(path).run.get("id") or "unknown")
+        return read_report(path).run.id or "unknown"
     except UsageError:
         return "unknown"

@@ -15,8 +15,9 @@ _TYPES = {
     ".txt": "text/plain; charset=utf-8",
 }
 _HERE = Path(__file__).resolve().parent
-_FOLDERS = (_HERE.parent / "assets", _HERE / "static")
-_SHARED = (_HERE.parent / "html" / "draw.js",)  # of the HTML report
+_REPORTERS = _HERE.parent / "reporters"
+_FOLDERS = (_REPORTERS / "assets", _HERE / "static")
+_SHARED = (_REPORTERS / "html" / "draw.js",)  # of the HTML report
 _FOR_A_YEAR = "public, max-age=31536000, immutable"
 
 router = APIRouter(include_in_schema=False)

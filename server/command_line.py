@@ -231,7 +231,7 @@ def _revoke_token(options: argparse.Namespace) -> None:
 def _alert(options: argparse.Namespace) -> None:
     notifiers: list[Notifier] = [*NotifyCommand.from_options(options), *NotifyWebhook.from_options(options)]
     if not notifiers:
-        raise UsageError("alert: nobody is to be told: add --notify_command or --notify_webhook")
+        raise UsageError("alert: no receiver: add --notify_command or --notify_webhook")
     for one in notifiers:
         one.check()
     public_url = None if options.public_url is None else checked_public_url(options.public_url)

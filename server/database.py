@@ -22,7 +22,7 @@ from opduel.records import RunError, UsageError
 
 Standing = Literal["empty", "current", "older", "newer", "foreign"]
 _EXAMPLES = "sqlite:////var/lib/opduel/results.sqlite or postgresql://user@host/database"
-_BUSY_TIMEOUT_S = 8.0  # less than the last requests have when the server is told to end
+_BUSY_TIMEOUT_S = 8.0  # less than the last requests have when the server is stopped
 _MIGRATE = "python -m opduel.server migrate"
 
 
@@ -72,7 +72,7 @@ class Database:
         using them, which is taken of SQLite.  Returns what was done, in words; empty if nothing was.
 
         Raises:
-            UsageError: they aren't, and the user has to mend it.
+            UsageError: they aren't, and the user has to fix it.
             RunError: the database can't be reached.
         """
         if self.is_sqlite:
@@ -85,18 +85,18 @@ class Database:
             raise RunError(f"the database {self.name} can't be used ({reason}): start it, or give --database") from None
 
     def _prepared(self, connection: Connection, migrate: bool) -> str:
-        standing = state_of(connection)
-        if standing == "current":
+        state = state_of(connection)
+        if state == "current":
             return ""
-        if standing == "newer":
+        if state == "newer":
             raise UsageError(f"the database {self.name} was written by a newer opduel: use that one, or a backup")
-        if standing == "foreign":
-            raise UsageError(f"the database {self.name} holds tables of something else: give an empty one")
+        if state == "foreign":
+            raise UsageError(f"the database {self.name} holds tables that are not opduel's: give an empty one")
         if not migrate:
-            has = "has no tables yet" if standing == "empty" else "has the tables of an older opduel"
+            has = "has no tables yet" if state == "empty" else "has the tables of an older opduel"
             raise UsageError(f"the database {self.name} {has}: back it up, then run: {_MIGRATE} --database ...")
         command.upgrade(alembic_config(connection), "head")
-        return "made its tables" if standing == "empty" else "brought its tables to this version"
+        return "created its tables" if state == "empty" else "upgraded its tables"
 
     def check_exists(self) -> None:
         """See that there is a database.
@@ -134,7 +134,7 @@ def _refuse_foreign(path: Path, name: str) -> None:
     except (OSError, sqlite3.Error):  # not there, or no database: whoever opens it says so
         return
     if tables and "alembic_version" not in tables:
-        raise UsageError(f"the database {name} holds tables of something else: give an empty one")
+        raise UsageError(f"the database {name} holds tables that are not opduel's: give an empty one")
 
 
 def state_of(connection: Connection) -> Standing:
@@ -178,7 +178,7 @@ def _meant(url: str) -> URL:
 
 
 def _postgresql(url: URL) -> Engine:
-    # Errors are logged without the statements' parameters: they are strangers' texts.
+    # Errors are logged without the statements' parameters: they are untrusted text.
     arguments = {} if "connect_timeout" in url.query else {"connect_timeout": 10}
     engine = create_engine(url, hide_parameters=True, pool_pre_ping=True, connect_args=arguments)
 

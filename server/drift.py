@@ -140,7 +140,7 @@ class DriftAnalysis:
                 self._seen, self._took = seen, time.monotonic() - self._began
 
     def _one(self, series: Series, runs: Mapping[int, _RunBuilds]) -> _Analysed:
-        """What one series comes to. One that fails, by whatever strangers sent, is no reason to lose the others."""
+        """The result for one series. One that fails, because of an odd upload, doesn't stop the others."""
         with self._database.reading() as session:
             try:
                 return _analysed(session, series, runs)

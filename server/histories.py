@@ -67,7 +67,7 @@ class MeasuredRun:
 @dataclass(frozen=True)
 class History:
     """All of one case: its builds by node, its runs with the newest first, and a component for each set of builds
-    that runs connect. ``minimal`` is the smallest change that is told, half the case's threshold."""
+    that runs connect. ``minimal`` is the smallest change that is reported, half the case's threshold."""
 
     builds: dict[str, BuildName]
     runs: Sequence[MeasuredRun]

@@ -18,7 +18,7 @@ class _Formatter(logging.Formatter):
 
 
 def one_field(text: str) -> str:
-    """A stranger's ``text`` as one field of an entry: no blank or newline makes another of it, no token is left."""
+    """Untrusted ``text`` as one field of a log entry: blanks and newlines are replaced, tokens masked."""
     return "".join("_" if char == " " else char for char in printable(TOKEN_PATTERN.sub("opduel_***", text)))
 
 

@@ -73,7 +73,7 @@ class Run(Base):
     Texts are printable and bounded: control characters are written as escapes, and what is very long is cut.  A build
     is known by its ``digest``, and by its ``commit`` (40 hexadecimal digits) if it was made from one; commit times
     are seconds since 1970.  ``regressed`` ... ``failed`` count the results of each verdict, and ``broken_by_treatment``
-    those failures that are the treatment's own doing.
+    those failures that the treatment itself causes.
     """
 
     __tablename__ = "runs"

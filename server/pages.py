@@ -82,7 +82,7 @@ def runs_page(
 
 
 @router.get("/runs/{run_id}")
-def runpage_of(request: Request, _reader: CanRead, run_id: str) -> Response:
+def run_page(request: Request, _reader: CanRead, run_id: str) -> Response:
     """One run: its cases, worst first, and their changes in a plot."""
     with database_of(request).reading() as session:
         run = found_run(session, words_of(run_id))
@@ -143,7 +143,7 @@ def case_page(
 
 
 @router.get("/compare")
-def comparepage_of(request: Request, _reader: CanRead, first: Words = "", second: Words = "") -> Response:
+def compare_page(request: Request, _reader: CanRead, first: Words = "", second: Words = "") -> Response:
     """Two runs side by side, or a form that asks which."""
     with database_of(request).reading() as session:
         if not first or not second:
@@ -155,7 +155,7 @@ def comparepage_of(request: Request, _reader: CanRead, first: Words = "", second
 
 
 @router.get("/search")
-def searchpage_of(request: Request, _reader: CanRead, q: Words = "") -> Response:
+def search_page(request: Request, _reader: CanRead, q: Words = "") -> Response:
     """Runs, commits and cases in which the words stand."""
     text = words_of(q)
     with database_of(request).reading() as session:

@@ -1,4 +1,4 @@
-"""Serving: a socket, uvicorn on it, until it is told to end."""
+"""Serving: a socket, uvicorn on it, until it is asked to stop."""
 
 import signal
 import socket

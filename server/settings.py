@@ -29,7 +29,7 @@ class Settings:
         """See that the settings can be meant.
 
         Raises:
-            UsageError: one can't; the text names its option and the mend.
+            UsageError: one can't; the text names its option and the fix.
         """
         if self.max_report_bytes < 1:
             raise UsageError(f"--max_report_bytes {self.max_report_bytes}: must be 1 or more")

@@ -127,7 +127,7 @@ def _cases(report: Report) -> Iterator[tuple[str, dict[str, str | None]]]:
 
 def _run(submission: Submission) -> dict[str, Any]:
     facts, report = submission.facts, submission.report
-    cpu_model = report.host.get("cpu_model")
+    cpu_model = report.host.cpu_model
     verdicts = ("regressed", "improved", "unchanged", "inconclusive", "failed")
     return {
         "run_id": facts.id,
@@ -204,7 +204,7 @@ def _result(one: Comparison, run: int, case: int) -> dict[str, Any]:
 
 
 def upsert(session: Session, table: type[Base]) -> Any:
-    """An insert that can be told what to do about a row that is there: both databases have it, each its own."""
+    """An insert that can handle a row that is already there. Both databases have one, each its own."""
     assert session.bind is not None
     dialect = sqlite if session.bind.dialect.name == "sqlite" else postgresql
     return dialect.insert(table)

@@ -27,7 +27,7 @@ def add_token(session: Session, name: str, scopes: Sequence[str], now: datetime,
     """
     expires = check_token(name, scopes, now, lasts)
     if session.scalar(select(Token).where(Token.name == name)) is not None:
-        raise UsageError(f"token add {name}: there is one of this name, perhaps revoked: give another name")
+        raise UsageError(f"token add {name}: a token of this name exists, or was revoked: give another name")
     key, secret = secrets.token_hex(8), secrets.token_urlsafe(32)
     session.add(
         Token(

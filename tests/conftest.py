@@ -44,7 +44,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_receivers() -> Iterator[None]:
-    """Whoever runs the tests may be told of real runs; of these nobody is."""
+    """The user's notifiers are for real runs; tests notify nobody."""
     with pytest.MonkeyPatch.context() as patch:
         for variable in (WEBHOOK, TOKEN):
             patch.delenv(variable, raising=False)

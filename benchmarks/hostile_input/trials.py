@@ -77,8 +77,8 @@ def _option(rng: random.Random) -> Trial:
     given = (f"{option}={value}",) if rng.random() < 0.5 and option.startswith("--") else (option, value)
     if script == "harness.py":
         base = ("-b", "{precious}/spec.json", "--treatment", NOWHERE)
-        if rng.random() < 0.7 and option != "--control":
-            base += ("--control", NOWHERE)
+        if option != "--control":
+            base += ("--control", NOWHERE) if rng.random() < 0.7 else ("--single",)
         return Trial("option", script, (*base, *given))
     nowhere = ("--remote_repository", "{scratch}/no-repository", "--work_dir", "{scratch}/work", "--dry_run")
     base = ("--ab_testing", "-b", "{precious}/spec.json", *nowhere)
@@ -152,7 +152,7 @@ def _config(rng: random.Random) -> Trial:
     """A config of the user's, read by a command that needs it."""
     known = {"control": "x", "remote_access_token_file": "y", "arguments": {"harness.py": {"threads": 1}}}
     text = _mangled(json.dumps(_changed(known, rng)), rng)
-    arguments = rng.choice((("--flush",), ("-b", "{precious}/spec.json", "--treatment", NOWHERE)))
+    arguments = rng.choice((("--flush",), ("-b", "{precious}/spec.json", "--control", NOWHERE)))
     return Trial("config", "run_bench.py", arguments, ANY_END, files={"config/opduel/config.json": text})
 
 
@@ -160,7 +160,8 @@ def _interpreter(rng: random.Random) -> Trial:
     """A program that is no Python, in the place of a build."""
     programs = [f"{{odd}}/python-{name}" for name in (*PROGRAMS, "none")]
     program = rng.choice((*programs, "/bin/true", "/bin/false", "/usr/bin/env", *ODD_PATHS))
-    sides = rng.choice((("--treatment",), ("--control", NOWHERE, "--treatment"), ("--treatment", program, "--control")))
+    two = (("--control", NOWHERE, "--treatment"), ("--treatment", program, "--control"))
+    sides = rng.choice((("--single", "--treatment"), *two))
     return Trial("interpreter", "harness.py", ("-b", "{precious}/spec.json", *sides, program))
 
 

@@ -44,5 +44,5 @@ class Ours:
         report = read_report(trial.folder / "report.json")
         injected = {one.case for one in report.comparisons if one.injected}
         if injected != trial.injected or {one.case for one in report.comparisons} != {one.id for one in bench.cases}:
-            raise RunError("harness.py measured or slowed other cases than the session says: mend peers.py")
+            raise RunError("harness.py measured or slowed other cases than the session says: fix peers.py")
         return {"opduel": {one.case: ANSWERS[one.verdict] for one in report.comparisons}}

@@ -137,7 +137,7 @@ def _make_in_place(place: Path, recipe: AnyRecipe, make: Maker, lock: int) -> Bu
     """Make the build aside and rename it into place; the lock is held."""
     aside = place.with_name(_MAKING + place.name)
     _discard_unusable(place, recipe, aside)
-    log.info("making %s (once; kept in %s)", recipe.request, place)
+    log.info("installing %s (once; kept in %s)", recipe.request, place)
     try:
         with _terminable():
             aside.mkdir()
@@ -168,7 +168,7 @@ def _discard_unusable(place: Path, recipe: AnyRecipe, aside: Path) -> None:
         read_manifest(place, recipe)
         return  # made meanwhile, past the lock
     except UnusableBuild as why:
-        log.warning("%s: %s: removed, and made again", place, why)
+        log.warning("%s: %s: removed, and rebuilt", place, why)
     place.rename(aside)  # gone at once; removing takes longer
     _remove(aside)
 
@@ -178,7 +178,7 @@ def _locked(place: Path) -> Iterator[int]:
     """Hold the lock of one build; waits for whoever makes it. Yields the file descriptor that holds it."""
     with _lock_file(place) as descriptor:
         if not _try_lock(descriptor):
-            log.info("waiting for another process, which is making %s", place.name)
+            log.info("waiting for another process that is installing %s", place.name)
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield descriptor
 

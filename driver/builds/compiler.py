@@ -103,10 +103,10 @@ class Compiler:
         if shutil.which("ccache") is None:
             log.warning("ccache is not installed: every commit is compiled from the start")
         if set_ones := [name for name in DROPPED_VARIABLES if os.environ.get(name)]:
-            log.warning("%s: not heeded in compiling; --cmake_args can say the same", ", ".join(set_ones))
+            log.warning("%s: ignored when compiling; use --cmake_args instead", ", ".join(set_ones))
         self._folder.mkdir(parents=True, exist_ok=True)
         with self._turn, _Sole(self._folder) as sole:
-            self._heed_stop()
+            self._raise_if_stopped()
             source, build = self._folder / "src", self._build_folder()
             self._checkout(commit, source)
             kept = build.exists()
@@ -115,7 +115,7 @@ class Compiler:
             except _ScriptFailedError:
                 if not kept:
                     raise
-                log.warning("%s: compiling failed in a kept build folder; once more in a fresh one", commit.short)
+                log.warning("%s: compiling failed in a kept build folder; retrying in a fresh one", commit.short)
                 shutil.rmtree(build)
                 self._attempt(source, build, destination, log_path, limits, sole)
 
@@ -127,7 +127,7 @@ class Compiler:
         build.mkdir(exist_ok=True)
         log_path.parent.mkdir(parents=True, exist_ok=True)
         command = ["nice", "-n", "10", "sh", str(self.platform.script), str(source), str(destination), *self.flags]
-        self._heed_stop()
+        self._raise_if_stopped()
         log_path.unlink(missing_ok=True)
         with log_path.open("ab") as stream:  # it can be shortened meanwhile
             process = subprocess.Popen(
@@ -141,7 +141,7 @@ class Compiler:
             )
         try:
             self._leader = process.pid
-            self._heed_stop()  # ``stop`` may have come before there was a leader
+            self._raise_if_stopped()  # ``stop`` may have come before there was a leader
             if limits.processors:
                 with suppress(OSError):  # it may have ended already
                     os.sched_setaffinity(process.pid, limits.processors)
@@ -153,7 +153,7 @@ class Compiler:
             raise
         finally:
             self._leader = None
-        self._heed_stop()
+        self._raise_if_stopped()
         if code != 0:
             how = f"exit code {code}" if code > 0 else f"signal {-code}"
             if _FULL.search(_end_of(log_path)) or shutil.disk_usage(build).free < _NEXT_TO_NOTHING_BYTES:
@@ -162,7 +162,7 @@ class Compiler:
         if not any(destination.iterdir()):
             raise _ScriptFailedError(f"{self.platform.script} left nothing in its destination; log: {log_path}")
 
-    def _heed_stop(self) -> None:
+    def _raise_if_stopped(self) -> None:
         """Go no further once told to stop.
 
         Raises:

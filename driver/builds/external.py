@@ -14,7 +14,7 @@ from opduel.records import Build, UsageError
 def external_build(requested: str, framework: Framework, environment: Mapping[str, str]) -> Build:
     """The build at a path: an environment (a folder with bin/python) or a Python interpreter.
 
-    It is asked anew each time, for it may have changed; ``environment`` holds variables that it needs.
+    It is inspected each time, for it may have changed; ``environment`` holds variables that it needs.
 
     Raises:
         UsageError: nothing runs there, or it does not import the framework.

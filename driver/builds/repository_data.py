@@ -54,7 +54,7 @@ def load_repository_data(framework: Framework) -> RepositoryData:
     """Read and check the framework's ``repository.yaml``.
 
     Raises:
-        UsageError: it is missing or says something impossible; names the file, the field and the mend.
+        UsageError: it is missing or says something impossible; names the file, the field and the fix.
     """
     path = framework.specifications / FILE_NAME
     data = read_data(path, RepositoryData, "where this framework's commits come from is said there")

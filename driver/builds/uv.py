@@ -17,7 +17,7 @@ _TIMEOUT_S = 1800.0  # a release is 50 to 100 MB, and the line may be slow
 
 _FULL, _NO_WHEEL = "the disk is full", "no wheel for this Python and platform"
 
-# The first pattern found in what uv said decides: what it means, uv's innermost reason, the mend.
+# The first pattern that matches uv's output decides: what it means, uv's innermost reason, the fix.
 _REASONS: tuple[tuple[str, str], ...] = (
     (r"No space left on device|os error 28|Disk quota exceeded",
      f"{_FULL}: free some space, or give another folder with --exec_dir"),
@@ -82,7 +82,7 @@ def managed_interpreters(python: str) -> list[Path]:
 
 
 def explain(outcome: Outcome) -> str:
-    """What uv's words mean, with the mend, on one line."""
+    """What uv's output means, with the fix, on one line."""
     if outcome.code is None or outcome.code < 0:
         return f"uv was stopped ({outcome.output_tail}): try again"
     reason = _last_cause(outcome.stderr) or outcome.output_tail

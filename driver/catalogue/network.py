@@ -68,7 +68,7 @@ class Call:
     """Calls of one operator on the same inputs."""
 
     functions: Sequence[str]  # names for one operator, the best first
-    inputs: Mapping[str, Any]  # as in a spec, every tensor said in full
+    inputs: Mapping[str, Any]  # as in a spec, every tensor in its long form
     times: int  # how often the network makes it
 
 
@@ -140,7 +140,7 @@ def operator_tests(network: Network, name: str, rules: Rules) -> list[dict[str, 
         UsageError: there are no calls.
     """
     if not network.calls:
-        raise UsageError(f"{name}: none of its operators can be measured: {_told(network.left_out)}")
+        raise UsageError(f"{name}: none of its operators can be measured: {_listed(network.left_out)}")
     taken: set[str] = set()
     tests = []
     for call in network.calls:
@@ -195,7 +195,7 @@ def network_spec(
     """The text of a spec with ``tests``, which are those of the network's calls, and perhaps of itself."""
     given = ", ".join(f"{one} {_joined(what.shape)} {what.dtype}" for one, what in inputs.items())
     times = sum(call.times for call in network.calls)
-    left = f" Left out: {_told(network.left_out)}." if network.left_out else ""
+    left = f" Left out: {_listed(network.left_out)}." if network.left_out else ""
     head = {
         **({"$schema": schema} if schema else {}),
         "framework": framework,
@@ -256,5 +256,5 @@ def _joined(shape: Sequence[int]) -> str:
     return "x".join(map(str, shape)) or "scalar"
 
 
-def _told(left_out: Mapping[str, str]) -> str:
+def _listed(left_out: Mapping[str, str]) -> str:
     return "; ".join(f"{operator} ({why})" for operator, why in left_out.items()) or "it has none"

@@ -19,7 +19,7 @@ class Function:
     """A function that a spec can name."""
 
     name: str  # as in a spec: "nd.linalg.gemm2"
-    registered: str | None  # the operator that it calls, by its own name; None where that can't be told
+    registered: str | None  # the operator that it calls, by its own name; None if unknown
     arguments: Mapping[str, Kind]  # in order; "tensors" are a variadic operator's
     hybrid: bool | None = None  # of a block: whether it can be compiled to a graph; None: no block
     takes_dtype: bool = False  # whether it has an argument "dtype", be it one that it only hands on
@@ -47,11 +47,11 @@ def ask_registry(build: Build, framework: Framework) -> Registry:
     """
     script = framework.registry_script
     if script is None:
-        raise UsageError(f"{framework.name} has no registry to ask: write its specs by hand")
+        raise UsageError(f"{framework.name} has no operator registry: write its specs by hand")
     environment = {**worker_environment(), **framework.environment(1), **build.environment}
     outcome = run([build.interpreter, script], timeout=TIMEOUT_S, whole_environment=environment)
     if not outcome.ok:
-        raise RunError(f"{build.requested}: does not tell its operators: {outcome.output_tail}")
+        raise RunError(f"{build.requested}: can't list its operators: {outcome.output_tail}")
     try:
         said = json.loads(outcome.stdout)
         functions = {

@@ -54,7 +54,7 @@ def load_rules(framework: Framework) -> Rules:
     """The framework's rules.
 
     Raises:
-        UsageError: the file is missing, isn't YAML or says something impossible; names file, field and mend.
+        UsageError: the file is missing, isn't YAML or says something impossible; names file, field and fix.
     """
     path = framework.specifications / FILE_NAME
     rules = read_data(path, Rules, PURPOSE)

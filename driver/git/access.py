@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 from opduel.driver.git.redaction import TOKEN_VARIABLE
 from opduel.records import UsageError
+from opduel.records.atomic import write_atomically
 from opduel.records.redaction import redact
 
 USER_VARIABLE = "OPDUEL_GIT_USER"
@@ -80,10 +81,7 @@ class Access:
 
 def write_askpass(path: Path) -> None:
     """The script, in place whole; it holds no secret."""
-    aside = path.with_name(path.name + ".making")
-    aside.write_text(_ASKPASS, encoding="utf-8")
-    aside.chmod(0o700)
-    aside.replace(path)
+    write_atomically(path, _ASKPASS.encode(), mode=0o700)
 
 
 def refuse_secrets(url: str) -> None:

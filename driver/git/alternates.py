@@ -89,7 +89,7 @@ def inspect(folder: Path, reader: Git, option: str) -> Checkout:
         directory = reader.text("rev-parse", "--absolute-git-dir", folder=top)
     except GitFailed as error:
         raise UsageError(
-            f"{option} {folder}: no git repository that can be used (git said: {error.said}): give a clone"
+            f"{option} {folder}: not a usable git repository (git said: {error.said}): give a clone"
         ) from error
     if Path(directory) != top.resolve() and not (top / ".git").exists():
         raise UsageError(f"{option} {folder}: a folder inside a repository: give its top")

@@ -181,9 +181,9 @@ class Git:
                     fix = "correct the address, or git's access to it"
                     raise RemoteGone(f"{what}: git said: {error.said}: {fix}") from None
                 if pause is None:
-                    times = f"failed {attempt} times; git said last" if attempt > 1 else "git said"
+                    times = f"failed {attempt} times; git's last error" if attempt > 1 else "git said"
                     raise RemoteGone(f"{what}: {times}: {error.said}") from None
-                log.warning("%s: git said: %s; tried again in %g s", what, error.said, pause)
+                log.warning("%s: git failed: %s; retrying in %g s", what, error.said, pause)
                 self.sleep(pause)
         raise AssertionError("unreachable")
 

@@ -87,7 +87,7 @@ def pending(
     """What is to be measured up to the tip: every ``step``-th commit after ``last``, which was measured last.
 
     The tip is measured when it is one of these, or ``with_tip``. So commits that land one by one, with a pass for each,
-    are thinned like those that land together: ``last`` stays where it is until a whole step has landed.
+    are counted like those that land together: ``last`` stays where it is until a whole step has landed.
     Without ``last``: every ``step``-th from ``start`` on, itself included; without either: the tip alone. If the
     branch was forced and no longer holds ``last``, it goes on from the last commit that both hold. Only the order of
     the commits counts, never their times.
@@ -102,19 +102,19 @@ def pending(
     if last is None:
         assert start
         line = [start, *history.chain(start, tip)]
-        return _thinned(line, 0, step, with_tip)
+        return _every_step(line, 0, step, with_tip)
     if history.is_ancestor(last, tip):
-        return replace(_thinned(history.chain(last, tip), step - 1, step, with_tip), after=last)
+        return replace(_every_step(history.chain(last, tip), step - 1, step, with_tip), after=last)
     shared = history.merge_base(last, tip)
     if shared is None:
         return Pending(
             (tip,), None, f"{tip.short} shares no history with {last.short}, measured last: goes on with it alone"
         )
     note = f"{last.short}, measured last, is no longer in the branch: goes on from {shared.short}, which both hold"
-    return replace(_thinned(history.chain(shared, tip), step - 1, step, with_tip), after=shared, note=note)
+    return replace(_every_step(history.chain(shared, tip), step - 1, step, with_tip), after=shared, note=note)
 
 
-def _thinned(line: Sequence[Commit], first: int, step: int, with_end: bool) -> Pending:
+def _every_step(line: Sequence[Commit], first: int, step: int, with_end: bool) -> Pending:
     """Every ``step``-th of the line from index ``first`` on, and its end if that is wanted."""
     indices = list(range(first, len(line), step))
     if with_end and line and indices[-1:] != [len(line) - 1]:

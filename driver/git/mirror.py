@@ -20,6 +20,7 @@ from opduel.driver.git.refs import (
     write_refs,
 )
 from opduel.records import UsageError
+from opduel.records.atomic import write_atomically
 from opduel.records.files import UnreadableError, read_text
 
 log = logging.getLogger(__name__)
@@ -107,9 +108,7 @@ def borrow(repository: Path, objects: Path) -> None:
         return
     info = repository / "objects" / "info"
     info.mkdir(exist_ok=True)
-    new = info / "alternates.making"
-    new.write_bytes(os.fsencode("".join(f"{line}\n" for line in wanted)))
-    new.replace(info / "alternates")
+    write_atomically(info / "alternates", os.fsencode("".join(f"{line}\n" for line in wanted)))
 
 
 def refit(git: Git, checkout: Checkout | None) -> None:

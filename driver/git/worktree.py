@@ -60,7 +60,7 @@ def _admin(git: Git, folder: Path) -> Path | None:
         raise RunError(
             f"{folder}: holds files, but is no worktree of {git.directory}: remove it, or name another folder"
         )
-    log.info("%s: a worktree that is not whole: made again", folder)
+    log.info("%s: an incomplete worktree: recreated", folder)
     shutil.rmtree(folder)
     return None
 
@@ -99,8 +99,8 @@ def _choose(git: Git, folder: Path, admin: Path, patterns: Sequence[str], submod
 
 
 def _refresh(git: Git, folder: Path) -> None:
-    """Compare files whose times alone changed: a reset would otherwise write them once more. What differs is told
-    by a 1."""
+    """Compare files whose times alone changed: a reset would otherwise write them once more. Exit code 1
+    means that some differ."""
     git.run("update-index", "-q", "--refresh", folder=folder, fine=(0, 1))
 
 
@@ -149,7 +149,7 @@ def _drop_half_made(git: Git, folder: Path, path: str, name: str) -> None:
     try:
         git.run(f"--git-dir={module}", "rev-parse", "--quiet", "--verify", "HEAD^{commit}", folder=admin)
     except GitFailed:
-        log.info("%s: a submodule whose clone was cut short: removed", path)
+        log.info("%s: a submodule with an incomplete clone: removed", path)
         shutil.rmtree(module)
         shutil.rmtree(folder / path, ignore_errors=True)
         (folder / path).mkdir(parents=True)

@@ -35,7 +35,7 @@ INDICES = {
 
 
 class Unusable(Exception):
-    """What the user has to mend."""
+    """What the user has to fix."""
 
 
 def load_registered():

@@ -39,7 +39,7 @@ def unpack(archive: Path, member: str, stream: BinaryIO, limits: Limits) -> None
             f"{archive.name} is no archive that can be read ({words}): use .tar, .tar.gz or .zip"
         ) from None
     except _UNKNOWN as error:
-        raise UsageError(f"{archive.name}: {member}: {error}: pack it anew, without") from None
+        raise UsageError(f"{archive.name}: {member}: {error}: pack it again without it") from None
 
 
 def _unpack_zip(archive: Path, member: str, stream: BinaryIO, limits: Limits) -> None:
@@ -115,7 +115,7 @@ def _check_count(count: int, archive: Path, limits: Limits) -> None:
 
 def _no_file(archive: Path, member: str) -> UsageError:
     return UsageError(
-        f"{archive.name}: {member} is not one plain file (a link, a folder, or there twice): pack it anew"
+        f"{archive.name}: {member} is not one plain file (a link, a folder, or there twice): pack it again"
     )
 
 

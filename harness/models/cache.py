@@ -1,10 +1,8 @@
 """The cache of model files: by checksum, each there whole or not at all, and compared with its checksum at each use."""
 
 import hashlib
-import os
 import re
 import stat
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,9 +12,15 @@ from urllib.parse import unquote, urlsplit
 from opduel.harness.models.archive import unpack
 from opduel.harness.models.download import Limits, copy_limited, download
 from opduel.records import Case, ModelFile, NoSpaceError, OpduelError, UsageError, is_full
+from opduel.records.atomic import write_atomically
 from opduel.records.redaction import bare_address
 
 DOWNLOADS = 2  # of a file whose checksum differs: AI-PEP's rule
+_MODE = 0o600  # of a file in the cache
+
+
+class _WrongChecksum(Exception):
+    """What was fetched is not the file that the spec names; the text says how."""
 
 
 def fetch_files(
@@ -56,7 +60,7 @@ def _fetch(file: ModelFile, cache: Path, tell: Callable[[str], None], limits: Li
         if file.member is None:
             return target
         within = folder / f"member-{hashlib.sha256(file.member.encode()).hexdigest()[:16]}"
-        write_whole(within, lambda stream: unpack(target, str(file.member), stream, limits))
+        write_atomically(within, lambda stream: unpack(target, str(file.member), stream, limits), mode=_MODE)
         return within
     except OSError as error:
         if is_full(error):
@@ -67,18 +71,20 @@ def _fetch(file: ModelFile, cache: Path, tell: Callable[[str], None], limits: Li
 def _bring(file: ModelFile, target: Path, tell: Callable[[str], None], limits: Limits) -> None:
     """Put the file at ``target``; nothing is put there whose checksum differs."""
     remote = re.match(r"(?i)https?://", file.location) is not None
-    found = ""
+    found: _WrongChecksum | None = None
+
+    def check(aside: Path) -> None:
+        if (difference := _mismatch(aside, file)) is not None:
+            raise _WrongChecksum(difference)
+
     for _ in range(DOWNLOADS if remote else 1):
         if remote:
             tell(f"fetching {bare_address(file.location)}")
-
-        def check(aside: Path) -> bool:
-            nonlocal found
-            found = _mismatch(aside, file) or ""
-            return not found
-
-        if write_whole(target, lambda stream: _read_into(file, remote, stream, limits), check):
+        try:
+            write_atomically(target, lambda stream: _read_into(file, remote, stream, limits), check, _MODE)
             return
+        except _WrongChecksum as error:
+            found = error
     target.unlink(missing_ok=True)
     place = bare_address(file.location)
     raise UsageError(f"{place} has {found}: correct the checksum in the spec if that is the file you mean")
@@ -130,24 +136,3 @@ def _mismatch(path: Path, file: ModelFile) -> str | None:
         if digest.hexdigest() != value:
             return f"{name} {digest.hexdigest()}, not {value}"
     return None
-
-
-def write_whole(path: Path, write: Callable[[BinaryIO], None], check: Callable[[Path], bool] = lambda _: True) -> bool:
-    """Write a file aside, flush it to disk and rename it to ``path``; False, and nothing there, if ``check`` says no.
-
-    Raises:
-        OSError: it could not be written, and what ``write`` raises; ``path`` is as it was.
-    """
-    handle, name = tempfile.mkstemp(prefix=".partial-", dir=path.parent)
-    aside = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            write(stream)
-            stream.flush()
-            os.fsync(stream.fileno())
-        good = check(aside)
-        if good:
-            os.replace(aside, path)
-        return good
-    finally:
-        aside.unlink(missing_ok=True)

@@ -32,12 +32,12 @@ from opduel.harness.specs.fields import (
     Seed,
     Slack,
     Threshold,
-    show,
 )
 from opduel.harness.specs.files import File
 from opduel.harness.specs.strict import StrictModel, field_error
 from opduel.harness.specs.values import MAX_ELEMENTS, Positional, SameAs, SizeName, StoredFile, Tensor, Value
 from opduel.records import METRICS, MODES, UsageError
+from opduel.records.text import show
 
 MAX_COUNT = 1000
 _ARGUMENT = re.compile(ARGUMENT_PATTERN.removesuffix("$") + r"\Z")
@@ -117,7 +117,7 @@ class Settings(StrictModel):
         default=None, description="true: two cases, forward and backward. Default: false, forward only."
     )
     directions: Directions | None = Field(
-        default=None, description="The same said in full: a case for each of forward, backward, both."
+        default=None, description="The long form: a case for each of forward, backward, both."
     )
     mode: Modes | None = Field(
         default=None, description="How a block runs, one or a list: imperative, hybridized. Default: imperative."

@@ -28,7 +28,7 @@ def read_plain(path: Path) -> Any:
     """The file's content as dicts, lists, strings, finite numbers, booleans and None.
 
     Raises:
-        UsageError: what is wrong, where, and the mend, on one line. The text does not name the file.
+        UsageError: what is wrong, where, and the fix, on one line. The text does not name the file.
     """
     text = _read_text(path)
     if not text.strip():

@@ -29,32 +29,12 @@ from opduel.harness.specs.fields import (
     Index,
     Share,
     matching,
-    show,
 )
 from opduel.harness.specs.strict import StrictModel, field_error
+from opduel.records.text import show
 
 MAX_DIMENSIONS = 32
 MAX_ELEMENTS = 2**40  # beyond what any machine holds; whether this one does is asked where the tensor is made
-
-# Tags name a union's branches; load.py takes them out of a field's path before a user sees it.
-TAGS = frozenset(
-    {
-        "<shape>",
-        "<shapes>",
-        "<tensor>",
-        "<attribute>",
-        "<index>",
-        "<device>",
-        "<same>",
-        "<size>",
-        "<function>",
-        "<tuple>",
-        "<file>",
-        "<scalar>",
-        "<object>",
-        "<list>",
-    }
-)
 
 Init = Literal["normal", "uniform", "randint", "zeros", "ones", "arange", "positive_definite", "png"]
 StorageType = Literal["default", "row_sparse", "csr", "numpy"]
@@ -106,7 +86,7 @@ Shape = Annotated[list[Size], Field(max_length=MAX_DIMENSIONS), AfterValidator(_
 
 
 class Tensor(StrictModel):
-    """A tensor said in full, where its shape alone is not enough: integer indices, a range, zeros."""
+    """A tensor in its long form, where its shape alone is not enough: integer indices, a range, zeros."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -191,7 +171,7 @@ class Tensor(StrictModel):
 
 
 class Attribute(StrictModel):
-    """An attribute said in full: for lists that are not shapes, such as [-1, 2] or [0.5, 0.5], and for blocks."""
+    """An attribute in its long form: for lists that are not shapes, such as [-1, 2] or [0.5, 0.5], and for blocks."""
 
     nullable: ClassVar[frozenset[str]] = frozenset({"value"})
 

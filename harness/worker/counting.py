@@ -1,6 +1,6 @@
 """The worker that counts instructions: runs inside a build's interpreter, under valgrind's callgrind.
 
-Standard library and Python 3.6 syntax only, as main.py, whose protocol it speaks.  callgrind was told which functions
+Standard library and Python 3.6 syntax only, as main.py, whose protocol it speaks.  callgrind was given the functions
 to count in; it starts with its instrumentation off, so that importing the framework takes seconds and not a minute,
 and is switched on here, in the child that a case has to itself.  What was counted since the last time is in the file
 that callgrind writes when it is asked to.

@@ -9,8 +9,8 @@ import jinja2
 from markupsafe import Markup
 
 from opduel.records import Report
+from opduel.records.atomic import write_atomically
 from opduel.reporters.assets import PLOT_CLASS, PLOT_STYLE, asset, csp_hash
-from opduel.reporters.atomic import write_atomically
 from opduel.reporters.document import strict
 from opduel.reporters.html.cases import case_data, case_labels, rows
 from opduel.reporters.html.run_details import heading, run_details
@@ -55,10 +55,10 @@ def _data(report: Report) -> dict[str, Any]:
     comparisons = worst_first(report.comparisons)
     again = reproduction(report)
     cases = {case.id: case for case in report.cases}
-    roofline = report.host.get("roofline")
+    roofline = report.host.roofline
     return {
         "plotClass": PLOT_CLASS,
-        "labels": case_labels(report.run.get("alpha")),
+        "labels": case_labels(report.run.alpha),
         "here": again.here,
         "anywhere": again.anywhere,
         "cases": [{**case_data(one, cases.get(one.case), roofline), "again": again.of(one)} for one in comparisons],

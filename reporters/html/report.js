@@ -144,7 +144,7 @@
   /** How to measure the case again. */
   function again(one) {
     const made = [element("h3", {}, "Measure it again"), ...command("The same builds, on this machine:", `${data.here} ${one.again}`)];
-    if (data.anywhere) made.push(...command("Its commits, built anew anywhere:", `${data.anywhere} ${one.again}`));
+    if (data.anywhere) made.push(...command("Its commits, rebuilt on any machine:", `${data.anywhere} ${one.again}`));
     const link = element("a", { href: "#how" }, "How it was measured");
     made.push(element("p", { class: "muted" }, "Host, environment and both builds with their packages: ", link));
     return made;

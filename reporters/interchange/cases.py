@@ -75,7 +75,7 @@ def unique(names: Sequence[str]) -> list[str]:
 
 
 def unique_names(comparisons: Sequence[Comparison], legal: Callable[[str], str] = one_line) -> list[str]:
-    """A name for each case: its id made ``legal``, and unique even where a stranger's report has ids that are not."""
+    """A name for each case: its id made ``legal``, and unique even in a foreign report whose ids are not."""
     return unique([legal(one.case) for one in comparisons])
 
 
@@ -101,19 +101,19 @@ def run_facts(report: Report) -> dict[str, Fact]:
     """What was run, and where; without what isn't known. Numbers stay numbers, texts are on one line."""
     run, host = report.run, report.host
     known = {
-        "run_id": run.get("id"),
-        "started": run.get("started"),
-        "spec": run.get("spec"),
-        "framework": run.get("framework"),
-        "target_platform": run.get("platform"),
-        "seed": run.get("seed"),
-        "threads": run.get("threads"),
-        "alpha": run.get("alpha"),
-        "process_pairs": run.get("rounds"),
-        "wall_s": run.get("wall_s"),
-        "cpu_model_name": host.get("cpu_model"),
-        "cpu_count": host.get("logical_cpus"),
-        "kernel": host.get("kernel"),
+        "run_id": run.id,
+        "started": run.started,
+        "spec": run.spec,
+        "framework": run.framework,
+        "target_platform": run.platform,
+        "seed": run.seed,
+        "threads": run.threads,
+        "alpha": run.alpha,
+        "process_pairs": run.rounds,
+        "wall_s": run.wall_s,
+        "cpu_model_name": host.cpu_model,
+        "cpu_count": host.logical_cpus,
+        "kernel": host.kernel,
     }
     return _facts(known)
 
@@ -148,7 +148,7 @@ def _is_known(value: Any) -> bool:
 
 
 def _moment(commit: Commit) -> str | None:
-    """Of a stranger's report perhaps none."""
+    """A foreign report may have none."""
     try:
         return commit.moment
     except (OverflowError, ValueError, OSError):

@@ -29,11 +29,11 @@ def _entry(one: Comparison, name: str) -> dict[str, Any]:
     entry: dict[str, Any] = {"name": name, "unit": _in_code(one.unit), "value": one.treatment}
     if middle := quartiles(side_values(deciding_samples(one), "treatment")):
         entry["range"] = f"± {(middle[1] - middle[0]) / 2!r}"
-    entry["extra"] = "\n".join(f"{key}: {value}" for key, value in _told(one).items() if value is not None)
+    entry["extra"] = "\n".join(f"{key}: {value}" for key, value in _details(one).items() if value is not None)
     return entry
 
 
-def _told(one: Comparison) -> dict[str, Any]:
+def _details(one: Comparison) -> dict[str, Any]:
     return {
         "verdict": one.verdict,
         "ratio": one.ratio,

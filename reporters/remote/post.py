@@ -19,7 +19,7 @@ from opduel.reporters.remote.place import Place
 from opduel.reporters.remote.token import Token
 from opduel.reporters.text import short_line
 
-# "stored": the server has it. "again": may be over in a moment. "stuck": until somebody mends something, such as the
+# "stored": the server has it. "again": may be over in a moment. "stuck": until somebody fixes something, such as the
 # token. "refused": this very report will not be taken.
 Kind = Literal["stored", "again", "stuck", "refused"]
 

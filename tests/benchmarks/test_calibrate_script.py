@@ -106,7 +106,7 @@ def test_rows_take_turns_and_a_run_keeps_its_seed_in_another_plan() -> None:
 
 
 def test_a_run_that_was_broken_off_is_made_again(harness: Harness, tmp_path: Path) -> None:
-    harness.answer = lambda inject, threshold: report(inject, threshold, broken=bool(inject), complete=not inject)
+    harness.answer = lambda inject, threshold: report(inject, threshold, aborted=bool(inject), complete=not inject)
     harness.code = 3
     assert call(tmp_path) == 3
     harness.answer = report
@@ -177,7 +177,7 @@ def test_the_figure_is_the_same_bytes_every_time(tmp_path: Path) -> None:
     assert (tmp_path / "plain.svg").read_bytes() != first
 
 
-def test_help_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         calibrate.main(["--help"])
     assert ended.value.code == 0

@@ -1,4 +1,4 @@
-"""Other tools' rules, each against a naive twin or a case worked by hand."""
+"""Other tools' rules, each against a naive version or a case worked by hand."""
 
 import itertools
 import random

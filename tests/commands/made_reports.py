@@ -1,5 +1,6 @@
 """Reports of runs that never took place, for what the command makes of a report."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -43,7 +44,10 @@ def run_ab_giving(*comparisons: Comparison, **run: Any) -> Callable[..., Report]
 
     def run_ab(request: RunRequest, on_progress: object = None) -> Report:
         ended = {"complete": True, "resumable": False, "aborted": False, "stop_reason": None}
-        how = {"id": "made", **ended, **request.labels, **run}
+        asked = request.configuration
+        kept = {"configuration": dataclasses.asdict(asked), "platform": asked.platform, "run_type": asked.run_type}
+        kept |= {"threshold": asked.threshold.get("time"), "user_identifier": asked.user_identifier}
+        how = {"id": "made", **ended, **kept, **request.labels, **run}
         return Report({**how, "framework": "mxnet"}, request.control, request.treatment, {}, comparisons)
 
     return run_ab

@@ -127,14 +127,14 @@ def test_it_runs_on_those_pythons_that_the_project_allows(
     assert "make -C" in capsys.readouterr().err
 
 
-def test_an_incomplete_environment_is_to_be_made_anew(bare_python: Path, checkout: Path) -> None:
+def test_an_incomplete_environment_is_to_be_rebuilt(bare_python: Path, checkout: Path) -> None:
     (checkout / ".venv").symlink_to(bare_python.parent.parent)
     for interpreter in (bare_python, sys.executable):
         command = command_said(run_process([interpreter, checkout / "harness.py", "--help"]))
         assert command == ["make", "-C", str(checkout), "clean", "setup"]
 
 
-def test_an_environment_from_another_machine_is_to_be_made_anew(bare_python: Path, checkout: Path) -> None:
+def test_an_environment_from_another_machine_is_to_be_rebuilt(bare_python: Path, checkout: Path) -> None:
     foreign = checkout / ".venv" / "bin" / "python"
     foreign.parent.mkdir(parents=True)
     foreign.write_bytes(b"\x7fELF for another processor")
@@ -209,7 +209,7 @@ def test_a_module_that_does_not_load_is_no_regression(checkout: Path) -> None:
     assert outcome == Outcome(3, "", "opduel: cannot be loaded: MemoryError: first second\n")
 
 
-def heeds_signals(pid: int) -> bool:
+def handles_signals(pid: int) -> bool:
     """Whether the process, or the program that has taken its place, blocks or handles SIGTERM."""
     lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
     masks = [int(line.split()[1], 16) for line in lines if line.startswith(("SigBlk:", "SigCgt:"))]
@@ -228,7 +228,7 @@ def test_a_signal_while_it_is_loaded_is_one_line(
     number = signal.SIGINT if after_s else signal.SIGTERM
     command = [str(bare_python), str(checkout / script), *LONG_COMMANDS[script]]
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    while not heeds_signals(process.pid):
+    while not handles_signals(process.pid):
         assert process.poll() is None
     time.sleep(after_s)
     process.send_signal(number)

@@ -38,17 +38,15 @@ class Machine:
         self.now += self.takes_s
         if len(self.requests) == self.fails_at:
             raise RunError("the worker could not be started")
-        broken = len(self.requests) == self.breaks_at
-        how = {"id": "made", "framework": "mxnet", "inject": request.inject or None, "complete": not broken,
+        broken, inject = len(self.requests) == self.breaks_at, request.configuration.inject
+        how = {"id": "made", "framework": "mxnet", "inject": inject or None, "complete": not broken,
                "aborted": broken, "stop_reason": "stopped by SIGINT" if broken else None, "wall_s": 60.0,
                "timed_s": 30.0, **self.more}  # fmt: skip
-        comparisons = [
-            self._compare(case, bool(i % 2 and request.inject), request) for i, case in enumerate(request.cases)
-        ]
+        comparisons = [self._compare(case, bool(i % 2 and inject), request) for i, case in enumerate(request.cases)]
         return Report({**how, **request.labels}, request.control, request.treatment, {}, comparisons)
 
     def _compare(self, case: Case, injected: bool, request: RunRequest) -> Comparison:
-        found = injected and request.inject >= self.finds
+        found = injected and request.configuration.inject >= self.finds
         samples = tuple(
             PairSample(case.id, "screening", i, 1000.0 + i, 1001.0 + i % 3, i % 5 / 1e4, 1, 1) for i in range(6)
         )
@@ -92,11 +90,11 @@ def test_by_default_one_build_plain_and_slowed_in_five_minutes(machine: Machine,
     assert outcome.code == 0, outcome.err
     assert {one.control.requested for one in machine.requests} == {one.treatment.requested for one in machine.requests}
     assert len({one.control.requested for one in machine.requests}) == 1
-    assert sorted(one.inject for one in machine.requests[:4]) == [0, 0.01, 0.02, 0.05]
+    assert sorted(one.configuration.inject for one in machine.requests[:4]) == [0, 0.01, 0.02, 0.05]
     assert len(machine.requests) == 5  # of 60 s each
     assert len({one.seed for one in machine.requests}) == 5
     # Each run may take its part of what is left: the sixty seconds of the earlier ones leave more to the later ones.
-    assert [one.time_budget for one in machine.requests] == [75, 80, 90, 120, 60]
+    assert [one.configuration.time_budget for one in machine.requests] == [75, 80, 90, 120, 60]
     document = kept(home)
     assert (document["schema_version"], document["complete"], document["runs"]) == (1, True, 5)
     assert document["smallest"]["share"] == 0.02
@@ -117,17 +115,17 @@ def test_it_ends_with_what_was_found_and_advice(machine: Machine, run: Run) -> N
 def test_nobody_is_notified_of_slowdowns_that_were_injected(
     machine: Machine, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(VARIABLE, "what is no address is refused by a run that would heed it")
+    monkeypatch.setenv(VARIABLE, "an invalid address is refused by a run that would use it")
     outcome = run("--treatment", RELEASE)
     assert outcome.code == 0, outcome.err
     assert machine.requests
     assert os.environ[VARIABLE].startswith("what is no address")
 
 
-def test_what_the_time_was_up_for_is_told(machine: Machine, run: Run, home: Path) -> None:
+def test_what_the_time_was_up_for_is_reported(machine: Machine, run: Run, home: Path) -> None:
     machine.takes_s = 200.0
     out = run("--seed", "1").out
-    (line,) = [line for line in out.splitlines() if line.startswith("not measured, as the time was up: ")]
+    (line,) = [line for line in out.splitlines() if line.startswith("not measured for lack of time: ")]
     missing = kept(home)["not_run"]
     assert len(missing) == 2
     assert len(machine.requests) == 2
@@ -153,11 +151,11 @@ def test_options_go_to_the_runs_and_the_budget_chooses_the_cases(machine: Machin
 def test_a_threshold_is_that_of_all_runs(machine: Machine, run: Run) -> None:
     run("--threshold", "10%")
     assert {case.threshold for one in machine.requests for case in one.cases} == {0.1}
-    assert sorted({one.inject for one in machine.requests}) == [0, 0.15, 0.25, 0.5]
+    assert sorted({one.configuration.inject for one in machine.requests}) == [0, 0.15, 0.25, 0.5]
 
 
 @pytest.mark.parametrize("at", ["breaks_at", "fails_at"])
-def test_what_was_measured_before_the_end_is_told(machine: Machine, run: Run, home: Path, at: str) -> None:
+def test_what_was_measured_before_the_end_is_reported(machine: Machine, run: Run, home: Path, at: str) -> None:
     setattr(machine, at, 3)
     outcome = run()
     assert outcome.code == 3
@@ -183,7 +181,7 @@ def test_nothing_measured_is_an_error(machine: Machine, run: Run, home: Path) ->
     assert not list(home.rglob("calibration.json"))
 
 
-def test_runs_held_back_are_told(machine: Machine, run: Run) -> None:
+def test_runs_held_back_are_reported(machine: Machine, run: Run) -> None:
     machine.more = {"validity": {"valid": False, "reasons": ["busy"]}}
     assert "runs were held back" in run().out
 

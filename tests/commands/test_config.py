@@ -105,7 +105,7 @@ def test_the_users_folders_are_honoured(home: Path, monkeypatch: pytest.MonkeyPa
         (b'{"treatment": 1.9}', ["treatment: must be a text"]),
     ],
 )
-def test_a_bad_config_names_file_field_and_mend(run: Run, home: Path, content: bytes, words: list[str]) -> None:
+def test_a_bad_config_names_file_field_and_fix(run: Run, home: Path, content: bytes, words: list[str]) -> None:
     config_path().parent.mkdir(parents=True)
     config_path().write_bytes(content)
     line = run("-b", "smoke").error_line()
@@ -113,7 +113,7 @@ def test_a_bad_config_names_file_field_and_mend(run: Run, home: Path, content: b
         assert word in line
 
 
-def test_a_config_that_cant_be_read_is_the_users_to_mend(run: Run, home: Path) -> None:
+def test_a_config_that_cant_be_read_is_the_users_to_fix(run: Run, home: Path) -> None:
     config_path().mkdir(parents=True)
     assert f"{config_path()}: cannot be read" in run("-b", "smoke").error_line()
 

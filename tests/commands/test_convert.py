@@ -10,8 +10,8 @@ from made_reports import build, comparison
 
 from opduel.commands.run_bench import main
 from opduel.records import Report
+from opduel.records.atomic import write_atomically
 from opduel.reporters import read_report, write_report
-from opduel.reporters.atomic import write_atomically
 from opduel.reporters.formats import FORMATS, write_format
 from opduel.reporters.html import to_html
 from opduel.reporters.markdown import to_markdown
@@ -95,12 +95,12 @@ def test_a_format_of_sides_is_printed_for_one_and_written_for_both(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--to", "pyperf"], "--to: what pyperf reads holds one side: add --side control or --side treatment"),
-        (["--to", "csv", "--side", "control"], "--to: what csv reads holds both sides: leave --side out"),
-        (["--to", "pyperf", "--output", "a.json"], "--output: what pyperf reads holds one side: put {side} into"),
+        (["--to", "pyperf"], "--to: what pyperf reads has one side: add --side control or --side treatment"),
+        (["--to", "csv", "--side", "control"], "--to: what csv reads has both sides: leave --side out"),
+        (["--to", "pyperf", "--output", "a.json"], "--output: what pyperf reads has one side: put {side} into"),
         (
             ["--to", "md", "--output", "a.md", "--side", "control"],
-            "what md reads holds both sides: leave --side",
+            "what md reads has both sides: leave --side",
         ),
         (["--to", "pyperf", "--output", "{side}", "--side", "control"], "{side} writes both sides"),
         (["--to", "md", "--output", "/proc/none/a.md"], "--output /proc/none: cannot be written"),

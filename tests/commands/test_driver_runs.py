@@ -17,6 +17,7 @@ from made_reports import build, comparison
 from opduel.commands import repo_driver
 from opduel.commands.config import config_path
 from opduel.commands.driver_options import parse
+from opduel.comparator import replicate_report
 from opduel.driver import investigation
 from opduel.driver.runs import TRIES, RunOrder
 from opduel.driver.watch import Tally
@@ -121,6 +122,9 @@ class MadeHarness:
         found = replace(found, run={**found.run, "id": f"run-{len(self.orders)}", "run_type": order.run_type})
         return replace(found, comparisons=tuple(replace(one, held_back=held) for one in found.comparisons))
 
+    def replicate(self, first: Report, second: Report) -> Report:
+        return replicate_report(first, second)
+
     def dump(self, report: Report) -> str:
         return to_bytes(report).decode()
 
@@ -148,7 +152,7 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return asked
 
 
-def test_releases_whose_verdicts_were_held_back_are_measured_anew_by_the_next_start(
+def test_releases_whose_verdicts_were_held_back_are_measured_again_by_the_next_start(
     drive: Drive, built: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     harness = MadeHarness(*[HELD] * TRIES, "unchanged")

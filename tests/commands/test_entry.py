@@ -30,10 +30,10 @@ def command(action: Callable[[], int]) -> int:
 @pytest.fixture(autouse=True)
 def handlers() -> Iterator[None]:
     """Whatever a command does to signals, it undoes; and what the test does, here."""
-    heeded = (*STOPPING, signal.SIGALRM)
-    before = {number: signal.getsignal(number) for number in heeded}
+    handled = (*STOPPING, signal.SIGALRM)
+    before = {number: signal.getsignal(number) for number in handled}
     yield
-    left = {number: signal.getsignal(number) for number in heeded}
+    left = {number: signal.getsignal(number) for number in handled}
     for number, handler in before.items():
         signal.signal(number, handler)
     assert left == before
@@ -49,7 +49,7 @@ def raising(error: Exception) -> Callable[[], int]:
 @pytest.mark.parametrize(
     ("error", "code", "line"),
     [
-        (UsageError("wrong: mend it"), 2, "do.py: error: wrong: mend it\n"),
+        (UsageError("wrong: fix it"), 2, "do.py: error: wrong: fix it\n"),
         (RunError("no luck"), 3, "do.py: error: no luck\n"),
         (UsageError("a name\nin two lines"), 2, "do.py: error: a name in two lines\n"),
         (
@@ -67,7 +67,7 @@ def test_an_error_is_one_line_and_its_exit_code(
     assert capsys.readouterr() == ("", line)
 
 
-def test_a_bug_is_told_and_is_no_regression(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bug_is_reported_and_is_no_regression(capsys: pytest.CaptureFixture[str]) -> None:
     assert command(raising(ZeroDivisionError("by\nzero"))) == INCOMPLETE
     assert capsys.readouterr().err == "do.py: internal error: ZeroDivisionError: by zero\n"
 
@@ -192,7 +192,7 @@ def test_a_signal_that_is_swallowed_stops_a_moment_later(capsys: pytest.CaptureF
     assert capsys.readouterr().err == "do.py: stopped by SIGTERM\n"
 
 
-def test_other_exceptions_that_nobody_can_catch_are_told_as_ever(capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_exceptions_that_nobody_can_catch_are_reported_as_ever(capsys: pytest.CaptureFixture[str]) -> None:
     class Broken:
         def __del__(self) -> None:
             raise ValueError("in a finalizer")

@@ -47,8 +47,7 @@ def request_for(*metrics: str, dtype: str = "float32") -> RunRequest:
     spec = load_spec(find_spec("operators/gemm"))
     cases = select_cases(expand_cases(spec, metrics=metrics), ["dot_transposed*"])
     cases = [dataclasses.replace(case, dtype=dtype) for case in cases]
-    usual: dict[str, Any] = {"alpha": 0.05, "threads": 1, "max_rounds": 30, "time_budget": None, "inject": 0.0}
-    return RunRequest(get_framework("mxnet"), BUILD, BUILD, cases, 7, labels={}, **usual)
+    return RunRequest(get_framework("mxnet"), BUILD, BUILD, cases, 7)
 
 
 def test_what_differed_is_written_small_and_can_be_measured_again(
@@ -117,6 +116,6 @@ def test_bad_usage_is_one_line(home: Path, tmp_path: Path, arguments: list[str],
 
 def test_one_build_alone_and_a_calibration_have_none(home: Path) -> None:
     with pytest.raises(UsageError, match="--fuzz: belongs to an A/B"):
-        run_harness(["-b", "smoke", "--treatment", "mxnet==1.9.1", "--fuzz", "3"])
+        run_harness(["-b", "smoke", "--single", "--treatment", "mxnet==1.9.1", "--fuzz", "3"])
     with pytest.raises(UsageError, match="--fuzz: is for one run of harness"):
         calibrate(["--fuzz", "3"])

@@ -83,7 +83,7 @@ def look_at_spec(folder: Path, *operators: str, builds: Sequence[str] = ("contro
     refuse_unknown_operators(options, chosen.cases, get_framework("mxnet"), list(map(build, builds)), chosen.path)
 
 
-def test_a_misspelt_operator_of_a_spec_is_told_with_file_and_field(tried: list[str], tmp_path: Path) -> None:
+def test_a_misspelt_operator_of_a_spec_is_reported_with_file_and_field(tried: list[str], tmp_path: Path) -> None:
     words = r"own\.json: tests\[1\]\.operator is 'nd\.addd': no build .* has such an operator: similar: nd\.add"
     with pytest.raises(UsageError, match=words):
         look_at_spec(tmp_path, "nd.add", "nd.addd")

@@ -42,12 +42,12 @@ def test_options_are_ours() -> None:
 
 
 def test_limits_are_documented() -> None:
-    assert f"After {LONGEST_S:g} s it is ended" in TEXT
-    assert f"keeps silent for {SILENCE_S:g} s" in TEXT
+    assert f"After {LONGEST_S:g} s the command and its children are ended" in TEXT
+    assert f"is silent for {SILENCE_S:g} s" in TEXT
     assert f"{LONGEST_BLOCK:,} characters" in TEXT
     assert f"longer than {LONGEST_FACT:,} characters" in TEXT
     assert len(PAUSES_S) + 1 == 3
-    assert "is asked three times" in " ".join(TEXT.split())
+    assert "is sent up to three times" in " ".join(TEXT.split())
 
 
 @pytest.mark.parametrize(("command", "line"), EXAMPLES)

@@ -1,4 +1,4 @@
-"""Notifiers and the GitHub reporter through harness.py: what they are told, and what is kept of their options."""
+"""Notifiers and the GitHub reporter through harness.py: what they receive, and what is kept of their options."""
 
 import atexit
 import json
@@ -26,7 +26,7 @@ def no_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def test_a_command_is_told_where_the_report_is(run: Run, home: Path) -> None:
+def test_a_command_learns_where_the_report_is(run: Run, home: Path) -> None:
     notified = home / "notified"
     outcome = run(*MINIMAL, "--verify", "--notify_command", f"tee {notified}")
     assert outcome.code == 1, outcome.err

@@ -17,6 +17,7 @@ from opduel.driver.investigation import Culprit, Outcome
 from opduel.driver.journal import Journal
 from opduel.driver.revisions import BuildRevision
 from opduel.records import Commit, Comparison, Report, RunError
+from opduel.records.outbox import Outbox
 from opduel.reporters.alert_text import headline, plain_text
 from opduel.reporters.alerts import Alert
 from opduel.reporters.notifier import Notifier
@@ -41,7 +42,7 @@ SLOW, SLOWER, BROKEN = (
 
 @dataclass(eq=False)
 class Recorder(Notifier):
-    """Keeps what it is sent, unless it fails in the ways that it is told."""
+    """Keeps what it is sent, unless it fails as configured."""
 
     option: ClassVar[str] = "made_notifier"
     help: ClassVar[str] = "for tests"
@@ -148,23 +149,23 @@ def test_the_page_of_a_run_that_was_sent_to_a_server_is_in_the_notification(tmp_
         journal.close()
 
 
-def test_an_open_range_and_what_was_traced_to_nobody_are_told_as_such() -> None:
+def test_an_open_range_and_what_was_traced_to_nobody_are_reported_as_such() -> None:
     alert = alert_of_outcome(replace(traced(culprit(3, 6, SLOW)), benchmark=run_of([SLOW, SLOWER])))
     assert alert is not None
     assert [cause.key for cause in alert.causes] == [f"{COMMITS[3].short}..{COMMITS[6].short}"]
     assert alert.causes[0].since.startswith(f"since one of 3 after {COMMITS[3].short} up to {COMMITS[6].short} ")
-    untraced = replace(traced(culprit(3, 6, SLOW)), guilty=())
+    untraced = replace(traced(culprit(3, 6, SLOW)), culprits=())
     alert = alert_of_outcome(untraced)
     assert alert is not None
     assert "traced to no commit" in alert.causes[0].since
 
 
-def test_a_commit_that_breaks_a_case_is_told_of(start: Start) -> None:
+def test_a_commit_that_breaks_a_case_is_reported(start: Start) -> None:
     start.pass_by(traced(culprit(1, 2, BROKEN)))
     assert "exp_2/forward  fails: crash: killed by SIGSEGV" in plain_text(start.first.sent[0])
 
 
-def test_nobody_is_told_of_what_a_second_measurement_did_not_find(start: Start) -> None:
+def test_nobody_is_notified_of_what_a_second_measurement_did_not_find(start: Start) -> None:
     fine = [comparison("unchanged", number=0), comparison("unchanged", number=2)]
     outcome = Outcome(run_of([SLOW, BROKEN]), run_of(fine, "2"))
     assert [one.verdict for one in effective(outcome).comparisons] == ["inconclusive"] * 2
@@ -179,7 +180,7 @@ def test_a_second_measurement_that_was_held_back_leaves_it_open() -> None:
     assert conclusion(found) == "incomplete"
 
 
-def test_without_tracing_only_what_is_broken_is_told_of_unless_asked_for(start: Start) -> None:
+def test_without_tracing_only_what_is_broken_is_reported_unless_asked_for(start: Start) -> None:
     start.pass_by(Outcome(run_of([SLOW, BROKEN])))
     assert [(one.regressed, one.broken) for one in start.first.sent] == [(0, 1)]
     start.first.unverified = True
@@ -187,7 +188,7 @@ def test_without_tracing_only_what_is_broken_is_told_of_unless_asked_for(start: 
     assert [(one.regressed, one.broken) for one in start.first.sent] == [(0, 1), (1, 0)]
 
 
-def test_a_culprit_is_told_of_once_however_often_and_in_whatever_line_it_is_found(start: Start) -> None:
+def test_a_culprit_is_reported_once_however_often_and_in_whatever_line_it_is_found(start: Start) -> None:
     start.pass_by(traced(culprit(3, 4, SLOW)))
     start.pass_by(traced(culprit(3, 4, SLOW)), traced(culprit(3, 4, SLOW), last=7))
     start.again()
@@ -196,7 +197,7 @@ def test_a_culprit_is_told_of_once_however_often_and_in_whatever_line_it_is_foun
     assert told == [[COMMITS[4].short], [COMMITS[6].short]]
 
 
-def test_of_many_cases_none_is_told_of_later(start: Start) -> None:
+def test_of_many_cases_none_is_reported_later(start: Start) -> None:
     many = [comparison("regressed", number=number) for number in range(40)]
     whole = culprit(3, 4, *many)
     outcome = Outcome(run_of(many), run_of(many, "2"), tuple(one.case for one in many), (whole,))
@@ -238,7 +239,7 @@ def test_a_notice_that_cannot_be_read_is_put_aside_and_queued_again_when_it_is_f
 ) -> None:
     start.first.fails = [RunError("the network is down")]
     start.pass_by(traced(culprit(3, 4, SLOW)))
-    start.journal._connection.execute("UPDATE notices SET text = '{\"id\": ' WHERE NOT told")
+    start.journal._connection.execute("UPDATE outbox SET payload = '{\"id\": ' WHERE state = 'waiting'")
     for _ in range(2):
         start.pass_by()
     assert start.first.sent == []
@@ -247,9 +248,9 @@ def test_a_notice_that_cannot_be_read_is_put_aside_and_queued_again_when_it_is_f
     assert (len(start.first.sent), len(start.second.sent)) == (1, 1)
 
 
-@pytest.mark.parametrize("moment", ["queue_notice", "waiting_notices", "send", "notice_tried"])
+@pytest.mark.parametrize("moment", ["put", "entries", "send", "_recorded"])
 def test_killed_at_any_moment_nothing_is_lost(start: Start, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
-    """And nothing is told twice, but for a kill between the receiver's answer and writing it down."""
+    """And nothing is delivered twice, but for a kill between the receiver's answer and writing it down."""
 
     def killed(*_: object, **__: object) -> None:
         raise SystemExit("killed")
@@ -258,7 +259,7 @@ def test_killed_at_any_moment_nothing_is_lost(start: Start, monkeypatch: pytest.
         if moment == "send":
             start.first.fails = [SystemExit("killed")]
         else:
-            patch.setattr(Journal, moment, killed)
+            patch.setattr(Outbox, moment, killed)
         with pytest.raises(SystemExit):
             start.pass_by(traced(culprit(3, 4, SLOW)))
     start.journal.close()
@@ -267,7 +268,7 @@ def test_killed_at_any_moment_nothing_is_lost(start: Start, monkeypatch: pytest.
     start.pass_by(traced(culprit(3, 4, SLOW)))
     assert len(start.second.sent) == 1
     assert len({one.id for one in start.first.sent}) == 1
-    assert len(start.first.sent) == (2 if moment == "notice_tried" else 1)
+    assert len(start.first.sent) == (2 if moment == "_recorded" else 1)
 
 
 def test_without_notifiers_nothing_is_kept_for_them(start: Start) -> None:

@@ -164,7 +164,10 @@ def test_defaults() -> None:
         (["-b", "smoke", "--env", "=1"], ["--env", "'' is no name of a variable"]),
         (["-b", "smoke", "--env", "MY-NAME=1"], ["--env", "'MY-NAME' is no name of a variable"]),
         (["-b", "smoke", "--env", "OMP_NUM_THREADS=2"], ["--env OMP_NUM_THREADS", "opduel itself"]),
-        (["-b", "smoke", "--treatment", "mxnet==1.9.1", "--env", "LC_ALL=C"], ["--env LC_ALL", "opduel itself"]),
+        (
+            ["-b", "smoke", "--single", "--treatment", "mxnet==1.9.1", "--env", "LC_ALL=C"],
+            ["--env LC_ALL", "opduel itself"],
+        ),
         (["-b", "smoke", "--profile_output", "/proc/x"], ["--profile_output /proc/x: cannot be written"]),
         (["-b", "smoke", "--profile_output", "/dev/null"], ["--profile_output /dev/null: cannot be written"]),
         (["-b", "smoke", "--verify_after", "5"], ["--verify_after", "add --verify"]),
@@ -201,7 +204,7 @@ def test_a_bad_spec_is_one_line_and_exit_2(run: Run, tmp_path: Path, content: st
         assert word in line
 
 
-@pytest.mark.parametrize("builds", [(), ("--treatment", "mxnet==1.9.1")])
+@pytest.mark.parametrize("builds", [(), ("--single", "--treatment", "mxnet==1.9.1")])
 def test_profiles_mix_with_nothing_else(run: Run, tmp_path: Path, builds: tuple[str, ...]) -> None:
     (tmp_path / "mine.txt").write_text("the user's")
     line = run("-b", "smoke", *builds, "--profile_output", str(tmp_path)).error_line()

@@ -31,7 +31,7 @@ def test_without_a_regression_it_ends_in_0(finished: Finished) -> None:
 def test_a_pipe_gets_tab_separated_lines_and_nothing_else(finished: Finished) -> None:
     header, *others = finished[0].out.splitlines()
     assert header.removeprefix("#").split("\t") == list(COLUMNS)
-    lines = [line for line in others if not line.startswith("#")]  # a busy machine is told in a line of its own
+    lines = [line for line in others if not line.startswith("#")]  # a busy machine has a line of its own
     assert [line.split("\t")[1] for line in lines] == ["exp_0/forward", "exp_1/forward"]
     assert all(line.count("\t") == header.count("\t") for line in lines)
 

@@ -120,8 +120,9 @@ def test_what_is_said_of_trust_reaches_the_run(
     monkeypatch.setattr(harness, "run_ab", run_ab)
     assert run(*MINIMAL, *arguments).code == 0
     (request,) = asked
-    assert (request.aa_cases, request.hold, request.verify_after) == (sentinels, hold, verify_after)
-    assert request.labels["run_type"] == run_type
+    asked_for = request.configuration
+    assert (asked_for.sentinels, asked_for.holds, asked_for.verifies_after) == (sentinels, hold, verify_after)
+    assert asked_for.run_type == run_type
 
 
 def test_a_spent_budget_is_no_failure(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,7 +167,7 @@ def test_above_the_table_stands_the_path(run: Run, home: Path) -> None:
 
 
 @pytest.mark.parametrize("option", ["--local_reporter", "--simple_local_reporter"])
-def test_a_folder_that_cant_be_written_is_told_before_measuring(
+def test_a_folder_that_cant_be_written_is_reported_before_measuring(
     run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, option: str
 ) -> None:
     monkeypatch.setattr(harness, "run_ab", lambda *_: pytest.fail("measured"))
@@ -297,7 +298,7 @@ def test_an_export_that_cant_be_written_costs_no_report(run: Run, home: Path, mo
     assert said in outcome.err.splitlines()[-1]
 
 
-def test_each_line_is_said_before_the_next_reporter_is_told(
+def test_each_line_is_said_before_the_next_reporter_begins(
     home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Who posts to a server that is away keeps nobody's page waiting."""

@@ -131,7 +131,7 @@ def test_reset_options_alone_forgets_and_ends(environment: dict[str, str]) -> No
     assert not config_path().exists()
 
 
-def test_reset_options_mends_a_broken_config_and_asks_anew(environment: dict[str, str]) -> None:
+def test_reset_options_repairs_a_broken_config_and_asks_again(environment: dict[str, str]) -> None:
     config_path().parent.mkdir(parents=True)
     config_path().write_text("{broken")
     with OnTerminal(RUN_BENCH, [*REFUSED, "--reset_options"], environment) as terminal:
@@ -180,7 +180,7 @@ def test_from_the_first_question_to_a_report(environment: dict[str, str], home: 
 
 
 def test_for_one_build_alone_it_does_not_ask(environment: dict[str, str]) -> None:
-    with OnTerminal(RUN_BENCH, [*REFUSED, "--treatment", RELEASE], environment) as terminal:
+    with OnTerminal(RUN_BENCH, [*REFUSED, "--single"], environment) as terminal:
         outcome = terminal.end()
     assert outcome.code == 2
     assert "--threads 100000" in outcome.err

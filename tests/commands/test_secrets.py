@@ -7,6 +7,7 @@ import json
 import logging
 import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict, fields
 from pathlib import Path
 
 import pytest
@@ -19,13 +20,14 @@ from opduel.commands.driver_options import driver_parser
 from opduel.commands.harness import main as harness_main
 from opduel.commands.notifying import Notifications
 from opduel.commands.options import harness_parser
-from opduel.commands.recorded_options import KEPT_OPTIONS, recorded
+from opduel.commands.recorded_options import KEPT_OPTIONS, recorded, run_configuration
 from opduel.commands.repo_driver import _logging_to
 from opduel.commands.run_bench import run_bench_parser
 from opduel.commands.session import plan_session, tell
 from opduel.commands.spec_from import spec_from_parser
 from opduel.driver.investigation import Outcome
 from opduel.driver.journal import Journal
+from opduel.records import RunConfiguration
 from opduel.reporters.formats import FORMATS
 from opduel.reporters.notifier import Notifier
 from opduel.reporters.reproduce import reproduction
@@ -85,6 +87,14 @@ def test_a_new_option_is_masked_until_somebody_says_that_it_is_harmless() -> Non
     ]
 
 
+def test_a_configuration_has_no_field_for_what_may_be_a_secret() -> None:
+    kept = {option.removeprefix("--") for option in KEPT_OPTIONS}
+    switches = {action.dest for action in harness_parser()._actions if action.nargs in (0, "?")}
+    assert {one.name for one in fields(RunConfiguration)} - kept - switches == {"program", "env"}
+    options = harness_parser().parse_args(["--env", f"MINE={MARKER}", "--notify_command", MARKER, "--info", MARKER])
+    assert MARKER not in str(run_configuration(options))
+
+
 @pytest.fixture
 def secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     """The environment of somebody who has secrets."""
@@ -98,11 +108,11 @@ def secrets(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_byte_that_is_stored_or_sent_holds_a_secret(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Every reporter, a results server, the driver's journal and its log; notifiers are told, and fail aloud."""
+    """Every reporter, a results server, the driver's journal and its log; notifiers run, and fail with output."""
     caplog.set_level(logging.INFO)
     kept = tmp_path / "kept"
     # The program repeats its arguments and its input, as curl -v does, and fails.
-    loud = shlex.join(["sh", "-c", 'echo "failed: $*"; exit 7', "sh", f"X-Key: {MARKER}", f"{MARKER}-alone"])
+    failing = shlex.join(["sh", "-c", 'echo "failed: $*"; exit 7', "sh", f"X-Key: {MARKER}", f"{MARKER}-alone"])
     (tmp_path / "server").mkdir()
     with contextlib.ExitStack() as stack:
         server, hook = stack.enter_context(running_server(tmp_path / "server")), stack.enter_context(HookServer())
@@ -110,7 +120,7 @@ def test_no_byte_that_is_stored_or_sent_holds_a_secret(
         refusing = stack.enter_context(HookServer(Answer(400, body=json.dumps(said).encode())))
         arguments = [
             *("-b", write_spec(tmp_path), "--user_identifier", f"nightly https://me:{MARKER}@host/"),
-            *("--operators", "exp", "--notify_unverified", "--notify_command", loud),
+            *("--operators", "exp", "--notify_unverified", "--notify_command", failing),
             *(
                 "--notify_webhook",
                 hook.url(f"services/{MARKER}"),
@@ -129,7 +139,10 @@ def test_no_byte_that_is_stored_or_sent_holds_a_secret(
         options = harness_parser().parse_args(arguments)
         with _logging_to(kept / "driver.log"):
             session = plan_session(options, {}, recorded("harness.py", arguments))
-            report = samples.report(**{**session.labels, "stop_reason": f"git: https://me:{MARKER}@host/ is gone"})
+            asked = asdict(session.configuration)
+            report = samples.report(
+                **{**session.labels, "configuration": asked, "stop_reason": f"git: https://me:{MARKER}@host/ is gone"}
+            )
             tell(session.reporters, report)
             journal = Journal(kept / "journal.db")
             notifiers = [one for one in session.reporters if isinstance(one, Notifier)]

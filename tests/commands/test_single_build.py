@@ -1,22 +1,25 @@
-"""harness.py with a treatment alone: what it takes and refuses, and a run on real MXNet with a later comparison."""
+"""harness.py --single: what it takes and refuses, and a run on real MXNet with a later comparison."""
 
 import json
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command_line import HARNESS, RELEASE, Outcome, run_process, write_spec
 
+from opduel.commands.config import config_path, write_config
 from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED
-from opduel.commands.single import open_lines, outcome_of
+from opduel.commands.options import harness_parser
+from opduel.commands.single import is_single, open_lines, outcome_of
 from opduel.comparator.baseline import compare_with_baseline
 from opduel.records import Build, Failure
 from opduel.records.single import Distribution, SingleReport, SingleResult
 from opduel.reporters.single_document import read_single
 
-ALONE = ("--treatment", RELEASE)
+ALONE = ("--single", "--treatment", RELEASE)
 BUILD = Build("toy", "toy", "interpreter", "/bin/true", "1.0", "3.11", "digest")
 
 
@@ -27,22 +30,68 @@ def harness(*arguments: str | Path) -> Outcome:
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        ((*ALONE, "--verify"), "--verify: belongs to an A/B: give --control"),
+        ((*ALONE, "--verify"), "--verify: belongs to an A/B, and --single measures one build alone: leave one of"),
         ((*ALONE, "--local_reporter", "reports"), "--local_reporter: belongs to an A/B"),
         ((*ALONE, "--export_reporter", "md=a.md"), "--export_reporter: belongs to an A/B"),
         ((*ALONE, "--threshold", "5%"), "--threshold: one build alone has nothing to differ from"),
         ((*ALONE, "--baseline", "/no/such/file"), "/no/such/file: cannot be read"),
         ((*ALONE, "--output-file", "/no/such/folder/x"), "its folder is not there"),
-        (("--rounds", "3"), "--rounds: only applies to one build alone (--treatment without --control)"),
+        (("--rounds", "3", "--verify"), "--verify: belongs to an A/B, and --rounds measures one build alone"),
+        (("--warmup", "0", "--metric", "time"), "--metric: belongs to an A/B, and --warmup measures one build alone"),
+        (("--single", "--control", RELEASE), "--control: --single measures one build alone: leave one of the two"),
+        (("--single", "--info", "{}"), "--info: --single measures one build alone: leave one of the two"),
         (("--control", RELEASE, "--baseline", "x"), "--baseline: only applies to one build alone"),
-        (("--warmup", "0"), "--warmup: an A/B warms up by itself, until calls have settled: leave it out"),
-        (("-r", "100"), "--runs: an A/B makes as many calls as it needs: bound it with --time_budget or --max_rounds"),
+        (
+            ("--control", RELEASE, "--warmup", "0"),
+            "--warmup: an A/B warms up by itself, until calls have settled: leave it out",
+        ),
+        (
+            ("--control", RELEASE, "-r", "100"),
+            "--runs: an A/B makes as many calls as it needs: bound it with --time_budget or --max_rounds",
+        ),
         ((*ALONE, "--runs", "0"), "argument -r/--runs: '0' is below 1"),
         ((*ALONE, "-p", "native"), "-p native: -p is --platform here: use --profiler native"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(home: Path, arguments: tuple[str, ...], error: str) -> None:
     assert error in harness("-b", write_spec(home), *arguments).error_line()
+
+
+@pytest.mark.parametrize(
+    ("words", "alone"),
+    [
+        ("--treatment x", False),
+        ("--control x", False),
+        ("", False),
+        ("--treatment x --profile_output p --roofline --wipe_cache", False),
+        ("--single", True),
+        ("--treatment x --single", True),
+        ("--treatment x --output-format json", True),
+        ("--treatment x -o result.json", True),
+        ("--rounds 2", True),
+        ("--warmup 0", True),
+        ("--control x --rounds 2", False),
+    ],
+)
+def test_one_build_is_measured_alone_where_that_is_asked_for(words: str, alone: bool) -> None:
+    assert is_single(harness_parser().parse_args(["-b", "smoke", *words.split()])) is alone
+
+
+def test_a_treatment_without_a_control_is_compared_with_the_one_that_is_configured(
+    run: Callable[..., Outcome], home: Path
+) -> None:
+    write_config(config_path(), {"control": str(home / "ours")})
+    outcome = run("-b", write_spec(home), "--treatment", RELEASE)
+    assert f"control: {home / 'ours'}, from {config_path()}" in outcome.err
+    assert f"{home / 'ours'}: " in outcome.err.splitlines()[-1]
+    assert outcome.code == 2
+
+
+def test_one_build_alone_is_the_one_that_is_configured(run: Callable[..., Outcome], home: Path) -> None:
+    write_config(config_path(), {"treatment": str(home / "ours")})
+    outcome = run("-b", write_spec(home), "--single")
+    assert f"treatment: {home / 'ours'}, from {config_path()}" in outcome.err
+    assert outcome.code == 2
 
 
 FAILED = Failure("treatment", "error", "shapes differ")
@@ -102,7 +151,7 @@ def test_a_budget_that_leaves_cases_unmeasured_ends_in_3(home: Path) -> None:
 def test_a_build_is_measured_and_compared_with_later(home: Path) -> None:
     tests = [
         {"operator": "nd.softmax", "identifier": "softmax", "run_backward": True, "inputs": {"data": [64, 64]}},
-        {"operator": "nd.gone", "identifier": "gone", "inputs": {"data": [2]}},
+        {"operator": "nd.dot", "identifier": "mismatch", "inputs": {"lhs": [2, 3], "rhs": [4, 5]}},
     ]
     spec = write_spec(home, {"framework": "mxnet", "tests": tests})
     path = home / "result.json"
@@ -110,15 +159,15 @@ def test_a_build_is_measured_and_compared_with_later(home: Path) -> None:
     first = harness("-b", spec, *ALONE, *native, "--output-format", "json", "--output-file", path)
     assert first.code == 0, first.err
     assert "softmax/backward" in first.out
-    assert "MissingOperator" in first.out
+    assert "MXNetError" in first.out
     document = read_single(path)
-    forward, backward, gone = document.cases
+    forward, backward, mismatch = document.cases
     assert (forward.rounds, forward.calls) == (2, 2 * 7), "in each process as many as --runs says"
     assert (document.run["warmup"], document.run["runs"]) == (1, 7)
     assert set(forward.operators or ()) == {"softmax"}
     assert set(backward.operators or ()) == {"_backward_softmax"}
     assert forward.memory == {"cpu/0": 64 * 64 * 4}
-    assert gone.failure is not None
+    assert mismatch.failure is not None
     entry = json.loads(path.read_text())["results"]["softmax"][0]
     assert entry["max_storage_mem_alloc_cpu/0"] == pytest.approx(16.384)
     assert entry["avg_time_forward_softmax"] > 0

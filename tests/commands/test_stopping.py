@@ -71,7 +71,7 @@ def test_a_signal_ends_it_with_a_report(running: OnTerminal, home: Path, number:
     check_kept(home, f"stopped by {number.name}")
     header, *others = outcome.out.splitlines()
     assert header.startswith("#verdict\t")
-    lines = [line for line in others if not line.startswith("#")]  # a busy machine is told in a line of its own
+    lines = [line for line in others if not line.startswith("#")]  # a busy machine has a line of its own
     assert [line.split("\t")[1] for line in lines] == ["exp_0/forward", "exp_1/forward"]
     assert any(line.startswith("# not complete") for line in others)
     assert "\x1b" in outcome.err  # the live line was on the terminal, and on it alone

@@ -1,8 +1,9 @@
-"""docs/reference/usage.md has every option there is and no other, and its examples are good usage."""
+"""The generated pages have every option there is; usage.md names no other, and its examples are good usage."""
 
 import argparse
 import json
 import re
+import runpy
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,55 +40,71 @@ TEXT = (ROOT / "docs" / "reference" / "usage.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^    python3 (harness|run_bench)\.py (.*)$", TEXT, flags=re.MULTILINE)
 
 
+PAGES = runpy.run_path(str(ROOT / "docs" / "pages.py"))
+PARSERS = PAGES["PARSERS"]
+GENERATED = {
+    name: PAGES["options_page"](parser()) for name, parser in PARSERS.items()
+}  # the pages of the site, by name
+
+
 def options(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
     """Every option that the help lists."""
     return (action for action in parser._actions if action.help != argparse.SUPPRESS)
 
 
-def rows() -> dict[str, str]:
+def rows(text: str = TEXT) -> dict[str, str]:
     """The tables' rows: first cell -> second."""
-    return dict(re.findall(r"^\| (`.*?`) \| (.*) \|$", TEXT, flags=re.MULTILINE))
+    return dict(re.findall(r"^\| (`.*?`) \| (.*) \|$", text, flags=re.MULTILINE))
 
 
-def cell(action: argparse.Action) -> str:
-    """An option as the tables' first cells write it."""
-    argument = "TYPE" if action.choices else action.metavar
-    argument = f"[{argument}]" if action.nargs == "?" else argument
-    return ", ".join(f"`{name} {argument}`" if action.nargs != 0 else f"`{name}`" for name in action.option_strings)
+def row_of(name: str, action: argparse.Action) -> str:
+    """What the generated page of a command says of an option."""
+    (meaning,) = (
+        meaning for first, meaning in rows(GENERATED[name]).items() if names_in(first) & {*action.option_strings}
+    )
+    return meaning
 
 
-def test_every_option_in_help_is_documented() -> None:
-    documented = rows()
-    for parser in (harness_parser(), run_bench_parser()):
-        for action in options(parser):
-            assert cell(action) in documented
+def names_in(text: str) -> set[str]:
+    return set(re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", text))
 
 
-def test_every_documented_option_is_in_help() -> None:
+@pytest.mark.parametrize("name", ["harness", "run_bench"])
+def test_the_generated_page_has_every_option_in_help_and_no_other(name: str) -> None:
+    actions = list(options(PARSERS[name]()))
+    assert all(row_of(name, action) for action in actions)
+    known = {option for action in actions for option in action.option_strings}
+    assert set().union(*map(names_in, rows(GENERATED[name]))) == known
+
+
+def test_every_option_that_the_page_names_exists() -> None:
     actions = [*options(harness_parser()), *options(run_bench_parser())]
     known = {name for action in actions for name in action.option_strings}
     known |= set(driver_parser()._option_string_actions)  # what run_bench.py passes on to repo_driver.py
-    assert set(re.findall(r"(?<![\w-])--[a-z][\w-]*", TEXT)) <= known
-    assert {row for row in rows() if row.startswith("`-")} == {cell(action) for action in actions}
+    assert {name for name in names_in(TEXT) if name.startswith("--")} - {"--help"} <= known
+
+
+def test_the_page_links_to_every_generated_page_of_a_command() -> None:
+    for name in ("harness", "run_bench", "spec_from", "repo_driver", "server"):
+        assert f"](options/{name}.md)" in TEXT
 
 
 def test_every_option_has_help() -> None:
     assert all(action.help for parser in (harness_parser(), run_bench_parser()) for action in options(parser))
 
 
-def test_documented_defaults_are_the_defaults() -> None:
-    documented = rows()
+def test_generated_pages_say_the_defaults() -> None:
     for action in options(harness_parser()):
-        default = re.search(r"Default: `?([\w.]+)`?", documented[cell(action)])
         if action.default not in (None, False, 0.0, argparse.SUPPRESS) and action.dest != "run_type":
-            assert default
-            assert default[1].rstrip(".") == str(action.default)
+            meaning = row_of("harness", action)
+            assert f"default: {action.default})" in meaning or f"({action.default}, the default)" in meaning
 
 
-def test_choices_are_documented() -> None:
+def test_generated_pages_say_the_choices() -> None:
     for action in options(harness_parser()):
+        first = next(first for first in rows(GENERATED["harness"]) if names_in(first) & {*action.option_strings})
         for choice in action.choices or ():
-            assert f"`{choice}`" in rows()[cell(action)]
+            assert choice in first + row_of("harness", action)
 
 
 @pytest.mark.parametrize(("command", "line"), EXAMPLES)

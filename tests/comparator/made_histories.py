@@ -45,7 +45,7 @@ def errors(count: int, rng: np.random.Generator, typical: float = 0.004) -> list
     return [float(one) for one in typical * np.exp(rng.normal(0, 0.35, count))]
 
 
-def creep(count: int, first: int, last: int, each: float) -> list[float]:
+def drift(count: int, first: int, last: int, each: float) -> list[float]:
     """Levels that rise by ``each`` with every build after ``first``, up to ``last``."""
     return [each * float(np.clip(i - first, 0, last - first)) for i in range(count)]
 

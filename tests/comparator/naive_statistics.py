@@ -1,4 +1,4 @@
-"""Deliberately naive twins of every statistic: plain loops, by the definition, slow and easy to believe."""
+"""Deliberately naive versions of every statistic: plain loops, by the definition, slow and easy to believe."""
 
 import math
 from collections.abc import Sequence

@@ -1,6 +1,8 @@
-"""The run's own A/A comparisons: against a naive twin, and their error rate."""
+"""The run's own A/A comparisons: against a naive oracle, and their error rate; and verdicts that are withheld."""
 
 import math
+from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -10,9 +12,11 @@ from made_samples import a_case, noisy, pairs
 from naive_statistics import mann_whitney_by_enumeration, naive_trimmed_mean, winsorised_sum_of_squares
 from scipy import stats
 
-from opduel.comparator import AA_ALPHA, AACheck, Prior, run_aa_checks
+from opduel.comparator import AACheck, Prior, run_aa_checks, withhold_verdicts
+from opduel.comparator.aa_checks import AA_ALPHA
 from opduel.comparator.empirical_bayes import fit_prior
 from opduel.comparator.trimmed_mean import estimate_trimmed_mean
+from opduel.records import Comparison, Verdict
 
 
 def checked(*log_ratios: list[float], priors: dict[str, Prior] | None = None, threshold: float = 0.02) -> list[bool]:
@@ -28,7 +32,7 @@ def checks(
 
 
 def naive_p(log_ratios: list[float], threshold: float, family: int) -> float:
-    """Both directions, both tests, all sentinels: everything by its definition, without a prior."""
+    """Both directions, both tests, all A/A checks: everything by its definition, without a prior."""
     bound, n = math.log1p(threshold), len(log_ratios)
     kept = n - 2 * (n // 5)
     error = math.sqrt(winsorised_sum_of_squares(log_ratios) / (kept * (kept - 1)))
@@ -45,7 +49,7 @@ def naive_p(log_ratios: list[float], threshold: float, family: int) -> float:
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10_000), st.integers(2, 6), st.sampled_from([0.0, 0.03, -0.05, 0.2]))
-def test_against_the_naive_twin(seed: int, n: int, change: float) -> None:
+def test_against_the_naive_oracle(seed: int, n: int, change: float) -> None:
     rng = np.random.default_rng(seed)
     rows = [noisy(rng, n, change), noisy(rng, n)]
     for check, row in zip(checks(*rows), rows, strict=True):
@@ -78,7 +82,7 @@ def test_too_few_samples_say_nothing() -> None:
 
 @pytest.mark.parametrize(("change", "n"), [(0.0, 5), (0.02, 5), (0.02, 12), (1 / 1.02 - 1, 30)])
 def test_runs_within_the_threshold_are_distrusted_at_most_at_alpha(change: float, n: int) -> None:
-    """Whole runs: four sentinels of noises of their own, a prior from forty cases, up to the threshold's very edge."""
+    """Whole runs: four A/A checks with noises of their own, a prior from forty cases, up to the threshold's edge."""
     rng = np.random.default_rng(n)
     runs, alpha, distrusted = 400, 0.05, 0
     for _ in range(runs):
@@ -96,3 +100,15 @@ def test_the_runs_prior_makes_few_rounds_enough() -> None:
     with_prior = sum(checked(lean, priors={"time": prior})[0] for lean in leans)
     assert with_prior > 35
     assert sum(checked(lean)[0] for lean in leans) < with_prior
+
+
+@given(st.lists(st.sampled_from(get_args(Verdict))))
+def test_holding_back_leaves_no_claim_and_loses_none(verdicts: list[Verdict]) -> None:
+    before = [Comparison.without_figures(a_case(f"c{i}"), verdict) for i, verdict in enumerate(verdicts)]
+    for one, held in zip(before, withhold_verdicts(before), strict=True):
+        if one.verdict in ("failed", "inconclusive"):
+            assert held == one
+        else:
+            assert (held.verdict, held.held_back) == ("inconclusive", one.verdict)
+            assert one.verdict in held.note
+            assert replace(held, verdict=one.verdict, held_back=None, note="") == one

@@ -39,7 +39,7 @@ def test_what_can_not_be_compared_is_said() -> None:
         result("new", 1.0),
         result("fails", None, FAILED),
         result("fails still", None, FAILED),
-        result("mended", 1.0),
+        result("fixed", 1.0),
         result("other inputs", 1.0, inputs={"data": [2]}),
         result("too short", 0.0),
     )
@@ -47,7 +47,7 @@ def test_what_can_not_be_compared_is_said() -> None:
         result("gone", 1.0),
         result("fails", 1.0),
         result("fails still", None, FAILED),
-        result("mended", None, FAILED),
+        result("fixed", None, FAILED),
         result("other inputs", 1.0),
         result("too short", 0.0),
     )
@@ -56,7 +56,7 @@ def test_what_can_not_be_compared_is_said() -> None:
         "new": "new",
         "fails": "failed",
         "fails still": "failed",
-        "mended": "incomparable",
+        "fixed": "incomparable",
         "other inputs": "incomparable",
         "too short": "incomparable",
         "gone": "gone",

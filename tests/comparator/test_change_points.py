@@ -1,10 +1,10 @@
-"""Change points: false alarms and power in simulated chains and stars; steps and creeps found where they are."""
+"""Change points: false alarms and power in simulated chains and stars; steps and drifts found where they are."""
 
 from collections.abc import Callable
 
 import numpy as np
 import pytest
-from made_histories import chain, creep, errors, measured, mixed, node, order, star, step
+from made_histories import chain, drift, errors, measured, mixed, node, order, star, step
 from scipy import stats
 
 from opduel.comparator import change_points
@@ -37,9 +37,9 @@ def test_histories_without_change_give_false_alarms_at_the_stated_rate(pairs: Pa
 
 
 @SHAPES
-def test_a_creep_that_no_single_run_shows_is_found(pairs: Pairs) -> None:
+def test_a_gradual_drift_that_no_single_run_shows_is_found(pairs: Pairs) -> None:
     """Ten commits of +0.7 % each, when a run's standard error is 0.4 %, and its threshold 2 %."""
-    histories = [found(pairs, creep(COUNT, 8, 18, 0.007), seed) for seed in range(20)]
+    histories = [found(pairs, drift(COUNT, 8, 18, 0.007), seed) for seed in range(20)]
     hits = [one for one in histories if one.changes]
     assert len(hits) >= 18
     covered = sum(one.changes[0].ci[0] <= 0.07 <= one.changes[0].ci[1] for one in hits if len(one.changes) == 1)
@@ -71,13 +71,13 @@ def test_changes_below_the_smallest_that_matters_are_passed_over() -> None:
 
 
 def test_equal_data_give_equal_findings() -> None:
-    assert found(mixed, creep(COUNT, 5, 12, 0.01), 5) == found(mixed, creep(COUNT, 5, 12, 0.01), 5)
+    assert found(mixed, drift(COUNT, 5, 12, 0.01), 5) == found(mixed, drift(COUNT, 5, 12, 0.01), 5)
 
 
 def test_a_graph_too_large_to_be_kept_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = found(mixed, creep(COUNT, 5, 12, 0.01), 7)
+    kept = found(mixed, drift(COUNT, 5, 12, 0.01), 7)
     monkeypatch.setattr(change_points, "_LARGEST_KEPT", 100)
-    parted = found(mixed, creep(COUNT, 5, 12, 0.01), 7)
+    parted = found(mixed, drift(COUNT, 5, 12, 0.01), 7)
     assert [one.before for one in parted.changes] == [one.before for one in kept.changes]
     assert [one.log_ratio for one in parted.changes] == pytest.approx([one.log_ratio for one in kept.changes])
 

@@ -26,7 +26,7 @@ def of_variance(variance: float, degrees_of_freedom: float = 4, n: int = 6) -> T
 
 
 @pytest.mark.parametrize("value", [0.001, 0.02, 0.5, 1.0, 1.6449340668482264, 10.0, 1e4])
-def test_trigamma_inverse_equals_the_naive_twin(value: float) -> None:
+def test_trigamma_inverse_equals_the_naive_oracle(value: float) -> None:
     assert trigamma_inverse(value) == pytest.approx(trigamma_inverse_by_bisection(value), rel=1e-5)
 
 
@@ -88,12 +88,12 @@ def test_moderation_lies_between_the_two_variances(variance: float, d0: float, c
     assert 4 <= moderated.degrees_of_freedom <= max(prior.pooled, 4)
 
 
-def test_a_loud_case_is_believed_and_an_ordinary_one_trusts() -> None:
+def test_a_noisy_case_is_believed_and_an_ordinary_one_trusts() -> None:
     prior = Prior(10.0, 4e-4, 160.0, 40)
     assert prior_weight(of_variance(4e-4), prior) == 1
     assert prior_weight(of_variance(4e-9), prior) == 1
     assert prior_weight(of_variance(4e-4 * 100), prior) < 1e-3
-    loud = shrink_variance(of_variance(4e-4 * 100), prior)
-    assert loud.variance == pytest.approx(4e-2, rel=0.01)
+    noisy = shrink_variance(of_variance(4e-4 * 100), prior)
+    assert noisy.variance == pytest.approx(4e-2, rel=0.01)
     assert discounted(prior, 0.0).degrees_of_freedom == 0
     assert shrink_variance(of_variance(4e-4), discounted(prior, 0.0)) == of_variance(4e-4)

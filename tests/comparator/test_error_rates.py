@@ -14,12 +14,10 @@ from scipy import stats
 
 from opduel.comparator import Looks, compare_cases, plan_looks
 from opduel.comparator.empirical_bayes import fit_prior, shrink_variance
-from opduel.comparator.significance import shifted_t_p
-from opduel.comparator.trimmed_mean import estimate_trimmed_mean
-from opduel.records import Comparison, Verdict
+from opduel.comparator.trimmed_mean import estimate_trimmed_mean, shifted_t_p
+from opduel.records import FLAGGED, Comparison, Verdict
 
 LOOKS = plan_looks(30)
-FLAGGED = ("regressed", "improved")
 
 
 def most(trials: int, rate: float) -> int:
@@ -85,7 +83,7 @@ def test_large_changes_among_forty_need_no_confirmation() -> None:
 
 @pytest.mark.parametrize("family", [1, 2, 3])
 def test_a_large_change_is_found_at_once_in_a_small_family(family: int) -> None:
-    """Also where there is no prior: a case that takes four times as long is told after five rounds."""
+    """Also where there is no prior: a case that takes four times as long is found after five rounds."""
     runs = [a_run(seed, [2.93] + [0.0] * (family - 1)) for seed in range(60)]
     found = [run[0] for run in runs if run[0].verdict == "regressed"]
     assert len(found) >= fewest(60, 0.99)
@@ -142,7 +140,7 @@ def test_moderated_t_is_nearly_exact_over_cases(n: int, level: float) -> None:
     assert (p < level).sum() >= fewest(p.size, 0.6 * level)
 
 
-def test_a_loud_case_among_quiet_ones_is_not_drowned_by_them() -> None:
+def test_a_noisy_case_among_quiet_ones_is_not_drowned_by_them() -> None:
     """Two cases of five times the noise: believing the others' variance flagged them 7.7 times too often."""
     p = p_of_runs(3, [0.02] * 38 + [0.1] * 2, 8, 1000)[:, -2:]
     assert (p < 0.01).sum() <= most(p.size, 0.03)

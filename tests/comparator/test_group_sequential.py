@@ -19,7 +19,7 @@ LOOKS = Looks((5, 8), (5, 8))
 SETTLES_DOWN = [0.02, -0.02, 0.01, -0.01, 0.0, 0.0, 0.0]
 
 
-def course(
+def sequential(
     screening: list[float],
     confirmation: list[float],
     prior: Prior = NO_PRIOR,
@@ -30,28 +30,28 @@ def course(
     return run_sequential_test(a_case(threshold=0.03), split(samples), prior, looks, 0.05, closing)
 
 
-def test_a_case_that_was_loud_on_the_screen_gets_less_from_the_others() -> None:
+def test_a_case_that_was_noisy_result_on_the_screen_gets_less_from_the_others() -> None:
     """Its own samples may look quiet by chance: the quiet many must not vouch for it then."""
     prior = Prior(10.0, 1e-4, 160.0, 40)
     confirmation = noisy(np.random.default_rng(2), 5, 0.2, 0.01)
     fresh = replace(LOOKS, screening_share=0.0)
-    quiet = course(noisy(np.random.default_rng(3), 5, 5.0, 0.01), confirmation, prior, looks=fresh)
-    loud = course(noisy(np.random.default_rng(3), 5, 5.0, 0.2), confirmation, prior, looks=fresh)
+    quiet = sequential(noisy(np.random.default_rng(3), 5, 5.0, 0.01), confirmation, prior, looks=fresh)
+    noisy_result = sequential(noisy(np.random.default_rng(3), 5, 5.0, 0.2), confirmation, prior, looks=fresh)
     assert quiet.suspect
-    assert loud.suspect
-    assert quiet.p_value < loud.p_value / 10
-    alone = course(noisy(np.random.default_rng(3), 5, 5.0), confirmation, looks=fresh)
-    assert loud.p_value == pytest.approx(alone.p_value, rel=0.05)
+    assert noisy_result.suspect
+    assert quiet.p_value < noisy_result.p_value / 10
+    alone = sequential(noisy(np.random.default_rng(3), 5, 5.0), confirmation, looks=fresh)
+    assert noisy_result.p_value == pytest.approx(alone.p_value, rel=0.05)
 
 
 def test_the_screen_has_a_closing_look_unless_the_case_has_left_it() -> None:
-    assert not course(SETTLES_DOWN, []).cleared
-    assert course(SETTLES_DOWN, [], closing=True).cleared
-    left = course(SETTLES_DOWN, [0.2, 0.2], closing=True)
+    assert not sequential(SETTLES_DOWN, []).cleared
+    assert sequential(SETTLES_DOWN, [], closing=True).cleared
+    left = sequential(SETTLES_DOWN, [0.2, 0.2], closing=True)
     assert not left.cleared
     assert left.stage == "confirmation"
     assert left.shown == "screening", "until a look has taken place there"
-    assert course(SETTLES_DOWN, [0.2, 0.18, 0.21, 0.2, 0.19], closing=True).shown == "confirmation"
+    assert sequential(SETTLES_DOWN, [0.2, 0.18, 0.21, 0.2, 0.19], closing=True).shown == "confirmation"
 
 
 def p_at(values: list[float], above: bool, bound: float = math.log(1.03)) -> float:
@@ -66,7 +66,7 @@ def p_at(values: list[float], above: bool, bound: float = math.log(1.03)) -> flo
 def test_p_is_the_weighted_bonferroni_combination_over_both_stages(seed: int, n: int, m: int, share: float) -> None:
     rng = np.random.default_rng(seed)
     screening, confirmation = noisy(rng, n, 0.05, 0.03), noisy(rng, m, 0.05, 0.03)
-    found = course(screening, confirmation, looks=replace(LOOKS, screening_share=share))
+    found = sequential(screening, confirmation, looks=replace(LOOKS, screening_share=share))
     looks = [(screening[:k], part) for k, part in naive_screening_shares((5, 8), share).items() if k <= n]
     # A look that makes it a suspect, or gives it up, is the last of its stage.
     looks = looks[:1] if looks and n >= 5 and _leaves(screening) else looks
@@ -91,7 +91,7 @@ def test_p_only_falls_as_samples_come(seed: int) -> None:
     screening, confirmation = noisy(rng, 9, change, sd), noisy(rng, 9, change, sd)
     last = 1.0
     for n, m in [*((n, 0) for n in range(10)), *((9, m) for m in range(1, 10))]:
-        now = course(screening[:n], confirmation[:m])
+        now = sequential(screening[:n], confirmation[:m])
         if now.cleared:
             break
         assert now.p_value <= last
@@ -99,7 +99,7 @@ def test_p_only_falls_as_samples_come(seed: int) -> None:
 
 
 def test_a_large_change_is_shown_at_the_look_that_found_it() -> None:
-    found = course([0.2, 0.21, 0.19, 0.2, 0.2], [0.05, 0.06])
+    found = sequential([0.2, 0.21, 0.19, 0.2, 0.2], [0.05, 0.06])
     assert found.decisive is not None
     assert (found.decisive.stage, len(found.decisive.values)) == ("screening", 5)
     assert found.decisive.tail == pytest.approx(0.05 * 0.2 * 0.4 / 2)
@@ -107,10 +107,10 @@ def test_a_large_change_is_shown_at_the_look_that_found_it() -> None:
     assert math.log(1.03) < low < 0.2 < high
 
 
-def test_the_interval_of_a_flag_excludes_the_bound_whichever_witness_flagged() -> None:
+def test_the_interval_of_a_flag_excludes_the_bound_whichever_test_flagged() -> None:
     """All pairs lie beyond the bound, but so far apart that the t interval reaches back across it."""
     wide = [0.05, 0.3, 0.9, 0.06, 2.0, 0.07, 1.2, 0.5, 0.04, 0.05, 0.06, 1.5]
-    found = course([0.05, 0.2, -0.1, 0.3, 0.05], wide, looks=Looks((5, 8), (12,)))
+    found = sequential([0.05, 0.2, -0.1, 0.3, 0.05], wide, looks=Looks((5, 8), (12,)))
     assert found.decisive is not None
     t_interval = estimate_effect(found.decisive.values, found.decisive.bound, NO_PRIOR, found.decisive.tail).interval
     assert t_interval[0] < math.log(1.03)
@@ -121,8 +121,8 @@ def test_the_interval_of_a_flag_excludes_the_bound_whichever_witness_flagged() -
 def test_the_smallest_p_over_the_looks_counts_and_gives_the_direction() -> None:
     rng = np.random.default_rng(4)
     up = noisy(rng, 5, 0.2, 0.01)
-    seen = course([0.2, 0.21, 0.19, 0.2, 0.2], up)
-    later = course([0.2, 0.21, 0.19, 0.2, 0.2], [*up, -0.3, -0.3, -0.3])
+    seen = sequential([0.2, 0.21, 0.19, 0.2, 0.2], up)
+    later = sequential([0.2, 0.21, 0.19, 0.2, 0.2], [*up, -0.3, -0.3, -0.3])
     assert seen.rises
     assert later.rises
     assert later.p_value == seen.p_value < 0.05

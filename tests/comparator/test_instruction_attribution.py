@@ -45,11 +45,11 @@ def compared(case: str, verdict: Verdict, ratio: float | None = None, note: str 
         ("regressed", "failed", None, ""),
     ],
 )
-def test_readings(time: Verdict, instructions: Verdict, ratio: float | None, want: str) -> None:
+def test_attributions(time: Verdict, instructions: Verdict, ratio: float | None, want: str) -> None:
     assert attribution_note(compared("a", time), compared("a/instructions", instructions, ratio)) == want
 
 
-def test_every_change_that_both_witnesses_have_judged_has_a_reading() -> None:
+def test_every_change_that_both_tests_have_judged_has_a_reading() -> None:
     for time in get_args(Verdict):
         for work in get_args(Verdict):
             judged = "failed" not in (time, work)
@@ -68,7 +68,7 @@ def test_words_agree_with_the_verdicts() -> None:
         assert ("does less" in words and "whether it does" not in words) == (work == "improved")
 
 
-def test_only_the_case_measured_by_time_is_told_and_keeps_its_note() -> None:
+def test_only_the_case_measured_by_time_is_reported_and_keeps_its_note() -> None:
     one = [
         compared("a", "regressed", 1.2, "a note"),
         compared("b", "regressed"),

@@ -1,4 +1,4 @@
-"""``analyse_interim``: what the scheduler is told, and that it is never taken back."""
+"""``analyse_interim``: what the scheduler gets, and that it is never withdrawn."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def alone(screening: list[float], confirmation: list[float]) -> InterimAnalysis:
 STILL = [0.001, -0.001, 0.0005, -0.0005, 0.0, 0.001, -0.001, 0.0]
 FAST = [x + 0.2 for x in STILL]
 HINT = [0.03 + 3 * x for x in STILL]  # changed, but whether by more than the threshold is open
-LOUD = [0.2, -0.2, 0.1, -0.1, 0.0, 0.2, -0.15, 0.0]
+NOISY = [0.2, -0.2, 0.1, -0.1, 0.0, 0.2, -0.15, 0.0]
 
 
 @pytest.mark.parametrize(
@@ -32,19 +32,19 @@ LOUD = [0.2, -0.2, 0.1, -0.1, 0.0, 0.2, -0.15, 0.0]
         (STILL[:3], [], InterimAnalysis("inconclusive", "screening", False, False, 5, 2)),
         (STILL[:5], [], InterimAnalysis("unchanged", "screening", False, True, None, 0)),
         (STILL, [], InterimAnalysis("unchanged", "screening", False, True, None, 0)),
-        (LOUD[:5], [], InterimAnalysis("inconclusive", "screening", False, False, 8, 3)),
-        (LOUD, [], InterimAnalysis("inconclusive", "screening", False, True, None, 0)),
+        (NOISY[:5], [], InterimAnalysis("inconclusive", "screening", False, False, 8, 3)),
+        (NOISY, [], InterimAnalysis("inconclusive", "screening", False, True, None, 0)),
         (FAST[:5], [], InterimAnalysis("regressed", "confirmation", True, True, None, 0)),  # needs no confirmation
         ([-x for x in FAST[:5]], [], InterimAnalysis("improved", "confirmation", True, True, None, 0)),
         (HINT[:5], [], InterimAnalysis("inconclusive", "confirmation", True, False, 5, 5)),
         (HINT[:5], FAST[:2], InterimAnalysis("inconclusive", "confirmation", True, False, 5, 3)),
         (HINT[:5], FAST[:5], InterimAnalysis("regressed", "confirmation", True, True, None, 0)),
         (HINT[:5], STILL[:5], InterimAnalysis("unchanged", "confirmation", True, True, None, 0)),
-        (HINT[:5], [x + 0.1 for x in LOUD[:6]], InterimAnalysis("inconclusive", "confirmation", True, False, 8, 2)),
+        (HINT[:5], [x + 0.1 for x in NOISY[:6]], InterimAnalysis("inconclusive", "confirmation", True, False, 8, 2)),
         # given up at the first look
-        (HINT[:5], LOUD[:6], InterimAnalysis("inconclusive", "confirmation", True, True, None, 0)),
-        (HINT[:5], LOUD, InterimAnalysis("inconclusive", "confirmation", True, True, None, 0)),
-        (LOUD[:5], FAST[:5], InterimAnalysis("regressed", "confirmation", False, True, None, 0)),
+        (HINT[:5], NOISY[:6], InterimAnalysis("inconclusive", "confirmation", True, True, None, 0)),
+        (HINT[:5], NOISY, InterimAnalysis("inconclusive", "confirmation", True, True, None, 0)),
+        (NOISY[:5], FAST[:5], InterimAnalysis("regressed", "confirmation", False, True, None, 0)),
     ],
 )
 def test_table(screening: list[float], confirmation: list[float], expected: InterimAnalysis) -> None:
@@ -61,9 +61,9 @@ def test_a_suspects_size_is_that_of_its_screening() -> None:
     assert small.excess is not None
     assert large.excess is not None
     assert small.excess < large.excess
-    assert alone(HINT[:5], FAST[:4]).excess == alone(HINT[:5], LOUD[:2]).excess == small.excess
+    assert alone(HINT[:5], FAST[:4]).excess == alone(HINT[:5], NOISY[:2]).excess == small.excess
     assert alone([-x for x in HINT[:5]], []).excess == pytest.approx(small.excess)
-    assert alone(LOUD[:5], []).excess is None
+    assert alone(NOISY[:5], []).excess is None
 
 
 def test_what_was_flagged_without_the_closing_looks_stays_so() -> None:
@@ -85,6 +85,24 @@ def test_a_verification_goes_by_fresh_samples_alone() -> None:
         assert place == InterimAnalysis("inconclusive", "confirmation", True, False, 5, 5)
         (judged,) = compare_cases([a_case()], samples, {}, LOOKS, priors={"time": NO_PRIOR})
         assert (judged.verdict, judged.p_value, judged.decided_on) == ("inconclusive", None, "screening")
+
+
+def test_a_case_that_failed_at_first_keeps_no_other_from_being_replicated() -> None:
+    """It may have no screening sample; and it is not of the family of the flagged cases."""
+    cases = [a_case("a"), a_case("f")]
+    samples = {"a": pairs("a", "screening", FAST), "f": pairs("f", "screening", [])}
+    priors, apart = {"time": NO_PRIOR}, frozenset({"f"})
+    places = analyse_interim(cases, samples, {}, LOOKS, priors=priors, apart=apart)
+    assert {case_id: (one.stage, one.missing) for case_id, one in places.items()} == {
+        "a": ("confirmation", 5),
+        "f": ("confirmation", 5),
+    }
+    for case_id, of_case in samples.items():
+        of_case += pairs(case_id, "confirmation", FAST[:5])
+    alone = compare_cases(cases[:1], {"a": samples["a"]}, {}, LOOKS, priors=priors)
+    assert compare_cases(cases, samples, {}, LOOKS, priors=priors, apart=apart)[0] == alone[0]
+    assert compare_cases(cases, samples, {"f": FAILURE}, LOOKS, priors=priors, apart=apart)[0] == alone[0]
+    assert compare_cases(cases, samples, {"f": FAILURE}, LOOKS, priors=priors)[0] != alone[0]
 
 
 def test_nothing_is_settled_before_all_have_come_to_the_first_look() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_histories import chain, creep, errors, measured, mixed, node, order, star, step
+from made_histories import chain, drift, errors, measured, mixed, node, order, star, step
 
 from opduel.comparator.network_meta_analysis import Edge, analyse_network, edge_from_interval
 
@@ -87,7 +87,7 @@ def test_a_star_gives_the_ratios_themselves_and_a_chain_their_sums(figures: list
 def test_the_reference_is_the_oldest_and_another_only_shifts() -> None:
     rng = np.random.default_rng(1)
     pairs = mixed(12)
-    edges = measured(pairs, creep(12, 3, 9, 0.01), errors(len(pairs), rng), rng)
+    edges = measured(pairs, drift(12, 3, 9, 0.01), errors(len(pairs), rng), rng)
     (one,) = analyse_network(edges, order(12))
     (other,) = analyse_network(edges, {**order(12), node(7): -1.0})
     assert (one.nodes[0], other.nodes[0]) == (node(0), node(7))
@@ -111,7 +111,7 @@ def test_runs_that_contradict_each_other_widen_everything() -> None:
     assert not found.changes
 
 
-def test_what_no_run_connects_is_told_apart_the_newest_first() -> None:
+def test_what_no_run_connects_is_distinguished_the_newest_first() -> None:
     edges = [Edge("a", "b", 0.01, 0.01), Edge("c", "d", 0.02, 0.01), Edge("d", "e", 0.03, 0.01)]
     first, second = analyse_network(edges, {name: i for i, name in enumerate("abcde")})
     assert (first.nodes, second.nodes) == (("c", "d", "e"), ("a", "b"))

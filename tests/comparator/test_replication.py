@@ -1,4 +1,4 @@
-"""What a second measurement, or a run that can't be trusted, does to verdicts."""
+"""What a second measurement does to verdicts."""
 
 import math
 from dataclasses import replace
@@ -12,15 +12,14 @@ from made_samples import Machine, a_case, measured, pairs
 from scipy import stats
 
 from opduel.comparator import (
-    FLAGGED,
     analyse_interim,
     apply_replication,
     compare_cases,
     fit_priors,
     plan_looks,
-    withhold_verdicts,
 )
-from opduel.records import Comparison, Failure, PairSample, Verdict
+from opduel.records import FLAGGED, Comparison, Failure, PairSample, Verdict
+from opduel.records.measurement import Side
 
 VERDICTS = get_args(Verdict)
 LOOKS = plan_looks(12)
@@ -103,22 +102,31 @@ def test_what_was_flagged_once_stays_suspected_until_a_second_test_denies_it(
     assert (after.verdict, after.suspected) == ("inconclusive", suspected)
 
 
+def test_what_was_not_to_be_measured_again_stays_as_it_is() -> None:
+    before = [made("a", "regressed"), made("b", "improved")]
+    assert apply_replication(before, {}) == before
+
+
+@pytest.mark.parametrize(
+    ("side", "verdict"), [("treatment", "failed"), ("both", "inconclusive"), (None, "inconclusive")]
+)
+def test_what_the_treatment_broke_stays_failed_if_it_breaks_it_again(side: Side | None, verdict: Verdict) -> None:
+    broken = replace(made("a", "failed", None), failure=Failure("treatment", "crash", "died"))
+    second = made("a", "unchanged") if side is None else replace(broken, failure=Failure(side, "crash", "died"))
+    (after,) = apply_replication([broken], {"a": second})
+    assert (after.verdict, after.failure is not None) == (verdict, verdict == "failed")
+
+
+def test_what_the_second_measurement_withheld_is_withheld() -> None:
+    second = replace(made("a", "inconclusive"), held_back="regressed", note="can't be trusted")
+    (after,) = apply_replication([made("a", "regressed")], {"a": second})
+    assert (after.verdict, after.held_back) == ("inconclusive", "regressed")
+
+
 def test_figures_of_the_screen_are_not_passed_off_as_the_seconds() -> None:
     (after,) = apply_replication([made("a", "regressed")], {"a": made("a", "inconclusive", 1.08, "screening")})
     assert after.verification is not None
     assert (after.verification.ratio, after.verification.ci, after.verification.mde) == (None, None, None)
-
-
-@given(st.lists(st.sampled_from(VERDICTS)))
-def test_holding_back_leaves_no_claim_and_loses_none(verdicts: list[Verdict]) -> None:
-    before = [made(f"c{i}", verdict) for i, verdict in enumerate(verdicts)]
-    for one, held in zip(before, withhold_verdicts(before), strict=True):
-        if one.verdict in ("failed", "inconclusive"):
-            assert held == one
-        else:
-            assert (held.verdict, held.held_back) == ("inconclusive", one.verdict)
-            assert one.verdict in held.note
-            assert replace(held, verdict=one.verdict, held_back=None, note="") == one
 
 
 def twice(seed: int, changes: list[float], alpha: float) -> list[Comparison]:

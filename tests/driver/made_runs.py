@@ -1,4 +1,4 @@
-"""Reports of runs that nobody measured, and a harness that answers by what it was told each point is like."""
+"""Reports of runs that nobody measured, and a harness whose answers are given for each revision."""
 
 import json
 import math
@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from opduel.comparator import replicate_report
 from opduel.driver.revisions import UnbuildableError
 from opduel.driver.runs import RunOrder
 from opduel.records import Build, Commit, Comparison, Failure, OpduelError, Report, Verdict
@@ -53,7 +54,7 @@ class MadeHarness:
     orders: list[RunOrder] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
     begun: int = 0  # runs, not counting those that were gone on with
-    refuse: BaseException | None = None  # to be told
+    refuse: BaseException | None = None  # when asked to report
     reports: dict[str, Report] = field(default_factory=dict)
 
     def measure(self, order: RunOrder) -> Report:
@@ -86,6 +87,9 @@ class MadeHarness:
             rounds=self.rounds * order.budgets,
             **flags,
         )
+
+    def replicate(self, first: Report, second: Report) -> Report:
+        return replicate_report(first, second)
 
     def dump(self, report: Report) -> str:
         self.reports[report.run["id"]] = report

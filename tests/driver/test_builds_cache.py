@@ -206,7 +206,7 @@ def test_a_cache_that_was_moved_still_holds_its_builds(
     assert Path(build.interpreter).exists()
 
 
-def test_a_full_disk_is_told(toy: Toy, cache: BuildCache, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported(toy: Toy, cache: BuildCache, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(aside: Path, place: Path) -> None:
         raise OSError(28, "No space left on device", str(aside))
 

@@ -71,7 +71,7 @@ def test_system_folders_are_searched(nowhere: Path, place: str) -> None:
     assert find_interpreter("3.98") == Path("/real/python3.98")
 
 
-def test_none_names_the_places_and_the_mend(nowhere: Path) -> None:
+def test_none_names_the_places_and_the_fix(nowhere: Path) -> None:
     with pytest.raises(RunError) as caught:
         find_interpreter("3.98")
     assert str(nowhere / "pyenv" / "versions") in str(caught.value)
@@ -165,7 +165,7 @@ def test_a_program_is_waited_for_when_it_has_closed_its_output(tmp_path: Path) -
     assert run(["sh", "-c", "echo said; exec sleep 60"], timeout=0.2) == Outcome(None, "said\n", "")
 
 
-def test_last_words_tell_how_it_ended() -> None:
+def test_the_output_tail_shows_how_it_ended() -> None:
     assert Outcome(-11, "", "").output_tail == "died of SIGSEGV"
     assert Outcome(None, "", "x").output_tail == "no answer in time"
     assert Outcome(1, "", "first\nlast\n\n").output_tail == "last"

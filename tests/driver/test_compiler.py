@@ -69,7 +69,7 @@ def test_the_environment_chooses_neither_compiler_nor_flags(
     got = bench.compile()
     assert got["CPATH"] == "/opt/include"
     assert not {"CXX", "CXXFLAGS"} & set(got)
-    assert "CXX, CXXFLAGS: not heeded in compiling; --cmake_args can say the same" in caplog.text
+    assert "CXX, CXXFLAGS: ignored when compiling; use --cmake_args instead" in caplog.text
 
 
 def test_what_another_script_or_tool_left_is_not_built_upon(bench: Workbench) -> None:

@@ -153,7 +153,7 @@ def test_of_unrelated_commits_the_later_date_counts() -> None:
     assert control_of(graph.commits[2], graph.commits[4], False, graph).commit == graph.commits[1]
 
 
-def test_a_base_that_is_not_before_the_treatment_is_passed_over_and_told() -> None:
+def test_a_base_that_is_not_before_the_treatment_is_passed_over_and_reported() -> None:
     graph = straight(MONDAY, MONDAY + 1, MONDAY + 2)
     for base in graph.commits[1:]:
         choice = control_of(graph.commits[1], base, False, graph)

@@ -1,4 +1,4 @@
-"""What changed on the remote is brought; what was forced is told; what fails is tried again."""
+"""Changes on the remote are fetched; a forced push is reported; what fails is tried again."""
 
 import shutil
 import subprocess
@@ -29,7 +29,7 @@ def repository(made: Made, tmp_path: Path) -> Repository:
     return open_repository(tmp_path / "work", str(made.path), sleep=lambda _: None)
 
 
-def test_further_commits_and_branches_are_brought_and_not_told(made: Made, repository: Repository) -> None:
+def test_further_commits_and_branches_are_brought_and_not_reported(made: Made, repository: Repository) -> None:
     id = made.commit()
     made.branch("more", id)
     made.tag("v1", id)
@@ -38,7 +38,7 @@ def test_further_commits_and_branches_are_brought_and_not_told(made: Made, repos
     assert repository.fetch().moved == ()
 
 
-def test_a_forced_branch_is_taken_and_told_once(made: Made, repository: Repository) -> None:
+def test_a_forced_branch_is_taken_and_reported_once(made: Made, repository: Repository) -> None:
     root = made.tip("main")
     made.branch("steady", made.commit())
     repository.fetch()
@@ -52,7 +52,7 @@ def test_a_forced_branch_is_taken_and_told_once(made: Made, repository: Reposito
     assert repository.fetch().moved == ()
 
 
-def test_a_branch_set_back_is_told(made: Made, repository: Repository) -> None:
+def test_a_branch_set_back_is_reported(made: Made, repository: Repository) -> None:
     root = made.tip("main")
     made.commit()
     repository.fetch()
@@ -147,7 +147,9 @@ def test_a_remote_that_is_gone_is_tried_three_times_and_said(made: Made, tmp_pat
     pauses: list[float] = []
     repository = open_repository(tmp_path / "work", str(made.path), sleep=pauses.append)
     shutil.move(made.path, tmp_path / "away")
-    with pytest.raises(RemoteGone, match=r"^fetching from .*: failed 3 times; git said last: .*not appear") as raised:
+    with pytest.raises(
+        RemoteGone, match=r"^fetching from .*: failed 3 times; git's last error: .*not appear"
+    ) as raised:
         repository.fetch()
     assert "\n" not in str(raised.value)
     assert len(pauses) == 2
@@ -173,7 +175,7 @@ def test_a_remote_that_comes_back_in_time_is_fetched_from(made: Made, tmp_path: 
     assert repository.resolve("main").id == id
 
 
-def test_a_fetch_killed_half_way_is_done_anew(made: Made, tmp_path: Path) -> None:
+def test_a_fetch_killed_half_way_is_repeated(made: Made, tmp_path: Path) -> None:
     reached, released = threading.Event(), threading.Event()
 
     def hold() -> None:

@@ -103,7 +103,7 @@ def test_links_that_lead_out_are_left_out(made: Made, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("number", "kind"), [(errno.ENOSPC, NoSpaceError), (errno.EDQUOT, NoSpaceError), (13, RunError)]
 )
-def test_a_full_disk_is_told_apart(
+def test_a_full_disk_is_distinguished(
     made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, kind: type[RunError]
 ) -> None:
     def full(*_: object) -> None:

@@ -104,7 +104,7 @@ def test_the_same_work_tree_gives_the_same_commit(checkout: Path) -> None:
     assert snapshot(opened(checkout)).commit != first
 
 
-def test_settings_of_the_user_s_that_would_write_or_run_something_are_not_heeded(checkout: Path) -> None:
+def test_settings_of_the_user_s_that_would_write_or_run_something_are_ignored(checkout: Path) -> None:
     told = checkout.parent / "told"
     hook = checkout / ".git" / "hooks" / "post-index-change"
     hook.write_text(f"#!/bin/sh\ntouch {told}\n")

@@ -59,7 +59,7 @@ def test_a_name_that_looks_like_an_id_is_a_name_first(made: Made) -> None:
     assert opened(made).resolve(second[:8]).id == first
 
 
-def test_a_beginning_of_several_commits_is_told(made: Made) -> None:
+def test_a_beginning_of_several_commits_is_reported(made: Made) -> None:
     ids = made.line(1200)  # of so many, two begin alike in 4 digits
     beginnings = [id[:4] for id in ids]
     twice = next(beginning for beginning in beginnings if beginnings.count(beginning) > 1)

@@ -230,7 +230,7 @@ def test_a_remote_that_is_a_folder_and_is_not_there_is_as_gone_as_a_url(made: Ma
         away.rename(made.path)
 
 
-def test_borrowed_objects_that_are_gone_are_told_with_the_mend(user: Path, work: Path, tmp_path: Path) -> None:
+def test_borrowed_objects_that_are_gone_are_reported_with_the_fix(user: Path, work: Path, tmp_path: Path) -> None:
     repository = open_repository(work, "origin", user)
     commit = repository.resolve("mine")
     user.rename(tmp_path / "elsewhere")

@@ -69,7 +69,7 @@ def test_locks_of_killed_commands_do_not_block(made: Made, work: Path) -> None:
 def test_a_clone_that_fails_is_tried_three_times(work: Path, made: Made) -> None:
     pauses: list[float] = []
     with pytest.raises(
-        RemoteGone, match=r"^cloning http://127.0.0.1:9/x: failed 3 times; git said last: fatal: "
+        RemoteGone, match=r"^cloning http://127.0.0.1:9/x: failed 3 times; git's last error: fatal: "
     ) as raised:
         open_repository(work, "http://127.0.0.1:9/x", sleep=pauses.append)
     assert len(pauses) == 2
@@ -119,7 +119,7 @@ def test_a_server_that_says_nothing_is_given_up(made: Made, work: Path, tmp_path
     assert not (work / "repository.git.making").exists()
 
 
-def test_a_clone_killed_half_way_is_made_anew(made: Made, work: Path, tmp_path: Path) -> None:
+def test_a_clone_killed_half_way_is_repeated(made: Made, work: Path, tmp_path: Path) -> None:
     reached, released = threading.Event(), threading.Event()
 
     def hold() -> None:

@@ -187,7 +187,7 @@ def test_protocols_that_the_user_forbids_stay_forbidden(
         repository.checkout(repository.commit(id), folder, [], ["3rdparty/one"])
 
 
-def test_a_submodule_whose_clone_was_cut_short_is_cloned_anew(made: Made, folder: Path) -> None:
+def test_a_submodule_whose_clone_was_cut_short_is_cloned_again(made: Made, folder: Path) -> None:
     files, (one,) = modules(made, "one")
     id = made.commit(files)
     repository = opened(made)
@@ -202,7 +202,7 @@ def test_a_submodule_whose_clone_was_cut_short_is_cloned_anew(made: Made, folder
     assert run("rev-parse", "HEAD", at=folder / "3rdparty/one") == one.tip("main")
 
 
-def test_what_a_kill_leaves_is_mended(made: Made, folder: Path) -> None:
+def test_what_a_kill_leaves_is_repaired(made: Made, folder: Path) -> None:
     first, second = made.commit({"a": "1", "b": "1"}), made.commit({"a": "2"})
     repository = opened(made)
     repository.checkout(repository.commit(first), folder)

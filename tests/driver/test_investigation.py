@@ -1,6 +1,7 @@
 """From a benchmark to that caused it, on points whose levels the test knows; and the same after any crash."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,8 +12,8 @@ from made_runs import MadeHarness, MadePoint, a_commit
 from opduel.driver.investigation import Investigation, Outcome, culprits_document, why_open
 from opduel.driver.journal import Journal
 from opduel.driver.revisions import BuildRevision, CommitRevision, UnbuildableError
-from opduel.driver.runs import Runs
-from opduel.records import BrokenBuildError, Build, NoSpaceError, OpduelError, RunError, UsageError, Verdict
+from opduel.driver.runs import RunOrder, Runs
+from opduel.records import BrokenBuildError, Build, Comparison, NoSpaceError, OpduelError, RunError, UsageError, Verdict
 
 WORSE: Sequence[Verdict] = ("regressed", "failed")
 
@@ -55,15 +56,15 @@ def path(tmp_path: Path) -> Iterator[Path]:
 
 
 def named(outcome: Outcome) -> list[tuple[str, tuple[str, ...]]]:
-    assert outcome.guilty is not None
-    assert all(guilty.culprit.named for guilty in outcome.guilty)
-    return [(guilty.revisions[-1].name, tuple(guilty.culprit.cases)) for guilty in outcome.guilty]
+    assert outcome.culprits is not None
+    assert all(traced.culprit.named for traced in outcome.culprits)
+    return [(traced.revisions[-1].name, tuple(traced.culprit.cases)) for traced in outcome.culprits]
 
 
 def test_nothing_flagged_nothing_followed(path: Path) -> None:
     line = Line(path, {"a": levels(1, 1, 1), "b": levels(1, 1.2, 1.01)})
     outcome = line.follow()
-    assert (outcome.verification, outcome.confirmed, outcome.guilty) == (None, (), None)
+    assert (outcome.verification, outcome.confirmed, outcome.culprits) == (None, (), None)
     assert line.asked() == [("benchmark", "p0", "p2", None)]
 
 
@@ -73,6 +74,8 @@ def test_one_commit_is_named_and_only_its_cases_are_measured_again(path: Path) -
     assert outcome.confirmed == ("a",)
     assert named(outcome) == [("p4", ("a",))]
     assert line.asked()[:2] == [("benchmark", "p0", "p5", None), ("verify", "p0", "p5", ["a"])]
+    replicated = [one.replicates and one.replicates.run["id"] for one in line.harness.orders]
+    assert replicated == [None, "1-benchmark-p0..p5", *[None] * (len(replicated) - 2)]
     assert {(kind, tuple(cases or ())) for kind, _, _, cases in line.asked()[2:]} == {("regress", ("a",))}
 
 
@@ -91,6 +94,25 @@ def test_a_commit_that_breaks_a_case_is_named(path: Path) -> None:
     assert named(line.follow()) == [("p2", ("a",))]
 
 
+@pytest.mark.parametrize(("kind", "bad"), [("crash", ["p2"]), ("killed", ["p1", "p2", "p3"])])
+def test_a_case_that_the_machine_kills_in_a_step_says_nothing_about_the_commit(
+    path: Path, kind: str, bad: list[str]
+) -> None:
+    """The commit that broke the case is p2; only an A/B of p1 and p2 in which the case fails by itself shows that."""
+    line = Line(path, {"a": levels(1, 1, None, None)})
+    compare = line.harness._compare
+
+    def killed(case: str, order: RunOrder, held: bool) -> Comparison:
+        found = compare(case, order, held)
+        if order.run_type == "regress" and found.failure is not None:
+            return replace(found, failure=replace(found.failure, kind=kind))
+        return found
+
+    line.harness._compare = killed  # type: ignore[method-assign]
+    (guilty,) = line.follow().guilty or ()
+    assert [revision.name for revision in guilty.revisions[1:]] == bad
+
+
 def test_what_fails_on_both_sides_is_nobody_s_doing(path: Path) -> None:
     line = Line(path, {"a": levels(None, None, None), "b": levels(None, 1, 1)})
     assert line.follow().verification is None
@@ -98,7 +120,7 @@ def test_what_fails_on_both_sides_is_nobody_s_doing(path: Path) -> None:
 
 def test_improvements_are_followed_when_they_are_asked_for(path: Path) -> None:
     line = Line(path, {"a": levels(1, 1, 0.6, 0.6)})
-    assert line.follow().guilty is None
+    assert line.follow().culprits is None
     assert named(line.follow([*WORSE, "improved"])) == [("p2", ("a",))]
     assert [kind for kind, *_ in line.asked()].count("benchmark") == 1
 
@@ -115,7 +137,7 @@ def test_what_a_second_measurement_does_not_find_is_not_followed(path: Path) -> 
     line.harness.measure = forgetful  # type: ignore[method-assign]
     outcome = line.follow()
     assert outcome.verification is not None
-    assert (outcome.confirmed, outcome.guilty) == ((), None)
+    assert (outcome.confirmed, outcome.culprits) == ((), None)
 
 
 def test_a_point_that_cannot_be_built_is_passed_over_and_written_down(path: Path) -> None:
@@ -137,7 +159,7 @@ def test_what_is_no_fault_of_a_point_ends_the_search_and_is_not_remembered(path:
     line = Line(path, {"a": levels(1, 1, 1.3, 1.3, 1.3)})
     line.revisions[2].amiss = amiss
     outcome = line.follow()
-    assert (outcome.confirmed, outcome.guilty) == (("a",), None)
+    assert (outcome.confirmed, outcome.culprits) == (("a",), None)
     assert outcome.unfinished == why_open(outcome) == f"the search for the culprit ended: {amiss}"
     measured = len(line.asked())
     line.revisions[2].amiss = None
@@ -172,10 +194,10 @@ def test_a_point_tells_whether_it_is_at_fault_itself(
 def test_a_culprit_among_points_that_cannot_be_built_is_a_range(path: Path) -> None:
     line = Line(path, {"a": levels(1, 1, 1, 1.3, 1.3)}, broken=[2])
     outcome = line.follow()
-    assert outcome.guilty is not None
-    (guilty,) = outcome.guilty
-    assert not guilty.culprit.named
-    assert [revision.name for revision in guilty.revisions] == ["p1", "p2", "p3"]
+    assert outcome.culprits is not None
+    (traced,) = outcome.culprits
+    assert not traced.culprit.named
+    assert [revision.name for revision in traced.revisions] == ["p1", "p2", "p3"]
     document = culprits_document(outcome, "a line")
     assert document["culprits"][0]["named"] is False
     assert [bad["commit"] for bad in document["culprits"][0]["bad"]] == [a_commit(2).id, a_commit(3).id]

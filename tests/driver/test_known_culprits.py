@@ -60,7 +60,7 @@ def path(tmp_path: Path) -> Iterator[Path]:
 
 
 def named(outcome: Outcome) -> list[tuple[str, tuple[str, ...]]]:
-    return [(one.revisions[-1].name, tuple(one.culprit.cases)) for one in outcome.guilty or ()]
+    return [(one.revisions[-1].name, tuple(one.culprit.cases)) for one in outcome.culprits or ()]
 
 
 def known(outcome: Outcome) -> list[tuple[str, tuple[str, ...]]]:
@@ -75,14 +75,14 @@ def test_later_commits_of_the_week_cost_a_benchmark_each(path: Path) -> None:
         outcome = week.land(last)
         assert week.runs_since(before) == [("benchmark", "p0", f"p{last}")]
         assert (named(outcome), known(outcome)) == ([], [("p3", ("a",))])
-        assert (outcome.guilty, outcome.verification, outcome.confirmed) == (None, None, ())
+        assert (outcome.culprits, outcome.verification, outcome.confirmed) == (None, None, ())
         attribution = outcome.attributions["a"]
         assert attribution.finding == "accounted"
         assert attribution.share is not None
         assert math.exp(attribution.share.estimate) == pytest.approx(1.6)
         (culprit,) = outcome.known
         assert culprit.culprit.named
-        assert culprit.evidence == week.land(4).guilty[0].evidence  # type: ignore[index]
+        assert culprit.evidence == week.land(4).culprits[0].evidence  # type: ignore[index]
 
 
 def test_an_investigation_made_again_from_its_journal_says_the_same(path: Path) -> None:
@@ -108,7 +108,7 @@ def test_of_another_regression_on_top_only_that_is_sought(path: Path) -> None:
     outcome = week.land(8)
     assert (named(outcome), known(outcome)) == ([("p7", ("a",))], [("p3", ("a",))])
     assert outcome.confirmed == ("a",)
-    (new,) = outcome.guilty or ()
+    (new,) = outcome.culprits or ()
     assert math.exp(new.culprit.cases["a"].log_ratio or 0) == pytest.approx(1.9 / 1.6)
     runs = week.runs_since(before)
     assert runs[0] == ("benchmark", "p0", "p8")
@@ -148,7 +148,7 @@ def test_a_commit_that_slows_a_known_case_and_another_one_is_one_culprit(path: P
     outcome = week.land(5)
     assert (named(outcome), known(outcome)) == ([("p4", ("b", "a"))], [("p2", ("a",))])
     assert outcome.confirmed == ("a", "b")
-    (culprit,) = outcome.guilty or ()
+    (culprit,) = outcome.culprits or ()
     assert len(set(culprit.evidence)) == len(culprit.evidence) == 2
     assert known(week.land(5, first=1)) == [("p2", ("a",)), ("p4", ("a", "b"))]
 
@@ -158,7 +158,7 @@ def test_a_culprit_that_was_reverted_hides_no_later_one(path: Path) -> None:
     week = Week(path, a=[1, 1, 1.6, 1.6, 1, 1, 1.6, 1.6])
     week.land(3)
     quiet = week.land(5)
-    assert (quiet.guilty, quiet.known, quiet.attributions) == (None, (), {})
+    assert (quiet.culprits, quiet.known, quiet.attributions) == (None, (), {})
     outcome = week.land(7)
     assert (named(outcome), known(outcome)) == ([("p6", ("a",))], [])
     before = week.count
@@ -251,8 +251,8 @@ def test_what_was_sought_and_not_found_is_not_sought_again(path: Path) -> None:
 def test_a_range_that_could_not_be_split_is_known_as_such(path: Path) -> None:
     week = Week(path, a=[1, 1, 1, 1.6, 1.6, 1.6])
     week.revisions[2].broken = True
-    (guilty,) = week.land(4).guilty or ()
-    assert not guilty.culprit.named
+    (traced,) = week.land(4).culprits or ()
+    assert not traced.culprit.named
     before = week.count
     outcome = week.land(5)
     assert week.runs_since(before) == [("benchmark", "p0", "p5")]

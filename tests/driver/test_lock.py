@@ -12,7 +12,7 @@ from opduel.driver.lock import sole_driver
 from opduel.records import NoSpaceError, RunError
 
 
-def test_a_second_one_is_refused_and_told_who_is_there(tmp_path: Path) -> None:
+def test_a_second_one_is_refused_and_names_who_is_there(tmp_path: Path) -> None:
     with sole_driver(tmp_path / "work"):
         with pytest.raises(RunError) as refusal, sole_driver(tmp_path / "work"):
             pass

@@ -102,7 +102,7 @@ def test_a_model_of_the_zoo_becomes_a_spec_that_runs_on_both_releases(
         ("resnet18_v1", {"data": Input((3, 32))}, "MXNet refuses it: "),
     ],
 )
-def test_what_the_user_has_to_mend_is_one_line(
+def test_what_the_user_has_to_fix_is_one_line(
     mxnet_1_9: Build, network: str, inputs: dict[str, Input], words: str
 ) -> None:
     with pytest.raises(UsageError) as caught:

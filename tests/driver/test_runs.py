@@ -39,13 +39,13 @@ def start(tmp_path: Path) -> Iterator[Start]:
     begun.journal.close()
 
 
-def test_a_finished_run_is_answered_from_the_journal_and_told_once(start: Start) -> None:
+def test_a_finished_run_is_answered_from_the_journal_and_reported_once(start: Start) -> None:
     first = start.make()
     start.again()
     assert start.make() == first
     assert len(start.harness.orders) == 1
     assert start.harness.told == [first.run["id"]]
-    assert start.runs.is_finished("run")
+    assert start.journal.report("run") is not None
 
 
 def test_that_a_run_is_not_made_again_is_said_with_the_way_to_have_it_made(
@@ -84,7 +84,7 @@ def test_killed_between_the_end_of_a_run_and_its_telling(start: Start) -> None:
     assert start.harness.told == [report.run["id"]]
 
 
-def test_what_was_not_told_is_told_by_the_next_start_in_order(start: Start) -> None:
+def test_what_was_not_delivered_is_delivered_by_the_next_start_in_order(start: Start) -> None:
     start.harness.refuse = RunError("the disk is full")
     for name in ("b", "a"):
         with pytest.raises(RunError, match="full"):
@@ -121,7 +121,7 @@ def test_tries_that_were_made_before_are_not_made_again(start: Start) -> None:
     assert len(start.harness.told) == 2
 
 
-def test_a_run_that_broke_is_told_and_made_anew_by_the_next_start(start: Start) -> None:
+def test_a_run_that_broke_is_reported_and_repeated_by_the_next_start(start: Start) -> None:
     start.harness.ends = ["broken"]
     broken = start.make()
     assert start.harness.told == [broken.run["id"]]
@@ -140,13 +140,13 @@ def test_a_run_out_of_time_that_leaves_a_suspect_is_measured_on_by_the_next_star
     assert raised.value.report.run["continues"] is True
     assert start.harness.told == ["1-benchmark-old..new-open-1"]
     assert len(start.journal.rounds_of("run").rounds()) == 3, "they are kept"
-    assert not start.runs.is_finished("run")
+    assert start.journal.report("run") is None
     start.again()
     report = start.make()
     assert [order.budgets for order in start.harness.orders] == [1, 2]
     assert start.harness.begun == 1, "it went on"
     assert start.harness.told == ["1-benchmark-old..new-open-1", report.run["id"]]
-    assert start.runs.is_finished("run")
+    assert start.journal.report("run") is not None
 
 
 def test_a_run_that_no_budget_settles_is_not_measured_on_for_ever(start: Start) -> None:
@@ -165,7 +165,7 @@ def test_a_run_that_no_budget_settles_is_not_measured_on_for_ever(start: Start) 
     assert (kind, "after 3 time budgets" in text) == ("not settled", True)
 
 
-def test_forgetting_lets_an_open_run_begin_anew(start: Start) -> None:
+def test_forgetting_lets_an_open_run_begin_again(start: Start) -> None:
     start.harness.ends = ["open"]
     with pytest.raises(NotSettled):
         start.make("line/benchmark")
@@ -175,7 +175,7 @@ def test_forgetting_lets_an_open_run_begin_anew(start: Start) -> None:
     assert start.harness.begun == 2
 
 
-def test_forgetting_makes_runs_anew(start: Start) -> None:
+def test_forgetting_repeats_runs(start: Start) -> None:
     start.make("line/benchmark")
     start.make("line/verify")
     start.make("other")

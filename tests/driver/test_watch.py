@@ -107,7 +107,7 @@ def test_one_that_is_not_due_is_passed_over_when_it_goes_on_for_ever(loop: Loop)
 
 
 @pytest.mark.parametrize("commit_file", [True, False])
-def test_going_on_for_ever_a_commit_is_told_of_once(loop: Loop, commit_file: bool) -> None:
+def test_going_on_for_ever_a_commit_is_reported_once(loop: Loop, commit_file: bool) -> None:
     def between(number: int) -> None:
         if number == 2:
             loop.repository.line += [a_commit(4), a_commit(5)]
@@ -135,7 +135,7 @@ def test_a_run_that_broke_is_retried(loop: Loop) -> None:
     assert loop.journal.troubled() == {}
 
 
-def test_a_run_whose_verdicts_were_held_back_is_made_anew_when_due(loop: Loop) -> None:
+def test_a_run_whose_verdicts_were_held_back_is_repeated_when_due(loop: Loop) -> None:
     loop.harness.ends = ["held"] * TRIES
     tally = loop.watch().once()
     assert tally.failures == [f"{a_commit(3).short}: verdicts were held back, for the run can't be trusted"]
@@ -223,7 +223,7 @@ def test_a_disk_without_space_for_one_of_several_leaves_the_others_their_turn(lo
     assert [commit.subject for commit, _ in tally.outcomes] == ["Change 3"]
 
 
-def test_the_interval_is_from_beginning_to_beginning_and_ends_when_told(loop: Loop) -> None:
+def test_the_interval_is_from_beginning_to_beginning_and_ends_on_request(loop: Loop) -> None:
     slept: list[float] = []
 
     def sleep(seconds: float) -> None:
@@ -314,7 +314,7 @@ def test_a_failure_ahead_is_said_when_it_is_that_commit_s_turn(loop: Loop) -> No
     assert tally.failures == [f"{a_commit(3).short} can't be built: does not compile"]
 
 
-def test_what_was_never_told_is_told_before_anything_else(loop: Loop) -> None:
+def test_what_was_never_delivered_is_delivered_before_anything_else(loop: Loop) -> None:
     loop.harness.refuse = RunError("the disk is full")
     with suppress(RunError):
         loop.watch().once()
@@ -337,7 +337,7 @@ def test_a_commit_to_start_with_is_the_first_of_many(loop: Loop) -> None:
 
 @pytest.mark.parametrize("commit_file", [True, False])
 @pytest.mark.parametrize("one_process", [True, False])
-def test_commits_that_land_one_by_one_are_thinned_too(loop: Loop, commit_file: bool, one_process: bool) -> None:
+def test_commits_that_land_one_by_one_are_counted_too(loop: Loop, commit_file: bool, one_process: bool) -> None:
     settings = {"step": 3} if commit_file else {"step": 3, "commit_file": None}
 
     def lands(_: int = 0) -> None:
@@ -364,7 +364,7 @@ def test_with_again_the_newest_is_measured_whatever_the_step(loop: Loop) -> None
     assert loop.ear.begun == ["Change 3", "Change 3"]
 
 
-def test_with_again_all_is_measured_anew(loop: Loop) -> None:
+def test_with_again_all_is_measured_again(loop: Loop) -> None:
     settings = {"commit": a_commit(2).id}
     loop.watch(**settings).once()
     loop.last.unlink()
@@ -380,8 +380,8 @@ def test_culprits_and_both_builds_are_written_down(loop: Loop) -> None:
     loop.harness = replace(loop.harness, level={"case": level})
     loop.watch(sought=("regressed",)).once()
     (outcome,) = loop.ear.outcomes
-    assert outcome.guilty is not None
-    assert [guilty.revisions[-1].name for guilty in outcome.guilty] == [a_commit(2).short]
+    assert outcome.culprits is not None
+    assert [traced.revisions[-1].name for traced in outcome.culprits] == [a_commit(2).short]
     name = f"{a_commit(0).short}..{a_commit(3).short}.json"
     (culprits,) = (loop.folder / "culprits").iterdir()
     assert re.fullmatch(f"{a_commit(0).short}\\.\\.{a_commit(3).short}-[0-9a-f]{{8}}\\.json", culprits.name)

@@ -98,13 +98,13 @@ def test_a_search_that_ended_early_is_a_failure_and_goes_on_when_due(loop: Loop)
     newest, first = a_commit(3).short, a_commit(1).short
     assert tally.failures == [f"{newest}: the search for the culprit ended: {first} can't be built: no network"]
     assert [outcome.confirmed for _, outcome in tally.outcomes] == [("case",)]
-    assert [outcome.guilty for outcome in loop.ear.outcomes] == [None]
+    assert [outcome.culprits for outcome in loop.ear.outcomes] == [None]
     measured = len(loop.harness.orders)
     del loop.builder.failing[1]
     loop.now += HOUR_S
     assert loop.watch(sought=("regressed",)).once().failures == []
-    (guilty,) = loop.ear.outcomes[-1].guilty or ()
-    assert [revision.name for revision in guilty.revisions] == [a_commit(1).short, a_commit(2).short]
+    (traced,) = loop.ear.outcomes[-1].culprits or ()
+    assert [revision.name for revision in traced.revisions] == [a_commit(1).short, a_commit(2).short]
     assert {order.run_type for order in loop.harness.orders[measured:]} == {"regress"}
     assert loop.journal.troubled() == {}
 
@@ -121,8 +121,8 @@ def test_a_search_of_which_a_step_is_not_settled_goes_on_at_the_next_pass(loop: 
     ]
     assert loop.events("failed")[0].endswith("; to be tried again at the next pass")
     assert loop.watch(sought=("regressed",)).once().failures == []
-    (guilty,) = loop.ear.outcomes[-1].guilty or ()
-    assert [revision.name for revision in guilty.revisions] == [a_commit(1).short, a_commit(2).short]
+    (traced,) = loop.ear.outcomes[-1].culprits or ()
+    assert [revision.name for revision in traced.revisions] == [a_commit(1).short, a_commit(2).short]
     assert loop.journal.troubled() == {}
 
 

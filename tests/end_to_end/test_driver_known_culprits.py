@@ -61,7 +61,7 @@ def test_the_next_night_costs_a_benchmark_and_says_what_is_known(
     assert nights[1].code == 1
     assert f"known, first bad: {commits['slow'][:12]} 2024-01-08 Ada Toymaker: The slow one\n" in nights[1].out
     (line,) = [line for line in nights[1].out.splitlines() if line.startswith(f"  {MUL}: regressed, +")]
-    assert line.endswith(" in all: nothing else was sought")
+    assert line.endswith(" in all: nothing else was investigated")
     document = json.loads(next((driver.work / "culprits").glob(f"*..{commits['quiet'][:12]}-*.json")).read_text())
     assert (document["culprits"], document["attributions"][MUL]["finding"]) == ([], "accounted")
     assert document["known"][0]["bad"][0]["commit"] == commits["slow"]
@@ -76,7 +76,7 @@ def test_a_further_regression_is_sought_alone_and_another_case_from_the_beginnin
     assert made[:2] == [("benchmark", [ADD, MUL]), ("verify", [ADD])]
     assert f"known, first bad: {commits['slow'][:12]} " in nights[2].out
     assert nights[2].out.count(f"\nfirst bad: {commits['slower'][:12]} ") >= 1
-    assert "more than is known: sought" in nights[2].out
+    assert "more than known culprits explain: investigated" in nights[2].out
     document = json.loads(next((driver.work / "culprits").glob(f"*..{commits['slower'][:12]}-*.json")).read_text())
     found = {case: one["bad"][0]["commit"] for one in document["culprits"] for case in one["cases"]}
     assert found == {ADD: commits["slower"], MUL: commits["slower"]}

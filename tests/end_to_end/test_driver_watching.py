@@ -48,7 +48,7 @@ def test_a_commit_that_lands_meanwhile_is_measured_without_another_one(own: ToyD
     status.write_text("0\n")
     outcome = own.end(process)
     assert outcome.code == 0, outcome.err
-    assert f"{status} says 0: stopped" in outcome.err
+    assert f"{status} contains 0: stopped" in outcome.err
     assert treatments(own) == ["Change 1", "Change 2"]
 
 
@@ -89,12 +89,12 @@ def test_a_disk_with_too_little_space_is_said_before_anything_is_compiled(own: T
     assert own.compile_logs() == []
 
 
-def test_told_to_stop_before_it_began_it_measures_nothing(own: ToyDriver, tmp_path: Path) -> None:
+def test_stopped_before_it_began_it_measures_nothing(own: ToyDriver, tmp_path: Path) -> None:
     status = tmp_path / "status"
     status.write_text("0")
     outcome = own.run("--status_file", str(status))
     assert outcome.code == 0, outcome.err
-    assert f"{status} says 0: stopping before" in outcome.err
+    assert f"{status} contains 0: stopping before" in outcome.err
     assert treatments(own) == []
     assert own.compile_logs() == []
 
@@ -111,7 +111,7 @@ def test_every_second_commit(own: ToyDriver, project: ToyProject) -> None:
     assert last.read_text() == f"{third}\n"
 
 
-def test_a_commit_file_of_another_repository_begins_anew(own: ToyDriver) -> None:
+def test_a_commit_file_of_another_repository_starts_over(own: ToyDriver) -> None:
     last = own.work / "last"
     own.work.mkdir()
     last.write_text("0" * 40)

@@ -11,7 +11,7 @@ from opduel.frameworks import get_framework
 from opduel.harness.run import RunRequest, run_ab
 from opduel.harness.specs import expand_cases
 from opduel.harness.specs.model import Spec
-from opduel.records import Build
+from opduel.records import Build, RunConfiguration
 from opduel.reporters.screen import render
 
 pytestmark = pytest.mark.mxnet
@@ -46,15 +46,9 @@ def test_other_numbers_are_a_regression_and_memory_is_the_same(mxnet_1_9: Build,
         treatment=safe,
         cases=expand_cases(Spec.model_validate(SPEC)),
         seed=3,
-        alpha=0.05,
-        threads=1,
-        max_rounds=5,
-        time_budget=None,
-        inject=0.0,
+        configuration=RunConfiguration(max_rounds=5, roofline=True, profile_output=str(tmp_path)),
         labels={"spec": "numbers"},
-        roofline=True,
         env={"DNNL_VERBOSE": "1"},
-        profile_output=tmp_path,
     )
     report = run_ab(request)
     assert exit_code(report) == 1

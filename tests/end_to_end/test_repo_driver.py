@@ -1,4 +1,4 @@
-"""repo_driver.py from a git remote to a guilty commit: a native project, through real git, CMake, Ninja and ccache."""
+"""repo_driver.py from a git remote to a culprit: a native project, through real git, CMake, Ninja and ccache."""
 
 import json
 import subprocess

@@ -116,7 +116,7 @@ def test_failures_name_their_side_and_the_rest_goes_on(tmp_path: Path, mxnet_1_5
 
 
 def test_kill_9_of_a_worker_in_mid_run(tmp_path: Path, mxnet_1_9: Build) -> None:
-    """Only a sample is lost, and it is told. A kill that finds its victim at its end hits nothing: then once more."""
+    """Only a sample is lost, and that is reported. A kill that comes too late hits nothing: then once more."""
     release = "mxnet==1.9.1"
     arguments = ["-b", "smoke", "--operators", "dot", "--operators", "exp", "--threshold", "50%"]
     for attempt in range(5):

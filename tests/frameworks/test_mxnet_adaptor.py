@@ -112,7 +112,7 @@ def test_a_timed_call_waits_for_the_engine(worker: Worker, direction: str) -> No
     ],
     ids=lambda value: value.id if isinstance(value, Case) else str(value)[:20],
 )
-def test_refusals_are_told_and_survived(worker: Worker, one: Case, kind: str, reason: str) -> None:
+def test_refusals_are_reported_and_survived(worker: Worker, one: Case, kind: str, reason: str) -> None:
     with pytest.raises(CaseRefusedError) as caught:
         seconds_a_call(worker, one)
     assert caught.value.failure.kind == kind

@@ -20,7 +20,7 @@ from opduel.records.case import Mode
 pytestmark = pytest.mark.mxnet
 MXNET = get_framework("mxnet")
 ENVIRONMENT = {**worker_environment(), **MXNET.environment(1)}
-RANDOM = ("Dropout", "Zoneout")  # in training each call draws anew
+RANDOM = ("Dropout", "Zoneout")  # in training each call draws again
 LSTM = {"value": {"block": "gluon.rnn.LSTMCell", "hidden_size": 8}}
 
 

@@ -195,7 +195,7 @@ def test_the_whole_catalogue_in_one_dtype(mxnet_1_9: Build, dtype: str) -> None:
     cases = cases_of("all", dtype)
     answers = dtypes(mxnet_1_9, cases)
     found = wrong(cases, answers)
-    if dtype == "int32":  # many floats come of whole numbers: what is told is that nothing dies
+    if dtype == "int32":  # many floats are rounded to integers: what is tested is that nothing crashes
         found = {name: it for name, it in found.items() if "died" in it}
     assert found == {}
 

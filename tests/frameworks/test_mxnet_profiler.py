@@ -44,7 +44,7 @@ def profiled(request: pytest.FixtureRequest) -> Iterator[Profiled]:
 
 
 @pytest.mark.parametrize("release", ["mxnet_1_8", "mxnet_1_9"])
-def test_every_call_is_told_of(release: str, profiled: Profiled) -> None:
+def test_every_call_is_reported(release: str, profiled: Profiled) -> None:
     calls = profiled(release, "nd.exp", "forward", 4, data=[256, 256])
     assert len(calls) == 4
     for call in calls:

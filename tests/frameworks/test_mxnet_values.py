@@ -74,7 +74,7 @@ def test_a_temporary_file_has_no_name_that_could_be_left_behind() -> None:
     path = FILES.file_holding(b"abc")
     assert Path(path).read_bytes() == b"abc"
     Path(path).write_bytes(b"d")
-    assert Path(path).read_bytes() == b"d", "written anew by each call"
+    assert Path(path).read_bytes() == b"d", "written again by each call"
     assert os.fstat(path.file.fileno()).st_nlink == 0
     assert Path(FILES.file_holding(None)).read_bytes() == b""
     assert Path(FILES.file_holding(lambda where: Path(where).write_bytes(b"x"))).read_bytes() == b"x"

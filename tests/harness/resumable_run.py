@@ -61,11 +61,11 @@ def slow() -> Case:
 
 def asked(log: Any, *cases: Case, **changes: Any) -> RunRequest:
     """A run that keeps its rounds in ``log``, on a host of which nothing is asked."""
-    return replace(request(*cases, max_rounds=5), **{"hold": False, "log": log, **changes})
+    return replace(request(*cases, max_rounds=5), log=log).configured(**{"busy_host": "report", **changes})
 
 
 def stop_at(rounds: int) -> Callable[[Progress], None]:
-    """To be told of progress: a signal comes when so many rounds are done."""
+    """Called with the progress: a signal comes when so many rounds are done."""
 
     def interrupt(progress: Progress) -> None:
         if progress.rounds == rounds:
@@ -79,14 +79,14 @@ def kept_samples(rounds: Sequence[KeptRound]) -> set[PairSample]:
 
 
 def samples(report: Report) -> list[PairSample]:
-    """All there are, the sentinels' not among them."""
+    """All there are, without those of A/A cases."""
     again = [one.verification.samples for one in report.comparisons if one.verification]
     return [sample for some in [*(one.samples for one in report.comparisons), *again] for sample in some]
 
 
 def run(path: Path) -> Report:
     """One case that is slower on the treatment, one that is alike, and one that always fails; measured twice."""
-    return run_ab(asked(FileLog(path), slow(), same(), toy_case("bad", "abort"), verify_after=0.0))
+    return run_ab(asked(FileLog(path), slow(), same(), toy_case("bad", "abort"), verify=True, verify_after=0.0))
 
 
 if __name__ == "__main__":

@@ -104,7 +104,7 @@ def test_rounds_of_other_metrics_that_were_kept_take_no_turns() -> None:
 
 def test_the_report_says_how_many_there_were_to_be() -> None:
     """Fewer than asked for where there are fewer timed cases; the usual number of none is none."""
-    asked_for = replace(request(*CASES[:2], *counted(CASES[:5])), aa_cases=50)
+    asked_for = request(*CASES[:2], *counted(CASES[:5])).configured(sentinels=50)
     none_timed = request(*counted(CASES[:5]))
     reports = [without_measuring(one, "") for one in (asked_for, none_timed)]
     assert [report.run["aa_cases"] for report in reports] == [2, 0]
@@ -144,7 +144,7 @@ def test_rounds_of_their_own_are_a_share_of_all(aa_cases: int, cases: int, per_h
 
 @pytest.mark.parametrize("fork", [True, False])
 def test_their_samples_are_kept_apart_and_compare_the_control_with_itself(fork: bool) -> None:
-    """The treatment is far slower; the sentinels know nothing of it, nor of an injection."""
+    """The treatment is far slower; A/A cases are not affected, nor by an injection."""
     slow = toy_case("slow", slower=3)
     findings = run(slow, aa_cases=1, inject=0.9, can_fork=lambda case: fork)
     assert set(findings.samples) == set(findings.aa_cases) == {"slow"}
@@ -165,7 +165,7 @@ def test_one_that_fails_is_dropped_and_costs_the_run_nothing(operator: str, fork
     assert findings.stopped is None
     told = [incident for incident in findings.incidents if "A/A" in incident.consequence]
     assert [incident.case_id for incident in told] == (["bad"] if operator == "abort" else [])
-    assert all(incident.case_id for incident in findings.incidents), "nothing is told twice"
+    assert all(incident.case_id for incident in findings.incidents), "nothing is reported twice"
     assert all(len(findings.samples[name]) >= LOOKS.screening[0] for name in "ab")
 
 
@@ -244,7 +244,7 @@ def test_a_round_of_sentinels_alone_starts_no_treatment(log: list[tuple[str, int
     assert {sample.case_id for sample in result.aa_cases.samples} == {"s0", "s1"}
 
 
-def test_a_veteran_that_dies_costs_the_round_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_previous_control_that_dies_costs_the_round_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     requests, watch = [CaseRequest(toy_case("c"), 1)], [CaseRequest(toy_case("s"), 1)]
     rng, results = random.Random(1), [RoundResult(), RoundResult(), RoundResult()]
     with PairPool(ALONE, rng) as pool:

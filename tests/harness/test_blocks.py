@@ -88,7 +88,7 @@ def test_quads_are_abba_or_baab_by_the_seed() -> None:
     order = asked(seed=1, quads=400)
     quads = [order[i : i + 4] for i in range(0, len(order), 4)]
     assert set(quads) == {"ABBA", "BAAB"}
-    # A fair coin: outside 140..260 of 400 once in a billion seeds.
+    # A binomial of one half: outside 140..260 of 400 once in a billion seeds.
     assert 140 < quads.count("ABBA") < 260
     assert order == asked(seed=1, quads=400)
     assert order != asked(seed=2, quads=400)

@@ -39,7 +39,7 @@ def test_nothing_was_seen() -> None:
 def test_a_side_of_which_the_profiler_saw_nothing_has_a_note() -> None:
     asked = toy_request(replace(toy_case("a"), threshold=0.5))
     sides = {side: toy_build(side, TOY_OPERATORS="{}") for side in SIDES}
-    asked = replace(asked, breakdown=True, control=sides["control"], treatment=sides["treatment"])
+    asked = replace(asked, control=sides["control"], treatment=sides["treatment"]).configured(breakdown=True)
     (one,) = run_ab(asked).comparisons
     assert one.breakdown is not None
     assert one.breakdown.note == "; ".join(f"{side}: the framework's profiler saw no operator" for side in SIDES)
@@ -47,7 +47,7 @@ def test_a_side_of_which_the_profiler_saw_nothing_has_a_note() -> None:
 
 def test_what_can_not_be_profiled_costs_no_verdict() -> None:
     cases = [replace(toy_case("a"), threshold=0.5), toy_case("bad", "refuse")]
-    report = run_ab(replace(toy_request(*cases, TOY_OPERATORS="no JSON"), breakdown=True))
+    report = run_ab(toy_request(*cases, TOY_OPERATORS="no JSON").configured(breakdown=True))
     fine, bad = report.comparisons
     assert fine.verdict in ("unchanged", "inconclusive")
     assert fine.breakdown is not None
@@ -67,8 +67,8 @@ def test_without_being_asked_only_networks_are_profiled() -> None:
 
 def test_breakdowns_fit_into_the_time_budget() -> None:
     """Profiling a case would take minutes: it is cut off, and that is said; all was measured in the rest."""
-    slow = replace(toy_request(replace(toy_case("a", timeout_s=600.0), threshold=0.5), TOY_PROFILING_S="300"))
-    report = run_ab(replace(slow, breakdown=True, time_budget=3.0))
+    slow = toy_request(replace(toy_case("a", timeout_s=600.0), threshold=0.5), TOY_PROFILING_S="300")
+    report = run_ab(slow.configured(breakdown=True, time_budget=3.0))
     (one,) = report.comparisons
     assert one.samples
     assert one.breakdown is None
@@ -112,7 +112,7 @@ def test_a_signal_meanwhile_keeps_what_was_measured(monkeypatch: pytest.MonkeyPa
         raise KeyboardInterrupt("stopped by SIGTERM")
 
     monkeypatch.setattr(opduel.harness.breakdown, "_break_down", interrupted)
-    report = run_ab(replace(toy_request(replace(toy_case("a"), threshold=0.5)), breakdown=True))
+    report = run_ab(toy_request(replace(toy_case("a"), threshold=0.5)).configured(breakdown=True))
     assert report.comparisons[0].samples
     assert report.run["interrupted"]
     assert report.run["stop_reason"] == "stopped by SIGTERM"

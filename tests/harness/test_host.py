@@ -25,7 +25,6 @@ def _write(folder: Path, files: dict[str, str]) -> None:
 def _made_up(folder: Path, **changes: float) -> None:
     """A /proc with the given state; times in seconds."""
     state = {
-        "load": 0.5,
         "cpu_avg10": 0.0,
         "cpu_total": 0.0,
         "user": 0,
@@ -43,11 +42,11 @@ def _made_up(folder: Path, **changes: float) -> None:
     _write(
         folder,
         {
-            "loadavg": f"{state['load']} 0.22 0.18 1/200 4242\n",
             "pressure/cpu": f"some avg10={state['cpu_avg10']:.2f} avg60=0.17 total={state['cpu_total'] * 1e6:.0f}\n"
             "full avg10=0.00 avg60=0.00 avg300=0.00 total=0\n",
             "stat": f"cpu  {' '.join(ticks)}\ncpu0 {' '.join(first)}\ncpu1 1 2 3 4 5 6 7 8 9 10\nintr 5\n",
-            "meminfo": f"MemTotal: 16 kB\nMemFree: 1 kB\nMemAvailable:    {state['available']} kB\n",
+            "meminfo": f"MemTotal: 16000 kB\nMemFree: 1 kB\nMemAvailable:    {state['available']} kB\n"
+            + "".join(f"{name}: 1 kB\n" for name in ("Buffers", "Cached", "Active", "Inactive", "Shmem")),
             "vmstat": f"nr_free_pages 7\noom_kill {state.get('oom_kill', 0)}\n",
         },
     )
@@ -56,17 +55,25 @@ def _made_up(folder: Path, **changes: float) -> None:
 class Run:
     """A monitor on a made-up host whose clock and own CPU time are set by hand."""
 
-    def __init__(self, proc: Path) -> None:
+    def __init__(self, proc: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.proc = proc
+        self.load = 0.0
+        monkeypatch.setattr(psutil, "PROCFS_PATH", str(proc))
+        monkeypatch.setattr(os, "getloadavg", lambda: (self.load, 0.22, 0.18))
         self.now = 0.0
         self.own = 0.0
         clock, own = (lambda: self.now), (lambda: self.own)
         self.monitor = HostMonitor(proc, interval_s=1.0, clock=clock, own_cpu=own, allowed=frozenset({0}))
 
-    def at(self, now: float, own: float = 0.0, **changes: float) -> None:
+    def at(self, now: float, own: float = 0.0, load: float = 0.5, **changes: float) -> None:
         """Move the host on."""
-        self.now, self.own = now, own
+        self.now, self.own, self.load = now, own, load
         _made_up(self.proc, **changes)
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    return Run(tmp_path, monkeypatch)
 
 
 def test_this_hosts_fingerprint() -> None:
@@ -107,6 +114,7 @@ def test_a_host_that_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     for name in ("virtual_memory", "swap_memory", "cpu_freq"):
         monkeypatch.setattr(psutil, name, refuse)
+    monkeypatch.setattr(os, "getloadavg", refuse)
     fingerprint = host_fingerprint(tmp_path, tmp_path)
     unknown = {key for key, value in fingerprint.items() if value is None}
     memory = {"memory_total", "memory_available", "swap_total", "swap_used"}
@@ -123,35 +131,29 @@ def test_a_host_that_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("loadavg", ""),
-        ("loadavg", "much\n"),
         ("pressure/cpu", "some\n"),
         ("pressure/cpu", "some avg10=x total=y\n"),
         ("pressure/cpu", "\n"),
         ("stat", "cpu 1 2\n"),
         ("stat", "cpu a b c d e f g h\n\n"),
-        ("meminfo", "MemAvailable:\n"),
         ("vmstat", "oom_kill many\n"),
     ],
 )
-def test_garbage_is_unknown(tmp_path: Path, name: str, text: str) -> None:
+def test_garbage_is_unknown(run: Run, name: str, text: str) -> None:
     measures = {
-        "loadavg": {"load"},
         "pressure/cpu": {"cpu_pressure"},
         "stat": {"steal", "other_cpu", "neighbours", "stolen"},
+        "vmstat": {"oom_kills"},
     }
-    measures |= {"meminfo": {"available_memory"}, "vmstat": {"oom_kills"}}
-    run = Run(tmp_path)
     for now in (0, 10):
         run.at(now, user=now, idle=now)
-        _write(tmp_path, {name: text})
+        _write(run.proc, {name: text})
         run.monitor.sample()
     unknown = {key for key, value in run.monitor.summary()["before"].items() if value is None}
     assert unknown == {"memory_pressure", "io_pressure"} | measures[name]
 
 
-def test_a_run_is_summed_up(tmp_path: Path) -> None:
-    run = Run(tmp_path)
+def test_a_run_is_summed_up(run: Run) -> None:
     run.at(100, load=0.25, cpu_avg10=12.5, cpu_total=5, user=50, idle=500, steal=1, available=1000)  # cpu0: 0 s of each
     run.monitor.sample()
     run.monitor.begin()
@@ -190,8 +192,7 @@ def test_a_host_that_does_not_tell_of_an_allowed_cpu_tells_of_no_neighbours(tmp_
     assert during["samples"] == 2
 
 
-def test_before_can_have_several_samples(tmp_path: Path) -> None:
-    run = Run(tmp_path)
+def test_before_can_have_several_samples(run: Run) -> None:
     for now in (0, 5, 10):
         run.at(now, cpu_total=now / 2)
         run.monitor.sample()
@@ -202,8 +203,7 @@ def test_before_can_have_several_samples(tmp_path: Path) -> None:
     assert summary["before"]["cpu_pressure"] == pytest.approx({"min": 0, "max": 0.5, "mean": 0.25})
 
 
-def test_samples_that_come_too_soon_are_not_taken(tmp_path: Path) -> None:
-    run = Run(tmp_path)
+def test_samples_that_come_too_soon_are_not_taken(run: Run) -> None:
     for now in (0, 0.5, 0.99, 1.0, 1.5, 2.5):
         run.at(now)
         run.monitor.sample()
@@ -214,8 +214,7 @@ def test_without_samples_there_is_nothing(tmp_path: Path) -> None:
     assert HostMonitor(tmp_path).summary() == {"before": None, "during": None}
 
 
-def test_shares_stay_between_0_and_1(tmp_path: Path) -> None:
-    run = Run(tmp_path)
+def test_shares_stay_between_0_and_1(run: Run) -> None:
     run.at(0)
     run.monitor.begin()
     run.at(1, own=5, cpu_total=1.5, user=2, user0=2)  # clocks that disagree a little
@@ -252,7 +251,7 @@ def test_own_cpu_time_counts_children_alive_and_gone() -> None:
 
 
 def test_parts_become_one() -> None:
-    """A lone sample has no time to weigh; what only one part tells is told."""
+    """A lone sample is not weighted by time; what only one part reports is kept."""
     spread = {"min": 0.1, "max": 0.3, "mean": 0.2}
     part = {"samples": 3, "seconds": 20.0, "load": spread, "steal": None, "oom_kills": 1}
     lone = {

@@ -106,7 +106,7 @@ def test_a_case_that_fails_costs_no_other(operator: str, kind: str, monkeypatch:
 
 
 @pytest.mark.usefixtures("stand_in")
-def test_what_fails_on_both_sides_is_told_so() -> None:
+def test_what_fails_on_both_sides_is_reported_so() -> None:
     failure = one_round(with_counting(), counted("bad", "refuse")).refused["bad/instructions"]
     assert (failure.side, failure.reason) == ("both", "ValueError: Shapes (2,) and (3,)")
 
@@ -237,7 +237,7 @@ def fake_valgrind(folder: Path, body: str) -> str:
         ('while [ "${1#--}" != "$1" ]; do shift; done; exec "$@"', "crash", "not running on valgrind"),
     ],
 )
-def test_a_valgrind_that_does_not_work_is_told(tmp_path: Path, body: str, kind: str, words: str) -> None:
+def test_a_valgrind_that_does_not_work_is_reported(tmp_path: Path, body: str, kind: str, words: str) -> None:
     result = one_round(with_counting(("work*",), fake_valgrind(tmp_path, body)), counted("a"))
     assert result.lost_worker is not None
     assert result.lost_worker.kind == kind
@@ -245,7 +245,7 @@ def test_a_valgrind_that_does_not_work_is_told(tmp_path: Path, body: str, kind: 
     assert [request.case.id for request in result.unmeasured] == ["a/instructions"]
 
 
-def test_a_valgrind_that_has_gone_is_told(tmp_path: Path) -> None:
+def test_a_valgrind_that_has_gone_is_reported(tmp_path: Path) -> None:
     result = one_round(with_counting(("work*",), str(tmp_path / "valgrind")), counted("a"))
     assert result.lost_worker is not None
     assert result.lost_worker.kind == "start"
@@ -291,7 +291,7 @@ def test_real_counts_repeat_and_grow_with_the_work(tmp_path: Path, monkeypatch: 
 
 
 @real_counts
-def test_a_crash_under_valgrind_is_told_as_one() -> None:
+def test_a_crash_under_valgrind_is_reported_as_one() -> None:
     assert VALGRIND
     result = one_round(with_counting(("crc32_z",), VALGRIND), counted("bad", "abort"))
     failure = result.lost["bad/instructions"]

@@ -154,7 +154,7 @@ def test_too_large_a_file_is_refused(tmp_path: Path, sized: bool) -> None:
 
 
 def test_a_way_out_of_http_is_not_taken(tmp_path: Path) -> None:
-    away = Answer(status=302, headers={"TrimmedMean": "file:///etc/passwd"})
+    away = Answer(status=302, headers={"Location": "file:///etc/passwd"})
     with FileServer(away) as server, pytest.raises(UsageError, match="InvalidSchema"):
         fetched(ModelFile(server.url(), sha256=sha256(BODY)), tmp_path)
 
@@ -245,7 +245,7 @@ def test_a_member_of_an_archive(tmp_path: Path, content: bytes) -> None:
     assert unpacked(tmp_path, content, "model/net.params") == BODY
     (member,) = (tmp_path / "cache").rglob("member-*")
     member.write_bytes(b"altered")
-    assert unpacked(tmp_path, content, "model/net.params") == BODY, "unpacked anew each time"
+    assert unpacked(tmp_path, content, "model/net.params") == BODY, "unpacked again each time"
     with pytest.raises(UsageError, match=r"has no member absent: it has readme, model/net\.params"):
         unpacked(tmp_path, content, "absent")
 

@@ -95,8 +95,8 @@ def test_the_smallest_share_is_the_first_that_is_found() -> None:
 
 def test_hopeless_noise_finds_none_and_a_threshold_bounds_the_shares() -> None:
     rng = random.Random(3)
-    loud = [noise(f"c{i}", 0.8, rng) for i in range(4)]
-    assert forecast(loud, 5, 0.05, 1.0, rng).share is None
+    noisy = [noise(f"c{i}", 0.8, rng) for i in range(4)]
+    assert forecast(noisy, 5, 0.05, 1.0, rng).share is None
     quiet = [noise(f"c{i}", 0.0005, rng) for i in range(4)]
     assert forecast(quiet, 12, 0.05, 1.0, rng, threshold=0.05).share == 0.1
     assert forecast(quiet, 12, 0.05, 1.0, rng, threshold=0.5).share is None

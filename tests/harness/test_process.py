@@ -1,4 +1,4 @@
-"""The worker process: what it answers, and how its end is told."""
+"""The worker process: what it answers, and how its end is reported."""
 
 import contextlib
 import os
@@ -97,7 +97,7 @@ def test_refusal_leaves_the_worker_alive(worker: Worker, operator: str, kind: st
         ("ValueError: shared memory is not there", "error"),
     ],
 )
-def test_want_of_memory_is_told_as_such(reason: str, kind: str) -> None:
+def test_want_of_memory_is_reported_as_such(reason: str, kind: str) -> None:
     assert refusal("treatment", "error", reason, "").kind == kind
     assert refusal("treatment", "missing", reason, "").kind == "missing"
 
@@ -120,7 +120,7 @@ LOSSES = pytest.mark.parametrize(
 
 
 @LOSSES
-def test_a_lost_child_is_told_and_the_worker_lives(
+def test_a_lost_child_is_reported_and_the_worker_lives(
     worker: Worker, operator: str, kind: str, reason: str, words: str
 ) -> None:
     with pytest.raises(CaseLostError) as caught:
@@ -247,7 +247,7 @@ def test_the_output_tail_begins_with_a_whole_word() -> None:
         made.close()
 
 
-def test_failed_import_is_told_with_its_words() -> None:
+def test_failed_import_is_reported_with_its_words() -> None:
     with start(TOY_IMPORT="dies") as worker, pytest.raises(WorkerLostError) as caught:
         worker.wait_ready()
     assert caught.value.failure.reason == "exited with code 1: cannot import toy: no such library"

@@ -60,7 +60,7 @@ def test_of_one_build_alone_no_side_is_named_and_older_files_are_replaced(tmp_pa
 
 def test_profiles_fit_into_the_time_budget(tmp_path: Path) -> None:
     slow = replace(toy_request(replace(toy_case("a", timeout_s=600.0), threshold=0.5), TOY_PROFILE="sleep"))
-    report = run_ab(replace(slow, profile_output=tmp_path, time_budget=3.0))
+    report = run_ab(slow.configured(profile_output=str(tmp_path), time_budget=3.0))
     problem = "the time budget was spent"
     assert report.comparisons[0].samples
     assert report.run["profile_output"]["problems"] == [f"a ({side}): {problem}" for side in ("treatment", "control")]

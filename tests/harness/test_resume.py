@@ -40,9 +40,9 @@ def no_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_log_that_settles_every_case_gives_the_report_without_a_process(request: pytest.FixtureRequest) -> None:
     log = ListLog()
-    first = run_ab(asked(log, slow(), same(), toy_case("bad", "refuse"), verify_after=0.0))
+    first = run_ab(asked(log, slow(), same(), toy_case("bad", "refuse"), verify=True, verify_after=0.0))
     request.getfixturevalue("no_process")
-    second = run_ab(asked(log, slow(), same(), toy_case("bad", "refuse"), verify_after=600.0))
+    second = run_ab(asked(log, slow(), same(), toy_case("bad", "refuse"), verify=True, verify_after=600.0))
     assert second.comparisons == first.comparisons
     assert {one.verdict for one in second.comparisons} == {"regressed", "unchanged", "failed"}
     kept = {
@@ -63,7 +63,7 @@ def test_a_log_that_settles_every_case_gives_the_report_without_a_process(reques
     assert first.host["verifying"]["seconds"] >= second.host["verifying"]["seconds"] > 0
 
 
-def test_a_signal_is_told_and_the_next_start_goes_on() -> None:
+def test_a_signal_is_reported_and_the_next_start_goes_on() -> None:
     log = ListLog()
     first = run_ab(asked(log, same("a"), same("b")), stop_at(2))
     assert (first.run["interrupted"], first.run["aborted"], first.run["stop_reason"]) == (
@@ -120,13 +120,13 @@ def test_a_round_that_a_signal_cuts_short_is_kept_in_whole_samples(monkeypatch: 
 
     monkeypatch.setattr(opduel.harness.pair, "summarise", summarise)
     log, cases = ListLog(), [same(name) for name in "abcd"]
-    first = run_ab(asked(log, *cases, aa_cases=0))
+    first = run_ab(asked(log, *cases, sentinels=0))
     (kept,) = log.kept()
     assert set(samples(first)) == set(kept.result.samples)
     assert len(kept.result.samples) == 2
     assert all(sample.blocks > 0 and math.isfinite(sample.log_ratio) for sample in kept.result.samples)
     assert len(kept.unmeasured) == 2
-    second = run_ab(asked(log, *cases, aa_cases=0))
+    second = run_ab(asked(log, *cases, sentinels=0))
     assert second.run["complete"]
     assert set(kept.result.samples) < set(samples(second))
 
@@ -149,7 +149,7 @@ def test_a_signal_while_a_pair_ends_costs_no_sample(monkeypatch: pytest.MonkeyPa
     assert not [child for child in left if child.status() != psutil.STATUS_ZOMBIE]
 
 
-def test_who_interrupts_before_anything_is_measured_is_told_apart() -> None:
+def test_who_interrupts_before_anything_is_measured_is_distinguished() -> None:
     log = ListLog()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(opduel.harness.pair, "summarise", _interrupt)
@@ -166,9 +166,9 @@ def _interrupt(*_: Any) -> None:
 
 def test_what_a_case_has_cost_is_remembered() -> None:
     log, cases = ListLog(), (toy_case("bad", "abort"), same())
-    first = run_ab(asked(log, *cases, aa_cases=0), stop_at(1))
+    first = run_ab(asked(log, *cases, sentinels=0), stop_at(1))
     assert first.comparisons[0].failure is None
-    second = run_ab(asked(log, *cases, aa_cases=0))
+    second = run_ab(asked(log, *cases, sentinels=0))
     assert second.comparisons[0].verdict == "failed"
     assert [incident["case_id"] for incident in second.run["incidents"]] == ["bad", "bad"]
     assert second.run["incidents"][:1] == first.run["incidents"]
@@ -212,11 +212,11 @@ def test_a_verification_is_resumed() -> None:
             raise KeyboardInterrupt("stopped by SIGTERM")
 
     log, cases = ListLog(), (slow(), same())
-    first = run_ab(asked(log, *cases, verify_after=0.0, aa_cases=1), interrupt)
+    first = run_ab(asked(log, *cases, verify=True, verify_after=0.0, sentinels=1), interrupt)
     assert first.run["interrupted"]
     assert first.comparisons[0].verdict == "inconclusive"
     before = log.kept()
-    second = run_ab(asked(log, *cases, verify_after=600.0, aa_cases=1))
+    second = run_ab(asked(log, *cases, verify=True, verify_after=600.0, sentinels=1))
     case = second.comparisons[0]
     assert second.run["complete"]
     assert case.verdict == "regressed"
@@ -237,11 +237,11 @@ def test_a_first_measurement_that_ran_out_of_time_is_over_when_the_verification_
     """A larger budget, or none, doesn't take it up again: the run is as complete as it can be, and says so."""
     share = "the first measurement's share, 70% of the time budget of 14 s, was spent"
     log = ListLog()
-    run_ab(asked(log, slow(), verify_after=0.0, aa_cases=0))
+    run_ab(asked(log, slow(), verify=True, verify_after=0.0, sentinels=0))
     begun = next(one for one in map(from_text, log.texts) if isinstance(one, Verifying))
     log.texts[log.texts.index(to_text(begun))] = to_text(replace(begun, stopped=share))
     request.getfixturevalue("no_process")
-    report = run_ab(asked(log, slow(), verify_after=0.0, aa_cases=0, time_budget=budget))
+    report = run_ab(asked(log, slow(), verify=True, verify_after=0.0, sentinels=0, time_budget=budget))
     assert [one.verdict for one in report.comparisons] == ["regressed"]
     assert (report.run["complete"], report.run["resumable"], report.run["aborted"]) == (False, False, False)
     assert report.run["stop_reason"] == share
@@ -252,10 +252,10 @@ def test_numbers_that_were_not_come_to_do_not_end_the_measurement_for_good() -> 
     numbers = replace(toy_case("numbers/error"), metric="error", threshold=0.0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(opduel.harness.run, "OUTPUT_CHECK_SHARE", 0.0)
-        first = run_ab(asked(log, slow(), numbers, verify_after=0.0, aa_cases=0, time_budget=1000.0))
+        first = run_ab(asked(log, slow(), numbers, verify=True, verify_after=0.0, sentinels=0, time_budget=1000.0))
     assert [one.verdict for one in first.comparisons] == ["regressed", "inconclusive"]
     assert (first.run["stop_reason"], first.run["resumable"]) == ("the time budget of 1000 s was spent", True)
-    second = run_ab(asked(log, slow(), numbers, verify_after=0.0, aa_cases=0, time_budget=1000.0))
+    second = run_ab(asked(log, slow(), numbers, verify=True, verify_after=0.0, sentinels=0, time_budget=1000.0))
     assert [one.verdict for one in second.comparisons] == ["regressed", "unchanged"]
     assert (second.run["complete"], second.run["resumable"]) == (True, False)
 
@@ -265,7 +265,7 @@ def test_numbers_get_half_of_what_earlier_starts_left_of_the_budget(
     verifying: bool, left_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log, cases = ListLog(), (same(), replace(toy_case("numbers/error"), metric="error", threshold=0.0))
-    run_ab(asked(log, *cases, aa_cases=0), stop_at(1))
+    run_ab(asked(log, *cases, sentinels=0), stop_at(1))
     (kept,) = log.kept()
     kept = replace(kept, elapsed_s=900.0)
     log.texts[-1] = to_text(kept)
@@ -280,7 +280,7 @@ def test_numbers_get_half_of_what_earlier_starts_left_of_the_budget(
             super().__init__(bench, seed, can_fork, deadline, *more)
 
     monkeypatch.setattr(opduel.harness.run, "OutputCheck", Late)
-    run_ab(asked(log, *cases, aa_cases=0, time_budget=1000.0), stop_at(2))
+    run_ab(asked(log, *cases, sentinels=0, time_budget=1000.0), stop_at(2))
     assert given == [pytest.approx(left_s / 2, abs=1)]
 
 

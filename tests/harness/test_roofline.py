@@ -60,7 +60,7 @@ def test_a_run_measures_it_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opduel.harness.run, "measure_roofline", noted)
     monkeypatch.setattr(opduel.harness.single, "measure_roofline", noted)
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Prescott")
-    ab = run_ab(replace(toy_request(replace(toy_case("a"), threshold=0.5)), roofline=True))
+    ab = run_ab(toy_request(replace(toy_case("a"), threshold=0.5)).configured(roofline=True))
     alone = run_single(SingleRequest(Toy(), toy_build("control"), [toy_case("a")], seed=1, rounds=1, roofline=True))
     for (cpus, threads, environment), report in zip(asked, (ab, alone), strict=True):
         assert (cpus, threads, environment) == (plan_cpus(1), 1, report.run["environment"])

@@ -11,7 +11,7 @@ from toy_bench import ADAPTOR, toy_build, toy_case
 import opduel.harness.comparisons
 from opduel.frameworks import Framework
 from opduel.harness.run import RunRequest, run_ab
-from opduel.records import Case, RunError, UsageError, redaction
+from opduel.records import Case, RunConfiguration, RunError, UsageError, redaction
 from opduel.records.redaction import redact
 from opduel.reporters.document import to_bytes
 
@@ -42,11 +42,7 @@ def request(*cases: Case, max_rounds: int = 3, **environment: str) -> RunRequest
         treatment=toy_build("treatment", **environment),
         cases=cases,
         seed=11,
-        alpha=0.05,
-        threads=1,
-        max_rounds=max_rounds,
-        time_budget=None,
-        inject=0.0,
+        configuration=RunConfiguration(max_rounds=max_rounds),
         labels={"spec": "toy"},
     )
 
@@ -104,13 +100,13 @@ def test_when_nothing_was_measured_there_is_no_report() -> None:
 def test_a_pair_that_would_be_ready_too_late_is_not_waited_for() -> None:
     """Under valgrind a start takes many times what it takes without."""
     case = replace(toy_case("a"), metric="memory")
-    report = run_ab(replace(request(case, TOY_IMPORT="sleeps"), time_budget=1.0))
+    report = run_ab(request(case, TOY_IMPORT="sleeps").configured(time_budget=1.0))
     assert (report.run["aborted"], report.run["stop_reason"]) == (False, "the time budget of 1 s was spent")
     assert report.comparisons[0].failure is None
     assert report.run["incidents"] == []
 
 
-def test_ctrl_c_while_judging_costs_no_report(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_during_the_analysis_costs_no_report(monkeypatch: pytest.MonkeyPatch) -> None:
     original = opduel.harness.comparisons.compare_cases
     calls: list[int] = []
 
@@ -120,7 +116,7 @@ def test_ctrl_c_while_judging_costs_no_report(monkeypatch: pytest.MonkeyPatch) -
             raise KeyboardInterrupt("stopped by SIGINT")
         return original(*arguments)
 
-    monkeypatch.setattr(opduel.harness.comparisons, "judge", compare_cases)
+    monkeypatch.setattr(opduel.harness.comparisons, "compare_cases", compare_cases)
     report = run_ab(request(toy_case("a")))
     assert report.comparisons[0].rounds >= 1
     assert (report.run["aborted"], report.run["stop_reason"]) == (True, "stopped by SIGINT")

@@ -153,7 +153,7 @@ def test_a_build_that_vanishes_in_mid_run_ends_it_with_what_was_measured(
     assert [incident.failure.kind for incident in findings.incidents] == ["start"] * FAILED_STARTS
 
 
-def test_a_worker_lost_between_two_cases_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_lost_between_two_cases_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     original = CaseProcess.end
     ends: list[str] = []
 
@@ -199,7 +199,7 @@ def test_a_failing_case_fails_alone(operator: str, inputs: dict[str, Any], side:
 
 
 @pytest.mark.parametrize("victim", ["child", "worker"])
-def test_kill_9_costs_one_sample_and_is_told(victim: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kill_9_costs_one_sample_and_is_reported(victim: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Someone kills a process from outside, once, while it measures: the case is measured again, and decided."""
     original = CaseProcess.ask
     blocks = Counter[str]()

@@ -29,7 +29,7 @@ class Toy(Framework):
         return True
 
 
-def test_each_case_is_told_of_whatever_happens_to_the_others() -> None:
+def test_each_case_is_reported_whatever_happens_to_the_others() -> None:
     names = ["work", "abort", "refuse", "hang", "segfault_like_exit", "garbage", "remember", "kill", "missing"]
     cases = [toy_case(f"{number}", name) for number, name in enumerate([*names, "remember", "work"])]
     attempts = list(smoke_check(toy_build("control"), Toy(), cases, limit_s=2.0))

@@ -1,4 +1,4 @@
-"""Bad specs: the loader names the file, the field and the mend; the JSON Schema refuses them too where it can."""
+"""Bad specs: the loader names the file, the field and the fix; the JSON Schema refuses them too where it can."""
 
 import copy
 import json
@@ -25,7 +25,7 @@ IDENTIFIER_MEND = "use letters, digits, any of _ . + = , @ - and placeholders"
 OPERATOR_MEND = "use an operator's name such as nd.Convolution, under nd, np, npx"
 SHAPE_MEND = 'write an attribute as {"value": [...]}'
 
-# (where to put it, what to put there, the field named, the mend, whether the schema can tell)
+# (where to put it, what to put there, the field named, the fix, whether the schema can tell)
 COPY = {"operator": "nd.NDArray.copy", "inputs": {"self": [3]}}
 BAD: list[tuple[str, Any, str, str, bool]] = [
     # The file
@@ -198,7 +198,7 @@ BAD: list[tuple[str, Any, str, str, bool]] = [
     ("tests[1].inputs.args", [2, 3], "tests[1].inputs.args[0]", "use a list", True),
     ("tests[1].inputs.args", [[2], {"valu": 1}], "tests[1].inputs.args[1].valu", "is not a field", True),
     ("tests[1].inputs.args", None, "tests[1].inputs.args", "is null", True),
-    # Tensors, attributes and blocks said in full
+    # Tensors, attributes and blocks in their long forms
     *[
         ("tests[1].inputs.axis", {"value": value}, "tests[1].inputs.axis.value", "use a block's name such as", False)
         for value in ({"block": "nd.exp"}, [{"block": "gluon.nn.Dense", "a": {"block": "os.system"}}], {"block": None})
@@ -347,7 +347,7 @@ def test_the_good_one_is_good(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("where", "value", "field", "fix", "in_schema"), BAD)
-def test_the_loader_names_field_and_mend(
+def test_the_loader_names_field_and_fix(
     tmp_path: Path, where: str, value: Any, field: str, fix: str, in_schema: bool
 ) -> None:
     path = tmp_path / "bad.json"

@@ -1,4 +1,4 @@
-"""What makes a run distrusted: limits on the host's noise, sentinels, and what a run then says."""
+"""What makes a run invalid: limits on the host's noise, A/A checks, and what the run then reports."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -81,7 +81,7 @@ def test_a_few_odd_readings_of_the_frequency_are_no_spread() -> None:
 
 
 class FakeMonitor:
-    """A host that is as it was told to be, whatever the real one is."""
+    """A host as configured, whatever the real one is."""
 
     during: Mapping[str, Any] = noise()
     verifying: Mapping[str, Any] = noise()
@@ -113,7 +113,7 @@ def slow_and_same() -> list[Case]:
 
 
 def asked(*cases: Case, **changes: Any) -> RunRequest:
-    return replace(request(*cases, max_rounds=5), **changes)
+    return request(*cases, max_rounds=5).configured(**changes)
 
 
 def test_a_quiet_host_and_calm_sentinels_are_trusted() -> None:
@@ -128,9 +128,9 @@ def test_a_quiet_host_and_calm_sentinels_are_trusted() -> None:
 
 
 @pytest.mark.parametrize("hold", [True, False])
-def test_a_busy_host_holds_verdicts_back_unless_told_not_to(monkeypatch: pytest.MonkeyPatch, hold: bool) -> None:
+def test_a_busy_host_holds_verdicts_back_unless_asked_not_to(monkeypatch: pytest.MonkeyPatch, hold: bool) -> None:
     monkeypatch.setattr(FakeMonitor, "during", noise(neighbours=500))
-    report = run_ab(asked(*slow_and_same(), toy_case("bad", "refuse"), hold=hold))
+    report = run_ab(asked(*slow_and_same(), toy_case("bad", "refuse"), busy_host="hold" if hold else "report"))
     validity = report.run["validity"]
     assert (validity["valid"], validity["hold"]) == (False, hold)
     assert "500.00 of opduel's processors" in validity["reasons"][0]
@@ -152,7 +152,7 @@ def test_a_harness_that_favours_a_side_gives_itself_away(monkeypatch: pytest.Mon
         return {**fair, "case": {**fair["case"], "inputs": {"turns": turns}}}
 
     monkeypatch.setattr(CaseRequest, "message", favouring)
-    report = run_ab(asked(*(replace(toy_case(name), threshold=0.1) for name in "abc"), aa_cases=2))
+    report = run_ab(asked(*(replace(toy_case(name), threshold=0.1) for name in "abc"), sentinels=2))
     flagged = [one["case"] for one in report.run["validity"]["aa_checks"] if one["flagged"]]
     assert flagged
     assert all(any(case in reason for reason in report.run["validity"]["reasons"]) for case in flagged)
@@ -161,13 +161,13 @@ def test_a_harness_that_favours_a_side_gives_itself_away(monkeypatch: pytest.Mon
 
 
 def test_without_sentinels_there_are_none() -> None:
-    report = run_ab(asked(*slow_and_same(), aa_cases=0, max_rounds=2))
+    report = run_ab(asked(*slow_and_same(), sentinels=0, max_rounds=2))
     assert (report.run["aa_cases"], report.run["validity"]["aa_checks"]) == (0, [])
 
 
 def test_what_the_host_did_while_verifying_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FakeMonitor, "verifying", noise(stolen=0.5))
-    report = run_ab(asked(*slow_and_same(), verify_after=0.0))
+    report = run_ab(asked(*slow_and_same(), verify=True, verify_after=0.0))
     (reason,) = report.run["validity"]["reasons"]
     assert reason.endswith("of opduel's processors, while verifying")
     assert report.comparisons[0].held_back == "regressed"

@@ -32,7 +32,7 @@ def same(name: str = "same") -> Case:
 
 def verified(*cases: Case, on_progress: Callable[[Progress], None] = lambda _: None, **changes: Any) -> Report:
     """A run that verifies, on a host of which nothing is asked."""
-    asked = replace(request(*cases, max_rounds=5), **{"hold": False, "verify_after": 0.0, **changes})
+    asked = request(*cases, max_rounds=5).configured(**{"busy_host": "report", "verify": True, **changes})
     return run_ab(asked, on_progress)
 
 
@@ -67,7 +67,7 @@ def test_what_vanishes_is_not_reported(tmp_path: Path) -> None:
         if progress.verifying:
             neighbour.unlink(missing_ok=True)
 
-    report = verified(slow(slower_while=str(neighbour)), same(), on_progress=leaves, verify_after=0.01)
+    report = verified(slow(slower_while=str(neighbour)), same(), on_progress=leaves, verify=True, verify_after=0.01)
     case, _ = report.comparisons
     assert case.verification is not None
     assert case.verification.first == "regressed"
@@ -110,7 +110,7 @@ def test_who_interrupts_the_wait_gets_what_was_measured() -> None:
         if progress.verifying:
             raise KeyboardInterrupt("stopped by SIGINT")
 
-    report = verified(slow(), same(), on_progress=interrupt, verify_after=60.0)
+    report = verified(slow(), same(), on_progress=interrupt, verify=True, verify_after=60.0)
     case, other = report.comparisons
     assert (report.run["aborted"], report.run["stop_reason"]) == (True, "stopped by SIGINT")
     assert (case.verdict, other.verdict) == ("inconclusive", "unchanged")
@@ -169,7 +169,7 @@ def test_a_spent_budget_leaves_suspects_unconfirmed() -> None:
 
 
 def test_what_a_resumed_run_spent_before_it_verifies_on_counts() -> None:
-    """It compares numbers anew: 900 s were spent when the first measurement was over, and 200 s of this start."""
+    """It compares numbers again: 900 s were spent when the first measurement was over, and 200 s of this start."""
     order, findings, comparisons = first_measurement(slow())
     checkpoint = Checkpoint(ListLog([to_text(Verifying("r", 900.0, None))]), "r")
     again = replace(order, time_budget=1000.0, spent_s=200.0)

@@ -238,7 +238,7 @@ def test_a_build_is_given_opduel_and_no_other_module(tmp_path: Path) -> None:
 
 
 @pytest.mark.mxnet
-def test_what_fails_from_outside_is_told_beside_what_runs() -> None:
+def test_what_fails_from_outside_is_reported_beside_what_runs() -> None:
     inputs = [{"lhs": (8, 8), "rhs": (8, 8)}, {"lhs": (8, 8), "rhs": (9, 9)}]
     ((results,),) = (one.values() for one in run_performance_test(["nd.dot"], inputs, build=RELEASE, runs=5))
     assert results[0]["avg_time_backward_dot"] > 0

@@ -1,4 +1,4 @@
-"""A results server over real sockets, as small as the wire contract allows, that can be told to misbehave."""
+"""A results server over real sockets, as small as the wire contract allows, that can be made to misbehave."""
 
 import http.server
 import json

@@ -44,6 +44,7 @@ def run(**changes: Any) -> dict[str, Any]:
         "started": "2024-02-29T10:11:12Z",
         "finished": "2024-02-29T10:15:02Z",
         "resumed": [],
+        "configuration": None,
         "platform": "cpu",
         "spec": "conv",
         "spec_path": "specifications/conv.json",

@@ -7,7 +7,7 @@ import pytest
 import report_samples as samples
 
 from opduel.records import Comparison, Failure, Verdict, Verification
-from opduel.reporters.alert_text import LONGEST_BLOCK, MOST_TOLD, headline, plain_text, slack_message, variables
+from opduel.reporters.alert_text import LONGEST_BLOCK, MOST_LISTED, headline, plain_text, slack_message, variables
 from opduel.reporters.alerts import Alert, alert_of
 
 HOSTILE = "<!channel> <@U1> <http://evil|x> `a` *b* _c_ & @here ```\n\x1b[31m::error::x"
@@ -45,7 +45,7 @@ def test_no_wolf_is_cried(comparison: Comparison) -> None:
     assert alert_of(samples.report([comparison])) is None
 
 
-def test_what_is_confirmed_and_what_the_treatment_breaks_is_told_of() -> None:
+def test_what_is_confirmed_and_what_the_treatment_breaks_is_reported() -> None:
     found = alert(samples.comparison("fine"), SLOWER, samples.failed("broken"))
     assert (found.regressed, found.broken, headline(found)) == (1, 1, "1 case regressed, 1 fails")
     text = plain_text(found)
@@ -59,7 +59,7 @@ def test_what_is_confirmed_and_what_the_treatment_breaks_is_told_of() -> None:
     assert "fine" not in text
 
 
-def test_regressions_that_were_measured_once_are_told_of_on_demand_and_as_such() -> None:
+def test_regressions_that_were_measured_once_are_reported_on_demand_and_as_such() -> None:
     text = plain_text(alert(samples.comparison("slow", "regressed", 1.2), unverified=True))
     assert "NOT VERIFIED: 1 measured once only" in text
     assert "confirmed" not in text
@@ -72,14 +72,14 @@ def test_a_run_that_is_in_doubt_says_so() -> None:
     assert "not completed: stopped by SIGTERM" in text
 
 
-def test_the_worst_are_told_and_how_many_more_there_are() -> None:
+def test_the_worst_are_reported_and_how_many_more_there_are() -> None:
     slow = [again(samples.comparison(f"case{number:02}", "regressed", 1.1 + number / 100)) for number in range(17)]
     found = alert(*slow, samples.failed("crashed"))
     assert headline(found) == "17 cases regressed, 1 fails"
     lines = plain_text(found).splitlines()
     told = [line.split()[0] for line in lines if line.startswith("  ")]
     assert told == ["crashed", "case16", "case15", "case14", "case13", "and"]
-    assert f"  and {18 - MOST_TOLD} more" in lines
+    assert f"  and {18 - MOST_LISTED} more" in lines
 
 
 def test_a_slack_message_is_within_the_limits_whatever_things_are_called() -> None:

@@ -280,7 +280,7 @@ def test_the_libraries_licences_go_along() -> None:
     assert "Copyright (c) 2013 Mikola Lysenko" in text
 
 
-def test_the_reporter_writes_where_it_is_told(tmp_path: Path) -> None:
+def test_the_reporter_writes_to_the_given_file(tmp_path: Path) -> None:
     path = tmp_path / "new" / "run.html"
     reporter = HtmlReporter.from_option(str(path))
     reporter.check()

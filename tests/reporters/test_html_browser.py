@@ -254,7 +254,7 @@ def test_no_fault_of_accessibility_is_found(shown: Shown) -> None:
     assert Axe().run(page).response["violations"] == []
 
 
-def test_a_screen_reader_is_told(shown: Shown) -> None:
+def test_a_screen_reader_has_labels(shown: Shown) -> None:
     page = shown.open(samples.report(validity=samples.validity("the host was busy")))
     for role in ("banner", "main", "contentinfo"):
         expect(page.get_by_role(role)).to_have_count(1)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Whatever stands in a stranger's texts, every format can be read back, and says nothing but what it was to say."""
+"""Whatever an untrusted report's texts hold, every format can be read back, and nothing is injected."""
 
 import csv
 import io
@@ -24,7 +24,7 @@ TEXTS = st.text(st.characters()) | st.text("|`\\<>&\"'=+-@,;\r\n\t\0\x1b\ud800ï¿
 
 
 def hostile(case: str, words: str) -> Report:
-    """A report in which every text that strangers write is one of these."""
+    """A report in which every untrusted text is one of these."""
     cases = (
         made.measured(case, "regressed", 1.053, operator=words, note=words),
         made.measured(f"{case} again", "inconclusive", 1.0, operator=words, note=words),

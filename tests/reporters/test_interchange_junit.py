@@ -64,7 +64,7 @@ def test_what_a_person_sees_of_a_regression_and_of_a_verdict_held_back() -> None
     assert properties["treatment.framework_version"] == "1.9.1"
 
 
-def test_a_failure_says_its_last_words_whatever_they_are() -> None:
+def test_a_failure_has_its_output_tail_whatever_it_is() -> None:
     words = "\x1b[31mred\x1b[0m <b>&amp;]]>\nlast\x00 line￾"
     crash = report_samples.failed("a", Failure("treatment", "crash", "died of \x07 <SIGSEGV>", words))
     (test,) = suite(report_samples.report([crash])).findall("testcase")

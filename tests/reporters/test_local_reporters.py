@@ -12,7 +12,7 @@ import pytest
 import report_samples as samples
 
 from opduel.records import Report, RunError
-from opduel.reporters.atomic import path_part
+from opduel.records.atomic import path_part
 from opduel.reporters.base import Reporter, report_all
 from opduel.reporters.document import read_report
 from opduel.reporters.html import page

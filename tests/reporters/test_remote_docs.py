@@ -15,8 +15,8 @@ TEXT = (Path(__file__).resolve().parents[2] / "docs" / "how-to" / "remote.md").r
 OUTCOMES: dict[str, Kind] = {
     "leaves the spool": "stored",
     "marked as refused": "refused",
-    "waits; stops": "stuck",
-    "is tried again": "again",
+    "waits; sending stops": "stuck",
+    "is retried": "again",
 }
 
 

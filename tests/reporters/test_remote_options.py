@@ -67,7 +67,7 @@ def test_places(text: str, endpoint: str) -> None:
         ("a/b|c|nightly", "holds two bars: leave one out"),
     ],
 )
-def test_what_is_no_place_is_one_line_with_the_mend(text: str, words: str) -> None:
+def test_what_is_no_place_is_one_line_with_the_fix(text: str, words: str) -> None:
     if not words:
         assert parse_place(text)
         return
@@ -88,7 +88,7 @@ def test_a_password_in_an_address_is_refused_and_not_shown(user: str, scheme: st
     assert "ter2" not in str(error.value)
 
 
-def test_each_place_is_told_once() -> None:
+def test_each_place_is_reported_once() -> None:
     def remote(*places: str) -> list[RemoteReporter]:
         return asked(*(word for place in places for word in ("--remote_reporter", place)))
 
@@ -190,7 +190,7 @@ def test_a_token_in_the_open_is_warned_of(
     assert TOKEN not in caplog.text
 
 
-def test_servers_are_told_apart() -> None:
+def test_servers_are_distinguished() -> None:
     assert origin("https://a/x") == origin("https://a:443/y") != origin("https://a:444/x")
     assert origin("http://a/x") == "http://a:80" != origin("https://a/x")
 

@@ -2,8 +2,8 @@
 
 import json
 import shlex
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +14,33 @@ from hostile import hostile
 from opduel.commands.case_selection import choose
 from opduel.commands.driver_options import parse
 from opduel.commands.options import harness_parser
-from opduel.records import Case, Commit, Report
+from opduel.commands.recorded_options import run_configuration
+from opduel.records import Case, Commit, Report, RunConfiguration
 from opduel.reporters.reproduce import program, reproduction
 
+ReportOf = Callable[..., Report]
 SPEC = str(Path(__file__).resolve().parents[2] / "specifications" / "smoke.json")
 
 
-def report_of(cases: Sequence[Case], command: Sequence[str] = (), **changes: Any) -> Report:
-    """A report of a run that measured these cases."""
-    comparisons = [samples.comparison(case.id, operator=case.operator, metric=case.metric) for case in cases]
-    run = {"command": ["harness.py", *command], "spec_path": SPEC, **changes}
-    return replace(samples.report(comparisons, **run), cases=tuple(cases))
+@pytest.fixture(params=["kept", "derived"])
+def report_of(request: pytest.FixtureRequest) -> ReportOf:
+    """Makes a report of a run that measured these cases: with its configuration, or of before that was kept."""
+
+    def made(cases: Sequence[Case], command: Sequence[str] = (), **changes: Any) -> Report:
+        comparisons = [samples.comparison(case.id, operator=case.operator, metric=case.metric) for case in cases]
+        kept = None if request.param == "derived" else asdict(configuration_of(command))
+        run = {"command": ["harness.py", *command], "spec_path": SPEC, "configuration": kept, **changes}
+        return replace(samples.report(comparisons, **run), cases=tuple(cases))
+
+    return made
+
+
+def configuration_of(command: Sequence[str]) -> RunConfiguration:
+    """As the commands make it of their options."""
+    if "--repo_dir" in command:
+        options = parse(["--ab_testing", *command])
+        return run_configuration(options.harness, options.own)
+    return run_configuration(harness_parser().parse_args(command))
 
 
 def chosen(*words: str, seed: int = 7) -> Sequence[Case]:
@@ -38,7 +54,7 @@ def again(report: Report, number: int = 0) -> list[str]:
     return shlex.split(f"{commands.here} {commands.of(report.comparisons[number])}")
 
 
-def test_the_users_variables_are_given_again() -> None:
+def test_the_users_variables_are_given_again(report_of: ReportOf) -> None:
     (case, *_) = chosen("-b", "smoke")
     environment = {"DNNL_VERBOSE": "1", "MINE": "***", "LC_ALL": "C"}
     words = again(report_of([case], ["-b", "smoke"], env=["DNNL_VERBOSE", "MINE"], environment=environment))
@@ -55,7 +71,7 @@ def test_the_users_variables_are_given_again() -> None:
         ["-b", "nets", "--operators", "squeezenet"],
     ],
 )
-def test_every_case_of_a_run_is_measured_again_alone(command: list[str]) -> None:
+def test_every_case_of_a_run_is_measured_again_alone(report_of: ReportOf, command: list[str]) -> None:
     cases = chosen(*command)
     spec_path = str(Path(SPEC).with_name(f"{command[1]}.json"))
     report = report_of(cases, command, spec_path=spec_path)
@@ -67,7 +83,7 @@ def test_every_case_of_a_run_is_measured_again_alone(command: list[str]) -> None
         assert (options.control, options.treatment) == ("mxnet==1.8.0.post0", "mxnet==1.9.1")
 
 
-def test_cases_of_the_whole_catalogue_are_told_apart() -> None:
+def test_cases_of_the_whole_catalogue_are_distinguished(report_of: ReportOf) -> None:
     cases = chosen("-b", "all")
     report = report_of(cases, ["-b", "all"], spec_path=str(Path(SPEC).with_name("all.json")))
     commands = reproduction(report)
@@ -81,7 +97,7 @@ def test_cases_of_the_whole_catalogue_are_told_apart() -> None:
         assert [case.id for case in chosen(*words)] == [cases[number].id]
 
 
-def test_inputs_of_the_command_line_are_given_again() -> None:
+def test_inputs_of_the_command_line_are_given_again(report_of: ReportOf) -> None:
     command = ["--operators", "nd.add", "--operators", "nd.dot", "--metric", "time,error", "--directions", "both"]
     command += ["--inputs", '{"lhs": [8, 8], "rhs": [8, 8]}', "--inputs", '{"lhs": [4, 4], "rhs": [4, 4]}']
     cases = chosen(*command)
@@ -93,16 +109,16 @@ def test_inputs_of_the_command_line_are_given_again() -> None:
         assert what[0] == what[1]
 
 
-def test_a_network_of_the_command_line_is_named_again() -> None:
+def test_a_network_of_the_command_line_is_named_again(report_of: ReportOf) -> None:
     own = ["--network", "resnet18_v1", "--inputs", '{"data": [1, 3, 32, 32]}']
-    words = again(report_of(chosen(*own), ["harness.py", *own, "--with_operators"], spec_path=None))
+    words = again(report_of(chosen(*own), [*own, "--with_operators"], spec_path=None))
     assert words[words.index("--network") + 1] == "resnet18_v1"
     assert json.loads(words[words.index("--inputs") + 1]) == {"data": [1, 3, 32, 32]}
     assert "--with_operators" in words
     assert words[words.index("--operators") + 1] == "resnet18_v1/forward"
 
 
-def test_only_what_holds_for_a_case_is_kept() -> None:
+def test_only_what_holds_for_a_case_is_kept(report_of: ReportOf) -> None:
     command = ["-b", "smoke", "--threshold", "1%", "--alpha=0.1", "--int64-tensor", "off", "--roofline", "--breakdown"]
     command += ["--time_budget", "5", "--round_log", "log", "--local_reporter", "somewhere", "--verify", "--seed", "3"]
     command += [
@@ -117,7 +133,7 @@ def test_only_what_holds_for_a_case_is_kept() -> None:
     report = report_of([samples.report().cases[0]], command)
     assert again(report)[2:] == [
         *("--control", "mxnet==1.8.0.post0", "--treatment", "mxnet==1.9.1", "-b", "smoke"),
-        *("--threshold", "1%", "--alpha", "0.1", "--int64_tensor", "off", "--roofline", "--breakdown", "--seed", "7"),
+        *("--int64_tensor", "off", "--threshold", "1%", "--alpha", "0.1", "--roofline", "--breakdown", "--seed", "7"),
         *("--operators", "steady"),
     ]
 
@@ -131,11 +147,11 @@ def test_only_what_holds_for_a_case_is_kept() -> None:
         (None, []),
     ],
 )
-def test_our_specs_are_named_and_others_are_paths(path: str | None, words: list[str]) -> None:
+def test_our_specs_are_named_and_others_are_paths(report_of: ReportOf, path: str | None, words: list[str]) -> None:
     assert again(report_of([samples.report().cases[0]], spec_path=path))[6 : 6 + len(words)] == words
 
 
-def test_a_build_that_is_no_release_is_its_interpreter() -> None:
+def test_a_build_that_is_no_release_is_its_interpreter(report_of: ReportOf) -> None:
     report = report_of([samples.report().cases[0]])
     brought = replace(
         report.treatment, strategy="environment", requested="../mine", interpreter="/home/me/mine/bin/python"
@@ -144,7 +160,7 @@ def test_a_build_that_is_no_release_is_its_interpreter() -> None:
     assert not reproduction(report).anywhere
 
 
-def test_commits_can_be_built_anew() -> None:
+def test_commits_can_be_rebuilt(report_of: ReportOf) -> None:
     command = ["-b", "smoke", "--repo_dir", "/src/my mxnet", "--threads", "1", "--work_dir", "w", "-p", "cuda"]
     command += ["--frameworks_dir", "/mine"]
     report = report_of(chosen("-b", "smoke"), command)
@@ -197,9 +213,11 @@ def test_a_hostile_report_gives_a_command_of_our_own_all_the_same() -> None:
         ]
 
 
-def test_inputs_are_json() -> None:
+def test_inputs_are_json(report_of: ReportOf) -> None:
     report = report_of(
-        chosen("--operators", "nd.add", "--inputs", '{"lhs": [2], "rhs": [2]}'), ["--inputs={}"], spec_path=None
+        chosen("--operators", "nd.add", "--inputs", '{"lhs": [2], "rhs": [2]}'),
+        ["--operators", "nd.add", "--inputs={}"],
+        spec_path=None,
     )
     words = again(report)
     assert json.loads(words[words.index("--inputs") + 1]) == {"lhs": [2], "rhs": [2]}

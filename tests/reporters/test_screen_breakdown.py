@@ -1,4 +1,4 @@
-"""The operators of a case, on the screen: those that differ most first, for cases that changed or for all."""
+"""The operators of a case, on the terminal: those that differ most first, for cases that changed or for all."""
 
 from dataclasses import replace
 

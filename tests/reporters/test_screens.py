@@ -165,7 +165,7 @@ def test_a_case_that_fits_in_three_lines_is_whole() -> None:
     assert lines[start].split("  ")[0] + "".join(line.strip() for line in lines[start + 1 : start + 3]) == name
 
 
-def test_cases_that_would_look_alike_are_told_apart() -> None:
+def test_cases_that_would_look_alike_are_distinguished() -> None:
     names = ["a" * 100 + middle + "b" * 100 for middle in ("ONE", "TWO")]
     text = render(samples.report([samples.comparison(name) for name in names]))
     assert "ONE" in text
@@ -196,7 +196,7 @@ def test_no_case_at_all() -> None:
     assert "0 regressed, 0 failed, 0 inconclusive, 0 improved, 0 unchanged" in render(samples.report([]))
 
 
-def test_a_run_without_its_keys_is_still_told() -> None:
+def test_a_run_without_its_keys_is_still_reported() -> None:
     report = samples.report()
     bare = type(report)({}, report.control, report.treatment, {}, report.comparisons)
     text = render(bare)

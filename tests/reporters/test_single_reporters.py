@@ -90,7 +90,7 @@ def test_the_document_is_read_back_as_it_was(tmp_path: Path) -> None:
         ({"kind": "report"}, "kind: is not"),
         ({"schema_version": 99}, "newer than the 2 known here"),
         ({"schema_version": True}, "schema_version: is True"),
-        ({"cases": [{"case": 7}]}, r"cases\.0\.case: Input should be a valid string"),
+        ({"cases": [{"case": 7}]}, r"cases\[0\]\.case is 7: use a string"),
     ],
 )
 def test_other_documents_are_refused(tmp_path: Path, change: dict[str, object], message: str) -> None:
@@ -156,7 +156,7 @@ def test_markdown_is_a_line_an_input() -> None:
     assert any(line.startswith("| add_1/both | 2.0000") for line in lines)
 
 
-def test_modes_and_dtypes_of_one_input_are_told_apart() -> None:
+def test_modes_and_dtypes_of_one_input_are_distinguished() -> None:
     modes = [replace(result(f"dense{mid}/forward", "gluon.nn.Dense"), mode=mode) for mid, mode in MODES_OF_DENSE]
     report = replace(REPORT, cases=tuple(modes))
     entries = opperf_results(report)["Dense"]

@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Recorder(Notifier):
-    """Keeps what it is sent; fails, or is killed, as often as it is told to."""
+    """Keeps what it is sent; fails, or is killed, as often as configured."""
 
     option = "made_notifier"
 
@@ -48,7 +48,7 @@ def server(tmp_path: Path, database_url: str) -> Iterator[RunningServer]:
 
 
 def test_many_at_once_send_it_once(server: RunningServer) -> None:
-    """Each of them weighs it, and finds that nobody was told."""
+    """Each of them weighs it, and finds that nothing was delivered."""
     recorder, begin, failures = Recorder(), threading.Barrier(6), []
 
     def alert() -> None:

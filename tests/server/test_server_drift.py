@@ -315,10 +315,10 @@ def test_the_alert_command(server: RunningServer, tmp_path: Path, capsys: pytest
     )
     assert "control" not in text
     assert main(["alert", "--database", url]) == 2
-    assert "nobody is to be told" in capsys.readouterr().err
+    assert "alert: no receiver" in capsys.readouterr().err
     assert main([*command[:-1], "ftp://x"]) == 2
     failing = ["alert", "--database", url, "--notify_command", "true", "--notify_command", "false"]
-    assert main(failing) == 3  # the second receiver has been told of nothing yet
+    assert main(failing) == 3  # the second receiver has received nothing yet
     assert "--notify_command failed" in capsys.readouterr().err
 
 

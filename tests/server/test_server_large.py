@@ -159,7 +159,7 @@ def full(tmp_path: Path) -> Iterator[tuple[RunningServer, ExitStack]]:
         yield server, connections
 
 
-def test_more_large_ones_than_it_receives_at_once_are_told_when_to_come_again(
+def test_more_large_ones_than_it_receives_at_once_are_asked_to_retry_later(
     full: tuple[RunningServer, ExitStack],
 ) -> None:
     server, connections = full
@@ -181,7 +181,7 @@ def test_more_large_ones_than_it_receives_at_once_are_told_when_to_come_again(
     assert wait_for(lambda: server.post(large_report(3)).status_code in (200, 201))
 
 
-def test_our_reporter_waits_as_long_as_it_is_told_and_then_delivers(
+def test_our_reporter_waits_as_long_as_asked_and_then_delivers(
     full: tuple[RunningServer, ExitStack], tmp_path: Path
 ) -> None:
     server, connections = full

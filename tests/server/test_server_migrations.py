@@ -31,7 +31,7 @@ def tables(connection: Connection) -> set[str]:
 
 
 def test_upgrading_makes_the_tables_of_the_models_and_downgrading_removes_them(database: Database) -> None:
-    assert database.prepare(migrate=True) == "made its tables"
+    assert database.prepare(migrate=True) == "created its tables"
     assert database.prepare(migrate=True) == ""
     with database.engine.begin() as connection:
         assert state_of(connection) == "current"
@@ -44,7 +44,7 @@ def test_upgrading_makes_the_tables_of_the_models_and_downgrading_removes_them(d
         command.downgrade(alembic_config(connection), "base")
         assert tables(connection) == set()
         assert state_of(connection) == "empty"
-    assert database.prepare(migrate=True) == "made its tables"
+    assert database.prepare(migrate=True) == "created its tables"
     database.close()
 
 
@@ -89,7 +89,7 @@ def test_there_is_one_line_of_migrations(database: Database) -> None:
 
 def test_what_somebody_else_may_be_using_is_not_changed_unasked(database: Database) -> None:
     if database.is_sqlite:
-        assert database.prepare() == "made its tables"
+        assert database.prepare() == "created its tables"
     else:
         with pytest.raises(UsageError, match=r"has no tables yet: back it up, then run: .* migrate"):
             database.prepare()
@@ -108,7 +108,7 @@ def test_a_newer_database_is_refused(database: Database) -> None:
 def test_a_database_of_something_else_is_refused(database: Database) -> None:
     with database.engine.begin() as connection:
         connection.execute(text("CREATE TABLE runs (number INTEGER)"))
-    with pytest.raises(UsageError, match="holds tables of something else"):
+    with pytest.raises(UsageError, match="holds tables that are not opduel"):
         database.prepare(migrate=True)
     database.close()
 
@@ -119,7 +119,7 @@ def test_a_database_of_something_else_is_not_changed(tmp_path: Path) -> None:
         connection.execute("CREATE TABLE places (url TEXT)")
         connection.commit()
     before = path.read_bytes()
-    with pytest.raises(UsageError, match="holds tables of something else"):
+    with pytest.raises(UsageError, match="holds tables that are not opduel"):
         Database(f"sqlite:///{path}").prepare(migrate=True)
     assert path.read_bytes() == before
     assert [one.name for one in tmp_path.iterdir()] == [path.name]

@@ -1,4 +1,4 @@
-"""How it runs: behind a proxy or not, what it logs of strangers, without room on the disk, ended amid a request."""
+"""How it runs: behind a proxy or not, what it logs of untrusted requests, a full disk, ended amid a request."""
 
 import tempfile
 import time
@@ -79,7 +79,7 @@ def test_without_room_for_a_body_nothing_is_stored_and_later_is_said(
     assert server.post(numbered(1)).status_code == 201
 
 
-def test_who_is_cut_off_by_its_end_is_told_to_come_again(
+def test_who_is_cut_off_by_its_end_is_asked_to_retry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(serving, "_LAST_REQUESTS_S", 1)

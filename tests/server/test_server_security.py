@@ -1,4 +1,4 @@
-"""What strangers may try: without a token, with a wrong one, with too much, out of the folder, by a browser."""
+"""Attacks: without a token, with a wrong one, with too much, out of the folder, by a browser."""
 
 import http.client
 import json

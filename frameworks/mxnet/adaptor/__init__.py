@@ -31,7 +31,7 @@ NO_REORDER_ADVICE = (
 
 
 def versions():
-    """What the controller is told once the framework is imported."""
+    """What the controller receives once the framework is imported."""
     return {"framework": mx.__version__, "numpy": numpy.__version__}
 
 

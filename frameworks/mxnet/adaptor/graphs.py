@@ -60,5 +60,5 @@ def is_tensor(value):
 
 
 def hybridize(block, backend):
-    """As users are told to: with static memory and shapes. A ``backend`` may rewrite the graph."""
+    """As MXNet's documentation recommends: with static memory and shapes. A ``backend`` may rewrite the graph."""
     block.hybridize(static_alloc=True, static_shape=True, **({"backend": backend} if backend else {}))

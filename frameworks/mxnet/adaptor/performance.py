@@ -102,7 +102,7 @@ def name_of_block(kind):
 
 
 def name_of_function(function):
-    """A function's name as a spec writes it, as far as that can be told."""
+    """A function's name as a spec writes it, if it is known."""
     last = getattr(function, "__name__", type(function).__name__)
     for place in (*places(), *ARRAYS):
         found = functools.reduce(lambda found, part: getattr(found, part, None), place.split("."), mx)

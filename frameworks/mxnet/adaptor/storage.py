@@ -2,7 +2,7 @@
 
 MXNet keeps workspaces (``kTempSpace``) for the calls to come and never gives them back, so that a warm call seems to
 need none.  The counters are therefore followed from before anything is made.  A first pass makes the call, runs it and
-drops all of it: what is left are the workspaces, grown as large as they get.  A second pass makes it anew: what was
+drops all of it: what is left are the workspaces, grown as large as they get.  A second pass rebuilds it: what was
 added is what the call is given.  All that the calls then hold beyond that is theirs, workspaces included.
 
 They are counted once, and the same for every call, only if MXNet has no copies of them to take turns with

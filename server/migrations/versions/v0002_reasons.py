@@ -36,7 +36,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Remove the columns; without a batch, which on SQLite makes the table anew, and its rows' documents go with it."""
+    """Remove the columns; without a batch, which on SQLite rebuilds the table and would lose its rows' documents."""
     op.drop_column("results", "note")
     op.drop_column("runs", "distrust")
 

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, and names that are safe as parts of a path."""
+"""The one atomic file writer, checks of what it is to write, and names that are safe as parts of a path."""
 
 import errno
 import hashlib
@@ -9,8 +9,9 @@ import stat
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
-from opduel.records import UsageError
+from opduel.records.errors import UsageError
 
 _LONGEST_PART = 80  # characters; two of them and ".." stay below the 255 bytes of a name
 
@@ -41,26 +42,31 @@ def user_path(text: str, option: str) -> Path:
 
 
 def write_atomically(
-    path: Path, content: bytes, before_replace: Callable[[], None] = lambda: None, mode: int = 0o666
+    path: Path,
+    content: bytes | Callable[[BinaryIO], object],
+    before_replace: Callable[[Path], object] = lambda _: None,
+    mode: int = 0o666,
 ) -> None:
-    """Put ``content`` at ``path``: written aside in the same folder, flushed to disk, renamed over what is there.
+    """Write ``content``, or what it writes when called, to ``path``: to a temporary file in the same folder, which
+    is flushed to disk and then renamed.
 
-    ``before_replace`` is called when the new file is safely on disk and the old one still in its place; ``mode`` is
-    the new file's, but for what the umask takes away. Whatever goes wrong, ``path`` is as it was and nothing is left
-    beside it.
+    ``before_replace`` is called with the temporary file when that is complete on disk, and the old file still in its
+    place. ``mode`` is the new file's, less the umask. On any error ``path`` stays as it was and nothing is left beside
+    it.
 
     Raises:
-        OSError: it could not be written, or what is there is no regular file.
+        OSError: it could not be written, or what is there is no regular file; and what ``content`` and
+            ``before_replace`` raise.
     """
     if is_special(path):
         raise OSError(errno.EINVAL, "it is no regular file")
     aside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
         with open(aside, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
-            file.write(content)
+            file.write(content) if isinstance(content, bytes) else content(file)
             file.flush()
             os.fsync(file.fileno())
-        before_replace()
+        before_replace(aside)
         os.replace(aside, path)
     except BaseException:
         aside.unlink(missing_ok=True)
@@ -81,7 +87,7 @@ def check_file(path: Path, option: str) -> None:
     """See that a file can be put at ``path``, but for its folder.
 
     Raises:
-        UsageError: a folder is there, or no regular file; the text names ``option`` and the mend.
+        UsageError: a folder is there, or no regular file; the text names ``option`` and the fix.
     """
     if not path.name or os.path.isdir(path):
         raise UsageError(f"--{option} {path}: is a folder: give a file's name")
@@ -93,7 +99,7 @@ def check_folder(directory: Path, option: str) -> None:
     """Make ``directory`` where it is missing, and see that a file can be written in it.
 
     Raises:
-        UsageError: it can't; the text names ``option`` and the mend.
+        UsageError: it can't; the text names ``option`` and the fix.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,129 @@
+"""What one run was asked for, in one typed record: made once from the parsed options, and kept in the report."""
+
+import functools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, get_type_hints
+
+from opduel.records.case import SAMPLED
+from opduel.records.typed import UNKNOWN, fitting
+
+_JOINED = {"separator": ","}  # an option that takes several values at once, not one each time
+
+
+@dataclass(frozen=True)
+class RunConfiguration:
+    """The options that say what a run measures and how it decides; one field an option, of the option's name.
+
+    No field can hold a secret as a whole (``commands/recorded_options.py``); of ``env``, the names alone are here.
+    None, False and an empty tuple: the option was not given.
+    """
+
+    program: str = "harness.py"
+    # what is measured
+    benchmark_file: str | None = None
+    operators: tuple[str, ...] = ()
+    category: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
+    network: str | None = None
+    with_operators: bool = False
+    fuzz: int | None = None
+    dtype: str | None = None
+    ctx: str | None = None
+    directions: tuple[str, ...] = field(default=(), metadata=_JOINED)
+    int64_tensor: str | None = None
+    metric: tuple[str, ...] = field(default=(), metadata=_JOINED)
+    regressed_types: tuple[str, ...] = ()
+    framework: str | None = None
+    timeout: float | None = None  # seconds
+    control: str | None = None
+    treatment: str | None = None
+    golden: str | None = None
+    model_cache: str | None = None
+    root_model_dir: str | None = None
+    shared_libs: tuple[str, ...] = field(default=(), metadata=_JOINED)
+    env: tuple[str, ...] = ()
+    # how it is measured and decided
+    threshold: Mapping[str, float] = field(default_factory=dict)  # metric -> share
+    alpha: float = 0.05  # the false discovery rate of the run
+    max_rounds: int = 30
+    time_budget: float | None = None  # seconds
+    threads: int = 1
+    seed: int | None = None
+    inject: float = 0.0  # a share
+    sentinels: int | None = None  # None: the usual number of A/A checks
+    busy_host: str = "hold"  # or "report"
+    verify: bool = False
+    verify_after: float | None = None  # seconds
+    wipe_cache: bool = False
+    roofline: bool = False
+    breakdown: bool = False
+    profile_output: str | None = None  # an absolute path
+    # which commits, and how they are built: of repo_driver.py
+    repo_dir: str | None = None
+    remote_repository: str | None = None
+    frameworks_dir: str | None = None
+    cmake_args: str = ""
+    build: str = "auto"
+    # labels
+    platform: str = "host"
+    user_identifier: str | None = None
+    run_type: str = "benchmark"
+
+    @property
+    def verifies_after(self) -> float | None:
+        """Seconds between measuring and verifying; None for a run that doesn't verify."""
+        return (self.verify_after or 0.0) if self.verify else None
+
+    @property
+    def holds(self) -> bool:
+        """Whether a run that can't be trusted holds its verdicts back."""
+        return self.busy_host == "hold"
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> "RunConfiguration":
+        """Of plain data. What is missing, or of another type than it should be, is as if it had not been given."""
+        known = {name: fitting(values[name], kind) for name, kind in kinds().items() if name in values}
+        return cls(**{name: value for name, value in known.items() if value is not UNKNOWN})
+
+    def words(self, names: Iterable[str]) -> list[str]:
+        """These options as a command line has them, in the order of ``names``; nothing for those not given."""
+        return [word for name in names for word in self._words(name)]
+
+    def _words(self, name: str) -> list[str]:
+        value = getattr(self, name)
+        if value == _DEFAULTS[name]:
+            return []
+        if value is True:
+            return [f"--{name}"]
+        if name == "threshold":
+            return [word for text in _thresholds(value) for word in _option(name, text)]
+        if isinstance(value, tuple) and name in SEPARATORS:
+            value = (SEPARATORS[name].join(value),)
+        texts = map(str, value if isinstance(value, tuple) else (value,))
+        return [word for text in texts for word in _option(name, text)]
+
+
+_DEFAULTS: dict[str, Any] = {name: getattr(RunConfiguration(), name) for name in RunConfiguration.__dataclass_fields__}
+SEPARATORS = {one.name: one.metadata["separator"] for one in fields(RunConfiguration) if "separator" in one.metadata}
+
+
+@functools.cache
+def kinds() -> dict[str, Any]:
+    """The type of each field."""
+    return get_type_hints(RunConfiguration)
+
+
+def _thresholds(shares: Mapping[str, float]) -> list[str]:
+    """``METRIC=SHARE`` for each metric; ``SHARE`` where it is that of them all."""
+    if set(shares) == set(SAMPLED) and len(set(shares.values())) == 1:
+        return [_percent(shares[SAMPLED[0]])]
+    return [f"{metric}={_percent(share)}" for metric, share in shares.items()]
+
+
+def _option(name: str, text: str) -> list[str]:
+    return [f"--{name}={text}"] if text.startswith("-") else [f"--{name}", text]
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.12g}%"

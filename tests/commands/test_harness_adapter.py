@@ -1,0 +1,204 @@
+"""The driver's replication: the one of ``harness.py --verify``, on the same samples. No process is started here."""
+
+import dataclasses
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from made_reports import build
+
+from opduel.commands import harness_adapter
+from opduel.commands.harness_adapter import HarnessAdapter
+from opduel.commands.options import harness_parser
+from opduel.commands.round_log import FileRoundLog
+from opduel.commands.session import Session, plan_session
+from opduel.driver.runs import RunOrder
+from opduel.harness import schedule
+from opduel.harness.checkpoint import KeptRound, from_text
+from opduel.harness.pair import Round, RoundResult
+from opduel.harness.pair_pool import PairPool
+from opduel.harness.run import run_ab
+from opduel.records import Comparison, Failure, PairSample, Report, Stage
+from opduel.reporters.document import from_text as read_report
+from opduel.reporters.document import to_bytes
+
+CONTROL, TREATMENT = build("a"), replace(build("b"), digest="11")
+# Case by case, in the order of the spec: the change at screening, the change afterwards (log ratios), and the noise.
+CHANGES = [(0.10, 0.10, 0.01), (0.10, 0.0, 0.01), (0.06, 0.043, 0.012), (-0.08, -0.08, 0.01), (0.09, 0.024, 0.02)]
+BROKEN = len(CHANGES)  # this one fails on the treatment; all others are unchanged
+NOISE = 0.01
+
+
+class Recorded:
+    """Rounds that were measured before: each case's samples of a stage, in order, the same for every run."""
+
+    def __init__(self, session: Session) -> None:
+        self._places = {case.id: place for place, case in enumerate(session.cases)}
+        self.broken = session.cases[BROKEN].id
+        self.rounds = 0
+        self._taken: Counter[tuple[str, str]] = Counter()
+
+    def rewind(self) -> None:
+        """Another run begins."""
+        self._taken.clear()
+        self.rounds = 0
+
+    def __call__(self, pool: PairPool, plan: Round, rng: random.Random, result: RoundResult) -> None:
+        self.rounds += 1
+        for request in plan.requests:
+            if request.case.id == self.broken:
+                result.refused[self.broken] = Failure("treatment", "error", "ValueError: no")
+            else:
+                result.samples.append(self._next(request.case.id, request.stage, plan.number))
+        result.aa_cases = RoundResult(samples=[self._next(one.case.id, "aa", plan.number) for one in plan.aa_cases])
+
+    def _next(self, case_id: str, stage: str, number: int) -> PairSample:
+        place, taken = self._places[case_id], self._taken[(case_id, stage)]
+        self._taken[(case_id, stage)] += 1
+        first, second, noise = CHANGES[place] if place < len(CHANGES) else (0.0, 0.0, NOISE)
+        change = {"screening": first, "confirmation": second, "aa": 0.0}[stage]
+        draws = np.random.default_rng([place, len(stage), taken]).normal([0, change], noise / 2**0.5)
+        control, treatment = (1000.0 * float(np.exp(one)) for one in draws)
+        kind: Stage = "confirmation" if stage == "confirmation" else "screening"
+        return PairSample(case_id, kind, number, control, treatment, float(np.log(treatment / control)), 10, 1000)
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Session:
+    folder = str(tmp_path / "reports")
+    options = harness_parser().parse_args(
+        ["-b", "smoke", "--seed", "5", "--local_reporter", folder, "--busy_host", "report"]
+    )
+    return plan_session(options, {}, ["repo_driver.py"])
+
+
+@pytest.fixture
+def recorded(session: Session, monkeypatch: pytest.MonkeyPatch) -> Recorded:
+    made = Recorded(session)
+    monkeypatch.setitem(schedule.ROUNDS, "time", made)
+    monkeypatch.setattr(harness_adapter, "refuse_unknown_operators", lambda *_: None)
+    return made
+
+
+Order = Callable[..., RunOrder]
+
+
+@pytest.fixture
+def order(tmp_path: Path) -> Order:
+    def make(name: str, **others: Any) -> RunOrder:
+        log = FileRoundLog(tmp_path / name, lambda: 1)
+        return RunOrder(CONTROL, TREATMENT, **{"cases": None, "run_type": name, "seed": 1, "log": log, **others})
+
+    return make
+
+
+def stored(report: Report) -> Report:
+    """The report as the journal gives it back."""
+    return read_report(to_bytes(report).decode())
+
+
+def found_by_the_driver(session: Session, recorded: Recorded, order: Order) -> tuple[Report, Report]:
+    """The benchmark, and the replication of all that it flagged."""
+    adapter = HarnessAdapter(session)
+    recorded.rewind()
+    benchmark = stored(adapter.measure(order("benchmark")))
+    cases = [one.case for one in benchmark.comparisons if one.verdict in ("regressed", "improved", "failed")]
+    return benchmark, stored(adapter.measure(order("verify", cases=cases, replicates=benchmark)))
+
+
+def without_numbers(one: Comparison) -> dict[str, Any]:
+    """A comparison without the numbers of process pairs, which the driver counts for each run anew."""
+    found = dataclasses.asdict(one)
+    for sample in found["verification"]["samples"] if found["verification"] else ():
+        del sample["round"]
+    return found
+
+
+def test_both_commands_come_to_the_same_verdicts_on_the_same_samples(
+    session: Session, recorded: Recorded, order: Order
+) -> None:
+    benchmark, second = found_by_the_driver(session, recorded, order)
+    driver = HarnessAdapter(session).replicate(benchmark, second)
+    recorded.rewind()
+    alone = stored(run_ab(replace(session.request(CONTROL, TREATMENT), verify_after=0.0)))
+    assert list(map(without_numbers, driver.comparisons)) == list(map(without_numbers, alone.comparisons))
+    verdicts = [one.verdict for one in alone.comparisons[: BROKEN + 1]]
+    assert verdicts == ["regressed", "inconclusive", "regressed", "improved", "inconclusive", "failed"]
+
+
+def test_a_replication_reports_its_own_samples_alone(session: Session, recorded: Recorded, order: Order) -> None:
+    benchmark, second = found_by_the_driver(session, recorded, order)
+    samples = [sample for one in second.comparisons for sample in one.samples]
+    assert {sample.stage for sample in samples} == {"confirmation"}
+    assert all(one.rounds == len(one.samples) for one in second.comparisons)
+    assert all(one.decided_on == "confirmation" for one in second.comparisons if one.failure is None)
+    assert second.run["replicates"] == benchmark.run["id"]
+    assert "replicates" not in benchmark.run
+    first_checks, checks = (one.run["validity"]["aa_checks"] for one in (benchmark, second))
+    assert {one["case"] for one in checks} <= {one["case"] for one in first_checks}
+    assert len(second.comparisons) == BROKEN + 1
+
+
+def test_a_replication_that_was_cut_short_shows_no_figures_of_the_first_measurement(
+    session: Session, recorded: Recorded, order: Order, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adapter = HarnessAdapter(session)
+    benchmark = stored(adapter.measure(order("benchmark")))
+    case = benchmark.comparisons[0].case
+
+    def interrupt(pool: PairPool, plan: Round, rng: random.Random, result: RoundResult) -> None:
+        raise KeyboardInterrupt("stopped by SIGTERM")
+
+    monkeypatch.setitem(schedule.ROUNDS, "time", interrupt)
+    with pytest.raises(KeyboardInterrupt, match="nothing was measured"):
+        adapter.measure(order("verify", cases=[case], replicates=benchmark))
+    monkeypatch.setitem(schedule.ROUNDS, "time", _once(recorded))
+    report = adapter.measure(order("verify", cases=[case], replicates=benchmark))
+    (one,) = report.comparisons
+    assert (report.run["interrupted"], one.rounds, one.verdict) == (True, 1, "inconclusive")
+    assert (one.ratio, one.ci, one.decided_on, one.p_value, one.control) == (None, None, None, None, None)
+    assert one.suspected == "regressed"
+    assert report.open_suspects
+
+
+def _once(recorded: Recorded) -> Callable[..., None]:
+    def measure(pool: PairPool, plan: Round, rng: random.Random, result: RoundResult) -> None:
+        if recorded.rounds:
+            raise KeyboardInterrupt("stopped by SIGTERM")
+        recorded(pool, plan, rng, result)
+
+    recorded.rewind()
+    return measure
+
+
+def test_a_replication_is_resumed(session: Session, recorded: Recorded, order: Order) -> None:
+    benchmark, second = found_by_the_driver(session, recorded, order)
+    measured = recorded.rounds
+    cases = [one.case for one in second.comparisons]
+    again = HarnessAdapter(session).measure(order("verify", cases=cases, replicates=benchmark))
+    assert recorded.rounds == measured, "every round is in the log"
+    assert [one.verdict for one in again.comparisons] == [one.verdict for one in second.comparisons]
+    assert again.run["id"] == second.run["id"]
+
+
+def test_rounds_that_an_earlier_version_kept_of_a_replication_are_measured_again(
+    session: Session, recorded: Recorded, order: Order, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It screened the flagged cases once more: those samples belong to no replication of today's."""
+    adapter = HarnessAdapter(session)
+    benchmark = stored(adapter.measure(order("benchmark")))
+    cases = [one.case for one in benchmark.comparisons if one.verdict == "regressed"]
+    recorded.rewind()
+    adapter.measure(order("verify", cases=cases))  # as an earlier version ordered it
+    kept = order("verify").log.rounds()
+    assert any(isinstance(one, KeptRound) and one.planned[0][1] == "screening" for one in map(from_text, kept))
+    recorded.rewind()
+    second = adapter.measure(order("verify", cases=cases, replicates=benchmark))
+    assert recorded.rounds > 0
+    assert f"{len(kept)} of {len(kept)} entries are of other cases, builds or settings: skipped" in caplog.text
+    assert [one.verdict for one in second.comparisons] == ["regressed", "unchanged", "regressed", "inconclusive"]

@@ -1,0 +1,100 @@
+"""What a run was asked for: as its parsers have it, as a report keeps it, and as a command line says it again."""
+
+import json
+from dataclasses import asdict, replace
+from typing import Any
+
+import pytest
+
+from opduel.commands.driver_options import driver_parser
+from opduel.commands.options import harness_parser
+from opduel.commands.recorded_options import run_configuration
+from opduel.records import RunConfiguration
+from opduel.records.configuration import kinds
+from opduel.records.upgrade import configuration_of
+
+DRIVERS = ("repo_dir", "remote_repository", "frameworks_dir", "cmake_args", "build")
+NO_OPTIONS = ("program", "env", "seed", "regressed_types")  # env: names without values; regressed_types: JSON
+GIVEN = RunConfiguration(
+    benchmark_file="smoke",
+    operators=("exp*", "-odd"),
+    category=("unary",),
+    inputs=('{"a": [1]}', '{"a": [2]}'),
+    with_operators=True,
+    fuzz=3,
+    dtype="float64",
+    ctx="gpu(1)",
+    directions=("forward", "both"),
+    int64_tensor="off",
+    metric=("time", "error"),
+    timeout=7.5,
+    threshold={"time": 0.015, "memory": 0.07},
+    alpha=0.01,
+    max_rounds=12,
+    time_budget=90.0,
+    threads=4,
+    inject=0.05,
+    sentinels=0,
+    busy_host="report",
+    verify=True,
+    verify_after=0.5,
+    wipe_cache=True,
+    roofline=True,
+    user_identifier="me & you",
+    platform="rack 7",
+)
+
+
+def test_what_is_not_given_is_what_the_parsers_say() -> None:
+    assert run_configuration(harness_parser().parse_args([])) == RunConfiguration()
+    driver = run_configuration(harness_parser().parse_args([]), driver_parser().parse_args([]))
+    assert driver == RunConfiguration(program="repo_driver.py")
+
+
+def test_every_field_is_an_option_of_that_name() -> None:
+    ours = {name for action in harness_parser()._actions for name in action.option_strings}
+    drivers = {name for action in driver_parser()._actions for name in action.option_strings}
+    for name in set(kinds()) - {"program"}:
+        assert f"--{name}" in (drivers if name in DRIVERS else ours)
+
+
+def test_its_words_are_read_as_the_same() -> None:
+    words = GIVEN.words(name for name in kinds() if name not in (*NO_OPTIONS, *DRIVERS))
+    assert run_configuration(harness_parser().parse_args(words)) == GIVEN
+    same = replace(GIVEN, threshold={"time": 0.02, "instructions": 0.02, "memory": 0.02, "process_memory": 0.02})
+    assert same.words(["threshold"]) == ["--threshold", "2%"]
+    driver = RunConfiguration(program="repo_driver.py", repo_dir="/my clone", cmake_args="-DX=1", build="source")
+    own = driver_parser().parse_args(driver.words(DRIVERS))
+    assert run_configuration(harness_parser().parse_args([]), own) == driver
+
+
+def test_a_report_keeps_it() -> None:
+    assert configuration_of({"configuration": json.loads(json.dumps(asdict(GIVEN)))}) == GIVEN
+
+
+def test_of_a_report_of_before_it_was_kept_the_command_line_is_read() -> None:
+    words = GIVEN.words(name for name in kinds() if name not in (*NO_OPTIONS, *DRIVERS))
+    run = {"command": ["harness.py", *words, "--notify_command", "***", "--single"], "env": ["A"]}
+    assert configuration_of(run) == replace(GIVEN, env=("A",))
+    short = configuration_of({"command": ["repo_driver.py", "-b", "conv", "-p", "cuda", "--int64-tensor=on"]})
+    assert short == RunConfiguration(
+        program="repo_driver.py", benchmark_file="conv", platform="cuda", int64_tensor="on"
+    )
+
+
+@pytest.mark.parametrize(
+    ("kept", "expected"),
+    [
+        ({"alpha": "much", "threads": True, "operators": "exp", "threshold": [1], "verify": 1}, RunConfiguration()),
+        ({"operators": ["exp", 7, None], "threshold": {"time": "x", "memory": 0.1}, "new_option": 1},
+         RunConfiguration(operators=("exp",), threshold={"memory": 0.1})),
+        ({"time_budget": 1e400, "max_rounds": 2.5, "fuzz": 3}, RunConfiguration(fuzz=3)),
+    ],
+)  # fmt: skip
+def test_what_is_of_another_type_is_as_if_not_given(kept: dict[str, Any], expected: RunConfiguration) -> None:
+    assert configuration_of({"configuration": kept}) == expected
+
+
+@pytest.mark.parametrize("command", [["x", "--threads", "many"], ["x", "--threshold", "a=b"], ["x", "--alpha"], [None]])
+def test_odd_command_lines_say_nothing(command: list[Any]) -> None:
+    assert replace(configuration_of({"command": command}), program="harness.py") == RunConfiguration()
