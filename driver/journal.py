@@ -214,7 +214,6 @@ def pause_after(attempts: int) -> float:
     return float(min(LAST_RETRY_S, FIRST_RETRY_S * 2 ** (attempts - 1)))
 
 
-<<<<<<< HEAD
 def _take_over(journal: Journal) -> None:
     """Move what waits in the tables of an earlier version, ``told`` and ``notices``, to the outbox."""
     tables = {name for (name,) in journal.rows("SELECT name FROM sqlite_master WHERE type = 'table'")}
@@ -232,20 +231,3 @@ def _take_over(journal: Journal) -> None:
                 connection.execute(f"UPDATE outbox SET {changes}", (attempts, state, NOTICE, whom, name))
         for table in tables & {"told", "notices"}:
             connection.execute(f"DROP TABLE {table}")
-=======
-def _open(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
-    connection.text_factory = lambda content: content.decode("utf-8", "replace")
-    tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    if tables and not tables & _OUR_TABLES:
-        connection.close()
-        raise UsageError(f"{path}: is a database that is not the driver's: give another folder with --work_dir")
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = FULL")
-    connection.executescript(_TABLES)
-    problems = connection.execute("PRAGMA quick_check").fetchall()
-    if problems != [("ok",)]:
-        connection.close()
-        raise sqlite3.DatabaseError(str(problems[0][0]))
-    return connection
->>>>>>> prose

@@ -37,7 +37,6 @@ class Sender:
         a ``Retry-After`` makes one longer.
         """
 
-<<<<<<< HEAD
         def pause_s(number: int, answer: Answer) -> float:
             first_s, longest_s = self.waits.first_pause_s, self.waits.longest_pause_s
             usual_s: float = min(first_s * 2 ** (number - 1), max(first_s, longest_s))
@@ -48,16 +47,6 @@ class Sender:
                 return False
             log.info("%s: %s; retrying in %.0f s", payload.place.endpoint, answer.words, wait_s)
             return True
-=======
-        def pause_s(answer: Answer) -> float | None:
-            if answer.kind != "again":
-                return None
-            wait_s = max(next(pauses) * (1 - self.rng() / 2), answer.after_s or 0.0)
-            if self.clock() + wait_s >= until:
-                return None
-            log.info("%s: %s; retrying in %.0f s", payload.place.endpoint, answer.words, wait_s)
-            return wait_s
->>>>>>> prose
 
         def attempt() -> Answer:
             return post(payload, self.token, self.waits, max(until - self.clock(), 0.001))

@@ -150,15 +150,9 @@ class RemoteReporter(Reporter):
             raise RunError(f"--spool {self.sender.spool.directory}: cannot be written ({error.strerror})") from None
 
     def _payload(self, report: Report) -> Payload:
-<<<<<<< HEAD
         if not report.run.id:
             raise RunError("the report has no run id, which a server needs")
         return Payload(self.place, report.run.id, to_body(report, self.place.category))
-=======
-        if not has_id(report):
-            raise RunError("the report has no run id, which a server needs")
-        return Payload(self.place, report.run["id"], to_body(report, self.place.category))
->>>>>>> prose
 
     def _without_spool(self, payload: Payload, error: OSError | RunError) -> str:
         """Nothing can be kept; but perhaps the server is there."""

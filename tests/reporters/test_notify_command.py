@@ -45,13 +45,8 @@ def test_one_that_reads_nothing_is_fine() -> None:
 
 def test_one_that_fails_is_reported_with_its_output_tail() -> None:
     said = why_not(python("import sys; print('no mail\\x07 today', file=sys.stderr); sys.exit(7)"))
-<<<<<<< HEAD
     assert said == f"{sys.executable} ended in 7: no mail today"
     assert "died of signal 9: no output" in why_not(python("import os; os.kill(os.getpid(), 9)"))
-=======
-    assert said == f"{sys.executable} ended in 7: no mail\\x07 today"
-    assert "died of signal 9: no output" in why_not(python("import os; os.kill(os.getpid(), 9)"))
->>>>>>> prose
 
 
 def test_one_that_prints_for_ever_fills_no_disk(monkeypatch: pytest.MonkeyPatch) -> None:
