@@ -82,9 +82,9 @@ def kept(step: Step, options: argparse.Namespace) -> Report | None:
     if not path.exists():
         return None
     report = read_report(path)
-    if {report.control.requested, report.treatment.requested} != {options.build} or report.run["spec"] != options.spec:
+    if {report.control.requested, report.treatment.requested} != {options.build} or report.run.spec != options.spec:
         raise UsageError(f"--folder {options.folder}: {step.name} is of another build or spec: give another folder")
-    if report.run["aborted"]:
+    if report.run.aborted:
         return None
     return as_if_trusted(report) if options.anyway else report
 

@@ -44,7 +44,7 @@ def fill(database: Database, runs: int, cases: int, samples: bool = False) -> fl
     for report in made_reports(runs, cases, newest_samples_only=not samples):
         posted = json.dumps({"category": "nightly", "report": json.loads(to_bytes(report))}).encode("utf-8")
         began = time.perf_counter()
-        submission = accept(posted, report.run["id"], DEFAULT_MAX_REPORT_BYTES)
+        submission = accept(posted, report.run.id, DEFAULT_MAX_REPORT_BYTES)
         with database.writing() as session:
             store(session, submission, "made", datetime.now(UTC))
         spent += time.perf_counter() - began

@@ -20,8 +20,8 @@ from scipy import stats
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from opduel.comparator import FLAGGED, Looks, analyse_interim, apply_replication, compare_cases, fit_priors, plan_looks
-from opduel.records import Case, Comparison, Forecast, PairSample, Stage
+from opduel.comparator import Looks, analyse_interim, apply_replication, compare_cases, fit_priors, plan_looks
+from opduel.records import FLAGGED, Case, Comparison, Forecast, PairSample, Stage
 from opduel.records.measurement import STAGES
 
 
@@ -162,7 +162,7 @@ def rows(results: Sequence[list[Comparison]], scenario: Scenario) -> Iterator[tu
     beyond = [i for i, is_changed in enumerate(changed) if is_changed]
     still = [i for i, is_changed in enumerate(changed) if not is_changed]
     verdicts = [[comparison.verdict for comparison in run] for run in results]
-    flags = sum(run[i] in ("regressed", "improved") for run in verdicts for i in still)
+    flags = sum(run[i] in FLAGGED for run in verdicts for i in still)
     if still:
         yield "runs with a false flag", sum(_any_flag(run, still) for run in verdicts), len(verdicts)
         yield "false flags", flags, len(verdicts) * len(still)
@@ -198,7 +198,7 @@ def rows(results: Sequence[list[Comparison]], scenario: Scenario) -> Iterator[tu
 
 
 def _any_flag(verdicts: Sequence[str], still: Sequence[int]) -> bool:
-    return any(verdicts[i] in ("regressed", "improved") for i in still)
+    return any(verdicts[i] in FLAGGED for i in still)
 
 
 def mean_rounds(results: Sequence[list[Comparison]], stage: Stage) -> float:

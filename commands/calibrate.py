@@ -242,8 +242,8 @@ def _run(calibration: Calibration, step: tuple[float, float], budget_s: float) -
     calibration.watch.sample()
     calibration.longest_s = max(calibration.longest_s, time.monotonic() - began)
     calibration.reports.append(report)
-    if report.run["aborted"]:
-        calibration.broken = str(report.run["stop_reason"])
+    if report.run.aborted:
+        calibration.broken = str(report.run.stop_reason)
     else:
         calibration.tried.add(inject)
 
@@ -266,9 +266,9 @@ def _outcome(calibration: Calibration, options: argparse.Namespace, seconds: flo
     expected = [] if calibration.broken else _forecasts(calibration, options)
     return Outcome(
         build=reports[0].control.requested,
-        spec=reports[0].run["spec"],
+        spec=str(reports[0].run.spec),
         cases=len(reports[0].comparisons),
-        runs=sum(not report.run["aborted"] for report in reports),
+        runs=sum(not report.run.aborted for report in reports),
         seconds=seconds,
         rows=rows,
         not_run=[share for share, _ in calibration.steps if share not in calibration.tried],
@@ -288,7 +288,8 @@ def _forecasts(calibration: Calibration, options: argparse.Namespace) -> list[Fo
         return []
     log.info("simulating what more time would find")
     cost = statistics.median(
-        report.run["wall_s"] / max(1, sum(one.rounds for one in report.comparisons)) for report in calibration.reports
+        (report.run.wall_s or 0.0) / max(1, sum(one.rounds for one in report.comparisons))
+        for report in calibration.reports
     )
     threshold = _threshold(options) if calibration.fixed_threshold else None
     return [

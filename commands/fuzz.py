@@ -75,7 +75,7 @@ class Fuzz:
             return
         chosen = one_of_a_kind(found)[:MOST]
         log.info("--fuzz: %d cases differ; the largest differences are made smaller", len(found))
-        small = chosen if report.run["interrupted"] else shrink(chosen, self._measure(request))
+        small = chosen if report.run.interrupted else shrink(chosen, self._measure(request))
         path = self._path or Path(f"fuzz-{request.seed}.json")
         try:
             write_atomically(path, spec_text(small, request).encode())

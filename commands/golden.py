@@ -121,8 +121,8 @@ def _compare(options: argparse.Namespace, command: Sequence[str]) -> int:
     log.info("%d cases of %s, %s compared with the golden outputs of %s in %s", len(request.cases), *names)
     with ProgressDisplay(len(request.cases), sys.stderr) as display:
         report = run_ab(request, display.show)
-    if report.run["aborted"]:
-        log.warning("not completed: %s; what was compared is in the report", report.run["stop_reason"])
+    if report.run.aborted:
+        log.warning("not completed: %s; what was compared is in the report", report.run.stop_reason)
     tell(session.reporters, report)
     others = [one.case for one in report.comparisons if one.note == OTHER_INPUTS]
     if others:

@@ -90,11 +90,11 @@ def _run_ab(options: argparse.Namespace, command: Sequence[str], rounds: FileRou
     warn_of_report(report)
     log_profiles(report.run)
     tell(_heard(session.reporters, report, rounds), report)
-    if report.run["aborted"]:
+    if report.run.aborted:
         log.warning("what was measured is in the report")
     if fuzz:
         fuzz.keep_findings(request, report)
-    if rounds is not None and not report.run["resumable"]:
+    if rounds is not None and not report.run.resumable:
         rounds.forget()
     return exit_code(report)
 
@@ -130,7 +130,7 @@ def _fuzz(options: argparse.Namespace) -> Fuzz | None:
 
 def _heard(reporters: Sequence[Reporter], report: Report, rounds: FileRoundLog | None) -> list[Reporter]:
     """Who is reported a report: of one that the same command will make more complete, not all."""
-    to_be_resumed = rounds is not None and report.run["resumable"]
+    to_be_resumed = rounds is not None and report.run.resumable
     waiting = [one for one in reporters if to_be_resumed and one.whole_runs_only]
     for option in dict.fromkeys(one.option for one in waiting):
         log.info(

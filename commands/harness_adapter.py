@@ -50,7 +50,7 @@ class HarnessAdapter:
                 report = run_ab(request, display.show)
             except InterruptedRunError as error:
                 raise KeyboardInterrupt(str(error)) from None
-        if not report.run["interrupted"]:  # whatever the signal ends logs it
+        if not report.run.interrupted:  # whatever the signal ends logs it
             warn_of_report(report)
         return report
 
@@ -83,15 +83,15 @@ class HarnessAdapter:
     def tell(self, report: Report) -> None:
         """Deliver to every reporter; one on disk that has the report keeps it. A run that continues is not delivered to
         reporters that want whole runs."""
-        self.delivered.add(str(report.run["id"]))
+        self.delivered.add(str(report.run.id))
         reporters = self._measuring.reporters
-        if report.run.get("continues"):
+        if report.run.continues:
             reporters = [one for one in reporters if not one.whole_runs_only]
         tell(reporters, report, lambda reporter: reporter.kept(report), more_follows=True)
 
     def show_again(self, report: Report) -> None:
         """Print a report that was delivered before this process began."""
-        if str(report.run["id"]) not in self.delivered:
+        if str(report.run.id) not in self.delivered:
             for one in self._measuring.reporters:
                 if isinstance(one, ScreenReporter | SimpleScreenReporter):
                     one.report(report)
@@ -103,7 +103,7 @@ class HarnessAdapter:
             **session.labels,
             "info": info_document(order.control, order.treatment),
             "branch": order.branch,
-            **({"replicates": order.replicates.run["id"]} if order.replicates else {}),
+            **({"replicates": order.replicates.run.id} if order.replicates else {}),
         }
         cases = self._cases(order.cases)
         seed = order.seed if session.options.seed is None else session.options.seed

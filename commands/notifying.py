@@ -12,8 +12,9 @@ from opduel.commands.driver_text import revision_line
 from opduel.commands.entry import log
 from opduel.comparator import replicate_report
 from opduel.driver.investigation import Culprit, Outcome
-from opduel.driver.journal import Journal
+from opduel.driver.journal import NOTICE, Journal
 from opduel.records import Comparison, OpduelError, Report
+from opduel.records.outbox import Attempt, Entry
 from opduel.reporters import Reporter
 from opduel.reporters.alerts import (
     Alert,
@@ -27,7 +28,7 @@ from opduel.reporters.alerts import (
     worth_alerting,
 )
 from opduel.reporters.notifier import Notifier, pages_of, places_of
-from opduel.reporters.summary import is_worse, worst_first
+from opduel.reporters.summary import worst_first
 from opduel.reporters.text import printable
 
 TRACED = "confirmed by a second measurement on fresh processes, and traced by bisection; a commit's figures are its own"
@@ -78,19 +79,29 @@ class Notifications:
 
     def deliver(self) -> None:
         """Send all that is waiting. What can't be sent is said, and tried again at the next pass."""
-        for whom, notifier in self._notifiers.items():
-            for name, text in self._journal.waiting_notices(whom):
-                try:
-                    alert = _ADAPTER.validate_json(text)
-                except ValueError as error:
-                    self._journal.put_aside_notice(name, whom, " ".join(str(error).split())[:200])
-                    continue
-                reason = _why_not_sent(notifier, alert)
-                self._journal.notice_tried(name, whom, told=not reason)
-                if reason:
-                    self._say(f"--{notifier.option} failed: {reason}; to be tried again at the next pass")
-                    break
-                log.info("notified (--%s)", notifier.option)
+
+        def attempt(entry: Entry, payload: bytes) -> Attempt:
+            try:
+                alert = _ADAPTER.validate_json(payload)
+            except ValueError as error:
+                return Attempt("damaged", " ".join(str(error).split())[:200])
+            reason = _why_not_sent(self._notifiers[entry.receiver], alert)
+            return Attempt("failed" if reason else "delivered", reason)
+
+        outbox = self._journal.outbox
+        entries = [one for one in outbox.entries(NOTICE) if one.receiver in self._notifiers]
+        failed: set[str] = set()  # receivers that this was logged of
+        for one in outbox.deliver(entries, attempt, remember=True):
+            option = self._notifiers[one.entry.receiver].option
+            if one.state == "damaged":
+                self._journal.put_aside_notice(one.entry, one.reason)
+            elif one.state == "sent":
+                log.info("notified (--%s)", option)
+            elif one.state == "expired":
+                self._say(f"--{option} failed: {one.reason}")
+            elif one.entry.receiver not in failed:
+                failed.add(one.entry.receiver)
+                self._say(f"--{option} failed: {one.reason}; to be tried again at the next pass")
 
     def _unknown(self, alert: Alert | None) -> Alert | None:
         """The alarm without what was told before; None if nothing is left. Its id then stands for what it tells."""
@@ -131,7 +142,7 @@ def effective(outcome: Outcome) -> Report:
 def _causes(outcome: Outcome, report: Report) -> Iterator[Cause]:
     """Each culprit with the cases that it made worse, known ones first, then what was traced to none."""
     sure = {*outcome.confirmed, *(case for one in outcome.known for case in one.culprit.cases)}
-    worse = {one.case: one for one in worst_first(report.comparisons) if is_worse(one) and one.case in sure}
+    worse = {one.case: one for one in worst_first(report.comparisons) if one.is_worse and one.case in sure}
     worse |= {one.case: one for one in worth_alerting(report)}
     traced: set[str] = set()
     for guilty in (*outcome.known, *(outcome.culprits or ())):

@@ -42,7 +42,7 @@ from opduel.driver.runs import Runs
 from opduel.driver.watch import Services, Tally, Watch, WatchSettings
 from opduel.frameworks import FRAMEWORKS_DIR
 from opduel.harness.cpus import plan_cpus
-from opduel.records import Commit, OpduelError, UsageError, Verdict, disk_error
+from opduel.records import WORSE, Commit, OpduelError, UsageError, Verdict, disk_error
 from opduel.reporters import Reporter, catch_up_all, reporter_options
 from opduel.reporters.github import GithubReporter
 from opduel.reporters.notifier import Notifier
@@ -241,7 +241,7 @@ class _Driver:
         """What is verified and traced."""
         if not (self._own.regression or self._own.bisect_releases):
             return ()
-        return ("regressed", "failed", "improved") if self._own.improved else ("regressed", "failed")
+        return (*WORSE, "improved") if self._own.improved else WORSE
 
     def _prune(self, tally: Tally) -> None:
         """Keep the cache to its size; the builds just used stay."""
@@ -320,7 +320,7 @@ def _code_of(outcome: Outcome, traced: bool) -> int:
     if not traced:
         return exit_code(outcome.benchmark)
     confirmed = {*outcome.confirmed, *(case for one in outcome.known for case in one.culprit.cases)}
-    if any(one.case in confirmed and one.verdict != "improved" for report in reports for one in report.comparisons):
+    if any(one.case in confirmed and one.is_worse for report in reports for one in report.comparisons):
         return REGRESSED
     return INCOMPLETE if outcome.unfinished or any(exit_code(one) == INCOMPLETE for one in reports) else DONE
 

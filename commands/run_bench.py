@@ -16,7 +16,7 @@ from opduel.commands.entry import DONE, log, run_command
 from opduel.commands.harness import run_harness
 from opduel.commands.listing import list_cases
 from opduel.commands.options import Parser, harness_parser
-from opduel.commands.sending import flush, send
+from opduel.commands.sending import add_give_up, flush, send
 from opduel.commands.single import is_single
 from opduel.commands.spec_from import write_spec_from
 from opduel.driver.builds import Releases, load_releases
@@ -35,7 +35,7 @@ to harness.py (see harness.py --help). Default arguments of both may be kept in 
 INSTEAD: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "list": ("takes a pattern and harness.py's options alone", ()),
     "convert": ("writes a report in another format and does nothing else", ("to", "side", "output")),
-    "flush": ("sends what waits and does nothing else", ("retry_refused",)),
+    "flush": ("sends what waits and does nothing else", ("retry_refused", "give_up")),
     "send": ("sends reports and does nothing else", ()),
     "spec_from": ("writes a spec and measures nothing", ("output", "reset_options")),
     "calibrate": ("measures one build against itself", ("reset_options", "keep_options")),
@@ -45,6 +45,7 @@ COMPANIONS = {
     "side": "says how a report is converted: add --convert REPORT, or leave it out",
     "output": "goes with --convert or --spec_from; a run has --export_reporter",
     "retry_refused": "says what else to send; add --flush, or leave it out",
+    "give_up": "says what not to send; add --flush, or leave it out",
 }
 
 
@@ -103,6 +104,7 @@ def run_bench_parser() -> Parser:
     parser.add_argument(
         "--retry_refused", action="store_true", help="with --flush: also send reports that a server refused"
     )
+    add_give_up(parser, "with --flush: ")
     parser.add_argument(
         "--send",
         metavar="REPORT",
@@ -139,7 +141,7 @@ def _run_bench(arguments: Sequence[str] | None) -> int:
                 )
             return convert(options.convert, options.to, options.side, options.output)
         case "flush":
-            return flush(passed_on, options.retry_refused)
+            return flush(passed_on, options.retry_refused, options.give_up or ())
         case "send":
             return send(options.send, passed_on)
         case "spec_from":

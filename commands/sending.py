@@ -10,19 +10,28 @@ from opduel.commands.config import KeptAnswers, config_path, with_kept_token
 from opduel.commands.entry import DONE, INCOMPLETE, log
 from opduel.commands.options import Parser
 from opduel.records import RunError, UsageError
+from opduel.records.outbox import Delivery, Entry
 from opduel.reporters import read_report
 from opduel.reporters.remote import RemoteReporter
-from opduel.reporters.remote.delivery import Delivery, Sender
+from opduel.reporters.remote.delivery import Sender
 from opduel.reporters.remote.place import origin, parse_place
 from opduel.reporters.remote.reporter import has_id, sender_from, warn_of_open_token
+from opduel.reporters.remote.spool import endpoint_of, place_of
 from opduel.reporters.stream import print_result
 from opduel.reporters.text import escaped
 
-COLUMNS = ("state", "run", "category", "endpoint", "what", "file")
+COLUMNS = ("state", "run", "category", "endpoint", "what", "entry")
 
 
-def flush(arguments: Sequence[str], retry_refused: bool) -> int:
-    """Send what waits; returns the exit code: 3 unless nothing is left. ``arguments``: the remote reporter's options.
+def add_give_up(parser: argparse.ArgumentParser, where: str = "") -> None:
+    """The option of ``flush`` that removes entries."""
+    text = f"{where}remove this entry, which then is not sent; repeatable"
+    parser.add_argument("--give_up", metavar="NUMBER", type=int, action="append", help=text)
+
+
+def flush(arguments: Sequence[str], retry_refused: bool, give_up: Collection[int] = ()) -> int:
+    """Send what waits; returns the exit code: 3 unless nothing is left. ``arguments``: the remote reporter's options;
+    ``give_up``: numbers of the entries that are removed first.
 
     Raises:
         UsageError: other options, no such token, or a token that would go to several servers.
@@ -37,6 +46,7 @@ def flush(arguments: Sequence[str], retry_refused: bool) -> int:
             raise UsageError(f"--spool {folder}: is no folder: give that in which reports wait")
         log.info("nothing waits: there is no %s", folder)
         return DONE
+    _give_up(sender, give_up)
     _check_token(sender, endpoints, retry_refused)
     return _tell(sender, sender.deliver(endpoints, retry_refused, each=True))
 
@@ -82,32 +92,56 @@ def _check_token(sender: Sender, endpoints: Collection[str] | None, retry_refuse
     Raises:
         UsageError: reports wait for several servers, and nobody said which of them the token is for.
     """
+    to_send = ("waiting", "refused") if retry_refused else ("waiting",)
+    numbers = {endpoint_of(one.receiver): one.number for one in reversed(_entries(sender)) if one.state in to_send}
+    waiting = sorted(numbers if endpoints is None else endpoints)
+    if sender.token is not None and endpoints is None and len({origin(one) for one in waiting}) > 1:
+        found = ", ".join(f"{one} in entry {numbers[one]}" for one in waiting)
+        raise UsageError(
+            f"--flush: reports wait for several servers ({found}), and one's token is not for the others: say which "
+            "with --remote_reporter, or remove an entry whose address is wrong with --give_up NUMBER"
+        )
+    for endpoint in waiting:
+        warn_of_open_token(endpoint, sender.token)
+
+
+def _entries(sender: Sender) -> list[Entry]:
+    """What is in the spool.
+
+    Raises:
+        RunError: it can't be read.
+    """
     try:
-        entries, _ = sender.spool.contents()
+        return sender.spool.entries()
     except OSError as error:
         raise RunError(
             f"--spool {sender.spool.directory}: cannot be read ({error.strerror}): fix its permissions"
         ) from None
-    files = {
-        one.header.endpoint: one.path for one in reversed(entries) if retry_refused or one.header.refused is None
-    }  # the oldest of each
-    waiting = sorted(files if endpoints is None else endpoints)
-    if sender.token is not None and endpoints is None and len({origin(one) for one in waiting}) > 1:
-        found = ", ".join(f"{one} in {files[one].name}" for one in waiting)
-        raise UsageError(
-            f"--flush: reports wait for several servers ({found}), and one's token is not for the others: say which "
-            "with --remote_reporter, or remove a file whose address is wrong"
-        )
-    for endpoint in waiting:
-        warn_of_open_token(endpoint, sender.token)
+
+
+def _give_up(sender: Sender, numbers: Collection[int]) -> None:
+    """Remove these entries.
+
+    Raises:
+        UsageError: there is none of such a number: none is removed.
+    """
+    if not numbers:
+        return
+    found = {one.number: one for one in _entries(sender)}
+    if unknown := [number for number in numbers if number not in found]:
+        raise UsageError(f"--give_up {unknown[0]}: no such entry waits: give a number that --flush prints")
+    with sender.spool.outbox() as outbox:
+        for number in numbers:
+            outbox.remove(found[number])
+            log.info("gave up entry %d, the run %s", number, found[number].key)
 
 
 def _tell(sender: Sender, outcomes: Sequence[Delivery]) -> int:
     """A line for each report, and their numbers; returns the exit code."""
     lines = ["#" + "\t".join(COLUMNS)]
     for outcome in outcomes:
-        category, endpoint = (outcome.place.category, outcome.place.endpoint) if outcome.place else ("", outcome.name)
-        fields = outcome.state, outcome.run, category, endpoint, outcome.words, outcome.name
+        entry, place = outcome.entry, place_of(outcome.entry)
+        fields = outcome.state, entry.key, place.category, place.endpoint, outcome.reason, str(entry.number)
         lines.append("\t".join(map(escaped, fields)))
     print_result("".join(f"{line}\n" for line in lines))
     counts = Counter(outcome.state for outcome in outcomes)

@@ -22,7 +22,7 @@ from opduel.harness.cpus import plan_cpus
 from opduel.harness.instructions import require_counting
 from opduel.harness.profiles import is_profiles_folder
 from opduel.harness.run import RunRequest
-from opduel.records import Build, Case, Report, RunConfiguration, RunError, UsageError
+from opduel.records import Build, Case, Report, RunConfiguration, RunError, RunRecord, UsageError
 from opduel.records.atomic import check_folder
 from opduel.records.measurement import Side
 from opduel.reporters import Reporter, ReportOutcome, chosen_reporters, report_all
@@ -179,13 +179,13 @@ def check_profile_output(options: argparse.Namespace) -> None:
         raise UsageError(f"--profile_output {folder}: holds something else than profiles: give a new or empty folder")
 
 
-def log_profiles(run: Mapping[str, Any]) -> None:
+def log_profiles(run: RunRecord) -> None:
     """Log where a run's profiles are, and which cases have none."""
-    written = run.get("profile_output")
-    if not written:
+    profiles = run.profile_output
+    if profiles is None:
         return
-    log.info("%d profiles in %s", written["written"], written["folder"])
-    for problem in written["problems"]:
+    log.info("%d profiles in %s", profiles.written, profiles.folder)
+    for problem in profiles.problems:
         log.warning("--profile_output: %s", problem)
 
 
@@ -256,8 +256,8 @@ def _say(stream: TextIO, told: ReportOutcome) -> None:
 
 def warn_of_report(report: Report) -> None:
     """Log what a reader must know of a run before believing it: that it ended early, isn't to be trusted, left open."""
-    if report.run["aborted"]:
-        log.warning("not completed: %s", report.run["stop_reason"])
+    if report.run.aborted:
+        log.warning("not completed: %s", report.run.stop_reason)
     for line in (validity_line(report), *open_lines(report), not_broken_down_line(report)):
         if line:
             log.warning("%s", line)

@@ -122,8 +122,8 @@ def run_one_build(options: argparse.Namespace, command: Sequence[str]) -> int:
     log.info("%d cases, %s alone", len(request.cases), request.build.requested)
     with ProgressDisplay(len(request.cases), sys.stderr) as display:
         report = run_single(request, display.show_single)
-    if not report.run["complete"]:
-        log.warning("not completed: %s; results so far are shown", report.run["stop_reason"])
+    if not report.run.complete:
+        log.warning("not completed: %s; results so far are shown", report.run.stop_reason)
     log_profiles(report.run)
     compared = []
     if then is not None:
@@ -148,7 +148,7 @@ def _baseline(options: argparse.Namespace) -> SingleReport | None:
     if options.baseline is None:
         return None
     then = read_single(options.baseline)
-    clock = then.run.get("profiler")
+    clock = then.run.profiler
     if clock != (options.profiler or "python"):
         raise UsageError(f"--baseline {options.baseline}: was timed with --profiler {clock}: give that")
     return then
@@ -249,7 +249,7 @@ def _tell(options: argparse.Namespace, report: SingleReport, compared: Sequence[
 
 def outcome_of(report: SingleReport, compared: Sequence[BaselineComparison]) -> int:
     """The exit code of a single-build run, and of its comparison with a baseline (empty without one)."""
-    if report.run["aborted"]:
+    if report.run.aborted:
         return INCOMPLETE
     if any(one.is_worse for one in compared):
         return REGRESSED

@@ -229,7 +229,7 @@ def _send(arguments: Sequence[str]) -> int:
 
 
 def _flush(arguments: Sequence[str]) -> int:
-    from opduel.commands.sending import flush
+    from opduel.commands.sending import add_give_up, flush
 
     parser = Parser(
         prog="opduel flush",
@@ -238,8 +238,9 @@ def _flush(arguments: Sequence[str]) -> int:
         allow_abbrev=False,
     )
     parser.add_argument("--retry_refused", action="store_true", help="send also what a server refused")
+    add_give_up(parser)
     options, rest = parser.parse_known_args(list(arguments))
-    return flush(rest, options.retry_refused)
+    return flush(rest, options.retry_refused, options.give_up or ())
 
 
 def _server(name: str, arguments: Sequence[str]) -> int:

@@ -33,13 +33,20 @@ def compare_with_baseline(
 
 def machine_differences(now: SingleReport, then: SingleReport) -> list[str]:
     """In what the two runs' surroundings differ, one line each: every one is a reason to doubt all ratios."""
-    lines = []
-    for key in ("cpu_model", "logical_cpus", "kernel", "governors"):
-        if now.host.get(key) != then.host.get(key):
-            lines.append(f"{key}: {then.host.get(key)} then, {now.host.get(key)} now")
-    for key in ("threads", "seed", "warmup", "runs"):
-        if key in then.run and now.run.get(key) != then.run[key]:
-            lines.append(f"{key}: {then.run.get(key)} then, {now.run.get(key)} now")
+    sides = {
+        "cpu_model": (then.host.cpu_model, now.host.cpu_model),
+        "logical_cpus": (then.host.logical_cpus, now.host.logical_cpus),
+        "kernel": (then.host.kernel, now.host.kernel),
+        "governors": (then.host.governors, now.host.governors),
+    }
+    asked = {
+        "threads": (then.run.threads, now.run.threads),
+        "seed": (then.run.seed, now.run.seed),
+        "warmup": (then.run.warmup, now.run.warmup),
+        "runs": (then.run.runs, now.run.runs),
+    }
+    sides |= {name: pair for name, pair in asked.items() if name in then.run}
+    lines = [f"{name}: {before} then, {after} now" for name, (before, after) in sides.items() if before != after]
     before, after = _given(then), _given(now)
     for name in sorted(before.keys() | after.keys()):
         if before.get(name) != after.get(name):
@@ -49,8 +56,8 @@ def machine_differences(now: SingleReport, then: SingleReport) -> list[str]:
 
 def _given(report: SingleReport) -> dict[str, str]:
     """The variables that the user gave the run's workers; earlier versions took none."""
-    values = report.run.get("environment") or {}
-    return {name: str(values.get(name)) for name in report.run.get("env") or ()}
+    values = report.run.environment
+    return {name: str(values.get(name)) for name in report.run.env}
 
 
 def _compared(now: SingleResult, then: SingleResult | None, threshold: float) -> BaselineComparison:

@@ -2,15 +2,14 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from scipy import stats
 
-from opduel.records import Comparison, Report
+from opduel.records import FLAGGED, Comparison, Report
 
-FLAGS = ("regressed", "improved")
 CONFIDENCE = 0.95
 
 
@@ -30,13 +29,13 @@ class Rate:
     def interval(self) -> tuple[float, float]:
         """The exact interval of the share at ``CONFIDENCE`` (Clopper and Pearson 1934, Biometrika 26, 404-413).
 
-        Its ends are quantiles of beta distributions.  It takes the comparisons for independent: cases of one run share
+        It takes the comparisons for independent: cases of one run share
         a machine and an hour, and the same cases come back from run to run.  Of nothing, it is 0 to 1.
         """
-        tail = (1 - CONFIDENCE) / 2
-        low = stats.beta.ppf(tail, self.count, self.of - self.count + 1) if self.count else 0.0
-        high = stats.beta.ppf(1 - tail, self.count + 1, self.of - self.count) if self.count < self.of else 1.0
-        return float(low), float(high)
+        if not self.of:
+            return 0.0, 1.0
+        ends = stats.binomtest(self.count, self.of).proportion_ci(CONFIDENCE, method="exact")
+        return float(ends.low), float(ends.high)
 
 
 def mean_interval(count: int, runs: int) -> tuple[float, float]:
@@ -87,13 +86,13 @@ def evaluate(reports: Iterable[Report]) -> list[Row]:
     """
     groups: dict[tuple[float, float], list[tuple[Report, list[Comparison]]]] = defaultdict(list)
     for report in reports:
-        if report.run["aborted"]:
+        if report.run.aborted:
             continue
         by_threshold: dict[float, list[Comparison]] = defaultdict(list)
         for comparison in report.comparisons:
             by_threshold[comparison.threshold].append(comparison)
         for threshold, comparisons in by_threshold.items():
-            groups[report.run["inject"] or 0.0, threshold].append((report, comparisons))
+            groups[report.run.inject or 0.0, threshold].append((report, comparisons))
     order = sorted(groups, key=lambda key: (key[0], -key[1]))
     return [_row(share, threshold, groups[share, threshold]) for share, threshold in order]
 
@@ -107,16 +106,16 @@ def _row(share: float, threshold: float, runs: Sequence[tuple[Report, Sequence[C
         share=share,
         threshold=threshold,
         runs=len(runs),
-        unfinished=sum(not report.run["complete"] for report, _ in runs),
+        unfinished=sum(not report.run.complete for report, _ in runs),
         held_back=sum(_held_back(report) for report, _ in runs),
         found=_rate(slowed, "regressed"),
         missed_as_unchanged=_rate(slowed, "unchanged"),
         backwards=_rate(slowed, "improved").count,
-        false_flags=_rate(within, *FLAGS),
+        false_flags=_rate(within, *FLAGGED),
         cleared=_rate(within, "unchanged"),
         failed=len(everything) - len(measured),
-        seconds_a_case=median(report.run["wall_s"] / len(report.comparisons) for report, _ in runs),
-        timed_share=median(report.run["timed_s"] / report.run["wall_s"] for report, _ in runs),
+        seconds_a_case=median((report.run.wall_s or 0.0) / len(report.comparisons) for report, _ in runs),
+        timed_share=median((report.run.timed_s or 0.0) / (report.run.wall_s or math.inf) for report, _ in runs),
     )
 
 
@@ -125,8 +124,7 @@ def _rate(comparisons: Sequence[Comparison], *verdicts: str) -> Rate:
 
 
 def _held_back(report: Report) -> bool:
-    validity = report.run.get("validity")
-    return isinstance(validity, Mapping) and validity.get("valid") is False
+    return report.run.validity.valid is False
 
 
 @dataclass(frozen=True)

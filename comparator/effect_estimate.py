@@ -1,4 +1,4 @@
-"""What the first samples of one stage say of a case at one look: every statistic, computed once."""
+"""What the first samples of one stage say of a case at one look, and the smallest change that they would have shown."""
 
 import math
 from collections.abc import Sequence
@@ -8,10 +8,24 @@ from statistics import median
 
 from opduel.comparator.empirical_bayes import Prior, prior_weight, shrink_variance
 from opduel.comparator.mann_whitney import mann_whitney_p
-from opduel.comparator.significance import combined_p, mirrored, shifted_t_p, two_sided_p
-from opduel.comparator.tost import confidence_interval, is_within
-from opduel.comparator.trimmed_mean import TrimmedMean, estimate_trimmed_mean
+from opduel.comparator.significance import SHARE_OF_T, combined_p, two_sided_p
+from opduel.comparator.trimmed_mean import (
+    TrimmedMean,
+    confidence_interval,
+    estimate_trimmed_mean,
+    mirrored,
+    shifted_t_p,
+    t_quantile,
+)
 from opduel.records import PairSample
+
+POWER = 0.8
+
+# A change by this share (a million-fold) stands for "none that one could name".
+LARGEST_CHANGE = 1e6
+
+# The largest |log| that is turned into a ratio: beyond it a float64 would overflow, and JSON has no infinity.
+LARGEST_LOG = 700.0
 
 
 @dataclass(frozen=True)
@@ -97,3 +111,31 @@ def _p_above(trimmed_mean: TrimmedMean, lower: Sequence[float], upper: Sequence[
     """Both tests against "the log ratio is at most ``bound``": the lower side is raised by the bound."""
     raised = [value * math.exp(bound) for value in lower]
     return combined_p(shifted_t_p(trimmed_mean, bound), mann_whitney_p(raised, upper))
+
+
+def is_within(interval: tuple[float, float], bound: float) -> bool:
+    """Whether an interval of log ratios lies in [-bound, bound]: the two one-sided tests of equivalence.
+
+    A case whose true change exceeds the bound is called unchanged only if the limit on that side errs, so with
+    probability alpha / 2 over one stage's looks, and alpha over two stages (Schuirmann 1987, J. Pharmacokinet.
+    Biopharm. 15, 657-680).  A bound of 0 shows nothing: no case is exactly unchanged.
+    """
+    return bound > 0 and -bound <= interval[0] and interval[1] <= bound
+
+
+def as_ratio(log_ratio: float) -> float:
+    """exp, held finite."""
+    return math.exp(max(-LARGEST_LOG, min(LARGEST_LOG, log_ratio)))
+
+
+def minimal_detectable_change(trimmed_mean: TrimmedMean, threshold: float, alpha: float) -> float:
+    """The change (a share, >= 0) that a test at two-sided level ``alpha`` finds with 80 % power.
+
+    exp(log(1 + threshold) + (t_(1-a) + t_0.8) s) - 1 with s the standard error and a = 0.8 alpha / 2, the t
+    test's share of one direction's error.  ``alpha`` is what is left after the corrections: that of the run,
+    over the number of its cases (this one alone has changed) and over the looks.  The sum of the two quantiles
+    approximates the noncentral t distribution's power (Bloom 1995, Evaluation Review 19, 547-556).
+    """
+    tail = SHARE_OF_T * alpha / 2
+    reach = (t_quantile(trimmed_mean, tail) + t_quantile(trimmed_mean, 1 - POWER)) * trimmed_mean.standard_error
+    return min(math.expm1(min(math.log1p(threshold) + reach, math.log1p(LARGEST_CHANGE))), LARGEST_CHANGE)

@@ -1,8 +1,8 @@
 """Why a case stays open, in plain words; the one place for them: screens, pages and files show ``Comparison.note``."""
 
+from opduel.comparator.effect_estimate import as_ratio
 from opduel.comparator.looks import Looks
 from opduel.comparator.run_analysis import CaseAnalysis
-from opduel.comparator.tost import as_ratio
 from opduel.records import Forecast, Verdict
 
 LOOKS_LIKE: dict[Verdict, str] = {"regressed": "looks regressed", "improved": "looks improved"}

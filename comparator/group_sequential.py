@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 
 from opduel.comparator.effect_estimate import EffectEstimate, Values, estimate_effect
 from opduel.comparator.empirical_bayes import Prior, discounted
-from opduel.comparator.futility import FUTILE_BELOW, conditional_power
 from opduel.comparator.looks import Looks, p_over_looks
 from opduel.comparator.mann_whitney import mann_whitney_interval
+from opduel.comparator.predictive_power import FUTILE_BELOW, conditional_power
 from opduel.comparator.significance import SHARE_OF_MANN_WHITNEY, SHARE_OF_T, two_sided_p
 from opduel.records import Case, PairSample, Stage
 

@@ -3,9 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from opduel.records import Comparison, Report, Verdict, Verification
-
-FLAGGED: tuple[Verdict, ...] = ("regressed", "improved")
+from opduel.records import FLAGGED, Comparison, Report, Verdict, Verification
 
 
 def apply_replication(

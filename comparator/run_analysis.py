@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from opduel.comparator.effect_estimate import Values
 from opduel.comparator.empirical_bayes import NO_PRIOR, Prior, fit_prior
-from opduel.comparator.fdr import benjamini_hochberg
 from opduel.comparator.group_sequential import SequentialTest, run_sequential_test, split
 from opduel.comparator.looks import Looks
+from opduel.comparator.significance import benjamini_hochberg
 from opduel.comparator.trimmed_mean import estimate_trimmed_mean
 from opduel.records import METRICS, Case, Failure, PairSample, Stage, Verdict
 

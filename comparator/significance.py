@@ -1,30 +1,11 @@
-"""How surprising the data are if the change lay within a bound: two tests, one p value."""
+"""How surprising the data are: two tests of a case combined in one p value, and the p values of a run corrected."""
 
-from scipy import special
-
-from opduel.comparator.trimmed_mean import TrimmedMean
+from collections.abc import Sequence
 
 # Shares of the error given to each test (weighted Bonferroni).  The t statistic finds changes at few rounds;
 # Mann-Whitney can reject where a very heavy tail has ruined every variance, but needs many.
 SHARE_OF_T = 0.8
 SHARE_OF_MANN_WHITNEY = 0.2
-
-
-def shifted_t_p(trimmed_mean: TrimmedMean, bound: float) -> float:
-    """The one-sided p value of "the log ratio is at most ``bound``", by the (moderated) t statistic.
-
-    The probability is largest at the bound itself, so that this is a test of the whole hypothesis.  For the
-    mirrored hypothesis, "at least -bound", hand in ``mirrored(trimmed_mean)``.
-    """
-    statistic = (trimmed_mean.estimate - bound) / trimmed_mean.standard_error
-    return float(special.stdtr(trimmed_mean.degrees_of_freedom, -statistic))
-
-
-def mirrored(trimmed_mean: TrimmedMean) -> TrimmedMean:
-    """The location with control and treatment exchanged."""
-    return TrimmedMean(
-        -trimmed_mean.estimate, trimmed_mean.standard_error, trimmed_mean.degrees_of_freedom, trimmed_mean.n
-    )
 
 
 def combined_p(p_t: float, p_mann_whitney: float) -> float:
@@ -37,6 +18,23 @@ def two_sided_p(p_above: float, p_below: float) -> float:
     return min(1.0, 2 * min(p_above, p_below))
 
 
-def t_quantile(trimmed_mean: TrimmedMean, tail: float) -> float:
-    """The t value that is exceeded with probability ``tail``, for this location's degrees of freedom."""
-    return -float(special.stdtrit(trimmed_mean.degrees_of_freedom, tail))
+def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
+    """The adjusted p value ("q value") of each of ``p_values`` (shape (m,)), in the same order.
+
+    q_(i) = min over j >= i of p_(j) m / j, at most 1; rejecting where q <= alpha keeps the expected share of
+    false rejections at alpha or below (Benjamini and Hochberg 1995, J. R. Stat. Soc. B 57, 289-300), for
+    independent tests and for positively dependent ones (Benjamini and Yekutieli 2001).
+
+    No q value rises when some p values fall.  So with p values that only fall as rounds are added (the p over
+    looks does), and a family that is fixed from the start, what an interim look rejects stays rejected.  A p
+    value that is not rejected may also rise to 1 without costing another its rejection: with k rejections
+    the k smallest p values are at or below k alpha / m, and the others count for nothing.
+
+    Raises:
+        ValueError: a p value outside [0, 1].
+    """
+    from scipy import stats  # here, because it takes longer to import than all else that a command needs to start
+
+    if not p_values:
+        return []
+    return [float(value) for value in stats.false_discovery_control(p_values, method="bh")]

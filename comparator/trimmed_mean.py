@@ -1,9 +1,10 @@
-"""Where the log ratios of one case lie: a 20 % trimmed mean and its winsorised standard error."""
+"""Where the log ratios of one case lie: a 20 % trimmed mean, its standard error, t test and confidence interval."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import special
 
 # One value in five is trimmed from each end: a process that is off by 50 % then counts as merely "high".
 TRIMMED_FROM_EACH_END = 5
@@ -56,3 +57,36 @@ def estimate_trimmed_mean(log_ratios: Sequence[float]) -> TrimmedMean:
     squares = float(np.sum((winsorised - winsorised.mean()) ** 2))
     variance = max(squares / (kept * (kept - 1)), RESOLUTION**2 / n)
     return TrimmedMean(float(ordered[g : n - g].mean()), float(np.sqrt(variance)), float(kept - 1), n)
+
+
+def mirrored(trimmed_mean: TrimmedMean) -> TrimmedMean:
+    """The location with control and treatment exchanged."""
+    return TrimmedMean(
+        -trimmed_mean.estimate, trimmed_mean.standard_error, trimmed_mean.degrees_of_freedom, trimmed_mean.n
+    )
+
+
+def t_quantile(trimmed_mean: TrimmedMean, tail: float) -> float:
+    """The t value that is exceeded with probability ``tail``, for this location's degrees of freedom."""
+    return -float(special.stdtrit(trimmed_mean.degrees_of_freedom, tail))
+
+
+def shifted_t_p(trimmed_mean: TrimmedMean, bound: float) -> float:
+    """The one-sided p value of "the log ratio is at most ``bound``", by the (moderated) t statistic.
+
+    The probability is largest at the bound itself, so that this is a test of the whole hypothesis.  For the
+    mirrored hypothesis, "at least -bound", hand in ``mirrored(trimmed_mean)``.
+    """
+    statistic = (trimmed_mean.estimate - bound) / trimmed_mean.standard_error
+    return float(special.stdtr(trimmed_mean.degrees_of_freedom, -statistic))
+
+
+def confidence_interval(trimmed_mean: TrimmedMean, tail: float) -> tuple[float, float]:
+    """The interval of log ratios that misses the true one with probability ``tail`` on either side.
+
+    With tail = alpha w_k / 2 at look k, the weights w_k summing to 1, these are repeated confidence intervals:
+    all of them together hold the truth with probability 1 - alpha or more, whenever one stops (Jennison and
+    Turnbull 1989, J. R. Stat. Soc. B 51, 305-361; Bonferroni in place of their joint distribution).
+    """
+    reach = t_quantile(trimmed_mean, tail) * trimmed_mean.standard_error
+    return trimmed_mean.estimate - reach, trimmed_mean.estimate + reach

@@ -4,16 +4,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from opduel.comparator.effect_estimate import EffectEstimate
+from opduel.comparator.effect_estimate import EffectEstimate, as_ratio, minimal_detectable_change
 from opduel.comparator.empirical_bayes import Prior
 from opduel.comparator.explanations import explain
 from opduel.comparator.looks import Looks
-from opduel.comparator.mde import minimal_detectable_change
 from opduel.comparator.predictive_power import CaseState, Terms, project
-from opduel.comparator.replication import FLAGGED
 from opduel.comparator.run_analysis import CaseAnalysis, analyse_run
-from opduel.comparator.tost import as_ratio
-from opduel.records import METRICS, Case, Comparison, Failure, Forecast, PairSample, Stage, Verdict
+from opduel.records import FLAGGED, METRICS, Case, Comparison, Failure, Forecast, PairSample, Stage, Verdict
 
 
 def compare_cases(

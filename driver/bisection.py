@@ -12,9 +12,7 @@ from itertools import pairwise
 from typing import Literal, Protocol
 
 from opduel.driver.attribution import UNKNOWN, Change, Range
-from opduel.records import Verdict
-
-SEARCHED_VERDICTS = ("regressed", "improved", "failed")
+from opduel.records import FLAGGED, Verdict
 
 # What an A/B of a range shows for a case: the change is there; it is not; it is unclear; the case fails.
 Answer = Literal["found", "clear", "open", "fails"]
@@ -25,7 +23,8 @@ class Step:
     """What one A/B of two points says of one case.
 
     ``log_ratio`` is ln(right / left) and ``low`` and ``high`` the ends of its interval, None when not known.  ``side``
-    says of a failed case where it failed: "treatment" when it runs at the left point and fails at the right one.
+    says of a failed case where it failed: "treatment" when it runs at the left point and fails at the right one, and
+    the machine isn't the reason.
     """
 
     verdict: Verdict
@@ -33,6 +32,13 @@ class Step:
     low: float | None = None
     high: float | None = None
     side: Literal["control", "treatment", "both"] | None = None
+
+    @property
+    def finding(self) -> Verdict | None:
+        """What changed from left to right, as ``Comparison.finding``; None if nothing did, or nothing is known."""
+        if self.verdict == "failed":
+            return "failed" if self.side == "treatment" else None
+        return self.verdict if self.verdict in FLAGGED else None
 
     @property
     def change(self) -> Change | None:
@@ -98,7 +104,7 @@ def bisect(
     if revisions < 1:
         raise ValueError(f"a bisection needs 1 point or more after the control, not {revisions}")
     for case, step in cases.items():
-        if step.verdict not in SEARCHED_VERDICTS or (step.verdict == "failed" and step.side != "treatment"):
+        if step.finding is None:
             raise ValueError(f"{case}: regressed, improved, or failed on the treatment alone: not {step}")
     search = _Search(revisions, cases, measure, prepare, thresholds, frozenset(cached))
     search.descend()

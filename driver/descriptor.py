@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from opduel.records import Build, Commit, UsageError
 from opduel.records.files import UnreadableError, parse_json, read_text
+from opduel.records.validation import explain
 
 
 class _Program(BaseModel):
@@ -82,9 +83,7 @@ def read_info(text: str) -> dict[str, Described]:
     try:
         document = _Document.model_validate(parse_json(text))
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"]) or "the whole"
-        raise UsageError(f"{where}: {field}: {first['msg']}: correct it") from None
+        raise UsageError(f"{where}: {explain(error)}") from None
     except UnreadableError as error:
         raise UsageError(f"{where}: {error}: correct it") from None
     return {

@@ -5,7 +5,7 @@ import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from opduel.driver.attribution import (
     Attribution,
@@ -25,6 +25,7 @@ from opduel.driver.known_changes import KnownChanges
 from opduel.driver.revisions import Revision, UnbuildableError
 from opduel.driver.runs import NotSettled, Runs, open_words
 from opduel.records import Build, Comparison, Report, RunError, Verdict
+from opduel.records.measurement import Side
 
 log = logging.getLogger(__name__)
 
@@ -104,10 +105,10 @@ class Investigation:
         Of what known culprits account for neither is made; where more changed than they did, the parts of the line
         that they leave over are measured directly, and bisected if the change is there.
         """
-        if not sought or benchmark.run.get("aborted"):
+        if not sought or benchmark.run.aborted:
             return Outcome(benchmark)
         known = self._known.at_beginning()
-        flagged = {one.case: one for one in benchmark.comparisons if _flag(one) in sought}
+        flagged = {one.case: one for one in benchmark.comparisons if one.finding in sought}
         explained = {
             case: found
             for case, one in flagged.items()
@@ -191,7 +192,7 @@ class Investigation:
         verification = self._make(f"{self.name}/verify", "verify", (0, last), sorted(suspects), benchmark)
         again = {one.case: one for one in verification.comparisons}
         replicated = {one.case: one for one in self._runs.replicate(benchmark, verification).comparisons}
-        confirmed = [case for case in suspects if case in again and _flag(replicated[case]) is not None]
+        confirmed = [case for case in suspects if case in again and replicated[case].finding is not None]
         if not confirmed:
             log.info("not confirmed: %s", ", ".join(suspects))
             return Outcome(benchmark, verification)
@@ -312,7 +313,7 @@ def _moved(one: CulpritRange, by: int) -> CulpritRange:
 
 def _answers(step: Step, flagged: Comparison) -> bool:
     """Whether a direct A/B of a part of the line has the change for which the whole was flagged."""
-    return step.verdict == flagged.verdict and (step.verdict != "failed" or step.side == "treatment")
+    return step.finding == flagged.finding
 
 
 def _known_step(known: Known) -> Step:
@@ -323,13 +324,6 @@ def _known_step(known: Known) -> Step:
     return Step(verdict, change.estimate, change.low, change.high)
 
 
-def _flag(one: Comparison) -> Verdict | None:
-    """What is the matter with the case, if it is the treatment's doing."""
-    if one.verdict == "failed":
-        return "failed" if one.is_broken_by_treatment else None
-    return one.verdict if one.verdict in ("regressed", "improved") else None
-
-
 def _step(one: Comparison) -> Step:
     low, high = one.ci or (None, None)
     return Step(
@@ -337,15 +331,22 @@ def _step(one: Comparison) -> Step:
         None if one.ratio is None else math.log(one.ratio),
         None if low is None else math.log(low),
         None if high is None else math.log(high),
-        one.failure.side if one.failure else None,
+        _side_of_failure(one),
     )
+
+
+def _side_of_failure(one: Comparison) -> Side | Literal["both"] | None:
+    """Where a case failed; "both" also if only the treatment did, and the machine may be the reason."""
+    if one.failure is None:
+        return None
+    return one.failure.side if one.failure.side != "treatment" or one.is_broken_by_treatment else "both"
 
 
 def why_untrusted(outcome: Outcome) -> str:
     """Why the measurement must be repeated; empty if it can be trusted."""
     for report in (outcome.benchmark, outcome.verification):
-        if report is not None and report.run.get("aborted"):
-            return f"not completed: {report.run['stop_reason']}"
+        if report is not None and report.run.aborted:
+            return f"not completed: {report.run.stop_reason}"
         if report is not None and any(one.held_back for one in report.comparisons):
             return "verdicts were held back, for the run can't be trusted"
     return ""

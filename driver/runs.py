@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
+from math import inf
 from typing import Protocol
 
-from opduel.driver.journal import Journal, Rounds
-from opduel.records import Build, Report, RunError, UsageError
+from opduel.driver.journal import RUN, Journal, Rounds
+from opduel.records import Build, Report, RunError, RunRecord, UsageError
+from opduel.records.outbox import Attempt, Entry
 
-RECIPIENT = "reporters"
 TRIES = 3  # of a measurement that could not be trusted
 BUDGETS = 3  # time budgets of one run, from its first test on, as long as a case that looks changed is not settled
 MOST_NAMED = 5
@@ -114,7 +115,7 @@ class Runs:
                 log.info("%s", _measured_before(order, kept))
             report = kept or self._measure(one, attempt, order)
             self.deliver_all()
-            if report.run.get("continues"):
+            if report.run.continues:
                 raise NotSettled(report, f"{open_words(report)}; the next pass measures on")
             if attempt == TRIES or not any(comparison.held_back for comparison in report.comparisons):
                 return report
@@ -129,10 +130,10 @@ class Runs:
         except RunError:  # nothing was measured; with the rounds that led there the next start would give up as soon
             self._journal.forget_run(name)
             raise
-        if report.run.get("interrupted"):
-            raise KeyboardInterrupt(str(report.run["stop_reason"]))
-        if report.run.get("aborted"):  # kept and told, but the next start repeats the run
-            self._journal.finish_run(f"{name}/broken-{report.run['id']}", self._harness.dump(report))
+        if report.run.interrupted:
+            raise KeyboardInterrupt(str(report.run.stop_reason))
+        if report.run.aborted:  # kept and told, but the next start repeats the run
+            self._journal.finish_run(f"{name}/broken-{report.run.id}", self._harness.dump(report))
             self._journal.forget_run(name)
         elif report.is_open and self._gets_more(name, report, order.budgets):
             report = _continued(report, order.budgets)
@@ -162,7 +163,7 @@ class Runs:
     def ids(self, prefix: str) -> tuple[str, ...]:
         """The ids of the finished runs whose names begin so, as their reports have them."""
         reports = map(self._finished, self._journal.runs(prefix))
-        return tuple(str(report.run["id"]) for report in reports if report is not None)
+        return tuple(str(report.run.id) for report in reports if report is not None)
 
     def forget(self, prefix: str) -> None:
         """Let all go whose names begin so: runs, finished or begun, will be made again, and facts asked for again."""
@@ -172,11 +173,16 @@ class Runs:
 
     def deliver_all(self) -> None:
         """Tell of every finished run that was not told yet, in the order in which they were finished."""
-        for name in self._journal.undelivered(RECIPIENT):
-            report = self._finished(name)
+
+        def attempt(entry: Entry, _: bytes) -> Attempt:
+            report = self._finished(entry.key)
             if report is not None:
                 self._harness.tell(report)
-                self._journal.mark_delivered(name, RECIPIENT)
+            return Attempt("delivered")
+
+        outbox = self._journal.outbox
+        for delivery in outbox.deliver(outbox.entries(RUN), attempt, longest_s=inf):
+            log.debug("%s: %s", delivery.entry.key, delivery.state)
 
     def _finished(self, name: str) -> Report | None:
         """The report of a run that was finished; one that can't be read is put aside, and the run is made again."""
@@ -189,7 +195,7 @@ class Runs:
 
 
 def _rounds(report: Report) -> int:
-    return int(report.run.get("rounds") or 0)
+    return report.run.rounds or 0
 
 
 def open_words(report: Report) -> str:
@@ -203,15 +209,15 @@ def open_words(report: Report) -> str:
 
 def _continued(report: Report, budgets: int) -> Report:
     """The report of a run that goes on: told under an id of its own, for the run's own is that of its last report."""
-    return replace(report, run={**report.run, "id": f"{report.run['id']}-open-{budgets}", "continues": True})
+    return replace(report, run=RunRecord(report.run, id=f"{report.run.id}-open-{budgets}", continues=True))
 
 
 def _measured_before(order: RunOrder, report: Report) -> str:
     """That a run is answered from the journal, whether it was complete then, and how to have it made again."""
-    whole = "complete" if report.run.get("complete", True) else f"not complete: {report.run.get('stop_reason')}"
+    whole = f"not complete: {report.run.stop_reason}" if report.run.is_cut_short else "complete"
     return (
         f"{order.run_type} of {order.control.requested} and {order.treatment.requested}: was measured at "
-        f"{report.run.get('started', 'an earlier time')} ({whole}), and is not measured again: --again does that"
+        f"{report.run.started or 'an earlier time'} ({whole}), and is not measured again: --again does that"
     )
 
 

@@ -24,6 +24,7 @@ from opduel.harness.pair import Round, RoundResult
 from opduel.records import Case, Stage
 from opduel.records.case import METRICS
 from opduel.records.upgrade import upgraded_entry
+from opduel.records.validation import explain
 
 FORMAT = 1  # raised when older texts would be misread
 Phase = Literal["first", "verify"]
@@ -142,9 +143,7 @@ def from_text(text: str) -> Entry:
     try:
         entry = _ADAPTER.validate_json(upgraded_entry(text), strict=True)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise ValueError(f"{place}: {first['msg']}" if place else first["msg"]) from None
+        raise ValueError(explain(error, "the entry")) from None
     if isinstance(entry, KeptRound) and entry.metric not in METRICS:
         raise ValueError(f"metric: no metric is called {entry.metric!r}")
     return entry

@@ -28,6 +28,7 @@ from opduel.harness.restarting_worker import RestartingWorker
 from opduel.records import Build, Case, Failure, RunError, UsageError
 from opduel.records.atomic import write_atomically
 from opduel.records.upgrade import upgraded_golden
+from opduel.records.validation import explain
 
 MANIFEST = "golden.json"
 KIND, SCHEMA_VERSION = "opduel golden outputs", 2
@@ -347,8 +348,7 @@ def read_golden(folder: Path) -> Golden:
     try:
         manifest = _ADAPTER.validate_python(document)
     except ValidationError as error:
-        problem = error.errors(include_url=False, include_input=False)[0]
-        raise UsageError(f"{where}: {'.'.join(map(str, problem['loc']))}: {problem['msg']}: {_FIX}") from None
+        raise UsageError(f"{where}: {explain(error)}: {_FIX}") from None
     for id, one in manifest.cases.items():
         place = Path(one.file)
         if one.failure is None and (not one.file or place.is_absolute() or ".." in place.parts):

@@ -38,7 +38,18 @@ from opduel.harness.roofline import measure_roofline
 from opduel.harness.schedule import FirstMeasurement, MeasurementPlan, MeasurementResult, Progress, Schedule
 from opduel.harness.validity import Frequency, aa_problems, validity_problems
 from opduel.harness.verification import FIRST_SHARE, Verifier, first_order
-from opduel.records import DEFAULT_METRIC, SAMPLED, Build, Case, Comparison, Report, RunConfiguration, RunError
+from opduel.records import (
+    DEFAULT_METRIC,
+    SAMPLED,
+    Build,
+    Case,
+    Comparison,
+    HostRecord,
+    Report,
+    RunConfiguration,
+    RunError,
+    RunRecord,
+)
 from opduel.records.measurement import Side
 
 # of the time that is left, at most, for comparing numbers, if there is anything else to measure
@@ -163,7 +174,8 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
         share = 1.0 if asked.verifies_after is None else FIRST_SHARE
         run["forecast"] = budget_for(comparisons, findings.wall_s, share, _profiled(request))
     run["profile_output"] = profiles
-    return Report(run, request.control, request.treatment, {**host, **noise}, comparisons, cases=tuple(request.cases))
+    sides = request.control, request.treatment
+    return Report(RunRecord(run), *sides, HostRecord({**host, **noise}), comparisons, cases=tuple(request.cases))
 
 
 def _profiles(
@@ -260,7 +272,9 @@ def without_measuring(request: RunRequest, why: str) -> Report:
     run = _run_record(request, order, findings, _begin(Checkpoint(None, "")), [], bench, validity)
     comparisons = [_unmeasured(case, why) for case in request.cases]
     host = {**host_fingerprint(), "roofline": None, **noise}
-    return Report(run, request.control, request.treatment, host, comparisons, cases=request.cases)
+    return Report(
+        RunRecord(run), request.control, request.treatment, HostRecord(host), comparisons, cases=request.cases
+    )
 
 
 def _with_work(request: RunRequest, comparisons: Sequence[Comparison]) -> list[Comparison]:

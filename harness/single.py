@@ -24,8 +24,9 @@ from opduel.harness.memory import storage_question
 from opduel.harness.profiles import Profiles, Subject, write_profiles
 from opduel.harness.restarting_worker import Question, RestartingWorker
 from opduel.harness.roofline import measure_roofline
-from opduel.records import Build, Case, Failure, RunError
+from opduel.records import Build, Case, Failure, HostRecord, RunError
 from opduel.records.measurement import Side
+from opduel.records.run_record import SingleRunRecord
 from opduel.records.single import Distribution, ProfiledOperator, Profiler, SingleReport, SingleResult
 
 DEFAULT_ROUNDS = 5
@@ -175,7 +176,7 @@ class _Run:
             "env": sorted(self._request.env),
             "cpus": sorted(self._cpus.measure),
             "complete": stopped is None,
-            "broken": aborted,
+            "aborted": aborted,
             "interrupted": interrupted,
             "stop_reason": stopped,
             "wall_s": time.monotonic() - self._started,
@@ -183,7 +184,8 @@ class _Run:
         }
         framework = self._request.framework
         cases = tuple(_result(case, self._gathered[case.id], framework) for case in self._request.cases)
-        return SingleReport(run, self._request.build, {**host, **self._monitor.summary()}, cases)
+        noise = self._monitor.summary()
+        return SingleReport(SingleRunRecord(run), self._request.build, HostRecord(host, **noise), cases)
 
     def _measure(self) -> None:
         """All rounds, each with a fresh worker and the cases in an order of its own.

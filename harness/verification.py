@@ -9,13 +9,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from opduel.comparator import FLAGGED, Looks, apply_replication, fit_priors
+from opduel.comparator import Looks, apply_replication, fit_priors
 from opduel.harness.checkpoint import Checkpoint
 from opduel.harness.comparisons import build_comparisons
 from opduel.harness.host import HostMonitor
 from opduel.harness.pair_pool import Bench
 from opduel.harness.schedule import FirstMeasurement, MeasurementPlan, MeasurementResult, Progress, Schedule
-from opduel.records import SAMPLED, Case, Comparison, PairSample, Report
+from opduel.records import FLAGGED, SAMPLED, Case, Comparison, PairSample, Report
 
 FIRST_SHARE = 0.7  # of a time budget, for the first measurement; the second has what is left of the whole
 ENDED = "the run ended before"
@@ -58,7 +58,7 @@ def first_measurement_of(
     their samples: the new run has its own report, which must be valid by itself.
     """
     comparisons = {one.case: one for one in report.comparisons}
-    checked = {check["case"] for check in (report.run.get("validity") or {}).get("aa_checks", ())}
+    checked = {check.case for check in report.run.validity.aa_checks}
     return first_measurement(
         [case for case in cases if case.metric in SAMPLED],
         {case_id: one.samples for case_id, one in comparisons.items()},

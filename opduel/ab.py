@@ -23,7 +23,7 @@ from opduel.reporters.html import write_page
 from opduel.reporters.html.notebook import to_notebook_html
 from opduel.reporters.interchange.table import case_rows, sample_rows
 from opduel.reporters.screen import render
-from opduel.reporters.summary import Conclusion, conclusion, is_worse, open_lines, validity_line, worst_first
+from opduel.reporters.summary import Conclusion, conclusion, open_lines, validity_line, worst_first
 
 if TYPE_CHECKING:
     import pandas
@@ -54,7 +54,7 @@ class ABReport(Report):
     @property
     def regressions(self) -> list[Comparison]:
         """The cases that are slower or larger on the treatment, or that it breaks; the largest change first."""
-        return [one for one in worst_first(self.comparisons) if is_worse(one)]
+        return [one for one in worst_first(self.comparisons) if one.is_worse]
 
     @property
     def conclusion(self) -> Conclusion:
@@ -74,7 +74,7 @@ class ABReport(Report):
     @property
     def warnings(self) -> list[str]:
         """Why the run ended early, can't be trusted, or left cases open; empty for most runs."""
-        aborted = f"not completed: {self.run.get('stop_reason')}" if self.run.get("aborted") else ""
+        aborted = f"not completed: {self.run.stop_reason}" if self.run.aborted else ""
         return [line for line in (aborted, validity_line(self), *open_lines(self)) if line]
 
     def to_dataframe(self, samples: bool = False) -> "pandas.DataFrame":
@@ -200,8 +200,8 @@ def _measure(words: Sequence[str], progress: bool) -> ABReport:
         raise KeyboardInterrupt(str(error)) from None
     warn_of_report(report)
     _tell(reporters, report)
-    if report.run["interrupted"]:
-        raise KeyboardInterrupt(str(report.run["stop_reason"]))
+    if report.run.interrupted:
+        raise KeyboardInterrupt(str(report.run.stop_reason))
     return ABReport.of(report)
 
 

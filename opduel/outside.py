@@ -11,13 +11,13 @@ from opduel.driver.catalogue.registry import Registry, ask_registry
 from opduel.frameworks import get_framework
 from opduel.harness.single import SingleRequest, run_single
 from opduel.harness.specs import expand_cases
-from opduel.harness.specs.explain import explain
 from opduel.harness.specs.load import validate
 from opduel.harness.specs.model import Settings
 from opduel.inside import known_frameworks
 from opduel.performance import read_input
 from opduel.records import Build, UsageError
 from opduel.records.single import Profiler
+from opduel.records.validation import explain
 from opduel.reporters.opperf_form import grouped, opperf_entry
 
 Spec = Mapping[str, Any]
@@ -70,7 +70,7 @@ def run_tests(
     try:
         asked = Settings.model_validate({key: value for key, value in given.items() if value is not None})
     except ValidationError as error:
-        raise UsageError(explain(error)) from None
+        raise UsageError(explain(error, "the spec")) from None
     results: dict[str, list[dict[str, Any]]] = {}
     found = _run(spec, asked, _build(build), profiler, warmup, runs, seed)
     for test, entries in zip(spec["tests"], found, strict=True):

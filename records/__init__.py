@@ -24,7 +24,9 @@ from opduel.records.configuration import RunConfiguration
 from opduel.records.errors import BrokenBuildError, NoSpaceError, OpduelError, RunError, UsageError, disk_error, is_full
 from opduel.records.measurement import Failure, Incident, PairSample, Stage
 from opduel.records.report import (
+    FLAGGED,
     SCHEMA_VERSION,
+    WORSE,
     Breakdown,
     Comparison,
     Forecast,
@@ -33,15 +35,18 @@ from opduel.records.report import (
     Verdict,
     Verification,
 )
+from opduel.records.run_record import HostRecord, RunRecord
 from opduel.records.work import Achieved, Work, achieved, roof
 
 __all__ = [
     "DEFAULT_METRIC",
     "DEFAULT_MODE",
+    "FLAGGED",
     "METRICS",
     "MODES",
     "SAMPLED",
     "SCHEMA_VERSION",
+    "WORSE",
     "Achieved",
     "Breakdown",
     "BrokenBuildError",
@@ -52,6 +57,7 @@ __all__ = [
     "Direction",
     "Failure",
     "Forecast",
+    "HostRecord",
     "Incident",
     "Metric",
     "ModelFile",
@@ -62,6 +68,7 @@ __all__ = [
     "Report",
     "RunConfiguration",
     "RunError",
+    "RunRecord",
     "Stage",
     "Tolerance",
     "UsageError",

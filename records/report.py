@@ -1,7 +1,7 @@
 """The report: one versioned document with everything about a run, which every reporter reads."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -10,12 +10,15 @@ from opduel.records.case import METRICS, Case
 from opduel.records.configuration import RunConfiguration
 from opduel.records.measurement import FROM_OUTSIDE, Failure, PairSample
 from opduel.records.redaction import redacted
+from opduel.records.run_record import HostRecord, RunRecord
 from opduel.records.upgrade import configuration_of
 from opduel.records.work import Work
 
 SCHEMA_VERSION = 2
 
 Verdict = Literal["regressed", "improved", "unchanged", "inconclusive", "failed"]
+FLAGGED: tuple[Verdict, ...] = ("regressed", "improved")
+WORSE: tuple[Verdict, ...] = ("regressed", "failed")  # of the findings of a comparison
 
 
 @dataclass(frozen=True)
@@ -159,26 +162,39 @@ class Comparison:
         """Whether the treatment alone fails, and not from an outside cause: that is worse than running slower."""
         return self.failure is not None and self.failure.side == "treatment" and self.failure.kind not in FROM_OUTSIDE
 
+    @property
+    def finding(self) -> Verdict | None:
+        """What the treatment did to the case: "regressed", "improved", or "failed" if it breaks it; else None."""
+        if self.verdict == "failed":
+            return "failed" if self.is_broken_by_treatment else None
+        return self.verdict if self.verdict in FLAGGED else None
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether the treatment made the case slower or larger, or breaks it: the one definition of "worse"."""
+        return self.finding in WORSE
+
 
 @dataclass(frozen=True)
 class Report:
-    """One run. ``run`` and ``host`` are plain JSON data (see docs/reference/report.md for their keys).
+    """One run. ``run`` and ``host`` are made of any mapping, and have its documented keys as typed attributes.
 
     ``cases`` are what was to be measured, in full; none in reports of earlier versions. However a report comes about,
     the texts of ``run`` hold no secret that can be recognised: an older version may have stored one.
     """
 
-    run: Mapping[str, Any]
+    run: RunRecord
     control: Build
     treatment: Build
-    host: Mapping[str, Any]
+    host: HostRecord
     comparisons: Sequence[Comparison]
     schema_version: int = SCHEMA_VERSION
     cases: Sequence[Case] = field(default_factory=tuple)
 
     def __post_init__(self) -> None:
         """Take the secrets out."""
-        object.__setattr__(self, "run", redacted(self.run))
+        object.__setattr__(self, "run", RunRecord(redacted(self.run)))
+        object.__setattr__(self, "host", HostRecord.of(self.host))
 
     @property
     def configuration(self) -> RunConfiguration:
@@ -188,7 +204,7 @@ class Report:
     @property
     def open_suspects(self) -> list[Comparison]:
         """The cases that look changed, and that the run ended too early to settle; none of a complete run."""
-        return [one for one in self.comparisons if one.suspected] if self.run.get("complete") is False else []
+        return [one for one in self.comparisons if one.suspected] if self.run.is_cut_short else []
 
     @property
     def nothing_compared(self) -> bool:
@@ -198,13 +214,13 @@ class Report:
     @property
     def is_open(self) -> bool:
         """Whether its time was too short: a case that looks changed is not settled, or no case was tested at all."""
-        cut_short = self.run.get("complete") is False and not self.run.get("aborted")
+        cut_short = self.run.is_cut_short and not self.run.aborted
         held = any(one.held_back for one in self.comparisons)
         return cut_short and not held and (bool(self.open_suspects) or self.nothing_compared)
 
     def to_json(self) -> dict[str, Any]:
         """The document as plain JSON data, ``schema_version`` first."""
-        document = dataclasses.asdict(self)
+        document = {**dataclasses.asdict(self), "run": dict(self.run), "host": dict(self.host)}
         return {"schema_version": document.pop("schema_version"), **document}
 
     def count(self, verdict: Verdict) -> int:

@@ -8,6 +8,7 @@ from opduel.records.build import Build
 from opduel.records.case import Mode
 from opduel.records.measurement import Failure
 from opduel.records.redaction import redacted
+from opduel.records.run_record import HostRecord, SingleRunRecord
 from opduel.records.work import Work
 
 SINGLE_SCHEMA_VERSION = 2  # of the document that SingleReport is written as
@@ -62,15 +63,16 @@ class SingleResult:
 class SingleReport:
     """A single-build run: ``run`` (asked for, and how it went), the build, the host, and a result for each case."""
 
-    run: Mapping[str, Any]
+    run: SingleRunRecord
     build: Build
-    host: Mapping[str, Any]
+    host: HostRecord
     cases: tuple[SingleResult, ...]
     schema_version: int = field(default=SINGLE_SCHEMA_VERSION)
 
     def __post_init__(self) -> None:
         """As of a report: the texts of ``run`` hold no secret that can be recognised."""
-        object.__setattr__(self, "run", redacted(self.run))
+        object.__setattr__(self, "run", SingleRunRecord(redacted(self.run)))
+        object.__setattr__(self, "host", HostRecord.of(self.host))
 
 
 @dataclass(frozen=True)

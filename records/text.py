@@ -1,10 +1,12 @@
 """Texts for people: safe to print, on one line, and no longer than anybody reads."""
 
 import re
+import reprlib
 
 LONGEST_LINE = 1000  # characters of an error
 LONGEST_WORD = 300  # of one word of it: a path, or an argument that somebody pasted
 LONGEST_QUOTE = 80  # of an argument that is quoted in an error
+LONGEST_VALUE = 40  # of a value that is quoted in an error
 _ELLIPSIS = "..."
 _LONG_QUOTE = re.compile(rf"(?<!\w)(['\"])((?:(?!\1).){{{2 * LONGEST_QUOTE},}})\1(?!\w)")
 # Escape sequences of a terminal (ECMA-48), each as a whole: CSI (colours, cursor), strings such as OSC (titles, links),
@@ -15,6 +17,10 @@ _CONTROLS = re.compile(
     r"|\x1b[ -/]*[0-Z\\^-~]"
     r"|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 )
+_REPR = reprlib.Repr()  # it stops early: an error may quote a whole document
+_REPR.maxstring = _REPR.maxother = _REPR.maxlong = 3 * LONGEST_VALUE
+_REPR.maxlist = _REPR.maxtuple = _REPR.maxdict = _REPR.maxset = LONGEST_VALUE // 2
+_REPR.maxlevel = 3
 _LONG_WORD = re.compile(rf"\S{{{LONGEST_WORD + 1},}}")
 
 
@@ -40,6 +46,12 @@ def clipped(text: str, longest: int) -> str:
         return text
     room = longest - len(_ELLIPSIS)
     return f"{text[: room - room // 2]}{_ELLIPSIS}{text[len(text) - room // 2 :]}"
+
+
+def show(value: object) -> str:
+    """A value as quoted in an error: short, on one line."""
+    text = _REPR.repr(value)
+    return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - len(_ELLIPSIS)] + _ELLIPSIS
 
 
 def one_line(text: str) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from opduel.records import Build, Comparison, Report
-from opduel.reporters.summary import is_worse, open_lines, validity_line, worst_first
+from opduel.reporters.summary import open_lines, validity_line, worst_first
 from opduel.reporters.text import printable
 
 
@@ -81,7 +81,7 @@ def worth_alerting(report: Report, unverified: bool = False) -> list[Comparison]
     return [
         one
         for one in worst_first(report.comparisons)
-        if is_worse(one) and (unverified or is_confirmed(one) or one.is_broken_by_treatment)
+        if one.is_worse and (unverified or is_confirmed(one) or one.is_broken_by_treatment)
     ]
 
 
@@ -100,19 +100,19 @@ def alert_of(report: Report, unverified: bool = False) -> Alert | None:
 def make_alert(report: Report, causes: Sequence[Cause], sure: str) -> Alert:
     """An alarm about these causes, without places, with what ``report`` says of its run."""
     run = report.run
-    stopped = run.get("stop_reason") or "stopped early"
-    doubts = [validity_line(report), f"not completed: {stopped}" if run.get("aborted") else "", *open_lines(report)]
+    stopped = run.why_stopped
+    doubts = [validity_line(report), f"not completed: {stopped}" if run.aborted else "", *open_lines(report)]
     return Alert(
-        id=str(run.get("id") or "unknown"),
-        framework=str(run.get("framework") or "unknown"),
-        spec=str(run.get("spec") or "unknown"),
+        id=str(run.id or "unknown"),
+        framework=str(run.framework or "unknown"),
+        spec=str(run.spec or "unknown"),
         control=side_words(report.control),
         treatment=side_words(report.treatment),
         causes=tuple(sorted(causes, key=lambda cause: -len(cause.findings))),
         sure=sure,
         doubts=tuple(doubt for doubt in doubts if doubt),
-        moment=str(run.get("finished") or ""),
-        branch=str(run.get("branch") or ""),
+        moment=str(run.finished or ""),
+        branch=str(run.branch or ""),
     )
 
 

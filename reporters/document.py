@@ -14,6 +14,7 @@ from opduel.records import SCHEMA_VERSION, Comparison, Report, UsageError
 from opduel.records.atomic import write_atomically
 from opduel.records.files import LONGEST_REPORT, UnreadableError, parse_json, read_bytes
 from opduel.records.upgrade import upgraded_report
+from opduel.records.validation import explain
 
 REPORT_NAME = "report.json"
 _MOST_DIGITS = 308  # of a whole number: with more it may be no float
@@ -91,7 +92,7 @@ def _from_bytes(path: Path, content: bytes) -> Report:
     try:
         report = _ADAPTER.validate_json(content, strict=True)
     except ValidationError as error:
-        raise UsageError(f"{path}: {_first_problem(error)}: correct that field, or report the run again") from None
+        raise UsageError(f"{path}: {explain(error)}: correct that field, or report the run again") from None
     return replace(report, comparisons=tuple(map(_in_tuples, report.comparisons)), cases=tuple(report.cases))
 
 
@@ -135,11 +136,3 @@ def _check_version(path: Path, document: dict[str, Any]) -> None:
         raise UsageError(
             f"{path}: schema_version: is {version}, newer than the {SCHEMA_VERSION} known here: use a newer opduel"
         )
-
-
-def _first_problem(error: ValidationError) -> str:
-    problems = error.errors(include_url=False, include_input=False, include_context=False)
-    first = problems[0]
-    field = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in first["loc"]).lstrip(".")
-    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-    return f"{field}: {first['msg']}{more}"

@@ -48,7 +48,7 @@ class Export:
         """
         lines = []
         for side in self._sides():
-            path = self._path(path_part(str(report.run.get("id") or "unknown")), side, option)
+            path = self._path(path_part(str(report.run.id or "unknown")), side, option)
             written = write_format(report, self.to, side, option)
             try:
                 if not path.parent.exists():  # the run's id may name it

@@ -40,7 +40,7 @@ class FolderReporter(Reporter):
         The newest files are looked into first.
         """
         newest_first = sorted(self.places(report), key=_modified, reverse=True)
-        return next((path for path in newest_first if _run_id(path) == report.run.get("id")), None)
+        return next((path for path in newest_first if _run_id(path) == report.run.id), None)
 
     @abstractmethod
     def places(self, report: Report) -> Iterable[Path]:
@@ -71,7 +71,7 @@ def written_with_page(path: Path, report: Report) -> str:
 
 def _run_id(path: Path) -> object:
     try:
-        return read_report(path).run.get("id")
+        return read_report(path).run.id
     except UsageError:
         return None
 

@@ -17,7 +17,7 @@ from opduel.reporters.github_commands import Kind, add_summary, annotations, set
 from opduel.reporters.markdown import cell, to_markdown
 from opduel.reporters.notifier import places_of
 from opduel.reporters.stream import write_text
-from opduel.reporters.summary import Conclusion, conclusion, is_worse, open_lines, validity_line, worst_first
+from opduel.reporters.summary import Conclusion, conclusion, open_lines, validity_line, worst_first
 from opduel.reporters.text import printable, shorten
 from opduel.reporters.units import human_change, human_interval, human_value
 
@@ -97,7 +97,7 @@ class GithubReporter(Reporter):
         Raises:
             RunError: the summary or the outputs could not be written.
         """
-        worse = tuple(printable(one.case) for one in worst_first(report.comparisons) if is_worse(one))
+        worse = tuple(printable(one.case) for one in worst_first(report.comparisons) if one.is_worse)
         self._reported.append(_Reported(conclusion(report), worse, tuple(places_of(self._others, report)[:1])))
         lines = [line for kind, wanted in _wanted(report).items() for line in annotations(kind, wanted)]
         self._go_on()
@@ -148,12 +148,12 @@ def _wanted(report: Report) -> dict[Kind, list[tuple[str, str]]]:
     """By kind, the annotations' titles and messages, the worst first."""
     ordered = worst_first(report.comparisons)
     doubts = [validity_line(report)]
-    if report.run.get("complete") is False:
-        doubts.append(f"not complete: {report.run.get('stop_reason') or 'stopped early'}")
+    if report.run.is_cut_short:
+        doubts.append(f"not complete: {report.run.why_stopped}")
     doubts += open_lines(report)
-    failed = [one for one in ordered if one.failure is not None and not is_worse(one)]
+    failed = [one for one in ordered if one.failure is not None and not one.is_worse]
     return {
-        "error": [_words(one) for one in ordered if is_worse(one)],
+        "error": [_words(one) for one in ordered if one.is_worse],
         "warning": [
             *(("opduel", _short(doubt, _LONGEST_MESSAGE)) for doubt in doubts if doubt),
             *map(_words, failed),
@@ -181,7 +181,7 @@ def _summary(report: Report, culprits: Sequence[str], room: int) -> str:
     Raises:
         RunError: not even the least has room.
     """
-    spec = f"{report.run.get('spec')} ({report.run.get('framework')})"
+    spec = f"{report.run.spec} ({report.run.framework})"
     head = [f"## opduel: {cell(spec)}", "", *(f"- {cell(line)}" for line in culprits), ""]
     start = "\n".join(head) + "\n"
     whole = start + to_markdown(report)

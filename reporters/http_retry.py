@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 import requests
+from tenacity import RetryCallState, Retrying, retry_always
 from urllib3.exceptions import NewConnectionError
 
 A = TypeVar("A")
@@ -45,16 +46,29 @@ def within(seconds: float, action: Callable[[], A]) -> A:
     return returned[0]
 
 
-def repeated(
-    attempt: Callable[[], A], pause_s: Callable[[A], float | None], sleep: Callable[[float], None] = time.sleep
+def retried(
+    attempt: Callable[[], A],
+    pause_s: Callable[[int, A], float],
+    may_wait: Callable[[A, float], bool],
+    sleep: Callable[[float], None] = time.sleep,
 ) -> A:
-    """What the last attempt came to: the first one after which there is no pause, ``pause_s`` being None."""
-    while True:
-        result = attempt()
-        wait_s = pause_s(result)
-        if wait_s is None:
-            return result
-        sleep(wait_s)
+    """The result of the last attempt: the first one after whose pause no other may follow.
+
+    ``pause_s``: from the number of attempts so far, and the last one's result, to seconds.
+    """
+
+    def result(state: RetryCallState) -> A:
+        found: A = state.outcome.result()  # type: ignore[union-attr]
+        return found
+
+    retrying = Retrying(
+        retry=retry_always,
+        wait=lambda state: pause_s(state.attempt_number, result(state)),
+        stop=lambda state: not may_wait(result(state), state.upcoming_sleep),
+        sleep=sleep,
+        retry_error_callback=result,
+    )
+    return retrying(attempt)
 
 
 class OneAnswerSession(requests.Session):

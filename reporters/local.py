@@ -4,9 +4,9 @@ import os
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from opduel.records import Report, RunError
+from opduel.records import Report, RunError, RunRecord
 from opduel.records.atomic import path_part
 from opduel.reporters.document import REPORT_NAME, write_report
 from opduel.reporters.folder import FolderReporter, written_with_page
@@ -47,20 +47,16 @@ class LocalReporter(FolderReporter):
 
 def run_folder(directory: Path, report: Report) -> Path:
     """The folder of all runs with the report's framework, platform, spec, date (UTC) and pair of builds."""
-    names = [_text(report.run.get(key)) for key in ("framework", "platform", "spec")]
+    names = [one or "unknown" for one in (report.run.framework, report.run.platform, report.run.spec)]
     builds = f"{path_part(report.control.requested)}..{path_part(report.treatment.requested)}"
     return directory.joinpath(*map(path_part, names), *_date_parts(report.run), builds)
 
 
-def _text(value: Any) -> str:
-    return "unknown" if value is None or value == "" else str(value)
-
-
-def _date_parts(run: Any) -> tuple[str, str, str]:
+def _date_parts(run: RunRecord) -> tuple[str, str, str]:
     """Year, month and day of the run's start, or of its end; zeros when it has neither."""
-    for key in ("started", "finished"):
+    for text in (run.started, run.finished):
         try:
-            moment = datetime.fromisoformat(str(run.get(key)))
+            moment = datetime.fromisoformat(text or "")
         except ValueError:
             continue
         if moment.tzinfo is not None:

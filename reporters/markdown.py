@@ -56,8 +56,8 @@ def _heading(report: Report) -> Iterator[str]:
     if line := validity_line(report):
         yield f"**{cell(line)}**"
         yield ""
-    if run.get("complete") is False:
-        yield f"**not complete: {cell(str(run.get('stop_reason') or 'stopped early'))}**"
+    if run.is_cut_short:
+        yield f"**not complete: {cell(run.why_stopped)}**"
         yield ""
     for line in open_lines(report):
         yield f"**{cell(line)}**"
@@ -65,13 +65,13 @@ def _heading(report: Report) -> Iterator[str]:
     sides = (("control", report.control), ("treatment", report.treatment))
     yield from table(["side", "build", "version", "Python"], [[name, *_build(build)] for name, build in sides])
     yield ""
-    wall = run.get("wall_s")
+    wall = run.wall_s
     words = [
-        f"spec {code(str(run.get('spec')))}",
-        f"{cell(str(run.get('rounds')))} process pairs",
-        human_duration(wall) if isinstance(wall, int | float) else "",
-        f"seed {cell(str(run.get('seed')))}",
-        f"host {cell(str(report.host.get('cpu_model')))}, {cell(str(report.host.get('logical_cpus')))} CPUs",
+        f"spec {code(str(run.spec))}",
+        f"{cell(str(run.rounds))} process pairs",
+        "" if wall is None else human_duration(wall),
+        f"seed {cell(str(run.seed))}",
+        f"host {cell(str(report.host.cpu_model))}, {cell(str(report.host.logical_cpus))} CPUs",
     ]
     yield "; ".join(word for word in words if word)
     if outcome := injection(report):

@@ -1,6 +1,7 @@
 """The notifier that posts to an incoming webhook, of Slack or what is like it. Its address is a secret: never shown."""
 
 import argparse
+import math
 import os
 from http import HTTPStatus
 from pathlib import Path
@@ -15,7 +16,7 @@ from opduel.records.atomic import user_path
 from opduel.records.files import UnreadableError, read_text
 from opduel.reporters.alert_text import slack_message
 from opduel.reporters.alerts import Alert
-from opduel.reporters.http_retry import OneAnswerSession, TooLongError, is_later, is_unconnected, repeated, within
+from opduel.reporters.http_retry import OneAnswerSession, TooLongError, is_later, is_unconnected, retried, within
 from opduel.reporters.notifier import UNVERIFIED, Notifier
 from opduel.reporters.text import printable
 
@@ -91,8 +92,12 @@ class NotifyWebhook(Notifier):
             RunError: it was not taken. After a silence it may have been all the same.
         """
         message = slack_message(alert)
-        pauses = iter(self._pauses_s)
-        reason, _ = repeated(lambda: self._attempt(message), lambda found: next(pauses, None) if found[1] else None)
+        pauses = dict(enumerate(self._pauses_s, 1))
+        reason, _ = retried(
+            lambda: self._attempt(message),
+            lambda number, _: pauses.get(number, math.inf),
+            lambda found, wait_s: found[1] and wait_s < math.inf,
+        )
         if reason:
             raise RunError(f"{self._host}: {reason}")
 

@@ -61,7 +61,7 @@ def reproduction(report: Report) -> Reproduction:
     own_inputs = bool(asked.inputs or asked.fuzz) and not asked.network
     names = (*_OF_A_CASE, *(() if own_inputs else _OF_INPUTS), *(_OF_A_NETWORK if asked.network else ()))
     common = [*_spec(report), *asked.words(names), *_variables(report), *_seed(report)]
-    golden = report.run.get("golden")  # outputs that were kept stood in for the control
+    golden = report.run.golden  # outputs that were kept stood in for the control
     control = ["--golden", str(golden)] if golden else ["--control", _name(report.control)]
     sides = [*control, "--treatment", _name(report.treatment)]
     return Reproduction(
@@ -84,23 +84,21 @@ def _joined(words: Sequence[str]) -> str:
 
 def _spec(report: Report) -> list[str]:
     """``-b`` and the spec: one of our own by its name, any other by its path; nothing where there was none."""
-    path = report.run.get("spec_path")
+    path = report.run.spec_path
     if not path:
         return []
-    ours = _SPECIFICATIONS.fullmatch(str(path))
-    return ["-b", ours[1] if ours else str(path)]
+    ours = _SPECIFICATIONS.fullmatch(path)
+    return ["-b", ours[1] if ours else path]
 
 
 def _variables(report: Report) -> list[str]:
     """``--env`` for the variables that the user gave; the value of one that may be a secret is not in the report."""
-    given, values = report.run.get("env"), report.run.get("environment")
-    if not isinstance(given, list | tuple) or not isinstance(values, Mapping):
-        return []
-    return [word for name in given if name in values for word in ("--env", f"{name}={values[name]}")]
+    values = report.run.environment
+    return [word for name in report.run.env if name in values for word in ("--env", f"{name}={values[name]}")]
 
 
 def _seed(report: Report) -> list[str]:
-    seed = report.run.get("seed")
+    seed = report.run.seed
     return [] if seed is None else ["--seed", str(seed)]
 
 

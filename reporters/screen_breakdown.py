@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from opduel.records import Breakdown, OperatorTime, Report
+from opduel.records import FLAGGED, Breakdown, OperatorTime, Report
 from opduel.reporters.summary import not_broken_down_line
 from opduel.reporters.text import fold, printable, shorten
 from opduel.reporters.units import human_share, human_value
@@ -17,10 +17,10 @@ BREAKDOWN_HEADINGS = ("count", "control", "share", "treatment", "share", "differ
 
 def breakdown_lines(report: Report, width: int) -> list[Text]:
     """The breakdowns of cases that regressed or improved, or of all if the run was asked for all; may be none."""
-    every = report.run.get("breakdown") == "all"
+    every = report.run.breakdown == "all"
     lines: list[Text] = []
     for one in report.comparisons:
-        if one.breakdown is not None and (every or one.verdict in ("regressed", "improved")):
+        if one.breakdown is not None and (every or one.verdict in FLAGGED):
             lines += [Text(""), Text(f"operators of {shorten(printable(one.case), width - 13)}", style="bold")]
             lines += _table(one.breakdown, width)
             if one.breakdown.note:

@@ -18,13 +18,13 @@ _MOST_DETAILS = 20  # failures, and incidents, told one by one
 def header_lines(report: Report, width: int) -> list[Text]:
     """Who was compared, on what host, by which spec."""
     run = report.run
-    spec = " ".join(str(run[key]) for key in ("spec", "framework", "platform") if run.get(key))
+    spec = " ".join(one for one in (run.spec, run.framework, run.platform) if one)
     lines = [
         ("spec", spec or "-"),
         ("control", build_text(report.control)),
         ("treatment", build_text(report.treatment)),
         ("host", host_text(report.host)),
-        ("roofline", roofline_words(report.host.get("roofline"))),
+        ("roofline", roofline_words(report.host.roofline)),
         ("busy host", disturbance_text(report.host)),
     ]
     return [Text(f"{label:<11}").append(shorten(printable(words), width - 11)) for label, words in lines if words]
@@ -43,9 +43,9 @@ def footer_lines(report: Report, hidden: int, width: int) -> list[Text]:
         lines.append(Text(f"not shown: the {hidden} unchanged (--simple_screen_reporter and report.json have them)"))
     lines += _failures(report, width)
     lines += _incidents(report, width)
-    if report.run.get("complete") is False:
+    if report.run.is_cut_short:
         lines += _folded(
-            f"NOT COMPLETE: {printable(str(report.run.get('stop_reason') or 'stopped early'))}",
+            f"NOT COMPLETE: {printable(report.run.why_stopped)}",
             width,
             style="bold yellow",
         )

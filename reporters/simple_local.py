@@ -49,8 +49,8 @@ class SimpleLocalReporter(FolderReporter):
         return self._folder(report).glob("report*.json")
 
     def _folder(self, report: Report) -> Path:
-        identifier = report.run.get("user_identifier")
-        return self.directory / path_part(str(identifier)) if identifier not in (None, "") else self.directory
+        identifier = report.run.user_identifier
+        return self.directory / path_part(identifier) if identifier else self.directory
 
 
 @contextmanager
@@ -93,6 +93,6 @@ def _names(path: Path, stem: str) -> Iterator[Path]:
 def _run_id(path: Path) -> str:
     """The run id in the report at ``path``; "unknown" when it has none or can't be read."""
     try:
-        return str(read_report(path).run.get("id") or "unknown")
+        return read_report(path).run.id or "unknown"
     except UsageError:
         return "unknown"

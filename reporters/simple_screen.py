@@ -71,8 +71,8 @@ def tab_separated(report: Report) -> Iterator[str]:
         yield "\t".join(_field(value(comparison)) for value in COLUMNS.values())
     if line := validity_line(report):
         yield f"# {escaped(line)}"
-    if report.run.get("complete") is False:
-        yield f"# not complete: {escaped(str(report.run.get('stop_reason') or 'stopped early'))}"
+    if report.run.is_cut_short:
+        yield f"# not complete: {escaped(report.run.why_stopped)}"
     yield from (f"# {escaped(line)}" for line in open_lines(report))
     outcome = injection(report)
     if outcome is not None:

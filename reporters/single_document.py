@@ -11,6 +11,7 @@ from opduel.records import UsageError
 from opduel.records.files import LONGEST_REPORT, UnreadableError, parse_json, read_text
 from opduel.records.single import SINGLE_SCHEMA_VERSION, SingleReport
 from opduel.records.upgrade import upgraded_single
+from opduel.records.validation import explain
 from opduel.reporters.document import strict
 from opduel.reporters.opperf_form import opperf_results
 
@@ -47,9 +48,7 @@ def read_single(path: Path) -> SingleReport:
     try:
         report = _ADAPTER.validate_python({key: document[key] for key in document if key not in ("kind", "results")})
     except ValidationError as error:
-        problem = error.errors(include_url=False, include_input=False)[0]
-        field = ".".join(map(str, problem["loc"]))
-        raise UsageError(f"{path}: {field}: {problem['msg']}: {_FIX}") from None
+        raise UsageError(f"{path}: {explain(error)}: {_FIX}") from None
     return replace(report, cases=tuple(report.cases))
 
 

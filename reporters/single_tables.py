@@ -105,11 +105,11 @@ def screen_text(report: SingleReport) -> str:
         figures = [getattr(one.time, name) if one.time else None for name in ("p50", "p90", "p99", "mean", "stdev")]
         memory = ABSENT if one.memory is None else human_size(sum(one.memory.values()))
         rows.append([one.case, *(human_value(value, "ns") for value in figures), memory, str(one.calls)])
-        rates = one_side_words(one.work, one.time.p50 if one.time else None, report.host.get("roofline"))
+        rates = one_side_words(one.work, one.time.p50 if one.time else None, report.host.roofline)
         if said := f"failed: {printable(one.failure.reason)}" if one.failure else printable(one.note) or rates:
             notes[len(rows) - 1] = f"  {said}"
     lines = aligned(rows)
-    if roofline := roofline_words(report.host.get("roofline")):
+    if roofline := roofline_words(report.host.roofline):
         lines.append(f"roofline of the host: {roofline}")
     return "".join(f"{line}\n" + (f"{notes[number]}\n" if number in notes else "") for number, line in enumerate(lines))
 

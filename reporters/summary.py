@@ -1,15 +1,14 @@
 """What a whole run comes to: cases worst first, and what became of an injected slowdown."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from opduel.records import Comparison, Report, Verdict
+from opduel.records import FLAGGED, Comparison, Report, Verdict
 from opduel.reporters.units import human_change
 
 WORST_FIRST: tuple[Verdict, ...] = ("regressed", "failed", "inconclusive", "improved", "unchanged")
-_SUSPICIONS = ("regressed", "improved")
 _MOST_NAMED = 5  # suspected cases that are named
 Conclusion = Literal["regressed", "incomplete", "done"]
 
@@ -26,24 +25,19 @@ def worst_first(comparisons: Iterable[Comparison]) -> list[Comparison]:
     """Sorted by verdict (``WORST_FIRST``), suspected cases before others, the largest change first, then by case."""
 
     def order(one: Comparison) -> tuple[int, int, float, str]:
-        suspicion = ("regressed", "improved", None).index(one.suspected) if one.suspected in _SUSPICIONS else 2
+        suspicion = FLAGGED.index(one.suspected) if one.suspected in FLAGGED else len(FLAGGED)
         return WORST_FIRST.index(one.verdict), suspicion, -effect_size(one), one.case
 
     return sorted(comparisons, key=order)
-
-
-def is_worse(one: Comparison) -> bool:
-    """Whether the treatment made it slower or larger, or breaks it."""
-    return one.verdict == "regressed" or one.is_broken_by_treatment
 
 
 def conclusion(report: Report) -> Conclusion:
     """What the run came to. A case that the treatment breaks is a regression, whatever was held back; a run that broke,
     whose verdicts were held back, that ended before a case that looks changed was settled, or in which nothing was
     compared, is incomplete."""
-    if report.run.get("aborted"):
+    if report.run.aborted:
         return "incomplete"
-    if any(map(is_worse, report.comparisons)):
+    if any(one.is_worse for one in report.comparisons):
         return "regressed"
     held = any(one.held_back for one in report.comparisons)
     return "incomplete" if held or report.open_suspects or report.nothing_compared else "done"
@@ -61,7 +55,7 @@ def _nothing_line(report: Report) -> str:
     failed = report.count("failed")
     if failed == len(report.comparisons):
         return "nothing was compared: every case failed" if failed else "nothing was compared: there were no cases"
-    return f"nothing was compared: the run ended before any case could be tested ({report.run.get('rounds')} rounds)"
+    return f"nothing was compared: the run ended before any case could be tested ({report.run.rounds} rounds)"
 
 
 def _suspects_line(report: Report) -> str:
@@ -76,19 +70,19 @@ def _suspects_line(report: Report) -> str:
 
 def _forecast_line(report: Report) -> str:
     """What would settle most of the open cases."""
-    told = report.run.get("forecast")
-    if not isinstance(told, Mapping) or not told.get("time_budget"):
+    forecast = report.run.forecast
+    if forecast is None or not forecast.time_budget:
         return ""
     return (
-        f"--time_budget {told['time_budget']:g} would likely settle {told.get('settles')} of the {told.get('open')} "
+        f"--time_budget {forecast.time_budget:g} would likely settle {forecast.settles} of the {forecast.open} "
         "cases that are open"
     )
 
 
 def not_broken_down_line(report: Report) -> str:
     """How many cases have no operator breakdown, though they get one in a longer run; empty for most runs."""
-    count = report.run.get("not_broken_down")
-    if not isinstance(count, int) or count < 1:
+    count = report.run.not_broken_down
+    if count < 1:
         return ""
     cases = "1 case" if count == 1 else f"{count} cases"
     return f"no operator breakdown of {cases}: the time budget was spent; give a larger one"
@@ -96,13 +90,12 @@ def not_broken_down_line(report: Report) -> str:
 
 def validity_line(report: Report) -> str:
     """Why the run can't be trusted, what that did to its verdicts, and the fix; empty for a run that can."""
-    validity = report.run.get("validity")
-    reasons = validity.get("reasons") if isinstance(validity, Mapping) else None
-    if not isinstance(reasons, list | tuple) or not reasons:
+    reasons = report.run.validity.reasons
+    if not reasons:
         return ""
     held = sum(one.held_back is not None for one in report.comparisons)
     done = f"{held} verdict{'' if held == 1 else 's'} held back" if held else "no verdict was held back"
-    return f"can't be trusted: {'; '.join(map(str, reasons))}; {done}; measure again when the machine is quiet"
+    return f"can't be trusted: {'; '.join(reasons)}; {done}; measure again when the machine is quiet"
 
 
 @dataclass(frozen=True)
@@ -128,8 +121,8 @@ class Injection:
 
 def injection(report: Report) -> Injection | None:
     """What became of the run's injected slowdown; None when the run had none."""
-    share = report.run.get("inject")
-    if isinstance(share, bool) or not isinstance(share, int | float):
+    share = report.run.inject
+    if share is None:
         return None
     measured = [one for one in report.comparisons if one.verdict != "failed"]
     injected = [one for one in measured if one.injected]
@@ -138,7 +131,7 @@ def injection(report: Report) -> Injection | None:
         share=float(share),
         found=sum(one.verdict == "regressed" for one in injected),
         injected=len(injected),
-        false_alarms=sum(one.verdict in ("regressed", "improved") for one in clean),
+        false_alarms=sum(one.verdict in FLAGGED for one in clean),
         clean=len(clean),
         failed=len(report.comparisons) - len(measured),
     )

@@ -7,6 +7,7 @@ from fastapi import APIRouter, HTTPException, Path, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, Field, ValidationError
 
+from opduel.records.validation import explain
 from opduel.server.access import CanRead, CanWrite, database_of
 from opduel.server.api import PROBLEMS, Branch, Limit, Offset, OperatorCategory, Words, next_offset, problems
 from opduel.server.change_points import LONGEST_NOTE, acknowledge, withdraw
@@ -143,8 +144,7 @@ async def put_acknowledgement(request: Request, token: CanWrite, number: Number)
     try:
         posted = Acknowledgement.model_validate_json(await small_body(request))
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        raise HTTPException(422, f'the body must be {{"note": "..."}}: {first["msg"]}') from None
+        raise HTTPException(422, f'the body must be {{"note": "..."}}: {explain(error, "it")}') from None
     note = "".join(char for char in posted.note if char.isprintable()).strip()
     return await run_in_threadpool(_acknowledged, request, number, token, note)
 

@@ -11,6 +11,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException as AnyHTTPException
 from starlette.status import HTTP_303_SEE_OTHER
 
+from opduel.records.validation import explain_problem
 from opduel.reporters.text import short_line
 from opduel.server.access import LoginNeeded, is_api
 from opduel.server.logs import logger
@@ -59,9 +60,7 @@ async def _http(request: Request, error: Exception) -> Response:
 
 async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    first = error.errors()[0]
-    name = ".".join(str(part) for part in first["loc"][1:])
-    return answer(request, 422, one_line(f"{name}: {first['msg']}"))
+    return answer(request, 422, explain_problem(error.errors()[0], "the request", skipped=1))
 
 
 async def _login(_request: Request, error: Exception) -> Response:

@@ -9,7 +9,7 @@ from typing import Literal
 from sqlalchemy import ColumnElement, and_, func, or_, select
 from sqlalchemy.orm import Session, aliased, joinedload
 
-from opduel.comparator.fdr import benjamini_hochberg
+from opduel.comparator.significance import benjamini_hochberg
 from opduel.server.histories import BuildName, Series
 from opduel.server.models import UNKNOWN_THREADS, AnalysedSeries, Case, ChangePoint, Result, Run
 

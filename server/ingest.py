@@ -12,6 +12,7 @@ from typing import Annotated, Any, NoReturn
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from opduel.records import Build, Comparison, Report, UsageError
+from opduel.records.validation import explain
 from opduel.reporters.document import from_text
 from opduel.server.error_handlers import Refused
 
@@ -178,9 +179,7 @@ def _facts(report: Report) -> RunFacts:
     try:
         return RunFacts.model_validate(dict(report.run))
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        field = ".".join(str(part) for part in first["loc"])
-        raise Refused(422, f"run.{field}: {first['msg']}") from None
+        raise Refused(422, f"run.{explain(error)}") from None
 
 
 def _problems(report: Report) -> Iterator[str]:

@@ -127,7 +127,7 @@ def _cases(report: Report) -> Iterator[tuple[str, dict[str, str | None]]]:
 
 def _run(submission: Submission) -> dict[str, Any]:
     facts, report = submission.facts, submission.report
-    cpu_model = report.host.get("cpu_model")
+    cpu_model = report.host.cpu_model
     verdicts = ("regressed", "improved", "unchanged", "inconclusive", "failed")
     return {
         "run_id": facts.id,

@@ -8,13 +8,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from opduel.records import UsageError
 from opduel.records.files import UnreadableError, read_text
-
-_FIXES = {
-    "string_type": "put it in quotes",
-    "missing": "add the field",
-    "extra_forbidden": "remove it or correct its spelling",
-    "string_pattern_mismatch": "correct its form",
-}
+from opduel.records.validation import explain
 
 
 class Strict(BaseModel):
@@ -35,7 +29,7 @@ def read_data(path: Path, model: type[_Model], purpose: str) -> _Model:
     try:
         return model.model_validate(_read(path, purpose))
     except ValidationError as error:
-        raise UsageError(_describe(path, error)) from None
+        raise UsageError(f"{path}: {explain(error, 'the whole file')}") from None
 
 
 def _read(path: Path, purpose: str) -> Any:
@@ -52,10 +46,3 @@ def _read(path: Path, purpose: str) -> Any:
         raise UsageError(f"{path}: {where}not YAML ({problem}): correct it") from None
     except ValueError as error:  # a number of too many digits, a date that is none
         raise UsageError(f"{path}: not YAML ({error}): correct it") from None
-
-
-def _describe(path: Path, error: ValidationError) -> str:
-    first = error.errors()[0]
-    field = ".".join(str(part) for part in first["loc"]) or "the whole file"
-    fix = _FIXES.get(first["type"], "correct it")
-    return f"{path}: {field}: {first['msg'][:1].lower()}{first['msg'][1:]}: {fix}"

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from opduel.driver.builds.commit_recipe import CommitRecipe
 from opduel.driver.builds.releases import Recipe
 from opduel.records import Build
+from opduel.records.validation import explain
 
 FILE_NAME = "manifest.json"
 
@@ -87,9 +88,7 @@ def read_manifest(directory: Path, recipe: Recipe | CommitRecipe | None = None) 
     except OSError as error:
         raise UnusableBuild(f"its manifest can't be read ({error.strerror})") from None
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"])
-        raise UnusableBuild(f"its manifest is damaged ({f'{field}: ' if field else ''}{first['msg']})") from None
+        raise UnusableBuild(f"its manifest is damaged ({explain(error, 'the file')})") from None
     if recipe is not None and manifest.recipe != recipe:
         raise UnusableBuild("its manifest belongs to another recipe")
     _check_files(directory, manifest)

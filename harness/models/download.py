@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 import requests
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 from urllib3.exceptions import DecodeError, ProtocolError, ReadTimeoutError
 
 from opduel.records import RunError, UsageError
@@ -40,17 +41,17 @@ def download(url: str, stream: BinaryIO, limits: Limits) -> None:
         RunError: it could not be had in any attempt.
     """
     deadline = time.monotonic() + limits.whole_s
-    reason = ""
-    for attempt in range(limits.attempts):
-        if attempt:
-            time.sleep(limits.pause_s * 2 ** (attempt - 1))
-        try:
-            _attempt(url, stream, limits, deadline)
-            return
-        except _TryAgainError as error:
-            reason = str(error)
-    place, times = bare_address(url), limits.attempts
-    raise RunError(f"{place} could not be fetched in {times} attempts: {reason}: is the network up?")
+    retrying = Retrying(
+        retry=retry_if_exception_type(_TryAgainError),
+        stop=stop_after_attempt(limits.attempts),
+        wait=wait_exponential(limits.pause_s),
+        reraise=True,
+    )
+    try:
+        retrying(_attempt, url, stream, limits, deadline)
+    except _TryAgainError as error:
+        place, times = bare_address(url), limits.attempts
+        raise RunError(f"{place} could not be fetched in {times} attempts: {error}: is the network up?") from None
 
 
 def _attempt(url: str, stream: BinaryIO, limits: Limits, deadline: float) -> None:

@@ -13,10 +13,10 @@ from pydantic import ValidationError
 
 from opduel.frameworks import get_framework
 from opduel.harness.specs.draw import draws, filled
-from opduel.harness.specs.explain import explain
 from opduel.harness.specs.model import CaseSettings, Inputs, Settings, Spec, Test
 from opduel.harness.specs.values import Tensor
 from opduel.records import DEFAULT_METRIC, DEFAULT_MODE, METRICS, Case, Direction, Tolerance, UsageError, case_id_for
+from opduel.records.validation import explain
 
 DEFAULT_DTYPE = "float32"
 DEFAULT_CONTEXT = "cpu"
@@ -122,7 +122,7 @@ def _drawn(
             inputs = Inputs.model_validate(plain).model_copy(update={"case": template.case})
         except ValidationError as error:
             what = ", ".join(f"{name} {size}" for name, size in sizes.items())
-            raise UsageError(f"{origin}, with {what}: {explain(error)}") from None
+            raise UsageError(f"{origin}, with {what}: {explain(error, 'the spec')}") from None
         yield inputs, sizes
     if found < count:
         raise UsageError(

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from opduel.frameworks import framework_names, get_framework
+from opduel.records.text import show
 
 DTYPES = ("float16", "float32", "float64", "int8", "int32", "int64", "uint8", "bool")
 DIRECTIONS = ("forward", "backward", "both")
@@ -46,12 +47,6 @@ PERCENT_PATTERN = r"^[0-9]{1,2}(\.[0-9]+)?%$"
 _PLACEHOLDER = rf"\{{({'|'.join(PLACEHOLDERS)})\}}"
 IDENTIFIER_PATTERN = rf"^([A-Za-z0-9]|{_PLACEHOLDER})([A-Za-z0-9_.+=,@-]|{_PLACEHOLDER})*$"
 IDENTIFIER_LENGTH = 100
-
-
-def show(value: object) -> str:
-    """A value as quoted in an error: short, on one line."""
-    text = repr(value)
-    return text if len(text) <= 40 else text[:37] + "..."
 
 
 def matching(pattern: str, fix: str) -> Callable[[Any], Any]:

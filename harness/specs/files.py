@@ -6,9 +6,10 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
-from opduel.harness.specs.fields import matching, show
+from opduel.harness.specs.fields import matching
 from opduel.harness.specs.strict import StrictModel, field_error
 from opduel.records import ModelFile
+from opduel.records.text import show
 
 MD5_PATTERN = r"^[0-9a-f]{32}$"
 SHA256_PATTERN = r"^[0-9a-f]{64}$"

@@ -9,11 +9,11 @@ from pydantic import ValidationError
 
 from opduel.harness.specs.bundle import gather
 from opduel.harness.specs.expand import expand_cases
-from opduel.harness.specs.explain import explain, one_line
-from opduel.harness.specs.fields import show
 from opduel.harness.specs.model import Spec, Test
 from opduel.harness.specs.read import read_plain
 from opduel.records import UsageError
+from opduel.records.text import one_line, show
+from opduel.records.validation import explain
 
 SAVED_NETWORK = frozenset({"nodes", "arg_nodes", "heads"})  # what driver/catalogue/graph.py checks
 
@@ -125,4 +125,4 @@ def validate(data: Any) -> Spec:
     try:
         return Spec.model_validate(data)
     except ValidationError as error:
-        raise UsageError(explain(error)) from None
+        raise UsageError(explain(error, "the spec")) from None

@@ -32,12 +32,12 @@ from opduel.harness.specs.fields import (
     Seed,
     Slack,
     Threshold,
-    show,
 )
 from opduel.harness.specs.files import File
 from opduel.harness.specs.strict import StrictModel, field_error
 from opduel.harness.specs.values import MAX_ELEMENTS, Positional, SameAs, SizeName, StoredFile, Tensor, Value
 from opduel.records import METRICS, MODES, UsageError
+from opduel.records.text import show
 
 MAX_COUNT = 1000
 _ARGUMENT = re.compile(ARGUMENT_PATTERN.removesuffix("$") + r"\Z")

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from opduel.harness.specs.fields import show
+from opduel.records.text import show
 
 
 def field_error(field: str, message: str) -> PydanticCustomError:

@@ -29,32 +29,12 @@ from opduel.harness.specs.fields import (
     Index,
     Share,
     matching,
-    show,
 )
 from opduel.harness.specs.strict import StrictModel, field_error
+from opduel.records.text import show
 
 MAX_DIMENSIONS = 32
 MAX_ELEMENTS = 2**40  # beyond what any machine holds; whether this one does is asked where the tensor is made
-
-# Tags name a union's branches; load.py takes them out of a field's path before a user sees it.
-TAGS = frozenset(
-    {
-        "<shape>",
-        "<shapes>",
-        "<tensor>",
-        "<attribute>",
-        "<index>",
-        "<device>",
-        "<same>",
-        "<size>",
-        "<function>",
-        "<tuple>",
-        "<file>",
-        "<scalar>",
-        "<object>",
-        "<list>",
-    }
-)
 
 Init = Literal["normal", "uniform", "randint", "zeros", "ones", "arange", "positive_definite", "png"]
 StorageType = Literal["default", "row_sparse", "csr", "numpy"]

@@ -1,7 +1,5 @@
 """A report as a piece of HTML for a notebook's output: a table without scripts."""
 
-from typing import Any
-
 from opduel.records import Report
 from opduel.reporters.html.cases import rows
 from opduel.reporters.html.page import template
@@ -19,11 +17,11 @@ def to_notebook_html(report: Report) -> str:
     comparisons = worst_first(report.comparisons)
     return template("notebook.html.jinja").render(
         heading=heading(report),
-        confidence=_confidence(report.run.get("alpha")),
+        confidence=_confidence(report.run.alpha),
         rows=rows(comparisons[:MOST_ROWS]),
         left=len(comparisons[MOST_ROWS:]),
     )
 
 
-def _confidence(alpha: Any) -> str:
-    return f"{100 * (1 - alpha):g} % CI" if isinstance(alpha, float) and 0 < alpha < 1 else "CI"
+def _confidence(alpha: float | None) -> str:
+    return f"{100 * (1 - alpha):g} % CI" if alpha and 0 < alpha < 1 else "CI"

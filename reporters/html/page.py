@@ -55,10 +55,10 @@ def _data(report: Report) -> dict[str, Any]:
     comparisons = worst_first(report.comparisons)
     again = reproduction(report)
     cases = {case.id: case for case in report.cases}
-    roofline = report.host.get("roofline")
+    roofline = report.host.roofline
     return {
         "plotClass": PLOT_CLASS,
-        "labels": case_labels(report.run.get("alpha")),
+        "labels": case_labels(report.run.alpha),
         "here": again.here,
         "anywhere": again.anywhere,
         "cases": [{**case_data(one, cases.get(one.case), roofline), "again": again.of(one)} for one in comparisons],

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from opduel.records import Build, Commit, Report
+from opduel.records import Build, Commit, HostRecord, Report
+from opduel.records.run_record import AACheckRecord
 from opduel.reporters.html.cases import fragment_of
 from opduel.reporters.rates import roofline_words
 from opduel.reporters.run_text import disturbance_text, effort_text, host_text, incidents, is_number
@@ -68,10 +69,11 @@ class RunDetails:
 def heading(report: Report) -> Heading:
     """Who was compared, and what it came to."""
     run = report.run
-    about = [str(run[key]) for key in ("spec", "framework", "platform", "started", "user_identifier") if run.get(key)]
+    known = (run.spec, run.framework, run.platform, run.started, run.user_identifier)
+    about = [one for one in known if one]
     return Heading(
         title=printable(f"{report.treatment.requested} against {report.control.requested}"),
-        about=printable(", ".join([*about, f"run {run['id']}"] if run.get("id") else about)),
+        about=printable(", ".join([*about, f"run {run.id}"] if run.id else about)),
         counts=[(verdict, report.count(verdict)) for verdict in WORST_FIRST],
         effort=printable(effort_text(report)),
         warnings=[printable(line) for line in _warnings(report)],
@@ -81,8 +83,6 @@ def heading(report: Report) -> Heading:
 
 def run_details(report: Report) -> RunDetails:
     """How and on what it was measured, and what was lost on the way."""
-    command = report.run.get("command")
-    words = [str(word) for word in command] if isinstance(command, list | tuple) else []
     return RunDetails(
         failures=_failures(report),
         incidents=[
@@ -96,12 +96,12 @@ def run_details(report: Report) -> RunDetails:
             for where, failure, consequence in incidents(report)
         ],
         run=_facts(report.run, without=("incidents", "validity", "environment", "command", "configuration")),
-        command=printable(shlex.join(words)),
+        command=printable(shlex.join(report.run.command)),
         host=[("in short", printable(host_text(report.host))), *_facts(report.host, without=_NOISE)],
         noise=_noise(report.host),
-        validity=_facts(_mapping(report.run.get("validity")), without=("aa_checks",)),
-        aa_checks=_aa_checks(_mapping(report.run.get("validity")).get("aa_checks")),
-        environment=_facts(_mapping(report.run.get("environment"))),
+        validity=_facts(report.run.validity, without=("aa_checks",)),
+        aa_checks=_aa_checks(report.run.validity.aa_checks),
+        environment=_facts(report.run.environment),
         packages=_packages(report.control, report.treatment),
         builds=_builds(report.control, report.treatment),
     )
@@ -114,8 +114,8 @@ def _warnings(report: Report) -> Iterator[str]:
     """What a reader must know before believing the rest."""
     if line := validity_line(report):
         yield line[:1].upper() + line[1:]
-    if report.run.get("complete") is False:
-        yield f"Not complete: {report.run.get('stop_reason') or 'stopped early'}"
+    if report.run.is_cut_short:
+        yield f"Not complete: {report.run.why_stopped}"
     yield from (line[:1].upper() + line[1:] for line in open_lines(report))
     if line := not_broken_down_line(report):
         yield line[:1].upper() + line[1:]
@@ -179,9 +179,9 @@ def _failures(report: Report) -> list[Lost]:
     ]
 
 
-def _noise(host: Mapping[str, Any]) -> list[tuple[str, ...]]:
+def _noise(host: HostRecord) -> list[tuple[str, ...]]:
     """A line for each measure of the host's noise: mean and extremes before, during and while verifying."""
-    phases = [_mapping(host.get(name)) for name in _NOISE]
+    phases = [host.before, host.during, host.verifying]
     names = list(dict.fromkeys(str(name) for phase in phases for name in phase))
     return [(printable(name), *(_extremes(phase.get(name)) for phase in phases)) for name in names]
 
@@ -196,29 +196,19 @@ def _extremes(measure: Any) -> str:
     return _plain(measure)
 
 
-def _aa_checks(aa_checks: Any) -> list[tuple[str, ...]]:
+def _aa_checks(aa_checks: Sequence[AACheckRecord]) -> list[tuple[str, ...]]:
     """Each comparison of the control with itself: case, change, interval, threshold, rounds, and what it says."""
-    table: list[tuple[str, ...]] = []
-    for one in aa_checks if isinstance(aa_checks, Sequence) and not isinstance(aa_checks, str) else ():
-        known = _mapping(one)
-        ratio, threshold = known.get("ratio"), known.get("threshold")
-        table.append(
-            (
-                printable(str(known.get("case"))),
-                human_change(ratio if is_number(ratio) else None),
-                human_interval(_interval(known.get("ci"))),
-                human_share(threshold if is_number(threshold) else None),
-                _plain(known.get("rounds")),
-                "differs" if known.get("flagged") is True else "no difference found",
-            )
+    return [
+        (
+            printable(str(one.case)),
+            human_change(one.ratio),
+            human_interval((one.ci[0], one.ci[1]) if len(one.ci) == 2 else None),
+            human_share(one.threshold),
+            _plain(one.rounds),
+            "differs" if one.flagged else "no difference found",
         )
-    return table
-
-
-def _interval(value: Any) -> tuple[float, float] | None:
-    if isinstance(value, list | tuple) and len(value) == 2 and all(map(is_number, value)):
-        return value[0], value[1]
-    return None
+        for one in aa_checks
+    ]
 
 
 def _facts(mapping: Mapping[str, Any], without: Sequence[str] = ()) -> Facts:

@@ -101,19 +101,19 @@ def run_facts(report: Report) -> dict[str, Fact]:
     """What was run, and where; without what isn't known. Numbers stay numbers, texts are on one line."""
     run, host = report.run, report.host
     known = {
-        "run_id": run.get("id"),
-        "started": run.get("started"),
-        "spec": run.get("spec"),
-        "framework": run.get("framework"),
-        "target_platform": run.get("platform"),
-        "seed": run.get("seed"),
-        "threads": run.get("threads"),
-        "alpha": run.get("alpha"),
-        "process_pairs": run.get("rounds"),
-        "wall_s": run.get("wall_s"),
-        "cpu_model_name": host.get("cpu_model"),
-        "cpu_count": host.get("logical_cpus"),
-        "kernel": host.get("kernel"),
+        "run_id": run.id,
+        "started": run.started,
+        "spec": run.spec,
+        "framework": run.framework,
+        "target_platform": run.platform,
+        "seed": run.seed,
+        "threads": run.threads,
+        "alpha": run.alpha,
+        "process_pairs": run.rounds,
+        "wall_s": run.wall_s,
+        "cpu_model_name": host.cpu_model,
+        "cpu_count": host.logical_cpus,
+        "kernel": host.kernel,
     }
     return _facts(known)
 

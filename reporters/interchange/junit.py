@@ -20,13 +20,13 @@ def to_junit(report: Report) -> Rendered:
         "failures": str(report.count("regressed")),
         "errors": str(report.count("failed")),
     }
-    wall = report.run.get("wall_s")
+    wall = report.run.wall_s
     if is_number(wall) and wall >= 0:
         counts["time"] = f"{wall:.3f}"  # older schemas of Jenkins take no more; properties have it in full
-    spec = one_line(report.run.get("spec") or "opduel")
+    spec = one_line(report.run.spec or "opduel")
     root = Element("testsuites", {"name": "opduel", **counts})
     suite = SubElement(root, "testsuite", {"name": spec, **counts, "skipped": str(report.count("inconclusive"))})
-    if started := report.run.get("started"):
+    if started := report.run.started:
         suite.set("timestamp", one_line(started))
     _properties(suite, report)
     for one, name in zip(report.comparisons, unique_names(report.comparisons), strict=True):
@@ -95,8 +95,8 @@ def _figures(one: Comparison) -> str:
 
 def _warnings(report: Report) -> list[str]:
     lines = [one_line(line)] if (line := validity_line(report)) else []
-    if report.run.get("complete") is False:
-        lines.append(f"not complete: {one_line(report.run.get('stop_reason') or 'stopped early')}")
+    if report.run.is_cut_short:
+        lines.append(f"not complete: {one_line(report.run.why_stopped)}")
     return [*lines, *map(one_line, open_lines(report))]
 
 

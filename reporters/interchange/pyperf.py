@@ -50,7 +50,7 @@ def _why_not(one: Comparison) -> str:
 def _suite_facts(report: Report, side: Side) -> dict[str, Fact]:
     facts = {**run_facts(report), **build_facts(getattr(report, side)), "side": side}
     facts.pop("started", None)
-    date = _date(report.run.get("started"))
+    date = _date(report.run.started)
     return {**facts, "date": date} if date else facts
 
 

@@ -71,7 +71,7 @@ def _cell(value: Any) -> Any:
 
 def _run_cells(report: Report) -> list[Any]:
     run = report.run
-    return [run.get("id"), run.get("started"), report.control.requested, report.treatment.requested]
+    return [run.id, run.started, report.control.requested, report.treatment.requested]
 
 
 def _case_cells(case: Case | None) -> list[Any]:

@@ -10,12 +10,13 @@ from typing import ClassVar, Self
 
 from opduel.records import Report, RunError, UsageError
 from opduel.records.atomic import check_folder, user_path
+from opduel.records.outbox import Delivery
 from opduel.reporters.base import PartlyReportedError, Reporter
 from opduel.reporters.document import to_bytes
-from opduel.reporters.remote.delivery import Delivery, Sender
+from opduel.reporters.remote.delivery import Sender
 from opduel.reporters.remote.place import FORM, Place, is_open, parse_place
 from opduel.reporters.remote.post import Payload
-from opduel.reporters.remote.spool import Spool, default_spool
+from opduel.reporters.remote.spool import Spool, default_spool, endpoint_of, place_of
 from opduel.reporters.remote.token import VARIABLE, Token, find_token
 
 FLUSH = "run_bench.py --flush"
@@ -87,31 +88,31 @@ class RemoteReporter(Reporter):
         sender = self.sender
         payload = self._payload(report)
         try:
-            name = sender.spool.keep(payload.place, payload.run, payload.body).path.name
-        except OSError as error:
+            sender.spool.keep(payload.place, payload.run, payload.body)
+        except (OSError, RunError) as error:
             return self._without_spool(payload, error)
         outcomes = sender.deliver([self.place.endpoint])
-        others = [outcome for outcome in outcomes if outcome.name != name]
-        own = next((outcome for outcome in outcomes if outcome.name == name), None)
+        own = next((one for one in outcomes if (one.entry.key, place_of(one.entry)) == (payload.run, self.place)), None)
+        others = [outcome for outcome in outcomes if outcome is not own]
         if own is not None and own.page:
             self._pages[payload.run] = own.page
         if own is None or own.state == "sent":  # of which nothing is left, that another process has sent
             return f"sent: {self.place.endpoint} ({self.place.category}){_others(others)}"
         if own.state == "waiting":
             raise RunError(
-                f"{self.place.endpoint}: {own.words}; {_waiting(outcomes)} in {sender.spool.directory}: the next "
+                f"{self.place.endpoint}: {own.reason}; {_waiting(outcomes)} in {sender.spool.directory}: the next "
                 f"run with this reporter sends what waits, and so does {FLUSH}"
             )
         if own.state == "refused":
             raise RunError(
-                f"{self.place.endpoint} refuses the report: {own.words}; it is kept in {sender.spool.directory}, and "
+                f"{self.place.endpoint} refuses the report: {own.reason}; it is kept in {sender.spool.directory}, and "
                 f"{FLUSH} --retry_refused sends it again"
             )
-        raise RunError(f"{self.place.endpoint}: nothing was sent, its file in the spool is damaged: {own.words}")
+        raise RunError(f"{self.place.endpoint}: nothing was sent, the report in the spool is {own.state}: {own.reason}")
 
     def page(self, report: Report) -> str | None:
         """The run's page on the server, if that has said where it is."""
-        return self._pages.get(str(report.run.get("id")))
+        return self._pages.get(str(report.run.id))
 
     def catch_up(self) -> str | None:
         """Send what waits for this endpoint; what was refused before is not spoken of again.
@@ -120,17 +121,20 @@ class RemoteReporter(Reporter):
             RunError: some of it still waits, or was refused or damaged.
         """
         endpoint, sender = self.place.endpoint, self.sender
-        entries, _ = sender.spool.contents()
-        names = {one.path.name for one in entries if one.header.endpoint == endpoint and one.header.refused is None}
-        if not names:
+        waiting = {
+            one.number
+            for one in sender.spool.entries()
+            if one.state == "waiting" and endpoint_of(one.receiver) == endpoint
+        }
+        if not waiting:
             return None
-        outcomes = [one for one in sender.deliver([endpoint]) if one.name in names or one.state == "damaged"]
+        outcomes = [one for one in sender.deliver([endpoint]) if one.entry.number in waiting]
         sent = sum(outcome.state == "sent" for outcome in outcomes)
         line = f"sent: {endpoint}: {sent} that waited" if sent else None
         left = next((outcome for outcome in outcomes if outcome.state != "sent"), None)
         if left is None:
             return line
-        why = f"{endpoint}: {left.words}; {len(outcomes) - sent} of {len(outcomes)} that waited could not be sent"
+        why = f"{endpoint}: {left.reason}; {len(outcomes) - sent} of {len(outcomes)} that waited could not be sent"
         raise PartlyReportedError(line, why) if line else RunError(why)
 
     def keep(self, report: Report) -> None:
@@ -146,14 +150,14 @@ class RemoteReporter(Reporter):
             raise RunError(f"--spool {self.sender.spool.directory}: cannot be written ({error.strerror})") from None
 
     def _payload(self, report: Report) -> Payload:
-        if not has_id(report):
+        if not report.run.id:
             raise RunError("the report has no run id, which a server needs")
-        return Payload(self.place, report.run["id"], to_body(report, self.place.category))
+        return Payload(self.place, report.run.id, to_body(report, self.place.category))
 
-    def _without_spool(self, payload: Payload, error: OSError) -> str:
+    def _without_spool(self, payload: Payload, error: OSError | RunError) -> str:
         """Nothing can be kept; but perhaps the server is there."""
         sender = self.sender
-        trouble = f"it can't be kept in {sender.spool.directory} ({error.strerror})"
+        trouble = f"it can't be kept in {sender.spool.directory} ({getattr(error, 'strerror', None) or error})"
         answer = sender.send(payload, sender.clock() + sender.waits.whole_s)
         if answer.kind != "stored":
             raise RunError(f"{self.place.endpoint}: {answer.words}; and {trouble}: run_bench.py --send does so later")
@@ -196,8 +200,7 @@ def warn_of_open_token(endpoint: str, token: Token | None) -> None:
 
 def has_id(report: Report) -> bool:
     """Whether a server can know it by its run."""
-    run = report.run.get("id")
-    return isinstance(run, str) and run != ""
+    return bool(report.run.id)
 
 
 def to_body(report: Report, category: str) -> bytes:
@@ -219,7 +222,6 @@ def _others(outcomes: Sequence[Delivery]) -> str:
     words += [f"; {_waiting(outcomes)}"] if any(outcome.state == "waiting" for outcome in outcomes) else []
     kept = [outcome for outcome in outcomes if outcome.state == "refused"]
     words += [f"; {len(kept)} refused, see {FLUSH}"] if kept else []
-    words += [
-        f"; a damaged file: {outcome.name}: {outcome.words}" for outcome in outcomes if outcome.state == "damaged"
-    ]
+    bad = [outcome for outcome in outcomes if outcome.state in ("damaged", "expired")]
+    words += [f"; {bad[0].entry.key} is {bad[0].state}, see {FLUSH}"] if bad else []
     return "".join(words)

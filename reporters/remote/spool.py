@@ -1,88 +1,35 @@
-"""The spool: reports on disk that a server has not confirmed yet, each a file that is there whole or not at all.
-
-A file is a line of JSON about the report, then the very bytes that are posted. No token is in it.
-"""
+"""The spool: a folder with the outbox of reports that a results server has not confirmed yet. No token is in it."""
 
 import fcntl
 import hashlib
-import json
 import logging
 import os
 import stat
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
+from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 
 import platformdirs
-from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
+from pydantic import TypeAdapter, ValidationError
+from typing_extensions import TypedDict
 
-from opduel.records import UsageError
-from opduel.records.atomic import path_part, write_atomically
+from opduel.records import OpduelError, UsageError
+from opduel.records.outbox import OUTBOX_TABLE, Entry, Outbox
+from opduel.records.sqlite_file import SqliteFile
 from opduel.reporters.remote.place import Place, parse_endpoint
 
-FORMAT = 1
-_SUFFIX = ".report"
+REPORT = "report"  # the kind of the entries; their receiver is a place, their key the run's id
+_FILE = "outbox.db"
 _LOCK = ".lock"
-_ASIDE = "damaged"
-_LONGEST_HEADER = 16_384  # bytes
 _POLL_S = 0.05
-_MINE_ALONE = 0o600
+
+_OLD_SUFFIX = ".report"  # of the files of earlier versions: a line of JSON, then what is posted
+_OLD_FORMAT = 1
+_LONGEST_HEADER = 16_384  # bytes
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """The server's last word: ``at`` (ISO 8601, UTC), its status, and why in one line."""
-
-    at: str
-    status: int
-    why: str
-
-
-@with_config(ConfigDict(extra="forbid"))
-@dataclass(frozen=True)
-class Header:
-    """What a file says of its report. ``kept``: since when, ISO 8601, UTC; ``sha256``: of what is posted."""
-
-    opduel_spool: int
-    endpoint: str
-    category: str
-    run: str
-    kept: str
-    sha256: str
-    refused: Refusal | None = None
-
-
-@dataclass(frozen=True)
-class OutboxEntry:
-    """A report in the spool."""
-
-    path: Path
-    header: Header
-
-    @property
-    def place(self) -> Place:
-        """Where it goes."""
-        return Place(self.header.endpoint, self.header.category)
-
-
-@dataclass(frozen=True)
-class Damaged:
-    """A file that is no such report, and why."""
-
-    path: Path
-    why: str
-
-
-_HEADER: TypeAdapter[Header] = TypeAdapter(Header)
-
-
-class DamagedError(Exception):
-    """A file of the spool is not what was written there; the text says why."""
 
 
 def default_spool() -> Path:
@@ -90,8 +37,19 @@ def default_spool() -> Path:
     return platformdirs.user_state_path("opduel") / "spool"
 
 
+def place_of(entry: Entry) -> Place:
+    """Where a report goes."""
+    endpoint, _, category = entry.receiver.rpartition("|")
+    return Place(endpoint, category)
+
+
+def endpoint_of(receiver: str) -> str:
+    """The endpoint of a report's receiver."""
+    return receiver.rpartition("|")[0]
+
+
 class Spool:
-    """A folder of letters, which its user alone can read."""
+    """A folder which its user alone can read. The outbox in it is opened for one operation at a time."""
 
     def __init__(self, directory: Path) -> None:
         """It is made when something is to be kept in it."""
@@ -105,79 +63,42 @@ class Spool:
         """
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
 
-    def keep(self, place: Place, run: str, body: bytes) -> OutboxEntry:
-        """Keep what is to be posted; it is safely on disk when this returns. The same twice is kept once.
+    @contextmanager
+    def outbox(self) -> Iterator[Outbox]:
+        """The outbox, with the reports that an earlier version left in files.
 
         Raises:
-            OSError: it could not be kept.
+            OSError: the folder can't be made; RunError: the file in it can't be used.
         """
-        digest = hashlib.sha256(body).hexdigest()
-        key = "\0".join((place.endpoint, place.category, run, digest))
-        name = f"{path_part(run)}-{hashlib.sha256(key.encode()).hexdigest()[:16]}{_SUFFIX}"
-        header = Header(FORMAT, place.endpoint, place.category, run, moment(), digest)
         self.prepare()
-        entry = OutboxEntry(self.directory / name, header)
-        _write(entry, body)
-        return entry
-
-    def contents(self) -> tuple[list[OutboxEntry], list[Damaged]]:
-        """All letters, the oldest first, and the files that are none. Nothing is changed.
-
-        Raises:
-            OSError: the folder is there and can't be read.
-        """
-        entries, damaged = [], []
+        file = SqliteFile(self.directory / _FILE, OUTBOX_TABLE, "--spool", shared=True)
         try:
-            names = sorted(os.listdir(self.directory))
-        except FileNotFoundError:
-            return [], []
-        for path in (self.directory / name for name in names if name.endswith(_SUFFIX)):
-            try:
-                entries.append(OutboxEntry(path, _read(path)[0]))
-            except FileNotFoundError:
-                continue  # another process has just sent it
-            except (DamagedError, OSError) as error:
-                damaged.append(Damaged(path, str(error)))
-        return sorted(entries, key=lambda one: (one.header.kept, one.path.name)), damaged
+            outbox = Outbox(file)
+            for path in sorted(self.directory.glob(f"*{_OLD_SUFFIX}")):
+                _take_over(path, outbox)
+            yield outbox
+        finally:
+            file.close()
 
-    def body(self, entry: OutboxEntry) -> bytes:
-        """What is to be posted.
+    def keep(self, place: Place, run: str, body: bytes) -> None:
+        """Keep what is to be posted; it is safely on disk when this returns. A run is kept once for a place.
 
         Raises:
-            DamagedError: it isn't what was kept; OSError: it can't be read.
+            OSError, RunError: it could not be kept.
         """
-        _, body = _read(entry.path, whole=True)
-        if hashlib.sha256(body).hexdigest() != entry.header.sha256:
-            raise DamagedError(f"its report is cut off or changed ({len(body)} bytes)")
-        return body
+        with self.outbox() as outbox:
+            outbox.put(REPORT, [f"{place.endpoint}|{place.category}"], run, body)
 
-    def remove(self, entry: OutboxEntry) -> None:
-        """The server has it.
+    def entries(self) -> list[Entry]:
+        """The reports that wait, were refused or are damaged, in the order in which they are sent.
 
         Raises:
-            OSError: it can't be removed.
+            OSError, RunError: the folder can't be read.
         """
-        entry.path.unlink(missing_ok=True)
-
-    def mark(self, entry: OutboxEntry, refusal: Refusal, body: bytes) -> None:
-        """Write down that the server refuses it.
-
-        Raises:
-            OSError: it can't be written down; the file is as it was.
-        """
-        _write(replace(entry, header=replace(entry.header, refused=refusal)), body)
-
-    def set_aside(self, path: Path) -> Path:
-        """Move a damaged file out of the way; returns where it is now.
-
-        Raises:
-            OSError: it can't be moved.
-        """
-        folder = self.directory / _ASIDE
-        folder.mkdir(mode=0o700, exist_ok=True)
-        aside = folder / f"{path.name}.{time.time_ns()}"
-        path.rename(aside)
-        return aside
+        if not self.directory.is_dir():
+            return []
+        with self.outbox() as outbox:
+            return outbox.entries(REPORT)
 
     @contextmanager
     def locked(
@@ -192,16 +113,11 @@ class Spool:
         self.prepare()
         if stat.S_IMODE(self.directory.stat().st_mode) & 0o022:
             log.warning("--spool %s: others can write there: chmod go-w %s", self.directory, self.directory)
-        descriptor = os.open(self.directory / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, _MINE_ALONE)
+        descriptor = os.open(self.directory / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             yield _lock(descriptor, clock() + wait_s, clock, sleep)
         finally:
             os.close(descriptor)
-
-
-def moment() -> str:
-    """Now, ISO 8601, UTC."""
-    return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
 def _lock(descriptor: int, until: float, clock: Callable[[], float], sleep: Callable[[float], None]) -> bool:
@@ -215,33 +131,51 @@ def _lock(descriptor: int, until: float, clock: Callable[[], float], sleep: Call
             sleep(_POLL_S)
 
 
-def _write(entry: OutboxEntry, body: bytes) -> None:
-    header = json.dumps(asdict(entry.header)).encode()
-    write_atomically(entry.path, header + b"\n" + body, mode=_MINE_ALONE)
+class _OldHeader(TypedDict):
+    """The first line of an earlier version's file."""
+
+    opduel_spool: int
+    endpoint: str
+    category: str
+    run: str
+    kept: datetime
+    sha256: str
 
 
-def _read(path: Path, whole: bool = False) -> tuple[Header, bytes]:
-    """A file's header, and the rest of it if ``whole``.
-
-    Raises:
-        DamagedError: it has no such header, or is none of our files; OSError: it can't be read.
-    """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
-            raise DamagedError("it is no plain file of this user")
-        line = file.readline(_LONGEST_HEADER)
-        return _header(line), file.read() if whole else b""
+_OLD_HEADER: TypeAdapter[_OldHeader] = TypeAdapter(_OldHeader)
 
 
-def _header(line: bytes) -> Header:
+def _take_over(path: Path, outbox: Outbox) -> None:
+    """Move the report in an earlier version's file to the outbox. A damaged file is moved to ``damaged/``."""
     try:
-        header = _HEADER.validate_json(line, strict=True)
-        if header.opduel_spool != FORMAT:
-            raise DamagedError(f"it is of format {header.opduel_spool}, and {FORMAT} is known here")
-        if parse_endpoint(header.endpoint) != header.endpoint or not line.endswith(b"\n"):
-            raise DamagedError("its first line does not say where it goes")
-    except (ValidationError, UsageError):
-        raise DamagedError("its first line does not say where it goes") from None
-    return header
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+                raise ValueError("it is no plain file of this user")
+            line, body = file.readline(_LONGEST_HEADER), file.read()
+        header = _OLD_HEADER.validate_json(line)
+        if header["opduel_spool"] != _OLD_FORMAT or parse_endpoint(header["endpoint"]) != header["endpoint"]:
+            raise ValueError("its first line doesn't say where it goes")
+        if hashlib.sha256(body).hexdigest() != header["sha256"]:
+            raise ValueError(f"its report is cut off or changed ({len(body)} bytes)")
+        receiver = f"{header['endpoint']}|{header['category']}"
+        outbox.put(REPORT, [receiver], header["run"], body, header["kept"].timestamp())
+        path.unlink(missing_ok=True)
+    except FileNotFoundError:
+        return  # another process has just taken it over
+    except (ValueError, ValidationError, UsageError) as error:
+        why = "its first line doesn't say where it goes" if isinstance(error, ValidationError) else str(error)
+        _set_aside(path, why)
+    except (OSError, OpduelError) as error:
+        if path.is_symlink():
+            _set_aside(path, "it is a link")
+        else:
+            log.warning("%s: can't be moved to the outbox (%s)", path, error)
+
+
+def _set_aside(path: Path, why: str) -> None:
+    folder = path.parent / "damaged"
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        aside = path.rename(folder / f"{path.name}.{time.time_ns()}")
+        log.warning("%s: damaged: %s; moved to %s", path.name, why, aside)

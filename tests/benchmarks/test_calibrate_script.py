@@ -106,7 +106,7 @@ def test_rows_take_turns_and_a_run_keeps_its_seed_in_another_plan() -> None:
 
 
 def test_a_run_that_was_broken_off_is_made_again(harness: Harness, tmp_path: Path) -> None:
-    harness.answer = lambda inject, threshold: report(inject, threshold, broken=bool(inject), complete=not inject)
+    harness.answer = lambda inject, threshold: report(inject, threshold, aborted=bool(inject), complete=not inject)
     harness.code = 3
     assert call(tmp_path) == 3
     harness.answer = report

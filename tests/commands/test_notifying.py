@@ -17,6 +17,7 @@ from opduel.driver.investigation import Culprit, Outcome
 from opduel.driver.journal import Journal
 from opduel.driver.revisions import BuildRevision
 from opduel.records import Commit, Comparison, Report, RunError
+from opduel.records.outbox import Outbox
 from opduel.reporters.alert_text import headline, plain_text
 from opduel.reporters.alerts import Alert
 from opduel.reporters.notifier import Notifier
@@ -238,7 +239,7 @@ def test_a_notice_that_cannot_be_read_is_put_aside_and_queued_again_when_it_is_f
 ) -> None:
     start.first.fails = [RunError("the network is down")]
     start.pass_by(traced(culprit(3, 4, SLOW)))
-    start.journal._connection.execute("UPDATE notices SET text = '{\"id\": ' WHERE NOT told")
+    start.journal._connection.execute("UPDATE outbox SET payload = '{\"id\": ' WHERE state = 'waiting'")
     for _ in range(2):
         start.pass_by()
     assert start.first.sent == []
@@ -247,7 +248,7 @@ def test_a_notice_that_cannot_be_read_is_put_aside_and_queued_again_when_it_is_f
     assert (len(start.first.sent), len(start.second.sent)) == (1, 1)
 
 
-@pytest.mark.parametrize("moment", ["queue_notice", "waiting_notices", "send", "notice_tried"])
+@pytest.mark.parametrize("moment", ["put", "entries", "send", "_recorded"])
 def test_killed_at_any_moment_nothing_is_lost(start: Start, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
     """And nothing is delivered twice, but for a kill between the receiver's answer and writing it down."""
 
@@ -258,7 +259,7 @@ def test_killed_at_any_moment_nothing_is_lost(start: Start, monkeypatch: pytest.
         if moment == "send":
             start.first.fails = [SystemExit("killed")]
         else:
-            patch.setattr(Journal, moment, killed)
+            patch.setattr(Outbox, moment, killed)
         with pytest.raises(SystemExit):
             start.pass_by(traced(culprit(3, 4, SLOW)))
     start.journal.close()
@@ -267,7 +268,7 @@ def test_killed_at_any_moment_nothing_is_lost(start: Start, monkeypatch: pytest.
     start.pass_by(traced(culprit(3, 4, SLOW)))
     assert len(start.second.sent) == 1
     assert len({one.id for one in start.first.sent}) == 1
-    assert len(start.first.sent) == (2 if moment == "notice_tried" else 1)
+    assert len(start.first.sent) == (2 if moment == "_recorded" else 1)
 
 
 def test_without_notifiers_nothing_is_kept_for_them(start: Start) -> None:

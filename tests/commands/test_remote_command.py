@@ -1,7 +1,9 @@
 """Runs that post their reports: exit codes are the run's own, tokens stay secret, and --flush sends what waited."""
 
 import json
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +57,7 @@ def wait_in(home: Path, endpoint: str, *runs: str) -> None:
 def fields(outcome: Outcome) -> list[list[str]]:
     """The lines of --flush, each as its state, run and explanation."""
     header, *lines = (line.split("\t") for line in outcome.out.splitlines())
-    assert header == ["#state", "run", "category", "endpoint", "what", "file"]
+    assert header == ["#state", "run", "category", "endpoint", "what", "entry"]
     return [[line[0], line[1], line[4]] for line in lines]
 
 
@@ -112,12 +114,13 @@ def test_flush_says_what_became_of_each_and_refused_ones_are_sent_when_asked_for
     token = ("--remote_access_token", TOKEN)
     with ResultsServer(refusal(413, "too\tlarge\x1b[2J")) as server:
         wait_in(home, server.endpoint, "a", "b", "c")
-        spoilt = spool(home).contents()[0][1].path
-        spoilt.write_bytes(spoilt.read_bytes()[:-1])
+        with closing(sqlite3.connect(spool(home).directory / "outbox.db")) as beside:
+            beside.execute("UPDATE outbox SET payload = substr(payload, 2) WHERE key = 'b'")
+            beside.commit()
         outcome = bench("--flush", *token)
         assert outcome.code == 3
         a, b, c = fields(outcome)
-        assert (a[:2], b[:2], c) == (["refused", "a"], ["damaged", ""], ["sent", "c", "stored"])
+        assert (a[:2], b[:2], c) == (["refused", "a"], ["damaged", "b"], ["sent", "c", "stored"])
         assert "413" in a[2]
         assert "too large\\\\x1b[2J" in a[2]
         assert "1 damaged, 1 refused, 1 sent" in outcome.err
@@ -154,11 +157,15 @@ def test_what_was_refused_keeps_no_token_from_the_others(bench: Run, home: Path)
         wait_in(home, other.endpoint, "b")
         outcome = bench("--flush", *token)
         assert [line[:2] for line in fields(outcome)] == [["refused", "a"], ["sent", "b"]]
-        (left,) = spool(home).contents()[0]
-        assert outcome.out.splitlines()[1].endswith(f"\t{left.path.name}")
+        (left,) = spool(home).entries()
+        assert outcome.out.splitlines()[1].endswith(f"\t{left.number}")
         wait_in(home, other.endpoint, "c")
         line = bench("--flush", "--retry_refused", *token).error_line()
-        assert f"{server.endpoint} in {left.path.name}" in line
+        assert f"{server.endpoint} in entry {left.number}" in line
+        assert "--give_up 99: no such entry" in bench("--flush", "--give_up", "99").error_line()
+        outcome = bench("--flush", "--give_up", str(left.number), *token)
+        assert (outcome.code, fields(outcome)) == (0, [["sent", "c", "stored"]])
+        assert f"gave up entry {left.number}, the run a" in outcome.err
 
 
 def test_reports_on_disk_are_sent_later(run: Run, bench: Run, home: Path) -> None:
@@ -191,7 +198,7 @@ def test_of_several_that_are_sent_one_is_wrong_and_none_is_kept(run: Run, bench:
     for other, words in (("bad.json", "schema_version: is missing"), ("nameless.json", "nameless.json: has no run id")):
         outcome = bench("--send", str(path), str(home / other), "--remote_reporter", "localhost:9/x|c")
         assert words in outcome.error_line()
-        assert spool(home).contents() == ([], [])
+        assert spool(home).entries() == []
 
 
 def test_a_spool_that_is_a_file(bench: Run, home: Path) -> None:
@@ -259,7 +266,7 @@ def test_another_spool(run: Run, bench: Run, home: Path) -> None:
     place = ("--spool", str(home / "mine"), "--remote_access_token", "tok-old")
     with ResultsServer(Fault(400)) as server:
         assert run(*MINIMAL, "--remote_reporter", server.place, *place).code == 0
-        assert [entry.header.run for entry in Spool(home / "mine").contents()[0]] == ["made"]
+        assert [entry.key for entry in Spool(home / "mine").entries()] == ["made"]
         assert not spool(home).directory.exists()
         assert [line[:2] for line in fields(bench("--flush", *place))] == [["refused", "made"]]
 

@@ -151,7 +151,7 @@ def test_a_budget_that_leaves_cases_unmeasured_ends_in_3(home: Path) -> None:
 def test_a_build_is_measured_and_compared_with_later(home: Path) -> None:
     tests = [
         {"operator": "nd.softmax", "identifier": "softmax", "run_backward": True, "inputs": {"data": [64, 64]}},
-        {"operator": "nd.gone", "identifier": "gone", "inputs": {"data": [2]}},
+        {"operator": "nd.dot", "identifier": "mismatch", "inputs": {"lhs": [2, 3], "rhs": [4, 5]}},
     ]
     spec = write_spec(home, {"framework": "mxnet", "tests": tests})
     path = home / "result.json"
@@ -159,15 +159,15 @@ def test_a_build_is_measured_and_compared_with_later(home: Path) -> None:
     first = harness("-b", spec, *ALONE, *native, "--output-format", "json", "--output-file", path)
     assert first.code == 0, first.err
     assert "softmax/backward" in first.out
-    assert "MissingOperator" in first.out
+    assert "MXNetError" in first.out
     document = read_single(path)
-    forward, backward, gone = document.cases
+    forward, backward, mismatch = document.cases
     assert (forward.rounds, forward.calls) == (2, 2 * 7), "in each process as many as --runs says"
     assert (document.run["warmup"], document.run["runs"]) == (1, 7)
     assert set(forward.operators or ()) == {"softmax"}
     assert set(backward.operators or ()) == {"_backward_softmax"}
     assert forward.memory == {"cpu/0": 64 * 64 * 4}
-    assert gone.failure is not None
+    assert mismatch.failure is not None
     entry = json.loads(path.read_text())["results"]["softmax"][0]
     assert entry["max_storage_mem_alloc_cpu/0"] == pytest.approx(16.384)
     assert entry["avg_time_forward_softmax"] > 0

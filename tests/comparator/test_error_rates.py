@@ -14,12 +14,10 @@ from scipy import stats
 
 from opduel.comparator import Looks, compare_cases, plan_looks
 from opduel.comparator.empirical_bayes import fit_prior, shrink_variance
-from opduel.comparator.significance import shifted_t_p
-from opduel.comparator.trimmed_mean import estimate_trimmed_mean
-from opduel.records import Comparison, Verdict
+from opduel.comparator.trimmed_mean import estimate_trimmed_mean, shifted_t_p
+from opduel.records import FLAGGED, Comparison, Verdict
 
 LOOKS = plan_looks(30)
-FLAGGED = ("regressed", "improved")
 
 
 def most(trials: int, rate: float) -> int:

@@ -16,12 +16,11 @@ from scipy import stats
 
 from opduel.comparator import compare_cases, fit_priors, plan_looks, run_aa_checks
 from opduel.comparator.aa_checks import AA_ALPHA
-from opduel.records import Case, Comparison, PairSample
+from opduel.records import FLAGGED, Case, Comparison, PairSample
 
 ALPHA, THRESHOLD = 0.05, 0.02
 FALSE_ALARM, POWER = 0.001, 0.95
 LOOKS = plan_looks(30)
-FLAGGED = ("regressed", "improved")
 EDGES = (THRESHOLD, 1 / (1 + THRESHOLD) - 1)  # the largest changes of which nothing may be said
 statistics = pytest.mark.statistics
 nightly = pytest.mark.nightly

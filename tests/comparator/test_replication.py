@@ -1,4 +1,4 @@
-"""What a second measurement, or a run that can't be trusted, does to verdicts."""
+"""What a second measurement does to verdicts."""
 
 import math
 from dataclasses import replace
@@ -12,15 +12,13 @@ from made_samples import Machine, a_case, measured, pairs
 from scipy import stats
 
 from opduel.comparator import (
-    FLAGGED,
     analyse_interim,
     apply_replication,
     compare_cases,
     fit_priors,
     plan_looks,
-    withhold_verdicts,
 )
-from opduel.records import Comparison, Failure, PairSample, Verdict
+from opduel.records import FLAGGED, Comparison, Failure, PairSample, Verdict
 from opduel.records.measurement import Side
 
 VERDICTS = get_args(Verdict)
@@ -129,18 +127,6 @@ def test_figures_of_the_screen_are_not_passed_off_as_the_seconds() -> None:
     (after,) = apply_replication([made("a", "regressed")], {"a": made("a", "inconclusive", 1.08, "screening")})
     assert after.verification is not None
     assert (after.verification.ratio, after.verification.ci, after.verification.mde) == (None, None, None)
-
-
-@given(st.lists(st.sampled_from(VERDICTS)))
-def test_holding_back_leaves_no_claim_and_loses_none(verdicts: list[Verdict]) -> None:
-    before = [made(f"c{i}", verdict) for i, verdict in enumerate(verdicts)]
-    for one, held in zip(before, withhold_verdicts(before), strict=True):
-        if one.verdict in ("failed", "inconclusive"):
-            assert held == one
-        else:
-            assert (held.verdict, held.held_back) == ("inconclusive", one.verdict)
-            assert one.verdict in held.note
-            assert replace(held, verdict=one.verdict, held_back=None, note="") == one
 
 
 def twice(seed: int, changes: list[float], alpha: float) -> list[Comparison]:

@@ -1,33 +1,14 @@
-"""The shifted t test, the combination of tests, the interval and the smallest detectable change."""
+"""The combination of two tests, and Benjamini and Hochberg's procedure."""
 
-import math
-
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
+from naive_statistics import rejected_by_benjamini_hochberg
 
-from opduel.comparator.mde import LARGEST_CHANGE, minimal_detectable_change
-from opduel.comparator.significance import combined_p, mirrored, shifted_t_p, t_quantile, two_sided_p
-from opduel.comparator.tost import as_ratio, confidence_interval, is_within
-from opduel.comparator.trimmed_mean import TrimmedMean, estimate_trimmed_mean
+from opduel.comparator.significance import benjamini_hochberg, combined_p, two_sided_p
 
-trimmed_means = st.builds(TrimmedMean, st.floats(-1, 1), st.floats(1e-4, 0.5), st.floats(1, 200), st.integers(2, 50))
-
-
-@pytest.mark.parametrize("bound", [0.0, 0.02, 0.5])
-def test_t_equals_scipys_on_untrimmed_data(bound: float) -> None:
-    values = np.random.default_rng(1).normal(0.03, 0.02, 4)
-    expected = stats.ttest_1samp(values, bound, alternative="greater").pvalue
-    assert shifted_t_p(estimate_trimmed_mean(values.tolist()), bound) == pytest.approx(expected)
-
-
-@given(trimmed_means, st.floats(0, 0.5), st.floats(0, 0.5))
-def test_a_wider_bound_is_harder_to_exceed(trimmed_mean: TrimmedMean, one: float, other: float) -> None:
-    low, high = sorted((one, other))
-    assert shifted_t_p(trimmed_mean, low) <= shifted_t_p(trimmed_mean, high)
-    assert shifted_t_p(trimmed_mean, 0) + shifted_t_p(mirrored(trimmed_mean), 0) == pytest.approx(1)
+p_lists = st.lists(st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.001, 0.01, 0.05, 1.0])), max_size=40)
+alphas = st.sampled_from([0.01, 0.05, 0.2])
 
 
 @pytest.mark.parametrize(
@@ -43,44 +24,55 @@ def test_two_sided() -> None:
     assert two_sided_p(0.6, 0.7) == 1
 
 
-@given(trimmed_means, st.floats(1e-6, 0.4))
-def test_interval_is_the_inverted_test(trimmed_mean: TrimmedMean, tail: float) -> None:
-    low, high = confidence_interval(trimmed_mean, tail)
-    assert shifted_t_p(trimmed_mean, low) == pytest.approx(tail, rel=1e-4)
-    assert shifted_t_p(mirrored(trimmed_mean), -high) == pytest.approx(tail, rel=1e-4)
+def rejected(p_values: list[float], alpha: float) -> set[int]:
+    return {i for i, q in enumerate(benjamini_hochberg(p_values)) if q <= alpha}
 
 
 @pytest.mark.parametrize(
-    ("interval", "bound", "within"),
+    ("p_values", "q_values"),
     [
-        ((-0.01, 0.01), 0.02, True),
-        ((-0.02, 0.02), 0.02, True),
-        ((-0.01, 0.021), 0.02, False),
-        ((-0.03, 0.01), 0.02, False),
-        ((0.0, 0.0), 0.0, False),
+        ([], []),
+        ([0.03], [0.03]),
+        ([0.01, 0.04], [0.02, 0.04]),
+        ([0.04, 0.01, 0.03], [0.04, 0.03, 0.04]),
+        ([0.5, 1.0, 1.0], [1.0, 1.0, 1.0]),
+        ([0.0, 0.0], [0.0, 0.0]),
     ],
 )
-def test_equivalence(interval: tuple[float, float], bound: float, within: bool) -> None:
-    assert is_within(interval, bound) is within
+def test_q_values_by_hand(p_values: list[float], q_values: list[float]) -> None:
+    assert benjamini_hochberg(p_values) == pytest.approx(q_values)
 
 
-@given(st.floats(allow_nan=False))
-def test_ratios_stay_finite(log_ratio: float) -> None:
-    assert 0 < as_ratio(log_ratio) < math.inf
+@given(p_lists, st.floats(0.001, 0.5))
+def test_cases_are_rejected_by_definition(p_values: list[float], alpha: float) -> None:
+    margins = [abs(p * len(p_values) / k - alpha) for p in p_values for k in range(1, len(p_values) + 1)]
+    if min(margins, default=1) > 1e-12:  # exact equality is a matter of rounding
+        assert rejected(p_values, alpha) == rejected_by_benjamini_hochberg(p_values, alpha)
 
 
-@given(trimmed_means, st.floats(0, 0.5), st.floats(1e-6, 0.2))
-def test_smallest_change_lies_beyond_the_threshold(trimmed_mean: TrimmedMean, threshold: float, alpha: float) -> None:
-    change = minimal_detectable_change(trimmed_mean, threshold, alpha)
-    assert threshold <= change <= LARGEST_CHANGE
-    looser = minimal_detectable_change(trimmed_mean, threshold, alpha * 1.5)
-    assert looser <= change
+@given(p_lists)
+def test_q_is_not_below_p(p_values: list[float]) -> None:
+    """Once it was, by one rounding, when the product with m came before the division by the rank."""
+    q_values = benjamini_hochberg(p_values)
+    assert all(p <= q <= 1 for p, q in zip(p_values, q_values, strict=True))
 
 
-def test_smallest_change_is_found_four_times_in_five() -> None:
-    trimmed_mean = TrimmedMean(0.0, 0.004, 20, 30)
-    change = minimal_detectable_change(trimmed_mean, 0.02, 0.001)
-    critical = math.log1p(0.02) + t_quantile(trimmed_mean, 0.0004) * 0.004
-    shift = (math.log1p(change) - math.log1p(0.02)) / 0.004
-    power = stats.nct.sf((critical - math.log1p(0.02)) / 0.004, 20, shift)
-    assert power == pytest.approx(0.8, abs=0.04)
+@given(p_lists, st.data())
+def test_an_interim_rejection_stays(p_values: list[float], data: st.DataObject) -> None:
+    later = [p * data.draw(st.floats(0, 1)) for p in p_values]
+    alpha = data.draw(alphas)
+    assert rejected(p_values, alpha) <= rejected(later, alpha)
+
+
+@given(p_lists, st.data())
+def test_what_is_not_rejected_may_rise_to_one(p_values: list[float], data: st.DataObject) -> None:
+    alpha = data.draw(alphas)
+    before = rejected(p_values, alpha)
+    later = [p if i in before or data.draw(st.booleans()) else 1.0 for i, p in enumerate(p_values)]
+    assert rejected(later, alpha) == before
+
+
+@pytest.mark.parametrize("p", [-0.1, 1.1, float("nan")])
+def test_p_values_that_are_none_are_refused(p: float) -> None:
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        benjamini_hochberg([0.5, p])

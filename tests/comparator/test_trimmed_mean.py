@@ -1,4 +1,4 @@
-"""The trimmed mean and its standard error."""
+"""The trimmed mean, its standard error, t test and interval."""
 
 import math
 
@@ -9,8 +9,16 @@ from hypothesis import strategies as st
 from naive_statistics import naive_trimmed_mean, winsorised_sum_of_squares
 from scipy import stats
 
-from opduel.comparator.trimmed_mean import RESOLUTION, TrimmedMean, estimate_trimmed_mean
+from opduel.comparator.trimmed_mean import (
+    RESOLUTION,
+    TrimmedMean,
+    confidence_interval,
+    estimate_trimmed_mean,
+    mirrored,
+    shifted_t_p,
+)
 
+trimmed_means = st.builds(TrimmedMean, st.floats(-1, 1), st.floats(1e-4, 0.5), st.floats(1, 200), st.integers(2, 50))
 log_ratios = st.lists(st.floats(-3, 3), min_size=2, max_size=40)
 
 
@@ -64,3 +72,24 @@ def test_identical_values_keep_a_standard_error() -> None:
 def test_refuses(values: list[float]) -> None:
     with pytest.raises(ValueError, match="log ratios"):
         estimate_trimmed_mean(values)
+
+
+@pytest.mark.parametrize("bound", [0.0, 0.02, 0.5])
+def test_t_equals_scipys_on_untrimmed_data(bound: float) -> None:
+    values = np.random.default_rng(1).normal(0.03, 0.02, 4)
+    expected = stats.ttest_1samp(values, bound, alternative="greater").pvalue
+    assert shifted_t_p(estimate_trimmed_mean(values.tolist()), bound) == pytest.approx(expected)
+
+
+@given(trimmed_means, st.floats(0, 0.5), st.floats(0, 0.5))
+def test_a_wider_bound_is_harder_to_exceed(trimmed_mean: TrimmedMean, one: float, other: float) -> None:
+    low, high = sorted((one, other))
+    assert shifted_t_p(trimmed_mean, low) <= shifted_t_p(trimmed_mean, high)
+    assert shifted_t_p(trimmed_mean, 0) + shifted_t_p(mirrored(trimmed_mean), 0) == pytest.approx(1)
+
+
+@given(trimmed_means, st.floats(1e-6, 0.4))
+def test_interval_is_the_inverted_test(trimmed_mean: TrimmedMean, tail: float) -> None:
+    low, high = confidence_interval(trimmed_mean, tail)
+    assert shifted_t_p(trimmed_mean, low) == pytest.approx(tail, rel=1e-4)
+    assert shifted_t_p(mirrored(trimmed_mean), -high) == pytest.approx(tail, rel=1e-4)

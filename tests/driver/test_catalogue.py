@@ -207,7 +207,7 @@ def test_files_are_valid_json_and_old_ones_go(tmp_path: Path) -> None:
         ("arguments: {}\ncategories: {}", "categories"),
         (
             "arguments: {}\ncategories: {a: {description: x, operators: [nd.exp], sizes: [huge]}}",
-            "categories.a.sizes.0",
+            "categories.a.sizes[0]",
         ),
         ("arguments: {}\ncategories: {a: {description: x, operators: [nd.exp], input: {}}}", "categories.a.input"),
     ],

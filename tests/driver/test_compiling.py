@@ -30,7 +30,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> ToyProject:
     project = ToyProject(tmp_path_factory.mktemp("project") / "toy")
     for branch, change in {
         "slower": {"slow": {"mul": 2.0}},
-        "broken": {"aborted": True},
+        "broken": {"broken": True},
         "stalling": {"stalls": STALL},
         "python": {"python_only": True},
     }.items():
@@ -101,7 +101,7 @@ def make_workshop(
 def test_a_second_compile_makes_only_what_changed(workshop: Workshop) -> None:
     first = workshop.build("main")
     second = workshop.build("slower")
-    assert workshop.compiled() == [["add", "mul", "revision", "sum"], ["mul", "revision"]]
+    assert workshop.compiled() == [["add", "mul", "revision", "steps", "sum"], ["mul", "revision"]]
     assert first.digest != second.digest
     assert first.commit
     assert (first.strategy, first.commit.subject, first.version) == ("source", "A toy", "1.0")
@@ -117,7 +117,7 @@ def test_another_build_folder_is_served_by_ccache(workshop: Workshop, tmp_path: 
     other = Workshop(tmp_path / "elsewhere", project, workshop.ccache)
     build = other.build("main")
     after = other.statistics()
-    assert other.compiled() == [["add", "mul", "revision", "sum"]]
+    assert other.compiled() == [["add", "mul", "revision", "steps", "sum"]]
     hits = ("direct_cache_hit", "preprocessed_cache_hit")
     assert sum(after[name] - before[name] for name in hits) >= 4  # CMake's own trial of the compiler may be one more
     assert after["cache_miss"] == before["cache_miss"]
@@ -169,7 +169,7 @@ def test_other_arguments_of_cmake_make_another_library(workshop: Workshop) -> No
     assert plain.digest != double.digest
     libraries = [next(Path(str(build.directory)).rglob("libtoy.so")) for build in (plain, double)]
     assert libraries[0].read_bytes() != libraries[1].read_bytes()
-    assert workshop.compiled() == [["add", "mul", "revision", "sum"]] * 2  # each in a folder of its own
+    assert workshop.compiled() == [["add", "mul", "revision", "steps", "sum"]] * 2  # each in a folder of its own
 
 
 def test_a_compile_that_fails_shows_the_compilers_error_and_where_the_log_is(workshop: Workshop) -> None:

@@ -57,10 +57,10 @@ def without(*path: str) -> dict[str, Any]:
     [
         ("{", "--info: is not JSON"),
         ("/no/such/file", "--info /no/such/file: No such file or directory: give JSON, or the path"),
-        ("{}", "--info: treatment: "),
-        (json.dumps(without("control")), "--info: control: Field required"),
+        ("{}", "--info: treatment is missing: add it"),
+        (json.dumps(without("control")), "--info: control is missing: add it"),
         (json.dumps({**AI_PEP, "control": {"commit": "def"}}), "control.programs.program.location: is missing"),
-        (json.dumps({**AI_PEP, "control": {"commit_time": "x"}}), "control.commit_time: "),
+        (json.dumps({**AI_PEP, "control": {"commit_time": "x"}}), "control.commit_time is 'x': use an integer"),
     ],
 )
 def test_whatever_else_it_is_is_one_line(text: str, words: str) -> None:

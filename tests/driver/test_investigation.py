@@ -1,6 +1,7 @@
 """From a benchmark to that caused it, on points whose levels the test knows; and the same after any crash."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,8 +12,8 @@ from made_runs import MadeHarness, MadePoint, a_commit
 from opduel.driver.investigation import Investigation, Outcome, culprits_document, why_open
 from opduel.driver.journal import Journal
 from opduel.driver.revisions import BuildRevision, CommitRevision, UnbuildableError
-from opduel.driver.runs import Runs
-from opduel.records import BrokenBuildError, Build, NoSpaceError, OpduelError, RunError, UsageError, Verdict
+from opduel.driver.runs import RunOrder, Runs
+from opduel.records import BrokenBuildError, Build, Comparison, NoSpaceError, OpduelError, RunError, UsageError, Verdict
 
 WORSE: Sequence[Verdict] = ("regressed", "failed")
 
@@ -91,6 +92,25 @@ def test_one_case_slowed_twice_has_two_culprits(path: Path) -> None:
 def test_a_commit_that_breaks_a_case_is_named(path: Path) -> None:
     line = Line(path, {"a": levels(1, 1, None, None)})
     assert named(line.follow()) == [("p2", ("a",))]
+
+
+@pytest.mark.parametrize(("kind", "bad"), [("crash", ["p2"]), ("killed", ["p1", "p2", "p3"])])
+def test_a_case_that_the_machine_kills_in_a_step_says_nothing_about_the_commit(
+    path: Path, kind: str, bad: list[str]
+) -> None:
+    """The commit that broke the case is p2; only an A/B of p1 and p2 in which the case fails by itself shows that."""
+    line = Line(path, {"a": levels(1, 1, None, None)})
+    compare = line.harness._compare
+
+    def killed(case: str, order: RunOrder, held: bool) -> Comparison:
+        found = compare(case, order, held)
+        if order.run_type == "regress" and found.failure is not None:
+            return replace(found, failure=replace(found.failure, kind=kind))
+        return found
+
+    line.harness._compare = killed  # type: ignore[method-assign]
+    (guilty,) = line.follow().guilty or ()
+    assert [revision.name for revision in guilty.revisions[1:]] == bad
 
 
 def test_what_fails_on_both_sides_is_nobody_s_doing(path: Path) -> None:

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from opduel.driver.journal import FIRST_RETRY_S, LAST_RETRY_S, Journal, pause_after
+from opduel.driver.journal import FIRST_RETRY_S, LAST_RETRY_S, NOTICE, RUN, Journal, pause_after
 from opduel.records import RunError, UsageError
+from opduel.records.outbox import Attempt, Delivery
 
 WEEK_S = 7 * 86400.0
 
@@ -75,19 +76,29 @@ def test_a_killed_process_loses_nothing_that_it_has_kept(tmp_path: Path) -> None
     assert len(kept) >= len([line for line in said if line.endswith("\n")]) >= 20
 
 
-def test_runs_are_reported_in_the_order_in_which_they_ended(journal: Journal) -> None:
+def undelivered(journal: Journal) -> list[str]:
+    """The runs that the reporters don't have yet."""
+    return [entry.key for entry in journal.outbox.entries(RUN)]
+
+
+def deliver(journal: Journal, *runs: str) -> None:
+    entries = [entry for entry in journal.outbox.entries(RUN) if entry.key in runs]
+    list(journal.outbox.deliver(entries, lambda *_: Attempt("delivered")))
+
+
+def test_runs_are_delivered_in_the_order_in_which_they_ended(journal: Journal) -> None:
     for run in ("z", "a", "m"):
         journal.finish_run(run, f"report {run}")
-    assert journal.undelivered("reporters") == ["z", "a", "m"]
-    journal.mark_delivered("a", "reporters")
-    journal.mark_delivered("a", "reporters")
-    assert journal.undelivered("reporters") == ["z", "m"]
-    assert journal.undelivered("others") == ["z", "a", "m"]
+    assert undelivered(journal) == ["z", "a", "m"]
+    deliver(journal, "a")
+    assert undelivered(journal) == ["z", "m"]
+    journal.finish_run("z", "another report")
+    assert undelivered(journal) == ["m", "z"]
 
 
 def test_a_forgotten_run_is_as_if_it_had_never_been(journal: Journal) -> None:
     journal.finish_run("line/benchmark", "report")
-    journal.mark_delivered("line/benchmark", "reporters")
+    deliver(journal, "line/benchmark")
     journal.rounds_of("line/verify").keep("round")
     journal.finish_run("other", "report")
     assert journal.runs("line/") == ["line/benchmark", "line/verify"]
@@ -95,7 +106,7 @@ def test_a_forgotten_run_is_as_if_it_had_never_been(journal: Journal) -> None:
         journal.forget_run(run)
     assert journal.runs("") == ["other"]
     journal.finish_run("line/benchmark", "another")
-    assert journal.undelivered("reporters") == ["other", "line/benchmark"]
+    assert undelivered(journal) == ["other", "line/benchmark"]
 
 
 def test_facts_and_notes(journal: Journal, clock: Clock) -> None:
@@ -247,3 +258,48 @@ def test_every_write_is_flushed(journal: Journal) -> None:
     assert mode == 2  # FULL
     with sqlite3.connect(journal._path) as beside:
         assert beside.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "version_1"
+
+
+def test_a_journal_of_an_earlier_version_delivers_what_waits_and_nothing_twice(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    shutil.copy(FIXTURES / "journal.db", path)
+    with closing(sqlite3.connect(path)) as old:
+        runs = [run for (run,) in old.execute("SELECT run FROM reports ORDER BY rowid")]
+        ((name, whom, text, attempts),) = old.execute("SELECT name, whom, text, attempts FROM notices")
+        old.execute("DELETE FROM told WHERE run IN (?, ?)", (runs[1], runs[3]))
+        old.execute("INSERT INTO notices VALUES (?, 'notify_webhook 0', ?, 1, 1)", (name, text))
+        old.commit()
+    for _ in range(2):  # the second opening finds nothing more to take over
+        journal = Journal(path)
+        assert undelivered(journal) == [runs[1], runs[3]]
+        (entry,) = journal.outbox.entries(NOTICE)
+        assert (entry.key, entry.receiver, entry.attempts) == (name, whom, attempts)
+        journal.queue_notice(name, [whom, "notify_webhook 0"], "another text", [])
+        assert [one.receiver for one in journal.outbox.entries(NOTICE)] == [whom]
+        journal.close()
+    journal = Journal(path)
+    delivered = list(journal.outbox.deliver([entry], lambda _, payload: Attempt("delivered", payload.decode())))
+    assert delivered == [Delivery(entry, "sent", text)]
+    tables = {row[0] for row in journal.rows("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    assert not tables & {"told", "notices"}
+    assert [journal.report(run) is not None for run in runs] == [True] * 4
+    journal.close()
+
+
+def test_a_takeover_that_is_killed_begins_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "journal.db"
+    shutil.copy(FIXTURES / "journal.db", path)
+
+    def killed(*_: object) -> None:
+        raise SystemExit("killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("opduel.records.outbox.Outbox.put", killed)
+        with pytest.raises(SystemExit):
+            Journal(path)
+    journal = Journal(path)
+    assert len(journal.outbox.entries(NOTICE)) == 1
+    journal.close()

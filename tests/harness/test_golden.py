@@ -145,10 +145,10 @@ def damage(folder: Path, **changes: Any) -> None:
     [
         ({"kind": "other"}, "kind: is not 'opduel golden outputs'"),
         ({"schema_version": 3}, "schema_version: is 3, newer than 2: use a newer opduel"),
-        ({"seed": "x"}, "seed: Input should be a valid integer"),
+        ({"seed": "x"}, "seed is 'x': use an integer"),
         ({"cases": {"same": {"asked": {}, "file": "../x"}}}, r"cases.same.file: is '../x', no path in the folder"),
         ({"cases": {"same": {"asked": {}, "file": "/etc/passwd"}}}, "cases.same.file: is '/etc/passwd', no path"),
-        ({"cases": 1}, "cases: Input should be"),
+        ({"cases": 1}, "cases is 1: use an object"),
     ],
 )
 def test_a_manifest_that_is_none_is_one_line(copied: Path, changes: dict[str, Any], words: str) -> None:

@@ -1,32 +1,32 @@
-"""The spool: whole files or none, damaged ones set aside, one sender at a time, and nothing lost to kill -9."""
+"""The spool: damage stops no other report, one sender at a time, nothing lost to kill -9, earlier files taken over."""
 
-import errno
 import hashlib
 import json
 import os
 import signal
+import sqlite3
 import stat
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable
-from dataclasses import asdict, fields
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
-import hypothesis.strategies as st
 import pytest
 import report_samples as samples
 from faulty_server import TOKEN, Fault, ResultsServer
-from hypothesis import given, settings
 
 from opduel.records import RunError, UsageError
+from opduel.records.outbox import LONGEST_S, Outbox
+from opduel.records.sqlite_file import SqliteFile
 from opduel.reporters.document import write_report
 from opduel.reporters.remote.delivery import Sender
 from opduel.reporters.remote.place import Place, parse_place
 from opduel.reporters.remote.post import Waits
 from opduel.reporters.remote.reporter import RemoteReporter
-from opduel.reporters.remote.spool import Header, Spool
+from opduel.reporters.remote.spool import Spool, place_of
 from opduel.reporters.remote.token import Token
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,32 +54,110 @@ def names(spool: Spool) -> list[str]:
     return sorted(os.listdir(spool.directory))
 
 
+def damage(spool: Spool, change: str) -> None:
+    """Change the outbox behind its back."""
+    with closing(sqlite3.connect(spool.directory / "outbox.db")) as beside:
+        beside.execute(f"UPDATE outbox SET {change}")
+        beside.commit()
+
+
 def test_what_is_kept_is_its_users_alone_and_comes_back_as_it_was(spool: Spool) -> None:
-    entry = spool.keep(PLACE, "../../etc/run 1", b'{"a": 1}\n\x00\xff')
-    assert entry.path.parent == spool.directory
-    assert stat.S_IMODE(entry.path.stat().st_mode) == 0o600
+    spool.keep(PLACE, "../../etc/run 1", b'{"a": 1}\n\x00\xff')
+    assert names(spool) == ["outbox.db"]
+    assert stat.S_IMODE((spool.directory / "outbox.db").stat().st_mode) == 0o600
     assert stat.S_IMODE(spool.directory.stat().st_mode) == 0o700
-    assert spool.contents() == ([entry], [])
-    assert (entry.place, entry.header.run) == (PLACE, "../../etc/run 1")
-    assert spool.body(entry) == b'{"a": 1}\n\x00\xff'
+    (entry,) = spool.entries()
+    assert (place_of(entry), entry.key, entry.state) == (PLACE, "../../etc/run 1", "waiting")
+    with spool.outbox() as outbox:
+        assert outbox.payload(entry) == b'{"a": 1}\n\x00\xff'
 
 
-def test_places_runs_and_contents_don_t_meet_and_the_same_is_kept_once(spool: Spool) -> None:
+def test_a_run_is_kept_once_for_each_place(spool: Spool) -> None:
     for place in (PLACE, Place(PLACE.endpoint, "weekly"), Place("https://elsewhere/x", "nightly")):
         for run in ("a", "b", "b"):
             spool.keep(place, run, b"1")
-    spool.keep(PLACE, "a", b"2")
-    entries, _ = spool.contents()
-    assert len({entry.path for entry in entries}) == 7
-    assert [entry.header.kept for entry in entries] == sorted(entry.header.kept for entry in entries)
+    entries = spool.entries()
+    assert len({(place_of(entry), entry.key) for entry in entries}) == len(entries) == 6
+    assert [entry.created for entry in entries] == sorted(entry.created for entry in entries)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "payload = substr(payload, 2)",
+        "payload = CAST(replace(payload, 'nightly', 'dailies') AS BLOB)",
+        "payload = 7",
+        "receiver = replace(receiver, 'http://localhost', 'http://evil')",
+        "receiver = 'no place'",
+        "key = 'another'",
+        "sha256 = ''",
+    ],
+)
+def test_a_damaged_entry_is_not_sent_and_stops_no_other(spool: Spool, change: str) -> None:
+    with ResultsServer() as server:
+        spool.keep(parse_place(server.place), "a", body("a"))
+        damage(spool, change)
+        spool.keep(parse_place(server.place), "b", body("b"))
+        outcomes = sender(spool).deliver()
+        assert {one.entry.number: one.state for one in outcomes} == {1: "damaged", 2: "sent"}
+        assert list(server.stored) == ["b"]
+    assert sender(spool).deliver() == [], "it is reported once"
+    assert [one.state for one in spool.entries()] == ["damaged"]
+
+
+@pytest.mark.parametrize("content", [b"", b"\0" * 5000, b"x" * 100_000])
+def test_a_damaged_file_is_kept_and_a_new_one_begun(spool: Spool, content: bytes) -> None:
+    with ResultsServer() as server:
+        spool.prepare()
+        (spool.directory / "outbox.db").write_bytes(content)
+        reporter(spool, server).report(samples.report(id="b"))
+        assert list(server.stored) == ["b"]
+    aside = [path.read_bytes() for path in spool.directory.glob("outbox-damaged-*.db")]
+    assert aside == ([content] if content else [])
+
+
+def test_a_file_that_is_a_link_is_not_followed(spool: Spool, tmp_path: Path) -> None:
+    spool.prepare()
+    (spool.directory / "outbox.db").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(RunError, match="can't be opened"):
+        spool.keep(PLACE, "a", b"{}")
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_what_waited_too_long_is_given_up_and_reported(spool: Spool, caplog: pytest.LogCaptureFixture) -> None:
+    with ResultsServer() as server:
+        spool.keep(parse_place(server.place), "a", body("a"))
+        damage(spool, f"created = created - {LONGEST_S + 60}")
+        (outcome,) = sender(spool).deliver()
+        assert (outcome.state, outcome.reason) == ("expired", "not delivered in 90 days: given up")
+        assert server.seen == []
+    assert "a for http://localhost" in caplog.text
+    assert sender(spool).deliver() == []
+
+
+# Files of the version before: a line of JSON, then what is posted.
+
+
+def old_file(spool: Spool, place: Place, run: str) -> Path:
+    """A report as the version before kept it."""
+    spool.prepare()
+    content = body(run)
+    header = {
+        "opduel_spool": 1,
+        "endpoint": place.endpoint,
+        "category": place.category,
+        "run": run,
+        "kept": "2026-11-22T14:37:11.569548+00:00",
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "refused": {"at": "2026-11-22T14:37:12+00:00", "status": 422, "why": "no"},
+    }
+    path = spool.directory / f"{run}-0123456789abcdef.report"
+    path.write_bytes(json.dumps(header).encode() + b"\n" + content)
+    return path
 
 
 def cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-3])
-
-
-def change(path: Path) -> None:
-    path.write_bytes(path.read_bytes().replace(b"nightly", b"dailies"))
 
 
 def other_host(path: Path) -> None:
@@ -87,8 +165,7 @@ def other_host(path: Path) -> None:
 
 
 def linked(path: Path) -> None:
-    real = path.rename(path.with_suffix(".real"))
-    path.symlink_to(real)
+    path.symlink_to(path.rename(path.with_suffix(".real")))
 
 
 def piped(path: Path) -> None:
@@ -97,64 +174,72 @@ def piped(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "damage",
+    "spoil",
     [
         cut,
-        change,
         other_host,
         linked,
         piped,
         lambda path: path.write_bytes(b""),
-        lambda path: path.write_bytes(b"\0" * 5000),
         lambda path: path.write_bytes(b"x" * 1_000_000),
         lambda path: path.write_bytes(b'{"opduel_spool": 2}\n'),
     ],
 )
-def test_a_damaged_file_is_set_aside_and_stops_no_other(spool: Spool, damage: Callable[[Path], object]) -> None:
+def test_of_earlier_files_a_damaged_one_is_set_aside_and_the_others_are_sent(
+    spool: Spool, spoil: Callable[[Path], object], caplog: pytest.LogCaptureFixture
+) -> None:
     with ResultsServer() as server:
-        damaged = spool.keep(parse_place(server.place), "a", body("a")).path
-        damage(damaged)
-        line = reporter(spool, server).report(samples.report(id="b"))
-        assert list(server.stored) == ["b"]
-    assert damaged.name in line
+        spoilt, good = (old_file(spool, parse_place(server.place), run) for run in ("a", "b"))
+        spoil(spoilt)
+        outcomes = sender(spool).deliver()
+        assert [(one.entry.key, one.state) for one in outcomes] == [("b", "sent")]
+        assert server.stored == {"b": body("b")}
     (aside,) = (spool.directory / "damaged").iterdir()
-    assert str(aside) in line
-    assert names(spool) == sorted([".lock", "damaged", *([damaged.with_suffix(".real").name] * (damage is linked))])
-    assert sender(spool).deliver() == []
+    assert f"{spoilt.name}: damaged: " in caplog.text
+    assert str(aside) in caplog.text
+    assert not good.exists()
 
 
-FIELDS = st.sampled_from([field.name for field in fields(Header)]) | st.text(max_size=5)
-VALUES = st.none() | st.text(max_size=5) | st.integers() | st.lists(st.integers())
+def test_killed_while_an_earlier_file_is_taken_over(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def killed(*_: object, **__: object) -> None:
+        raise SystemExit("killed")
+
+    path = old_file(spool, PLACE, "a")
+    for owner, name in ((Outbox, "put"), (Path, "unlink")):
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, killed)
+            with pytest.raises(SystemExit):
+                spool.entries()
+        assert path.exists()
+    assert [entry.key for entry in spool.entries()] == ["a"]
+    assert not path.exists()
 
 
-@given(st.binary(max_size=60) | st.dictionaries(FIELDS, VALUES))
-@settings(max_examples=60)
-def test_whatever_a_file_holds_it_is_a_letter_or_damaged(content: bytes | dict[str, object]) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        spool = Spool(Path(folder))
-        path = spool.keep(PLACE, "a", b"{}").path
-        header, _, rest = path.read_bytes().partition(b"\n")
-        if isinstance(content, dict):
-            path.write_bytes(json.dumps({**json.loads(header), **content}).encode() + b"\n" + rest)
-        else:
-            path.write_bytes(header[: len(content)] + content)
-        entries, damaged = spool.contents()
-        assert len(entries) + len(damaged) == 1
+@pytest.fixture
+def full(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No page can be added to the outbox, as on a full disk."""
+    opened = SqliteFile._open
+
+    def limited(*arguments: Any) -> sqlite3.Connection:
+        connection = opened(*arguments)
+        connection.execute("PRAGMA max_page_count = 1")  # SQLite takes the present count if that is more
+        return connection
+
+    spool.keep(Place("https://elsewhere/x", "c"), "waits", b"{}")
+    monkeypatch.setattr(SqliteFile, "_open", limited)
 
 
-def test_without_a_spool_it_is_sent_all_the_same(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(os, "fsync", full)
+@pytest.mark.usefixtures("full")
+def test_without_a_spool_it_is_sent_all_the_same(spool: Spool) -> None:
     with ResultsServer(Fault(500)) as server:
         line = reporter(spool, server).report(samples.report(id="a"))
-        assert line.endswith(f"; it can't be kept in {spool.directory} (No space left on device)")
+        assert f"; it can't be kept in {spool.directory} (" in line
+        assert "database or disk is full" in line
         assert list(server.stored) == ["a"]
         server.faults = [Fault(400)]
-        with pytest.raises(RunError, match=r"it says 400 .*No space left on device\): run_bench\.py --send"):
+        with pytest.raises(RunError, match=r"it says 400 .*disk is full.*run_bench\.py --send"):
             reporter(spool, server).report(samples.report(id="b"))
-    assert not list(spool.directory.iterdir())
+    assert [entry.key for entry in spool.entries()] == ["waits"]
 
 
 def test_a_spool_that_cant_be_is_said_before_anything_is_measured(tmp_path: Path) -> None:
@@ -166,18 +251,32 @@ def test_a_spool_that_cant_be_is_said_before_anything_is_measured(tmp_path: Path
 
 
 def test_one_that_can_t_be_removed_is_no_trouble(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
-    def denied(*_: object, **__: object) -> None:
-        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+    def denied(*_: object) -> None:
+        raise RunError("outbox.db: can't be written")
 
     with ResultsServer() as server:
         spool.keep(parse_place(server.place), "a", body("a"))
         with monkeypatch.context() as patched:
-            patched.setattr(Path, "unlink", denied)
+            patched.setattr(Outbox, "remove", denied)
             (outcome,) = sender(spool).deliver()
-        assert (outcome.state, outcome.words) == ("sent", "stored; its file can't be removed (Operation not permitted)")
+        assert (outcome.state, outcome.reason) == (
+            "sent",
+            "stored; that can't be recorded: outbox.db: can't be written",
+        )
         (outcome,) = sender(spool).deliver()
-        assert (outcome.state, outcome.words) == ("sent", "was there already")
+        assert (outcome.state, outcome.reason) == ("sent", "was there already")
         assert len(server.stored) == 1
+
+
+def test_a_report_that_the_server_fails_on_blocks_no_other(spool: Spool) -> None:
+    with ResultsServer(*[Fault(500)] * 2) as server:
+        for run in ("poison", "b"):
+            spool.keep(parse_place(server.place), run, body(run))
+        states = [[one.state for one in sender(spool, first_pause_s=1000).deliver()] for _ in range(2)]
+        assert states == [["waiting", "waiting"], ["waiting", "waiting"]]
+        assert [one.headers["Idempotency-Key"] for one in server.seen] == ["poison", "b"]
+        sender(spool).deliver()
+        assert list(server.stored) == ["poison", "b"]
 
 
 def test_only_what_is_asked_for_is_sent(spool: Spool) -> None:
@@ -185,7 +284,7 @@ def test_only_what_is_asked_for_is_sent(spool: Spool) -> None:
         for one, run in ((server, "a"), (other, "b")):
             spool.keep(parse_place(one.place), run, body(run))
         outcomes = sender(spool).deliver([server.endpoint])
-        assert [outcome.run for outcome in outcomes] == ["a"]
+        assert [outcome.entry.key for outcome in outcomes] == ["a"]
         assert other.seen == []
 
 
@@ -194,7 +293,7 @@ def test_a_server_that_is_away_keeps_no_other_waiting(spool: Spool) -> None:
         for one, run in ((away, "a"), (server, "b"), (away, "c"), (server, "d")):
             spool.keep(parse_place(one.place), run, body(run))
         outcomes = sender(spool, first_pause_s=1000).deliver(each=True)
-        assert {outcome.run: outcome.state for outcome in outcomes} == {
+        assert {outcome.entry.key: outcome.state for outcome in outcomes} == {
             "a": "waiting",
             "b": "sent",
             "c": "waiting",
@@ -213,7 +312,7 @@ def test_two_at_once_send_each_report_once(spool: Spool) -> None:
         for thread in threads:
             thread.join()
         assert len(server.seen) == len(server.stored) == 20
-    assert names(spool) == [".lock"]
+    assert spool.entries() == []
 
 
 def test_who_can_t_wait_for_another_sender_says_so(spool: Spool) -> None:
@@ -248,29 +347,29 @@ def test_kill_9_in_mid_send_loses_nothing_and_doubles_nothing(spool: Spool, tmp_
         assert server.arrived.wait(60)
         process.send_signal(signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
-        (entry,) = spool.contents()[0]
-        whole = spool.body(entry)
+        (entry,) = spool.entries()
+        with spool.outbox() as outbox:
+            whole = outbox.payload(entry)
         (outcome,) = sender(spool).deliver()
-        assert (outcome.run, outcome.state, outcome.words) == (
+        assert (outcome.entry.key, outcome.state, outcome.reason) == (
             "killed",
             "sent",
             "was there already" if stores else "stored",
         )
         assert server.stored == {"killed": whole}
-    assert names(spool) == [".lock"]
+    assert spool.entries() == []
 
 
 def test_the_file_holds_the_very_bytes_and_no_token(spool: Spool) -> None:
     with ResultsServer(Fault(401)) as server:
         with pytest.raises(RunError):
             reporter(spool, server).report(samples.report(id="a"))
-        (entry,) = spool.contents()[0]
-        line, _, rest = entry.path.read_bytes().partition(b"\n")
-        assert json.loads(line) == asdict(entry.header)
-        assert hashlib.sha256(rest).hexdigest() == entry.header.sha256
-        assert TOKEN.encode() not in line + rest
+        (entry,) = spool.entries()
+        with spool.outbox() as outbox:
+            kept = outbox.payload(entry)
+        assert TOKEN.encode() not in (spool.directory / "outbox.db").read_bytes()
         sender(spool).deliver()
-        assert server.seen[0].body == server.seen[1].body == rest
+        assert server.seen[0].body == server.seen[1].body == kept
 
 
 def test_a_lock_that_is_a_link_makes_no_file_elsewhere(spool: Spool, tmp_path: Path) -> None:

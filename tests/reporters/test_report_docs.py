@@ -3,6 +3,7 @@
 import re
 from dataclasses import fields
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 import report_samples as samples
@@ -24,6 +25,15 @@ from opduel.records import (
     Report,
     RunConfiguration,
     Verification,
+)
+from opduel.records.run_record import (
+    AACheckRecord,
+    FailureRecord,
+    HostRecord,
+    IncidentRecord,
+    NoiseRecord,
+    RunRecord,
+    ValidityRecord,
 )
 from opduel.reporters import REPORTERS
 from opduel.reporters.simple_screen import COLUMNS
@@ -83,6 +93,22 @@ def test_the_host_is_documented() -> None:
     summary = monitor.summary()
     assert documented("host") == [*host_fingerprint(), "roofline", *summary, "verifying"]
     assert documented("before and during") == list(summary["during"])
+
+
+@pytest.mark.parametrize(
+    ("heading", "record"),
+    [
+        ("run", RunRecord),
+        ("host", HostRecord),
+        ("before and during", NoiseRecord),
+        ("validity", ValidityRecord),
+        ("validity: aa_checks", AACheckRecord),
+        ("incidents", IncidentRecord),
+        ("failure", FailureRecord),
+    ],
+)
+def test_every_typed_key_is_documented(heading: str, record: type) -> None:
+    assert set(get_type_hints(record)) <= set(documented(heading))
 
 
 def test_the_columns_are_documented() -> None:

@@ -224,7 +224,7 @@ def test_what_is_wrong_is_named(tmp_path: Path, content: bytes, field: str, fix:
 def test_several_problems_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "odd.json"
     path.write_bytes(b'{"schema_version": 1}')
-    with pytest.raises(UsageError, match=r"run: .*\(and 4 more\)"):
+    with pytest.raises(UsageError, match=r"run is missing: add it \(and 4 more\)"):
         read_report(path)
 
 

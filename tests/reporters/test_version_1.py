@@ -9,6 +9,7 @@ kill -9 in mid-run), and a results server's database.
 import json
 import shutil
 import sqlite3
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,8 @@ from opduel.harness.checkpoint import KeptRound, Start, from_text
 from opduel.reporters import read_report
 from opduel.reporters.document import from_text as report_of
 from opduel.reporters.html.page import to_html
-from opduel.reporters.remote.spool import Spool
+from opduel.reporters.remote.place import Place
+from opduel.reporters.remote.spool import Spool, place_of
 from opduel.reporters.single_document import read_single
 from opduel.server.app import create_app
 from opduel.server.database import Database
@@ -87,12 +89,19 @@ def test_a_journal_of_a_driver_that_was_killed() -> None:
 
 
 def test_a_spool(tmp_path: Path) -> None:
-    shutil.copytree(WRITTEN / "spool", tmp_path / "spool")
-    spool = Spool(tmp_path / "spool")
-    (entry,), damaged = spool.contents()
-    assert not damaged
-    posted = json.loads(spool.body(entry))
-    assert posted["report"]["run"]["id"] == entry.header.run == report_of(json.dumps(posted["report"])).run["id"]
+    """A report that waits in a file is sent as it is, and its file goes only when the outbox has it."""
+    spool = Spool(Path(shutil.copytree(WRITTEN / "spool", tmp_path / "spool")))
+    (path,) = spool.directory.glob("*.report")
+    header, _, body = path.read_bytes().partition(b"\n")
+    for _ in range(2):
+        (entry,) = spool.entries()
+        assert not path.exists()
+    expected = json.loads(header)
+    assert (entry.key, place_of(entry)) == (expected["run"], Place(expected["endpoint"], expected["category"]))
+    assert entry.created == datetime.fromisoformat(expected["kept"]).timestamp()
+    with spool.outbox() as outbox:
+        assert outbox.payload(entry) == body
+    assert report_of(json.dumps(json.loads(body)["report"])).run["id"] == entry.key
 
 
 def test_a_servers_database(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def reporter(server: RunningServer, spool: Spool, token: str | None) -> RemoteRe
 
 def waiting(spool: Spool) -> list[str]:
     """The runs in the spool."""
-    return [entry.header.run for entry in spool.contents()[0]]
+    return [entry.key for entry in spool.entries()]
 
 
 def test_a_report_arrives_once_and_byte_for_byte(server: RunningServer, spool: Spool) -> None:
@@ -76,9 +76,8 @@ def test_what_is_refused_is_kept_with_the_servers_words(server: RunningServer, s
     for words, report in refused.items():
         with pytest.raises(OpduelError, match=words):
             reporter(server, spool, server.write_token).report(report)
-    kept = [entry.header.refused for entry in spool.contents()[0]]
-    assert len(kept) == 3
-    assert all(refusal is not None for refusal in kept)
+    kept = [entry.state for entry in spool.entries()]
+    assert kept == ["refused"] * 3
 
 
 def test_a_notification_leads_to_the_runs_page(server: RunningServer, spool: Spool, tmp_path: Path) -> None:

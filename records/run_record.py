@@ -1,0 +1,194 @@
+"""What a report says of its run and its host: JSON objects, whose documented keys are typed attributes.
+
+docs/reference/report.md says what the keys mean. All of an object stays as it was read: keys that this version does
+not know are kept, and so is a value of another type than it should have, whose attribute is as if it were missing.
+"""
+
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal, get_type_hints
+
+from opduel.records.typed import UNKNOWN, fitting
+
+
+class JsonObject(Mapping[str, Any]):
+    """A JSON object. Subclasses annotate its keys: with the type, and the value where the key is missing."""
+
+    def __init__(self, values: Mapping[str, Any] | None = None, **more: Any) -> None:
+        found = {**(values or {}), **more}
+        object.__setattr__(self, "_values", found)
+        for name, kind in _kinds(type(self)).items():
+            value = fitting(found[name], kind) if name in found else UNKNOWN
+            if value is not UNKNOWN:
+                object.__setattr__(self, name, value)
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> "JsonObject":
+        """``values``, or the object that they are already."""
+        return values if type(values) is cls else cls(values)
+
+    def __getitem__(self, key: str) -> Any:
+        values: Mapping[str, Any] = self.__dict__["_values"]
+        return values[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.__dict__["_values"])
+
+    def __len__(self) -> int:
+        return len(self.__dict__["_values"])
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.__dict__['_values']!r})"
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"{type(self).__name__} can't be changed: make another one")
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Callable[[Any], Any]) -> Any:
+        """For pydantic it is any JSON object; the record that holds it makes it one of these."""
+        return handler(dict[str, Any])
+
+
+@functools.cache
+def _kinds(record: type[JsonObject]) -> dict[str, Any]:
+    return get_type_hints(record)
+
+
+class FailureRecord(JsonObject):
+    """Why something could not be measured, as ``opduel.records.Failure``."""
+
+    side: Literal["control", "treatment", "both"] = "both"
+    kind: str = "unknown"
+    reason: str = ""
+    output_tail: str = ""
+
+
+class IncidentRecord(JsonObject):
+    """A process that was lost in mid-run, and what came of it."""
+
+    round: int | None = None
+    case_id: str | None = None
+    failure: FailureRecord = FailureRecord()
+    consequence: str = ""
+
+
+class AACheckRecord(JsonObject):
+    """A case measured on the control against itself."""
+
+    case: str | None = None
+    ratio: float | None = None
+    ci: tuple[float, ...] = ()
+    threshold: float | None = None
+    rounds: int | None = None
+    flagged: bool = False
+
+
+class ValidityRecord(JsonObject):
+    """Whether the run can be trusted, and by what that was judged."""
+
+    valid: bool | None = None
+    hold: bool | None = None
+    reasons: tuple[str, ...] = ()
+    aa_checks: tuple[AACheckRecord, ...] = ()
+
+
+class BudgetRecord(JsonObject):
+    """The time budget that would settle most of the open cases."""
+
+    time_budget: float | None = None
+    settles: int | None = None
+    open: int | None = None
+
+
+class ProfilesRecord(JsonObject):
+    """What ``--profile_output`` wrote."""
+
+    folder: str = ""
+    written: int = 0
+    problems: tuple[str, ...] = ()
+
+
+class RunRecord(JsonObject):
+    """What a run was asked for, and how it went."""
+
+    id: str | None = None
+    started: str | None = None
+    finished: str | None = None
+    command: tuple[str, ...] = ()
+    platform: str | None = None
+    spec: str | None = None
+    spec_path: str | None = None
+    user_identifier: str | None = None
+    branch: str | None = None
+    run_type: str | None = None
+    framework: str | None = None
+    seed: int | None = None
+    alpha: float | None = None
+    threads: int | None = None
+    inject: float | None = None
+    breakdown: str | None = None
+    environment: Mapping[str, str] = {}
+    env: tuple[str, ...] = ()
+    golden: str | None = None
+    complete: bool | None = None
+    resumable: bool = False
+    aborted: bool = False
+    interrupted: bool = False
+    stop_reason: str | None = None
+    forecast: BudgetRecord | None = None
+    continues: bool = False
+    not_broken_down: int = 0
+    rounds: int | None = None
+    wall_s: float | None = None
+    timed_s: float | None = None
+    incidents: tuple[IncidentRecord, ...] = ()
+    validity: ValidityRecord = ValidityRecord()
+    profile_output: ProfilesRecord | None = None
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether it is known to have ended before every case was settled."""
+        return self.complete is False
+
+    @property
+    def why_stopped(self) -> str:
+        """The reason in words, of a run that was cut short."""
+        return self.stop_reason or "stopped early"
+
+
+class SingleRunRecord(RunRecord):
+    """What a single-build run was asked for, and how it went."""
+
+    profiler: str | None = None
+    warmup: int | None = None
+    runs: int | None = None
+
+
+class MeasureRecord(JsonObject):
+    """One measure of the host's noise: the extremes over the samples, and the mean."""
+
+    min: float | None = None
+    max: float | None = None
+    mean: float | None = None
+
+
+class NoiseRecord(JsonObject):
+    """The host's noise over a time."""
+
+    steal: MeasureRecord = MeasureRecord()
+    other_cpu: MeasureRecord = MeasureRecord()
+
+
+class HostRecord(JsonObject):
+    """The machine and its noise."""
+
+    cpu_model: str | None = None
+    logical_cpus: int | None = None
+    kernel: str | None = None
+    governors: tuple[str, ...] | None = None
+    hypervisor: bool = False
+    memory_total: float | None = None
+    roofline: Mapping[str, Any] | None = None
+    before: NoiseRecord = NoiseRecord()
+    during: NoiseRecord = NoiseRecord()
+    verifying: NoiseRecord = NoiseRecord()

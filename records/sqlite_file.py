@@ -1,0 +1,123 @@
+"""A SQLite file: opened, or put aside when it is damaged, and written in durable transactions."""
+
+import logging
+import os
+import re
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from opduel.records.errors import NoSpaceError, RunError, UsageError
+
+log = logging.getLogger(__name__)
+
+
+class SqliteFile:
+    """One connection to one file, which threads may share.
+
+    Raises:
+        RunError: the file can't be read or written: no space, no permission. Any method may.
+    """
+
+    def __init__(
+        self, path: Path, tables: str, option: str, clock: Callable[[], float] = time.time, shared: bool = False
+    ) -> None:
+        """A damaged file is renamed, with what SQLite keeps beside it, and logged; ``damage`` then says so.
+
+        ``tables``: statements that create the tables where they are missing. ``option`` gives another folder.
+        ``shared``: several processes use the file, which may be in a home folder on NFS; it is readable by its user
+        alone. SQLite's write-ahead log needs memory that all processes share (https://www.sqlite.org/wal.html), so
+        such a file has a rollback journal.
+
+        Raises:
+            UsageError: it is a database of something else's; nothing in it was changed.
+        """
+        self._path = path
+        self._clock = clock
+        self._option = option
+        self._lock = threading.RLock()
+        self.damage = ""
+        try:
+            self._connection = self._open(tables, shared)
+        except OSError as error:
+            raise RunError(f"{path}: can't be opened ({error.strerror}): {self._fix}") from None
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError):
+                raise self._error(error) from None
+            aside = path.with_name(f"{path.stem}-damaged-{int(clock())}{path.suffix}")
+            for suffix in ("-wal", "-journal"):  # what was written last; under this name SQLite finds it again
+                with suppress(FileNotFoundError):
+                    path.with_name(f"{path.name}{suffix}").rename(aside.with_name(f"{aside.name}{suffix}"))
+            path.rename(aside)
+            path.with_name(f"{path.name}-shm").unlink(missing_ok=True)
+            log.error("%s is damaged (%s): kept as %s; starting with an empty one", path, error, aside)
+            self._connection = self._open(tables, shared)
+            self.damage = f"{error}; it is kept as {aside.name}"
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Everything written within is kept, or nothing. A transaction within another one is a part of it."""
+        with self._lock:
+            if self._connection.in_transaction:
+                yield self._connection
+                return
+            try:
+                self._connection.execute("BEGIN IMMEDIATE")
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException as error:
+                self._connection.rollback()
+                if isinstance(error, sqlite3.Error):
+                    raise self._error(error) from None
+                raise
+
+    def rows(self, query: str, values: Sequence[object] = ()) -> list[tuple]:  # type: ignore[type-arg]
+        """The rows of a query."""
+        try:
+            return self._connection.execute(query, values).fetchall()
+        except sqlite3.Error as error:
+            raise self._error(error) from None
+
+    def write(self, statement: str, values: Sequence[object] = ()) -> None:
+        """One statement in a transaction."""
+        with self.transaction() as connection:
+            connection.execute(statement, values)
+
+    @property
+    def _fix(self) -> str:
+        return f"fix that, or give another folder with {self._option}"
+
+    def _error(self, error: sqlite3.Error) -> RunError:
+        full = "full" in str(error) or "disk I/O" in str(error)
+        kind, fix = (NoSpaceError, "free some space") if full else (RunError, self._fix)
+        return kind(f"{self._path}: can't be written ({error}): {fix}")
+
+    def _open(self, tables: str, shared: bool) -> sqlite3.Connection:
+        if shared:
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+            os.close(os.open(self._path, flags, 0o600))
+        connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=30)
+        connection.text_factory = lambda content: content.decode("utf-8", "replace")
+        found = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if found and not found & set(re.findall(r"EXISTS (\w+)", tables)):
+            connection.close()
+            raise UsageError(f"{self._path}: is a database of something else: give another folder with {self._option}")
+        # https://www.sqlite.org/pragma.html#pragma_synchronous: each makes a commit last through a power cut.
+        mode, synchronous = ("DELETE", "EXTRA") if shared else ("WAL", "FULL")
+        if shared:
+            connection.execute("PRAGMA auto_vacuum = FULL")  # or it would keep the size that it once had
+        connection.execute(f"PRAGMA journal_mode = {mode}")
+        connection.execute(f"PRAGMA synchronous = {synchronous}")
+        connection.executescript(tables)
+        problems = connection.execute("PRAGMA quick_check").fetchall()
+        if problems != [("ok",)]:
+            connection.close()
+            raise sqlite3.DatabaseError(str(problems[0][0]))
+        return connection
