@@ -119,7 +119,7 @@ def test_nobody_is_notified_of_slowdowns_that_were_injected(
     outcome = run("--treatment", RELEASE)
     assert outcome.code == 0, outcome.err
     assert machine.requests
-    assert os.environ[VARIABLE].startswith("what is no address")
+    assert os.environ[VARIABLE].startswith("an invalid address")
 
 
 def test_what_the_time_was_up_for_is_reported(machine: Machine, run: Run, home: Path) -> None:

@@ -102,7 +102,7 @@ def test_a_text_that_was_kept_twice_counts_once(caplog: pytest.LogCaptureFixture
     assert [one.number for one in log.kept()] == [0, 1, 1]
     second = run_ab(asked(log, same()))
     assert second.run["complete"]
-    assert "round 1 was kept twice" in caplog.text
+    assert "round 1 was recorded twice" in caplog.text
     assert [sample.round for sample in samples(second)] == list(range(second.run["rounds"]))
 
 
