@@ -107,7 +107,7 @@ def test_a_case_that_the_machine_kills_in_a_step_says_nothing_about_the_commit(
         return found
 
     line.harness._compare = killed  # type: ignore[method-assign]
-    (guilty,) = line.follow().guilty or ()
+    (guilty,) = line.follow().culprits or ()
     assert [revision.name for revision in guilty.revisions[1:]] == bad
 
 
