@@ -27,7 +27,7 @@ NOT_TAKEN: Mapping[Sequence[str], str] = {
     ("--backend",): "a build has the backend that it was compiled with: name such builds with --control and "
     "--treatment, or use --ctx gpu",
     ("--program",): "use --treatment PATH, an environment or a Python interpreter that imports the framework",
-    ("--command_args", "--string_map"): "a spec says how its operators are called: change it (docs/reference/specs.md)",
+    ("--command_args", "--string_map"): "a spec says how its operators are called: change the spec",
     ("--cooldown",): "both builds are measured in turn, without a pause between them: leave it out",
     ("--debug",): "nothing needs to be kept to look at a run again: its report.json has every sample",
     ("--user_string",): "use --user_identifier TEXT",

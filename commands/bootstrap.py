@@ -20,7 +20,22 @@ def run(module):
     """Enter the environment, and end with what ``main()`` of the command's module returns."""
     start.stop_on_signals()
     enter()
+    show_short_help(module.rpartition(".")[2] + ".py")
     start.call_main(module, fix())
+
+
+def show_short_help(script):
+    """End with the short help if --help is given; --help-all becomes the parser's --help, which shows all options.
+
+    The parsers take a second to load. ``run_bench.py --spec_from`` has options, and a help, of its own.
+    """
+    given = sys.argv[1:]
+    if "--help-all" in given:
+        sys.argv[1:] = ["--help" if word == "--help-all" else word for word in given]
+    elif ("-h" in given or "--help" in given) and not any(word.startswith("--spec_from") for word in given):
+        from opduel.commands.short_help import short_help
+
+        raise SystemExit(start.show(short_help(script)))
 
 
 def enter():

@@ -198,7 +198,11 @@ def _add_commits(parser: Parser) -> None:
 def _add_builds(parser: Parser) -> None:
     builds = parser.add_argument_group("how they are built")
     builds.add_argument(
-        "--build", choices=STRATEGIES, default="auto", help="how builds are made (docs/how-to/builds.md; default: auto)"
+        "--build",
+        choices=STRATEGIES,
+        default="auto",
+        help="how commits are built: release, overlay (their Python code over a release's library) or source; auto "
+        "(the default) chooses",
     )
     builds.add_argument(
         "--platforms",

@@ -7,6 +7,7 @@ from opduel.driver.attribution import Change
 from opduel.driver.investigation import Culprit, Outcome
 from opduel.driver.revisions import Revision
 from opduel.records import Commit
+from opduel.reporters.reproduce import program
 from opduel.reporters.units import human_change, human_interval
 
 
@@ -39,7 +40,8 @@ def compile_lines(commits: Sequence[Commit], minutes: float | None) -> list[str]
     return [
         f"compiles   {names}: native code that no release and no build in the cache has{first} from nothing, less with "
         f"ccache or after an earlier compile{further}",
-        "           where you have built both already, measure these: harness.py --control PATH --treatment PATH",
+        "           where you have built both already, measure these: "
+        f"{' '.join(program('harness.py', 'compare'))} --control PATH --treatment PATH",
     ]
 
 

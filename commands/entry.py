@@ -39,7 +39,8 @@ def run_command(
     if wording is not None:
         handler.addFilter(_worded(wording))
     logging.getLogger("opduel").setLevel(level)
-    logging.basicConfig(format=f"{name}: %(message)s", level=logging.INFO, handlers=[handler])
+    # The level of other libraries: what they do is of no interest.
+    logging.basicConfig(format=f"{name}: %(message)s", level=logging.WARNING, handlers=[handler])
     try:
         with _handled(_stop), _none_is_lost():
             code = _outcome(action)

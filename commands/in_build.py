@@ -19,17 +19,28 @@ from opduel.records import Build, RunError
 DESCRIPTION = "Run Python in a build's environment, so that it can import opduel there."
 
 
+def python_parser(program: str) -> Parser:
+    """The parser of ``opduel python``, called ``program`` in messages."""
+    parser = Parser(prog=program, description=DESCRIPTION, allow_abbrev=False)
+    parser.add_argument("--framework", choices=framework_names(), default=framework_names()[0], help="whose build")
+    parser.add_argument("build", metavar="BUILD", help="a release, an environment or a Python interpreter")
+    parser.add_argument(
+        "rest",
+        metavar="...",
+        nargs=argparse.REMAINDER,
+        default=[],
+        help="what that interpreter is given: a script, or -c CODE",
+    )
+    return parser
+
+
 def run(arguments: Sequence[str], program: str) -> int:
     """Become the build's interpreter; ``program`` names the command in messages.
 
     Raises:
         UsageError: wrong usage, or there is no such build; RunError: the interpreter could not be started.
     """
-    parser = Parser(prog=program, description=DESCRIPTION, allow_abbrev=False)
-    parser.add_argument("--framework", choices=framework_names(), default=framework_names()[0], help="whose build")
-    parser.add_argument("build", metavar="BUILD", help="a release, an environment or a Python interpreter")
-    parser.add_argument("rest", nargs=argparse.REMAINDER, help="what that interpreter is given: a script, or -c CODE")
-    options = parser.parse_args(list(arguments))
+    options = python_parser(program).parse_args(list(arguments))
     framework = get_framework(options.framework)
     build = resolve_build(options.build, framework, BuildCache())
     environment = inside_environment(build, framework, os.environ)

@@ -1,6 +1,5 @@
 """The command ``opduel``: which subcommand, and the short help. It loads a subcommand only when that is run."""
 
-import os
 import sys
 from collections.abc import Sequence
 
@@ -56,19 +55,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code: 0 done, 1 a regression, 2 wrong usage or input, 3 not completed."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if not given or given[0] in ("-h", "--help", "--help-all"):
-        return _show(USAGE + _listed() + OPTIONS, usage_error=not given)
+        if given:
+            return starting.show(USAGE + _listed() + OPTIONS)
+        starting.say(USAGE + _listed() + OPTIONS)
+        return starting.USAGE
     if given[0] in ("-V", "--version"):
-        return _show(f"opduel {__version__}\n")
+        return starting.show(f"opduel {__version__}\n")
     name, *rest = given
     if name not in SUBCOMMANDS:
         starting.say(f"opduel: error: {name[:60]!r} is no subcommand{_similar(name)}; see opduel --help\n")
         return starting.USAGE
-    if "-h" in rest or "--help" in rest:
+    # Of these two, what follows a first word has its own help.
+    asking = rest[:1] if name in ("server", "python") else rest
+    if "-h" in asking or "--help" in asking:
         from opduel.commands.short_help import short_help  # needs no parser
 
-        text = short_help(name)
-        if text is not None:
-            return _show(text)
+        return starting.show(short_help(name))
     from opduel.commands.subcommands import run_subcommand  # takes a second: it loads what measures
 
     return run_subcommand(name, rest)
@@ -84,19 +86,3 @@ def _similar(name: str) -> str:
 
     found = get_close_matches(name[:60], SUBCOMMANDS, 1)
     return f", did you mean {found[0]}?" if found else ""
-
-
-def _show(text: str, usage_error: bool = False) -> int:
-    """Print help, on standard error where it is shown for want of a subcommand."""
-    if usage_error:
-        starting.say(text)
-        return starting.USAGE
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:  # | head
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, AttributeError) as error:
-        starting.say(f"opduel: error: standard output: cannot be written ({starting.one_line(error)})\n")
-        return starting.INCOMPLETE
-    return 0

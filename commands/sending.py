@@ -3,20 +3,22 @@
 import argparse
 import os
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from opduel.commands.config import KeptAnswers, config_path, with_kept_token
 from opduel.commands.entry import DONE, INCOMPLETE, log
 from opduel.commands.options import Parser
+from opduel.driver.journal import NOTICE, RUN, Journal
 from opduel.records import RunError, UsageError
 from opduel.records.outbox import Delivery, Entry
 from opduel.reporters import read_report
 from opduel.reporters.remote import RemoteReporter
 from opduel.reporters.remote.delivery import Sender
-from opduel.reporters.remote.place import origin, parse_place
+from opduel.reporters.remote.place import Place, origin, parse_place
 from opduel.reporters.remote.reporter import has_id, sender_from, warn_of_open_token
-from opduel.reporters.remote.spool import endpoint_of, place_of
+from opduel.reporters.remote.spool import REPORT, endpoint_of, place_of
 from opduel.reporters.stream import print_result
 from opduel.reporters.text import escaped
 
@@ -38,6 +40,8 @@ def flush(arguments: Sequence[str], retry_refused: bool, give_up: Collection[int
         RunError: the spool can't be read or written.
     """
     options = _options("--flush", arguments)
+    if options.work_dir is not None:
+        return _show_journal(Path(options.work_dir), {"--retry_refused": retry_refused, "--give_up": give_up})
     sender = sender_from(options, os.environ)
     endpoints = {parse_place(text).endpoint for text in options.remote_reporter or ()} or None
     folder = sender.spool.directory
@@ -48,7 +52,7 @@ def flush(arguments: Sequence[str], retry_refused: bool, give_up: Collection[int
         return DONE
     _give_up(sender, give_up)
     _check_token(sender, endpoints, retry_refused)
-    return _tell(sender, sender.deliver(endpoints, retry_refused, each=True))
+    return _tell(sender.deliver(endpoints, retry_refused, each=True), folder)
 
 
 def send(paths: Sequence[Path], arguments: Sequence[str]) -> int:
@@ -72,7 +76,8 @@ def send(paths: Sequence[Path], arguments: Sequence[str]) -> int:
         for one in reporters:
             one.keep(report)
     sender = reporters[0].sender
-    return _tell(sender, sender.deliver({one.place.endpoint for one in reporters}, each=True))
+    outcomes = sender.deliver({one.place.endpoint for one in reporters}, each=True)
+    return _tell(outcomes, sender.spool.directory)
 
 
 def _options(option: str, arguments: Sequence[str]) -> argparse.Namespace:
@@ -83,7 +88,28 @@ def _options(option: str, arguments: Sequence[str]) -> argparse.Namespace:
     """
     parser = Parser(prog=f"run_bench.py {option}", allow_abbrev=False)
     RemoteReporter.add_options(parser.add_argument_group())
+    if option == "--flush":
+        parser.add_argument(
+            "--work_dir", metavar="DIR", help="show what waits in the journal of a driver, and send nothing"
+        )
     return with_kept_token(parser.parse_args(arguments), KeptAnswers(config_path()))
+
+
+def _show_journal(folder: Path, others: Mapping[str, object]) -> int:
+    """Show what waits in a driver's journal; that has the receivers, and sends it.
+
+    Raises:
+        UsageError: there is no journal, or another option was given.
+    """
+    if given := [name for name, value in others.items() if value]:
+        raise UsageError(f"{given[0]}: doesn't go with --work_dir, which only shows what waits: leave one out")
+    path = folder / "journal.db"
+    if not path.is_file():
+        raise UsageError(f"--work_dir {folder}: holds no journal: give the folder of a driver")
+    with closing(Journal(path)) as journal:
+        entries = [entry for kind in (RUN, NOTICE) for entry in journal.outbox.entries(kind)]
+    when = "the next pass of repo_driver.py delivers it"
+    return _tell([Delivery(one, "waiting", f"{one.reason}; {when}" if one.reason else when) for one in entries], path)
 
 
 def _check_token(sender: Sender, endpoints: Collection[str] | None, retry_refused: bool) -> None:
@@ -136,15 +162,16 @@ def _give_up(sender: Sender, numbers: Collection[int]) -> None:
             log.info("gave up entry %d, the run %s", number, found[number].key)
 
 
-def _tell(sender: Sender, outcomes: Sequence[Delivery]) -> int:
-    """A line for each report, and their numbers; returns the exit code."""
+def _tell(outcomes: Sequence[Delivery], where: Path) -> int:
+    """A line for each entry of the outbox ``where``, and their numbers; returns the exit code."""
     lines = ["#" + "\t".join(COLUMNS)]
     for outcome in outcomes:
-        entry, place = outcome.entry, place_of(outcome.entry)
+        entry = outcome.entry
+        place = place_of(entry) if entry.kind == REPORT else Place(entry.receiver, entry.kind)
         fields = outcome.state, entry.key, place.category, place.endpoint, outcome.reason, str(entry.number)
         lines.append("\t".join(map(escaped, fields)))
     print_result("".join(f"{line}\n" for line in lines))
     counts = Counter(outcome.state for outcome in outcomes)
     summary = ", ".join(f"{count} {state}" for state, count in sorted(counts.items())) or "nothing waits"
-    log.info("%s, in %s", summary, sender.spool.directory)
+    log.info("%s, in %s", summary, where)
     return DONE if set(counts) <= {"sent"} else INCOMPLETE

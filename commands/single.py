@@ -59,7 +59,7 @@ AB_ONLY = (
 MOST_NAMED = 5  # of the cases that were not measured
 WARNING = (
     "compared with an earlier run: whatever the machine did since is in every change, for all cases alike. "
-    "Much weaker than an A/B (docs/how-to/single.md), which measures both builds at once"
+    "Much weaker than an A/B, which measures both builds at once"
 )
 
 

@@ -25,10 +25,13 @@ MAX_SIZE = 2**31 - 1
 _SHAPE = re.compile(rf"(?P<name>[^=]+)=(?P<sizes>[0-9]+(,[0-9]+)*)(:(?P<dtype>{'|'.join(DTYPES)}))?\Z")
 
 
-def spec_from_parser() -> Parser:
-    """The parser of the options that go with --spec_from."""
+def spec_from_parser(positional: bool = False) -> Parser:
+    """The parser of --spec_from and the options that go with it; with ``positional``, the network is an argument."""
     parser = Parser(prog="run_bench.py --spec_from", description=__doc__, allow_abbrev=False)
-    parser.add_argument("--spec_from", metavar="NETWORK", required=True, help=NETWORK_FORMS)
+    if positional:
+        parser.add_argument("spec_from", metavar="NETWORK", help=NETWORK_FORMS)
+    else:
+        parser.add_argument("--spec_from", metavar="NETWORK", required=True, help=NETWORK_FORMS)
     parser.add_argument(
         "--shape",
         metavar="NAME=SIZES",
@@ -64,13 +67,13 @@ def shape(text: str) -> tuple[str, Input]:
     return found["name"], Input(sizes, found["dtype"] or "float32")
 
 
-def write_spec_from(arguments: Sequence[str]) -> int:
-    """Ask the build and write the spec; returns the exit code.
+def write_spec_from(arguments: Sequence[str], parser: Parser | None = None) -> int:
+    """Ask the build and write the spec; returns the exit code. ``parser``: by default, that of ``--spec_from``.
 
     Raises:
         OpduelError: with the exit code that it stands for.
     """
-    options = spec_from_parser().parse_args(arguments)
+    options = (parser or spec_from_parser()).parse_args(arguments)
     framework = get_framework(options.framework)
     inputs = dict(options.shape)
     if len(inputs) < len(options.shape):

@@ -60,6 +60,19 @@ def one_line(error: BaseException) -> str:
     return " ".join(str(error).split())
 
 
+def show(text: str) -> int:
+    """Print help on standard output; returns the exit code."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:  # | head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, AttributeError) as error:
+        say(f"opduel: error: standard output: cannot be written ({one_line(error)})\n")
+        return INCOMPLETE
+    return 0
+
+
 def say(text: str) -> None:
     """To standard error, unless that is closed."""
     if sys.stderr is not None:

@@ -3,35 +3,38 @@
 import argparse
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
 
 from opduel.commands.config import KeptAnswers, config_path
 from opduel.commands.defaults import CALIBRATE, DRIVER, HARNESS, with_defaults
 from opduel.commands.driver_options import driver_parser
 from opduel.commands.entry import run_command
 from opduel.commands.harness import run_harness
-from opduel.commands.options import Parser, harness_parser
+from opduel.commands.in_build import run as run_in_build
+from opduel.commands.options import harness_parser
 from opduel.commands.project import Setting, placed, project_settings
 from opduel.commands.single import refuse_single_options
+from opduel.commands.subcommand_parsers import (
+    CONFIGURED,
+    completion_parser,
+    convert_parser,
+    flush_parser,
+    merged_parser,
+    network_parser,
+    send_parser,
+    whole_parser,
+)
 from opduel.commands.wording import with_subcommands
 from opduel.records import UsageError
 from opduel.records.measurement import SIDES
-from opduel.reporters.formats import FORMATS, described
-
-# With settings in a project's file.
-CONFIGURED = ("compare", "measure", "local", "drive", "bisect", "calibrate")
 
 
 def run_subcommand(name: str, arguments: Sequence[str]) -> int:
     """Run a subcommand of ``opduel.commands.opduel.SUBCOMMANDS``; returns its exit code."""
+    if name == "python":  # its options end at the build: all others are the script's
+        return run_command("opduel python", lambda: run_in_build(arguments, "opduel python"))
     given, level = _without_level(arguments)
     if name in ("serve", "server"):
         return _server(name, given)
-    if name == "python":
-        from opduel.commands.in_build import run
-
-        return run_command("opduel python", lambda: run(given, "opduel python"), level)
     if "--help-all" in given and name in CONFIGURED:
         return run_command(f"opduel {name}", lambda: _help(name), level)
     actions: Mapping[str, Callable[[Sequence[str]], int]] = {
@@ -173,12 +176,6 @@ def _list(arguments: Sequence[str]) -> int:
     from opduel.commands.listing import list_cases
 
     given = list(arguments)
-    if "-h" in given or "--help" in given:
-        parser = Parser(prog="opduel list", description="Show every case that there is.", allow_abbrev=False)
-        parser.add_argument("pattern", nargs="?", help="a part of an id, an operator or a spec's name, or a pattern")
-        parser.epilog = "With options of opduel compare, such as -b SPEC: the cases that it would measure."
-        parser.print_help()
-        return 0
     pattern = given.pop(0) if given and not given[0].startswith("-") else ""
     return list_cases(pattern, _parsed("list", given) if given else None)
 
@@ -186,60 +183,27 @@ def _list(arguments: Sequence[str]) -> int:
 def _spec_from(arguments: Sequence[str]) -> int:
     from opduel.commands.spec_from import write_spec_from
 
-    given = list(arguments)
-    network = ["--spec_from", given.pop(0)] if given and not given[0].startswith("-") else []
-    return write_spec_from([*network, *given])
+    return write_spec_from(arguments, network_parser())
 
 
 def _convert(arguments: Sequence[str]) -> int:
     from opduel.commands.convert import convert
 
-    options = _convert_parser().parse_args(list(arguments))
+    options = convert_parser().parse_args(list(arguments))
     return convert(options.report, options.to, options.side, options.output)
-
-
-def _convert_parser() -> Parser:
-    parser = Parser(
-        prog="opduel convert", description="Write a report in the format of another tool.", allow_abbrev=False
-    )
-    parser.add_argument("report", metavar="REPORT", type=Path, help="a report.json")
-    parser.add_argument("--to", choices=list(FORMATS), required=True, help=f"the format. {described()}")
-    parser.add_argument("--side", choices=SIDES, help="for a format that holds one side")
-    parser.add_argument(
-        "--output",
-        metavar="FILE",
-        help="where it is written (default: standard output); {side} in the name stands for control and treatment, "
-        "{run} for the run's id",
-    )
-    return parser
 
 
 def _send(arguments: Sequence[str]) -> int:
     from opduel.commands.sending import send
 
-    parser = Parser(
-        prog="opduel send",
-        description="Send reports on disk to a results server.",
-        epilog="With --remote_reporter, --remote_access_token_file and --spool of opduel compare.",
-        allow_abbrev=False,
-    )
-    parser.add_argument("reports", metavar="REPORT", type=Path, nargs="+", help="a report.json")
-    options, rest = parser.parse_known_args(list(arguments))
+    options, rest = send_parser().parse_known_args(list(arguments))
     return send(options.reports, rest)
 
 
 def _flush(arguments: Sequence[str]) -> int:
-    from opduel.commands.sending import add_give_up, flush
+    from opduel.commands.sending import flush
 
-    parser = Parser(
-        prog="opduel flush",
-        description="Send the reports that wait for a results server.",
-        epilog="With --remote_reporter, --remote_access_token_file and --spool of opduel compare.",
-        allow_abbrev=False,
-    )
-    parser.add_argument("--retry_refused", action="store_true", help="send also what a server refused")
-    add_give_up(parser)
-    options, rest = parser.parse_known_args(list(arguments))
+    options, rest = flush_parser().parse_known_args(list(arguments))
     return flush(rest, options.retry_refused, options.give_up or ())
 
 
@@ -254,89 +218,14 @@ def _completion(arguments: Sequence[str]) -> int:
 
     from opduel.reporters.stream import print_result
 
-    parser = Parser(
-        prog="opduel completion",
-        description="Print a completion script for a shell.",
-        epilog="bash: opduel completion bash > ~/.local/share/bash-completion/completions/opduel",
-        allow_abbrev=False,
-    )
-    parser.add_argument("shell", choices=shtab.SUPPORTED_SHELLS)
-    options = parser.parse_args(list(arguments))
-    print_result(shtab.complete(_whole_parser(), options.shell))
+    options = completion_parser().parse_args(list(arguments))
+    print_result(shtab.complete(whole_parser(), options.shell))
     return 0
-
-
-def _whole_parser() -> argparse.ArgumentParser:
-    """All subcommands and all their options in one parser, for completion."""
-    from opduel.commands.opduel import SUBCOMMANDS
-
-    whole = argparse.ArgumentParser(prog="opduel")
-    whole.add_argument("-V", "--version", action="store_true", help="show the version")
-    kinds = whole.add_subparsers()
-    for name, summary in SUBCOMMANDS.items():
-        parents = [_merged(name)] if name in CONFIGURED else [_convert_parser()] if name == "convert" else []
-        one = kinds.add_parser(name, help=summary, parents=parents, add_help=not parents)
-        one.add_argument("-q", "--quiet", action="store_true", help="show no progress")
-        one.add_argument("-v", "--verbose", action="store_true", help="show details, too")
-        if name in CONFIGURED:
-            one.add_argument("--help-all", action="store_true", help="show all options")
-        for action in one._actions:
-            action.help = (action.help or "").replace("\n", " ")
-            if action.type is not None and "path" in getattr(action.type, "__name__", "").lower():
-                action.complete = _COMPLETE_FILE  # type: ignore[attr-defined]
-    return whole
-
-
-_COMPLETE_FILE = {"bash": "_shtab_compgen_files", "zsh": "_files", "tcsh": "f"}
-
-
-def _parsers(name: str) -> list[argparse.ArgumentParser]:
-    """The parsers of a subcommand's options."""
-    harness = harness_parser()
-    return [driver_parser(), harness] if name in ("local", "drive", "bisect") else [harness]
-
-
-def _merged(name: str) -> argparse.ArgumentParser:
-    """One parser with all options of a subcommand; of two of one name, the driver's."""
-    first, *others = _parsers(name)
-    for group in (group for other in others for group in other._action_groups):
-        ours = first.add_argument_group(group.title, group.description)
-        for action in group._group_actions:
-            if not set(action.option_strings) & set(first._option_string_actions):
-                ours._add_action(action)
-    return first
 
 
 def _help(name: str) -> int:
     """All options of a subcommand."""
-    parser = _merged(name)
+    parser = merged_parser(name)
     parser.prog, parser.usage = f"opduel {name}", "%(prog)s [OPTIONS]"
-    parser.description = with_subcommands(parser.description or "", name)
-    parser.epilog = with_subcommands(parser.epilog or "", name)
     parser.print_help()
     return 0
-
-
-def described_options(name: str, wanted: Sequence[str]) -> dict[str, Any]:
-    """A subcommand's description, and these of its options by group: for the short help."""
-    groups: dict[str, list[dict[str, str]]] = {}
-    seen: set[str] = set()
-    for parser in _parsers(name):
-        for group in parser._action_groups:
-            for action in group._group_actions:
-                if action.dest in wanted and action.dest not in seen:
-                    seen.add(action.dest)
-                    entry = {"names": _names(action), "help": with_subcommands((action.help or "") % {}, name)}
-                    groups.setdefault(group.title or "options", []).append(entry)
-    if missing := set(wanted) - seen:
-        raise ValueError(f"{name} has no {', '.join(sorted(missing))}")
-    from opduel.commands.opduel import SUBCOMMANDS
-
-    summary = SUBCOMMANDS[name]
-    return {"description": f"{summary[:1].upper()}{summary[1:]}.", "groups": groups}
-
-
-def _names(action: argparse.Action) -> str:
-    """``-b, --benchmark_file SPEC``."""
-    value = f" {action.metavar or ('{' + ','.join(map(str, action.choices)) + '}' if action.choices else '')}"
-    return ", ".join(action.option_strings) + (value if action.nargs != 0 else "").rstrip()

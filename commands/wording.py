@@ -16,6 +16,7 @@ SCRIPTS = (
 def with_subcommands(text: str, name: str) -> str:
     """A message or help text of the subcommand ``name``, with subcommands where it names the scripts."""
     text = re.sub(r"(?:harness|repo_driver|run_bench)\.py(?: --\w+)? --help", f"opduel {name} --help", text)
+    text = re.sub(rf"(^|error: )--{name}: ", r"\1", text)  # the option of run_bench.py that it stands for
     for pattern, subcommand in SCRIPTS:
         text = pattern.sub(subcommand, text)
     return text

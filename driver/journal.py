@@ -216,8 +216,8 @@ def pause_after(attempts: int) -> float:
 
 def _take_over(journal: Journal) -> None:
     """Move what waits in the tables of an earlier version, ``told`` and ``notices``, to the outbox."""
-    tables = {name for (name,) in journal.rows("SELECT name FROM sqlite_master WHERE type = 'table'")}
     with journal.transaction() as connection:
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if "told" in tables:
             query = "SELECT run FROM reports WHERE run NOT IN (SELECT run FROM told) ORDER BY rowid"
             for (run,) in connection.execute(query).fetchall():

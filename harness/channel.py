@@ -11,7 +11,7 @@ import time
 import weakref
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from opduel.records.output import MOST_KEPT, keep_ends
 from opduel.records.text import without_controls
@@ -51,6 +51,48 @@ def complete(steps: Steps[T]) -> T:
             result: T = end.value
             return result
         waiting.wait()
+
+
+class Background(Generic[T]):
+    """Steps that go on a little at a time while something else is measured."""
+
+    def __init__(self, steps: Steps[T], errors: type[Exception]) -> None:
+        """``errors``: those of the steps that wait for ``finish`` to raise them."""
+        self._steps, self._errors = steps, errors
+        self._result: list[T] = []  # one, when the steps are over
+        self._error: Exception | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether no step is left."""
+        return bool(self._result) or self._error is not None
+
+    def advance(self) -> None:
+        """Go on as far as it goes without waiting; an error is raised by ``finish``."""
+        if self.over:
+            return
+        try:
+            next(self._steps)
+        except StopIteration as end:
+            self._result.append(end.value)
+        except self._errors as error:
+            self._error = error
+
+    def finish(self) -> T:
+        """Wait for the rest, and return what the steps return.
+
+        Raises:
+            Exception: what they raised, now or before.
+        """
+        if self._error is not None:
+            raise self._error
+        if not self._result:
+            try:
+                self._result.append(complete(self._steps))
+            except self._errors as error:
+                self._error = error
+                raise
+        return self._result[0]
 
 
 class ClosedError(Exception):

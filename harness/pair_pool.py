@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from opduel.harness.caches import VARIABLE, Wiping
-from opduel.harness.channel import Steps, complete
+from opduel.harness.channel import Background, Steps
 from opduel.harness.cpus import CpuPlan
 from opduel.harness.process import Worker
 from opduel.harness.worker_errors import WorkerLostError
@@ -52,20 +52,11 @@ class PairStart:
         self._aa = aa
         self._paddings = {side: rng.randrange(PADDING_BYTES) for side in rng.sample(SIDES, 2)}  # in starting order
         self._pair: Pair = {}
-        self._steps = self._starting()
-        self._over = False
-        self._error: WorkerLostError | None = None
+        self._steps = Background(self._starting(), WorkerLostError)
 
     def advance(self) -> None:
         """Go on as far as it goes without waiting. ``finish`` raises what goes wrong."""
-        if self._over:
-            return
-        try:
-            next(self._steps)
-        except StopIteration:
-            self._over = True
-        except WorkerLostError as error:
-            self._over, self._error = True, error
+        self._steps.advance()
 
     def finish(self) -> Pair:
         """The pair, ready; waits until it is.
@@ -73,15 +64,12 @@ class PairStart:
         Raises:
             WorkerLostError: a side didn't start.
         """
-        if self._error:
-            raise self._error
-        if not self._over:
+        if not self._steps.over:
             for side in self._paddings:
                 self._start(side)
             for worker in self._pair.values():
                 worker.pin(self._bench.cpus.start)
-            complete(self._steps)
-            self._over = True
+        self._steps.finish()
         for worker in self._pair.values():  # what it forks begins where it disturbs nobody
             worker.pin(self._bench.cpus.prepare)
         return self._pair

@@ -3,7 +3,7 @@
 import random
 
 from opduel.harness.blocks import CaseRequest, Processes, time_left
-from opduel.harness.channel import Steps, complete
+from opduel.harness.channel import Background, Steps
 from opduel.harness.cpus import CpuPlan
 from opduel.harness.pair_pool import Pair
 from opduel.harness.process import CaseProcess
@@ -21,20 +21,11 @@ class Preparation:
         self._fork = fork
         self._deadline = deadline
         self._order = rng.sample(SIDES, 2)
-        self._steps = self._preparing()
-        self._call_ns: dict[Side, float] | None = None
-        self._error: AskError | None = None
+        self.steps = Background(self._preparing(), AskError)
 
     def advance(self) -> None:
         """Go on as far as it goes without waiting. ``finish`` raises what goes wrong."""
-        if self._call_ns is not None or self._error is not None:
-            return
-        try:
-            next(self._steps)
-        except StopIteration as end:
-            self._call_ns = end.value
-        except AskError as error:
-            self._error = error
+        self.steps.advance()
 
     def finish(self, cpus: CpuPlan) -> dict[Side, float]:
         """Wait until both sides are ready, on all processors meanwhile; nanoseconds a call of each.
@@ -42,13 +33,12 @@ class Preparation:
         Raises:
             CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both".
         """
-        if self._error is not None:
-            raise self._error
-        if self._call_ns is None:
-            self._pin(cpus.start)
-            self._call_ns = complete(self._steps)
-            self._pin(cpus.prepare)
-        return self._call_ns
+        if self.steps.over:
+            return self.steps.finish()
+        self._pin(cpus.start)
+        call_ns = self.steps.finish()
+        self._pin(cpus.prepare)
+        return call_ns
 
     def _pin(self, cpus: frozenset[int]) -> None:
         for worker in self._pair.values():  # what it forks meanwhile, too

@@ -4,87 +4,45 @@ import dataclasses
 import math
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from opduel.comparator import (
-    AACheck,
-    Looks,
     attribute_changes,
-    fit_priors,
-    plan_looks,
-    run_aa_checks,
     withhold_verdicts,
 )
-from opduel.frameworks import Framework, recorded_environment, run_environment
-from opduel.harness.aa_selection import usual_count
-from opduel.harness.breakdown import add_breakdowns, to_break_down
-from opduel.harness.budget import kept_for_profiling
+from opduel.frameworks import run_environment
+from opduel.harness.breakdown import add_breakdowns
 from opduel.harness.budget_forecast import budget_for, with_seconds
 from opduel.harness.caches import plan_wiping
-from opduel.harness.checkpoint import Checkpoint, RoundLog, Start, fingerprint
+from opduel.harness.checked_outputs import CheckedOutputs
+from opduel.harness.checkpoint import Checkpoint, Start
 from opduel.harness.comparisons import build_comparisons, without_first_measurement
-from opduel.harness.cpus import CpuPlan, plan_cpus, this_thread_on
-from opduel.harness.golden import Golden
+from opduel.harness.cpus import plan_cpus, this_thread_on
 from opduel.harness.host import HostMonitor, host_fingerprint
-from opduel.harness.instructions import plan_counting, threads_of
-from opduel.harness.output_check import OutputCheck
+from opduel.harness.instructions import plan_counting
 from opduel.harness.pair_pool import Bench
 from opduel.harness.profiles import Subject, write_profiles
 from opduel.harness.roofline import measure_roofline
-from opduel.harness.schedule import FirstMeasurement, MeasurementPlan, MeasurementResult, Progress, Schedule
-from opduel.harness.validity import Frequency, aa_problems, validity_problems
+from opduel.harness.run_request import RunRequest, count_profiled, identity_of, plan_of
+from opduel.harness.run_summary import judge_validity, run_record
+from opduel.harness.schedule import MeasurementPlan, MeasurementResult, Progress, Schedule
 from opduel.harness.verification import FIRST_SHARE, Verifier, first_order
 from opduel.records import (
     DEFAULT_METRIC,
-    SAMPLED,
     Build,
     Case,
     Comparison,
     HostRecord,
     Report,
-    RunConfiguration,
     RunError,
     RunRecord,
 )
 from opduel.records.measurement import Side
 
-# of the time that is left, at most, for comparing numbers, if there is anything else to measure
-OUTPUT_CHECK_SHARE = 0.5
-
-
-@dataclass(frozen=True)
-class RunRequest:
-    """What to measure, on what, and within which bounds.
-
-    ``configuration``: what was asked for; the report stores it. ``seed``: the one asked for, or drawn. ``labels``:
-    further keys of the report's ``run`` (spec, command...). ``log``: where rounds are kept, and where those of an
-    earlier start are found, if it measured the same cases on the same builds in the same way; None: nowhere. The time
-    budget may differ. ``golden``: outputs that stand in for the control, which is the build that they are of; for cases
-    of the metric "error" alone. ``suspects_only``: measure no case on that is being screened, beyond its first look.
-    ``env``: variables that the workers of both sides get besides their own: their values may be secrets.
-    ``first_measurement``: the run replicates the flagged cases of an earlier one, from which this is taken over.
-    """
-
-    framework: Framework
-    control: Build
-    treatment: Build
-    cases: Sequence[Case]
-    seed: int
-    configuration: RunConfiguration = field(default_factory=RunConfiguration)
-    labels: Mapping[str, Any] = field(default_factory=dict)
-    log: RoundLog | None = None
-    golden: Golden | None = None
-    suspects_only: bool = False
-    env: Mapping[str, str] = field(default_factory=dict)
-    first_measurement: FirstMeasurement | None = None
-
-    def configured(self, **changes: Any) -> "RunRequest":
-        """The same request with these fields of its configuration changed."""
-        return dataclasses.replace(self, configuration=dataclasses.replace(self.configuration, **changes))
+__all__ = ["InterruptedRunError", "RunRequest", "run_ab", "without_measuring"]
 
 
 class InterruptedRunError(RunError):
@@ -115,7 +73,7 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     wiping = plan_wiping() if asked.wipe_cache else None
     storage = request.framework.memory_environment()
     bench = Bench(builds, request.framework.adaptor, environment, cpus, counting, wiping, storage)
-    order = _plan(request)
+    order = plan_of(request)
     monitor = HostMonitor(allowed=cpus.measure | cpus.control)
     monitor.begin()
 
@@ -126,9 +84,9 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     began = time.monotonic()
     roofline = measure_roofline(cpus, asked.threads, environment) if asked.roofline else None
     order = dataclasses.replace(order, spent_s=time.monotonic() - began if asked.roofline else 0.0)
-    output_check = _CheckedOutputs(request, bench, order)
+    output_check = CheckedOutputs(request, bench, order)
     host = {**host_fingerprint(), "roofline": roofline}
-    checkpoint = Checkpoint(request.log, _identity(request, order, bench, host))
+    checkpoint = Checkpoint(request.log, identity_of(request, order, bench, host))
     start = _begin(checkpoint)
     kept = checkpoint.phase("first", monitor)
     with this_thread_on(cpus.control):
@@ -165,14 +123,14 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
         )
         profiles = _profiles(request, comparisons, findings, bench, ends)
     noise = {**monitor.summary(), "during": during, "verifying": verifier.host}
-    validity = _validity(request, order, findings, noise, cpus)
+    validity = judge_validity(request, order, findings, noise, cpus)
     if asked.holds and not validity["valid"]:
         comparisons = withhold_verdicts(comparisons)
     comparisons = _with_work(request, output_check.among(attribute_changes(comparisons)))
-    run = _run_record(request, order, findings, start, checkpoint.resumed, bench, validity)
+    run = run_record(request, order, findings, start, checkpoint.resumed, bench, validity)
     if findings.stopped is not None:
         share = 1.0 if asked.verifies_after is None else FIRST_SHARE
-        run["forecast"] = budget_for(comparisons, findings.wall_s, share, _profiled(request))
+        run["forecast"] = budget_for(comparisons, findings.wall_s, share, count_profiled(request))
     run["profile_output"] = profiles
     sides = request.control, request.treatment
     return Report(RunRecord(run), *sides, HostRecord({**host, **noise}), comparisons, cases=tuple(request.cases))
@@ -196,64 +154,6 @@ def _profiles(
     return profiles.record()
 
 
-class _CheckedOutputs:
-    """The part of a run that compares numbers: its cases come first, and leave the others the rest of the time."""
-
-    def __init__(self, request: RunRequest, bench: Bench, order: MeasurementPlan) -> None:
-        self._request, self._bench, self._plan = request, bench, order
-        self._cases = [case for case in request.cases if case.metric not in SAMPLED]
-        self._output_check: OutputCheck | None = None
-        self._comparisons: list[Comparison] = []
-
-    def compare(self, tell: Callable[[Progress], None], earlier_s: float) -> MeasurementPlan:
-        """Compare them; returns the order that is left. ``earlier_s``: what earlier starts took of the time budget."""
-        if not self._cases:
-            return self._plan
-        began, cases = time.monotonic() - self._plan.spent_s, len(self._request.cases)
-        budget = self._plan.time_budget
-        share = OUTPUT_CHECK_SHARE if self._plan.cases else 1.0
-
-        def on_case(left: int) -> None:
-            tell(Progress(0, left + len(self._plan.cases), cases, time.monotonic() - began, 0.0))
-
-        self._output_check = OutputCheck(
-            self._bench,
-            self._request.seed,
-            self._plan.can_fork,
-            math.inf if budget is None else began + share * max(0.0, budget - earlier_s),
-            on_case,
-            self._request.golden,
-        )
-        self._comparisons = self._output_check.compare(self._cases)
-        return dataclasses.replace(self._plan, spent_s=time.monotonic() - began)
-
-    @property
-    def stopped(self) -> BaseException | None:
-        """What ended the run while numbers were compared."""
-        return self._output_check.stopped if self._output_check else None
-
-    @property
-    def found(self) -> bool:
-        """Whether any case came to something."""
-        return any(one.rounds or one.failure for one in self._comparisons)
-
-    def note(self, findings: MeasurementResult) -> None:
-        """Note in ``findings`` that something ended the run here, if it did."""
-        if self.stopped is not None:
-            findings.stop(self.stopped)
-
-    def note_time(self, findings: MeasurementResult) -> None:
-        """Note in ``findings``, when all is measured, that some cases were not come to: the next start may."""
-        if self._output_check and self._output_check.out_of_time:
-            findings.stopped = findings.stopped or f"{self._plan.budget} was spent"
-            findings.closed = False
-
-    def among(self, others: Sequence[Comparison]) -> list[Comparison]:
-        """All the run's comparisons, in the order of its cases."""
-        known = {one.case: one for one in (*others, *self._comparisons)}
-        return [known[case.id] for case in self._request.cases]
-
-
 def without_measuring(request: RunRequest, why: str) -> Report:
     """The report of two builds that are the same: every case ``unchanged`` and not measured; ``why`` is its note.
 
@@ -264,12 +164,12 @@ def without_measuring(request: RunRequest, why: str) -> Report:
     cpus = plan_cpus(asked.threads)
     environment = run_environment(request.framework, asked.threads, request.env)
     bench = Bench({}, request.framework.adaptor, environment, cpus)
-    order, findings = _plan(request), MeasurementResult()
+    order, findings = plan_of(request), MeasurementResult()
     monitor = HostMonitor(allowed=cpus.measure | cpus.control)
     monitor.begin()
     noise = {**monitor.summary(), "verifying": None}
     validity = {"valid": True, "hold": asked.holds, "reasons": [], "frequency_mhz": None, "aa_checks": []}
-    run = _run_record(request, order, findings, _begin(Checkpoint(None, "")), [], bench, validity)
+    run = run_record(request, order, findings, _begin(Checkpoint(None, "")), [], bench, validity)
     comparisons = [_unmeasured(case, why) for case in request.cases]
     host = {**host_fingerprint(), "roofline": None, **noise}
     return Report(
@@ -287,191 +187,13 @@ def _unmeasured(case: Case, why: str) -> Comparison:
     return Comparison.without_figures(case, "unchanged", note=why)
 
 
-def _run_record(
-    request: RunRequest,
-    order: MeasurementPlan,
-    findings: MeasurementResult,
-    start: Start,
-    resumed: Sequence[Any],
-    bench: Bench,
-    validity: Mapping[str, Any],
-) -> dict[str, Any]:
-    """The report's ``run``: what was asked for, and how it went."""
-    asked = request.configuration
-    return {
-        "id": start.id,
-        "started": start.started,
-        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-        "resumed": resumed,
-        "configuration": dataclasses.asdict(asked),
-        "platform": asked.platform,
-        "threshold": asked.threshold.get(DEFAULT_METRIC),
-        "user_identifier": asked.user_identifier,
-        "run_type": asked.run_type,
-        **request.labels,
-        "framework": request.framework.name,
-        "seed": request.seed,
-        "alpha": asked.alpha,
-        "threads": asked.threads,
-        "max_rounds": asked.max_rounds,
-        "time_budget": asked.time_budget,
-        "inject": asked.inject or None,
-        "verify_after": asked.verifies_after,
-        "breakdown": "all" if asked.breakdown else "networks",
-        "aa_cases": len(order.chosen_aa_cases),
-        "looks": dataclasses.asdict(order.looks),
-        "environment": _recorded(request, bench.environment),
-        "env": sorted(request.env),
-        "counting": _counting(request, bench),
-        "wipe_cache": bench.wiping.size if bench.wiping else None,
-        "golden": str(request.golden.folder) if request.golden else None,
-        "cpus": {"measure": sorted(bench.cpus.measure), "start": sorted(bench.cpus.start)},
-        **_summary(findings, request.log is not None),
-        "validity": validity,
-        "profile_output": None,
-    }
-
-
-def _recorded(request: RunRequest, environment: Mapping[str, str]) -> dict[str, str]:
-    """Variables as the report has them: without the user's secrets."""
-    return recorded_environment(environment, request.env, request.framework.name)
-
-
-def _counting(request: RunRequest, bench: Bench) -> dict[str, Any] | None:
-    """How instructions were counted, if any were."""
-    if bench.counting is None:
-        return None
-    return {**dataclasses.asdict(bench.counting), "environment": _recorded(request, bench.counting.environment)}
-
-
-def _identity(request: RunRequest, order: MeasurementPlan, bench: Bench, host: Mapping[str, Any]) -> str:
-    """What has to be the same for a start to go on with the rounds of another."""
-    asked = request.configuration
-    return fingerprint(
-        {
-            "framework": request.framework.name,
-            "builds": {side: build.digest for side, build in bench.builds.items()},
-            "cases": list(map(dataclasses.asdict, order.cases)),
-            "sentinels": [case.id for case in order.chosen_aa_cases],
-            "looks": _looks_of_version_1(order.looks),
-            "alpha": order.alpha,
-            "seed": order.seed,
-            "inject": order.inject,
-            "verifies": asked.verifies_after is not None,
-            "threads": asked.threads,
-            "environment": dict(bench.environment),
-            "cpu": host["cpu_model"],
-            **({"wipe_cache": bench.wiping.size} if bench.wiping else {}),
-            **({"replicates": _identity_of_first(order.first_measurement)} if order.first_measurement else {}),
-        }
-    )
-
-
-def _identity_of_first(first: FirstMeasurement) -> dict[str, Any]:
-    """What a replication takes over, as plain data: its verdicts depend on it."""
-    return {
-        "samples": {case_id: list(map(dataclasses.asdict, samples)) for case_id, samples in first.samples.items()},
-        "priors": {metric: dataclasses.asdict(prior) for metric, prior in first.priors.items()},
-        "injected": sorted(first.injected),
-        "failed": sorted(first.failed),
-    }
-
-
-def _looks_of_version_1(looks: Looks) -> dict[str, Any]:
-    """The words that round logs have identified their runs by from the first version on."""
-    found = dataclasses.asdict(looks)
-    screening, confirmation = found.pop("screening"), found.pop("confirmation")
-    by_metric = {metric: _looks_of_version_1(one) for metric, one in looks.by_metric.items()}
-    return {"screen": screening, "own": confirmation, **found, "by_metric": by_metric}
-
-
 def _begin(checkpoint: Checkpoint) -> Start:
     """The run's first start: this one, if there was none before."""
     now = datetime.now(UTC)
     return checkpoint.begin(f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}", now.isoformat(timespec="seconds"))
 
 
-def _profiled(request: RunRequest) -> int:
-    """How many cases are profiled after measuring, if time is left: for breakdowns and for ``profile_output``."""
-    asked = request.configuration
-    broken_down = len(to_break_down(request.cases, request.framework, asked.breakdown))
-    return broken_down + (0 if asked.profile_output is None else len({case.time_id for case in request.cases}))
-
-
-def _plan(request: RunRequest) -> MeasurementPlan:
-    asked = request.configuration
-    timed = [case.metric == DEFAULT_METRIC for case in request.cases]
-    budget, kept = asked.time_budget, kept_for_profiling(asked.time_budget, _profiled(request))
-    return MeasurementPlan(
-        [case for case in request.cases if case.metric in SAMPLED],
-        plan_looks(asked.max_rounds),
-        asked.alpha,
-        request.seed,
-        None if budget is None else budget - kept,
-        asked.inject,
-        can_fork=lambda case: request.framework.can_fork(threads_of(case, asked.threads), case.context),
-        aa_cases=usual_count(sum(timed)) if asked.sentinels is None else asked.sentinels,
-        suspects_only=request.suspects_only,
-        budget_words="" if budget is None else f"the time budget of {budget:g} s",
-        first_measurement=request.first_measurement,
-    )
-
-
-def _validity(
-    request: RunRequest, order: MeasurementPlan, findings: MeasurementResult, noise: Mapping[str, Any], cpus: CpuPlan
-) -> dict[str, Any]:
-    """Whether the run can be trusted, and all that this was judged by."""
-    asked = request.configuration
-    spare = max(0, len(cpus.measure | cpus.control) - asked.threads - 1)  # one for controller and starting workers
-    frequency = Frequency.of(findings.mhz)
-    checks = _checks(order, findings)
-    timed = any(case.metric == DEFAULT_METRIC for case in request.cases)  # nothing disturbs counts
-    reasons = [
-        *validity_problems(noise["during"], spare, frequency),
-        *(f"{reason}, while verifying" for reason in validity_problems(noise["verifying"], spare, None)),
-        *aa_problems(checks),
-    ]
-    reasons = reasons if timed else []
-    return {
-        "valid": not reasons,
-        "hold": asked.holds,
-        "reasons": reasons,
-        "frequency_mhz": frequency and dataclasses.asdict(frequency),
-        "aa_checks": [
-            {**dataclasses.asdict(check), "samples": list(map(dataclasses.asdict, findings.aa_cases[check.case]))}
-            for check in checks
-        ],
-    }
-
-
-def _checks(order: MeasurementPlan, findings: MeasurementResult) -> list[AACheck]:
-    """What the A/A checks say: those that were measured at all."""
-    cases = [case for case in order.chosen_aa_cases if case.id in findings.aa_cases]
-    first = order.first_measurement
-    priors = first.priors if first else fit_priors(order.cases, findings.samples, order.looks)
-    return run_aa_checks(cases, findings.aa_cases, priors)
-
-
 def _measured(order: MeasurementPlan, findings: MeasurementResult) -> bool:
     """Whether the run has samples of its own."""
     first = order.first_measurement.samples if order.first_measurement else {}
     return any(len(samples) > len(first.get(case_id, ())) for case_id, samples in findings.samples.items())
-
-
-def _summary(findings: MeasurementResult, logged: bool) -> dict[str, Any]:
-    """The keys of the report's ``run`` that tell how it went; ``logged``: its rounds were kept."""
-    return {
-        "complete": findings.stopped is None,
-        "resumable": logged and findings.resumable,
-        "aborted": findings.aborted,
-        "interrupted": findings.interrupted,
-        "stop_reason": findings.stopped,
-        "forecast": None,
-        "not_broken_down": findings.not_broken_down,
-        "continues": False,
-        "rounds": findings.rounds,
-        "wall_s": findings.wall_s,
-        "timed_s": findings.timed_s,
-        "spent_s": findings.spent_s,
-        "incidents": [dataclasses.asdict(incident) for incident in findings.incidents],
-    }

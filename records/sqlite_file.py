@@ -108,8 +108,10 @@ class SqliteFile:
         found = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if found and not found & set(re.findall(r"EXISTS (\w+)", tables)):
             connection.close()
-            raise UsageError(f"{self._path}: is a database of something else: give another folder with {self._option}")
-        # https://www.sqlite.org/pragma.html#pragma_synchronous: each makes a commit last through a power cut.
+            raise UsageError(
+                f"{self._path}: is a database that is not opduel's: give another folder with {self._option}"
+            )
+        # https://www.sqlite.org/pragma.html#pragma_synchronous: a commit survives a power cut.
         mode, synchronous = ("DELETE", "EXTRA") if shared else ("WAL", "FULL")
         if shared:
             connection.execute("PRAGMA auto_vacuum = FULL")  # or it would keep the size that it once had

@@ -36,7 +36,7 @@ def configuration_of(run: Mapping[str, Any]) -> RunConfiguration:
     for place, word in enumerate(words):
         option, equals, value = word.partition("=")
         name = _SPELLINGS.get(option, option[2:] if option.startswith("--") else "")
-        if name not in kinds() or name in ("env", "regressed_types"):
+        if name not in kinds() or name in ("program", "env", "regressed_types"):
             continue
         if kinds()[name] is bool:
             found[name] = not equals

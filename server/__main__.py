@@ -9,10 +9,9 @@ def start(arguments: Sequence[str] | None = None, program: str | None = None) ->
     try:
         from opduel.server.command_line import main
     except ImportError as error:
-        sys.stderr.write(
-            f"the server's libraries are missing ({error}): make the environment with `make setup`, "
-            "or install opduel[server]\n"
-        )
+        checkout = program is None  # the command opduel names itself
+        fix = "run `make setup`" if checkout else "install opduel[server], such as: pip install 'opduel[server]'"
+        sys.stderr.write(f"{program or 'opduel.server'}: error: the extra 'server' is not installed ({error}): {fix}\n")
         return 2
     return main(arguments) if program is None else main(arguments, program)
 

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt
+
 from opduel.driver.git.access import Access, config_environment
 from opduel.driver.git.gitpython import git
 from opduel.driver.git.redaction import TOKEN_VARIABLE, one_line
@@ -169,23 +171,41 @@ class Git:
             RemoteGone: the last attempt failed too, or another one could not succeed.
             GitNoSpace: the disk is full.
         """
-        for attempt, pause in enumerate((*self.pauses, None), start=1):
+        times = len(self.pauses) + 1
+
+        def attempt() -> bytes:
             try:
                 return action()
-            except GitNoSpace:
+            except GitFailed:
                 between()
                 raise
-            except GitFailed as error:
-                between()
-                if _FOR_GOOD.search(error.said) or (not known and _NOT_THERE.search(error.said)):
-                    fix = "correct the address, or git's access to it"
-                    raise RemoteGone(f"{what}: git said: {error.said}: {fix}") from None
-                if pause is None:
-                    times = f"failed {attempt} times; git's last error" if attempt > 1 else "git said"
-                    raise RemoteGone(f"{what}: {times}: {error.said}") from None
-                log.warning("%s: git failed: %s; retrying in %g s", what, error.said, pause)
-                self.sleep(pause)
-        raise AssertionError("unreachable")
+
+        def may_help(error: BaseException) -> bool:
+            if not isinstance(error, GitFailed) or isinstance(error, GitNoSpace):
+                return False
+            return not _FOR_GOOD.search(error.said) and (known or not _NOT_THERE.search(error.said))
+
+        def warn(state: RetryCallState) -> None:
+            said = state.outcome.exception().said  # type: ignore[union-attr]
+            log.warning("%s: git failed: %s; retrying in %g s", what, said, state.upcoming_sleep)
+
+        try:
+            return Retrying(
+                retry=retry_if_exception(may_help),
+                stop=stop_after_attempt(times),
+                wait=lambda state: (*self.pauses, 0.0)[state.attempt_number - 1],
+                before_sleep=warn,
+                sleep=self.sleep,
+                reraise=True,
+            )(attempt)
+        except GitNoSpace:
+            raise
+        except GitFailed as error:
+            if not may_help(error):
+                fix = "correct the address, or git's access to it"
+                raise RemoteGone(f"{what}: git said: {error.said}: {fix}") from None
+            how = f"failed {times} times; git's last error" if times > 1 else "git said"
+            raise RemoteGone(f"{what}: {how}: {error.said}") from None
 
     def fail(self, arguments: Sequence[str], status: int, errors: bytes) -> None:
         """Raise what a failed command means.

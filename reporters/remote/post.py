@@ -180,7 +180,8 @@ def _understood(
         )
     if status in _STUCK:
         none = status == http.HTTPStatus.UNAUTHORIZED and token is None
-        return Answer("stuck", said("no token was sent: see docs/how-to/remote.md" if none else _FIXES[status]), status)
+        fix = "no token was sent: give --remote_access_token_file FILE" if none else _FIXES[status]
+        return Answer("stuck", said(fix), status)
     if 400 <= status < 500:
         return Answer("refused", said(_FIXES.get(status, "")), status)
     return Answer("stuck", said("that is no results server's answer: is the address right?"), status)

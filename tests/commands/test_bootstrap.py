@@ -83,7 +83,7 @@ def test_the_environment_is_entered_from_any_folder(bare_python: Path, checkout:
     (checkout / ".venv").symlink_to(sys.prefix)
     outcome = run_process([bare_python, f"{checkout.name}/{script}", "--help"], cwd=checkout.parent)
     assert (outcome.code, outcome.err) == (0, "")
-    assert outcome.out.startswith(f"usage: {script} ")
+    assert outcome.out.startswith(f"Usage: {script} ")
 
 
 def test_arguments_and_exit_code_pass_through(bare_python: Path, checkout: Path, tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_the_scripts_differ_in_their_command_alone() -> None:
 
 def test_a_damaged_environment_is_no_regression(checkout: Path) -> None:
     (checkout / "commands" / "entry.py").write_text("import no_such_library\n")
-    said = command_said(run_process([sys.executable, checkout / "harness.py", "--help"]))
+    said = command_said(run_process([sys.executable, checkout / "harness.py", "--help-all"]))
     assert said[:2] == ["make", "-C"]
 
 
@@ -205,7 +205,7 @@ def test_broken_settings_of_git_are_no_broken_environment(tmp_path: Path) -> Non
 
 def test_a_module_that_does_not_load_is_no_regression(checkout: Path) -> None:
     (checkout / "commands" / "entry.py").write_text("raise MemoryError('first\\nsecond')\n")
-    outcome = run_process([sys.executable, checkout / "harness.py", "--help"])
+    outcome = run_process([sys.executable, checkout / "harness.py", "--help-all"])
     assert outcome == Outcome(3, "", "opduel: cannot be loaded: MemoryError: first second\n")
 
 

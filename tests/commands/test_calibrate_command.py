@@ -119,7 +119,7 @@ def test_nobody_is_notified_of_slowdowns_that_were_injected(
     outcome = run("--treatment", RELEASE)
     assert outcome.code == 0, outcome.err
     assert machine.requests
-    assert os.environ[VARIABLE].startswith("what is no address")
+    assert os.environ[VARIABLE].startswith("an invalid address")
 
 
 def test_what_the_time_was_up_for_is_reported(machine: Machine, run: Run, home: Path) -> None:
@@ -142,7 +142,7 @@ def test_options_go_to_the_runs_and_the_budget_chooses_the_cases(machine: Machin
     options = ["-b", "conv", "--operators", "conv2d", "--control", RELEASE, "--max_rounds", "7", "--alpha", "0.1"]
     assert run(*options, "--time_budget", "144", "--local_reporter", str(home / "mine"), "--threads", "1").code == 0
     first = machine.requests[0]
-    assert (first.max_rounds, first.alpha, first.control.requested) == (7, 0.1, RELEASE)
+    assert (first.configuration.max_rounds, first.configuration.alpha, first.control.requested) == (7, 0.1, RELEASE)
     assert len(first.cases) == 6
     assert all(case.id.startswith("conv2d") for case in first.cases)
     assert kept(home / "mine" / "calibration")["cases"] == 6

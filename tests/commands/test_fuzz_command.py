@@ -19,7 +19,7 @@ from opduel.frameworks import get_framework
 from opduel.harness.run import RunRequest
 from opduel.harness.smoke_check import SmokeCheck
 from opduel.harness.specs import expand_cases, find_spec, load_spec, select_cases
-from opduel.records import Build, Case, Comparison, UsageError
+from opduel.records import Build, Case, Comparison, RunRecord, UsageError
 
 BUILD = Build("mxnet", "mxnet==1.9.1", "release", "/python", "1.9.1", "3.11", "0")
 
@@ -59,7 +59,8 @@ def test_what_differed_is_written_small_and_can_be_measured_again(
     request = request_for("time", "error", dtype="float64")
     drawn = fuzz.drawn(request)
     assert len(drawn.cases) == 60
-    report: Any = SimpleNamespace(comparisons=[compared(case) for case in drawn.cases], run={"interrupted": False})
+    run = RunRecord(interrupted=False)
+    report: Any = SimpleNamespace(comparisons=[compared(case) for case in drawn.cases], run=run)
     fuzz.keep_findings(drawn, report)
     again = expand_cases(load_spec(path))
     kinds = [(case.metric, case.direction) for case in again]
@@ -82,7 +83,7 @@ def test_without_a_difference_no_file_is_left(
     fuzz = Fuzz(harness_parser().parse_args(["--fuzz", "2"]))
     drawn = fuzz.drawn(request_for("time"))
     unchanged = [Comparison.without_figures(case, "unchanged") for case in drawn.cases]
-    fuzz.keep_findings(drawn, SimpleNamespace(comparisons=unchanged, run={"interrupted": False}))  # type: ignore[arg-type]
+    fuzz.keep_findings(drawn, SimpleNamespace(comparisons=unchanged, run=RunRecord(interrupted=False)))  # type: ignore[arg-type]
     assert "no input was found on which the builds differ" in caplog.text
     assert not list(tmp_path.iterdir())
 
@@ -92,7 +93,8 @@ def test_a_file_that_can_t_be_written_is_logged(
 ) -> None:
     fuzz = Fuzz(harness_parser().parse_args(["--fuzz", "30", "--fuzz_spec", str(tmp_path / "none" / "a.json")]))
     drawn = fuzz.drawn(request_for("time"))
-    report: Any = SimpleNamespace(comparisons=[compared(case) for case in drawn.cases], run={"interrupted": False})
+    run = RunRecord(interrupted=False)
+    report: Any = SimpleNamespace(comparisons=[compared(case) for case in drawn.cases], run=run)
     fuzz.keep_findings(drawn, report)
     assert "cannot be written (No such file or directory): give another path" in caplog.text
 

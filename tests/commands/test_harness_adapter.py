@@ -125,7 +125,7 @@ def test_both_commands_come_to_the_same_verdicts_on_the_same_samples(
     benchmark, second = found_by_the_driver(session, recorded, order)
     driver = HarnessAdapter(session).replicate(benchmark, second)
     recorded.rewind()
-    alone = stored(run_ab(replace(session.request(CONTROL, TREATMENT), verify_after=0.0)))
+    alone = stored(run_ab(session.request(CONTROL, TREATMENT).configured(verify=True)))
     assert list(map(without_numbers, driver.comparisons)) == list(map(without_numbers, alone.comparisons))
     verdicts = [one.verdict for one in alone.comparisons[: BROKEN + 1]]
     assert verdicts == ["regressed", "inconclusive", "regressed", "improved", "inconclusive", "failed"]

@@ -79,8 +79,8 @@ def test_without_settings_nothing_is_added(pyproject: Project) -> None:
         ("[tool.opduel]\nseed = 'x'\n", "tool.opduel.seed: argument --seed: 'x' is not a whole number"),
         ("[tool.opduel.compere]\nseed = 1\n", "tool.opduel.compere: is no subcommand: use compare"),
         ("[tool.opduel.compare]\nseed = [1, 2]\n", "tool.opduel.compare.seed: --seed takes one value"),
-        ("[tool.opduel]\nnotify_command = 'mail us'\n", "tool.opduel.notify_command: is your own to say"),
-        ("[tool.opduel]\nremote-access-token = 'x'\n", "tool.opduel.remote-access-token: is your own to say"),
+        ("[tool.opduel]\nnotify_command = 'mail us'\n", "tool.opduel.notify_command: can't be set for a project"),
+        ("[tool.opduel]\nremote-access-token = 'x'\n", "tool.opduel.remote-access-token: can't be set for a project"),
     ],
 )
 def test_an_error_names_file_field_and_fix(pyproject: Project, text: str, words: str) -> None:

@@ -1,6 +1,7 @@
 """Runs that post their reports: exit codes are the run's own, tokens stay secret, and --flush sends what waited."""
 
 import json
+import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -166,6 +167,22 @@ def test_what_was_refused_keeps_no_token_from_the_others(bench: Run, home: Path)
         outcome = bench("--flush", "--give_up", str(left.number), *token)
         assert (outcome.code, fields(outcome)) == (0, [["sent", "c", "stored"]])
         assert f"gave up entry {left.number}, the run a" in outcome.err
+
+
+def test_what_waits_in_a_drivers_journal_is_shown_and_not_sent(bench: Run, home: Path) -> None:
+    """Here in one of the version before."""
+    journal = Path(__file__).resolve().parents[1] / "fixtures" / "version_1" / "journal.db"
+    (home / "work").mkdir()
+    shutil.copy(journal, home / "work" / "journal.db")
+    for _ in range(2):
+        outcome = bench("--flush", "--work_dir", str(home / "work"))
+        words = "the next pass of repo_driver.py delivers it"
+        assert (outcome.code, fields(outcome)) == (3, [["waiting", "bafbd2f2ead040b8", words]])
+        assert "notice\tnotify_command 0\t" in outcome.out
+    assert "holds no journal" in bench("--flush", "--work_dir", str(home / "none")).error_line()
+    outcome = bench("--flush", "--work_dir", str(home / "work"), "--give_up", "1")
+    assert "--give_up: doesn't go with --work_dir" in outcome.error_line()
+    assert not (home / "none").exists()
 
 
 def test_reports_on_disk_are_sent_later(run: Run, bench: Run, home: Path) -> None:

@@ -158,8 +158,12 @@ def test_options_pass_through_unchanged(passed_on: list[list[str]], home: Path, 
 def test_help_is_its_own_and_points_to_that_of_harness(home: Path) -> None:
     outcome = run_process([sys.executable, RUN_BENCH, "-h"])
     assert (outcome.code, outcome.err) == (0, "")
-    assert outcome.out.startswith("usage: run_bench.py [-h] [--reset_options]")
+    assert outcome.out.startswith("Usage: run_bench.py -b SPEC [OPTIONS]")
     assert "harness.py --help" in outcome.out
+    whole = run_process([sys.executable, RUN_BENCH, "--help-all"])
+    assert whole.out.startswith("usage: run_bench.py [-h] [--reset_options]")
+    of_spec_from = run_process([sys.executable, RUN_BENCH, "--spec_from", "x", "--help"])
+    assert "--shape" in of_spec_from.out
 
 
 @pytest.mark.mxnet

@@ -33,7 +33,7 @@ def harness(*arguments: str | Path) -> Outcome:
         ((*ALONE, "--verify"), "--verify: belongs to an A/B, and --single measures one build alone: leave one of"),
         ((*ALONE, "--local_reporter", "reports"), "--local_reporter: belongs to an A/B"),
         ((*ALONE, "--export_reporter", "md=a.md"), "--export_reporter: belongs to an A/B"),
-        ((*ALONE, "--threshold", "5%"), "--threshold: one build alone has nothing to differ from"),
+        ((*ALONE, "--threshold", "5%"), "--threshold: one build alone is compared with nothing"),
         ((*ALONE, "--baseline", "/no/such/file"), "/no/such/file: cannot be read"),
         ((*ALONE, "--output-file", "/no/such/folder/x"), "its folder is not there"),
         (("--rounds", "3", "--verify"), "--verify: belongs to an A/B, and --rounds measures one build alone"),

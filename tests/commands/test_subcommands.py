@@ -1,6 +1,8 @@
 """The command ``opduel``: which command of the scripts a subcommand becomes, its help, its messages."""
 
 import json
+import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,7 +12,7 @@ import pytest
 from command_line import RELEASE, ROOT, SAME_BUILD, Outcome, fresh_logging
 
 from opduel import __version__
-from opduel.commands import opduel, repo_driver, short_help, subcommands
+from opduel.commands import opduel, repo_driver, short_help, subcommand_parsers, subcommands
 from opduel.commands.config import config_path, write_config
 
 Call = Callable[..., Outcome]
@@ -109,7 +111,7 @@ def test_the_version(call: Call) -> None:
 def test_the_short_help_is_that_of_the_parsers() -> None:
     stored = short_help.FILE.read_text(encoding="utf-8")
     assert stored == short_help.short_help_text(), "run: python -m opduel.commands.short_help --write"
-    assert set(json.loads(stored)) == set(subcommands.CONFIGURED)
+    assert set(json.loads(stored)) == {*opduel.SUBCOMMANDS, *subcommand_parsers.SCRIPTS}
 
 
 def test_all_help_has_every_option(call: Call) -> None:
@@ -119,7 +121,50 @@ def test_all_help_has_every_option(call: Call) -> None:
     assert "--bisect_releases" in call("drive", "--help-all").out
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["compare", "--help"], ["drive", "-h"]])
+@pytest.mark.parametrize("name", [*opduel.SUBCOMMANDS, *subcommand_parsers.SCRIPTS])
+def test_an_installed_opduel_names_no_script_and_no_page(call: Call, name: str) -> None:
+    """What its user hasn't got. The scripts, of a checkout, name themselves."""
+    if name in subcommand_parsers.SCRIPTS:
+        assert "docs/" not in short_help.short_help(name)
+        return
+    texts = [call(name, "--help").out]
+    texts += [call(name, "--help-all").out] if name in subcommand_parsers.CONFIGURED else []
+    for text in texts:
+        assert "Usage: " in text.replace("usage", "Usage")
+        assert not re.search(r"(harness|run_bench|repo_driver)\.py|docs/|\.venv|make setup", " ".join(text.split()))
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("list no-such-case", "opduel list: error: nothing matches 'no-such-case'"),
+        ("send report.json", "opduel send: error: add --remote_reporter"),
+        ("spec-from", "are required: NETWORK; see opduel spec-from --help"),
+        ("python", "are required: BUILD"),
+    ],
+)
+def test_messages_are_about_what_was_given(call: Call, given: str, expected: str) -> None:
+    assert expected in call(*given.split()).error_line()
+
+
+def test_options_behind_a_build_are_those_of_the_script(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[list[str]] = []
+    monkeypatch.setattr(subcommands, "run_in_build", lambda words, _: found.append(list(words)) or 0)
+    call("python", RELEASE, "script.py", "-v", "-q", "--help")
+    assert found == [[RELEASE, "script.py", "-v", "-q", "--help"]]
+
+
+def test_without_its_extra_the_server_says_so_in_one_line(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "opduel.server.command_line", None)
+    for arguments in (["serve"], ["server", "token", "list"]):
+        found = call(*arguments)
+        assert (found.code, found.out) == (2, "")
+        assert re.fullmatch(r"opduel server: error: .*pip install 'opduel\[server\]'\n", found.err)
+    assert call("serve", "--help").code == 0
+    assert "serve" in call("completion", "bash").out
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], *([name, "-h"] for name in opduel.SUBCOMMANDS)])
 def test_help_loads_nothing_that_measures(arguments: list[str]) -> None:
     """numpy and the others take a second; what they would be needed for is not known yet."""
     code = (
@@ -132,12 +177,22 @@ def test_help_loads_nothing_that_measures(arguments: list[str]) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh"])
+@pytest.mark.parametrize("shell", subcommand_parsers.SHELLS)
 def test_completion(call: Call, shell: str) -> None:
     script = call("completion", shell)
-    assert script.code == 0
-    assert "--time_budget" in script.out
-    assert "calibrate" in script.out
+    assert (script.code, script.err) == (0, "")
+    for word in ("calibrate", "--time_budget", "--retry_refused", "--open_read", "revoke"):
+        assert re.search(rf"\b{word.lstrip('-')}\b", script.out), word
+    assert not re.search(r"(harness|run_bench|repo_driver)\.py|docs/[\w/-]+\.md", script.out)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_completion_script_is_one_of_its_shell(call: Call, shell: str, tmp_path: Path) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"there is no {shell}")
+    (tmp_path / "script").write_text(call("completion", shell).out, encoding="utf-8")
+    done = subprocess.run([shell, "-n", tmp_path / "script"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_nothing_else_is_printed_beside_json(call: Call) -> None:

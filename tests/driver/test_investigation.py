@@ -107,8 +107,8 @@ def test_a_case_that_the_machine_kills_in_a_step_says_nothing_about_the_commit(
         return found
 
     line.harness._compare = killed  # type: ignore[method-assign]
-    (guilty,) = line.follow().culprits or ()
-    assert [revision.name for revision in guilty.revisions[1:]] == bad
+    (culprit,) = line.follow().culprits or ()
+    assert [revision.name for revision in culprit.revisions[1:]] == bad
 
 
 def test_what_fails_on_both_sides_is_nobody_s_doing(path: Path) -> None:

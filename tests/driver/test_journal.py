@@ -193,7 +193,7 @@ def test_a_database_of_something_else_is_refused_and_not_changed(tmp_path: Path)
         connection.execute("CREATE TABLE diary (day TEXT)")
         connection.commit()
     before = path.read_bytes()
-    with pytest.raises(UsageError, match=f"{path}: is a database that is not the driver's: give another folder"):
+    with pytest.raises(UsageError, match=f"{path}: is a database that is not opduel's: give another folder"):
         Journal(path)
     assert path.read_bytes() == before
     assert [one.name for one in tmp_path.iterdir()] == [path.name]

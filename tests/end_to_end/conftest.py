@@ -14,7 +14,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Shared:
     project = ToyProject(folder / "toy")
     for number in (1, 2, 3):
         project.commit(f"Change {number}")
-    broken = project.commit("Half a change", aborted=True)
+    broken = project.commit("Half a change", broken=True)
     project.commit("The other half")
     slow = project.commit("Check every product twice", slow={"mul": 1.6})
     project.commit("Change 7")

@@ -125,7 +125,7 @@ def test_a_newest_commit_that_cannot_be_built_is_retried_when_due_and_holds_up_n
     own: ToyDriver, project: ToyProject
 ) -> None:
     last = own.work / "last"
-    broken = project.commit("Half a change", aborted=True)
+    broken = project.commit("Half a change", broken=True)
     outcome = own.run("--commit_file", str(last))
     assert outcome.code == 3, outcome.err
     assert f"{broken[:12]} can't be built: " in outcome.err
@@ -179,7 +179,7 @@ def test_two_branches_each_with_its_own_commit_file_and_what_fails_on_one_holds_
     project.branch("release/1.x")
     project.commit("A fix for the release")
     project.checkout("main")
-    broken = project.commit("Half a change", aborted=True)
+    broken = project.commit("Half a change", broken=True)
     both = ("--branch", "main,release/1.x", "--commit_file", str(own.work / "last-{branch}"))
 
     shown = own.run("--branch", "main,gone,release/1.x", "--dry_run")

@@ -19,7 +19,8 @@ from opduel.records import Case, Report
 
 def ab(folder: Path, *cases: Case, env: dict[str, str] | None = None, **environment: str) -> Report:
     easy = [replace(case, threshold=0.5) for case in cases]
-    return run_ab(replace(toy_request(*easy, **environment), profile_output=folder, env=env or {}))
+    request = replace(toy_request(*easy, **environment), env=env or {})
+    return run_ab(request.configured(profile_output=str(folder)))
 
 
 def trace(path: Path) -> Any:

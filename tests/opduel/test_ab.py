@@ -71,8 +71,9 @@ def test_arguments_are_those_of_the_command(requests: list[RunRequest], tmp_path
     assert (request.control.requested, request.treatment.requested) == ("mine", "theirs")
     assert {case.operator for case in request.cases} == {"nd.softmax", "nd.exp"}
     assert {(case.metric, case.threshold) for case in request.cases} == {("time", 0.1), ("memory", 0.05)}
-    assert (request.time_budget, request.max_rounds, request.seed) == (30.0, 7, 3)
-    assert (request.verify_after, request.hold, request.roofline) == (0.0, False, True)
+    asked = request.configuration
+    assert (asked.time_budget, asked.max_rounds, request.seed) == (30.0, 7, 3)
+    assert (asked.verifies_after, asked.holds, asked.roofline) == (0.0, False, True)
     assert request.env == {"A": "b=c"}
     assert "--time_budget=30.0" in report.run["command"]
     assert list(tmp_path.iterdir()) == [], "no file is written unless one is asked for"
@@ -94,7 +95,7 @@ def test_neither_config_nor_project_settings_are_read(
     (tmp_path / "opduel.toml").write_text("time_budget = 5")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     compare(**SIDES, spec="smoke")
-    assert requests[0].time_budget is None
+    assert requests[0].configuration.time_budget is None
     assert sorted(path.name for path in tmp_path.iterdir()) == ["config", "opduel.toml"]
 
 

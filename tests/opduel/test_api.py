@@ -198,7 +198,7 @@ def test_names_that_are_not_there() -> None:
     ("operator", "inputs", "error"),
     [
         (len, ADD, "takes operators by name"),
-        ("nd.add", {**ADD, "initializer": "normal"}, "initializer: from outside it is said of each array"),
+        ("nd.add", {**ADD, "initializer": "normal"}, "initializer: with build=, give it for each array"),
         ("nd.add", {**ADD, "dtype": "float31"}, "float31"),
         ("add", ADD, "operator"),
     ],

@@ -142,7 +142,7 @@ def test_a_redirection_is_not_even_read(location: str) -> None:
     ["hooks.slack.com/secret", "ftp://host/secret", "https:///secret", "http://[secret", "https://h:secret/", "https://h/\nsecret"],
 )  # fmt: skip
 def test_what_is_no_address_is_refused_before_anything_is_measured_and_not_shown(url: str) -> None:
-    with pytest.raises(UsageError, match="is no http") as error:
+    with pytest.raises(UsageError, match="not an http") as error:
         asked("--notify_webhook", url)
     assert SECRET not in str(error.value)
 
@@ -162,13 +162,13 @@ def test_the_address_may_be_in_a_file_or_in_the_environment(tmp_path: Path, monk
 
 def test_who_gave_a_wrong_address_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "hook").write_text("secret")
-    with pytest.raises(UsageError, match=rf"^--notify_webhook @{tmp_path}/hook: what it was given is no http"):
+    with pytest.raises(UsageError, match=rf"^--notify_webhook @{tmp_path}/hook: not an http"):
         asked("--notify_webhook", f"@{tmp_path}/hook")
     monkeypatch.setenv(VARIABLE, "secret")
-    with pytest.raises(UsageError, match=rf"^{VARIABLE}: what it was given is no http"):
+    with pytest.raises(UsageError, match=rf"^{VARIABLE}: not an http"):
         asked()
     monkeypatch.setenv(VARIABLE, f"@{tmp_path}/hook")
-    with pytest.raises(UsageError, match=rf"^{VARIABLE} @{tmp_path}/hook: what it was given is no http"):
+    with pytest.raises(UsageError, match=rf"^{VARIABLE} @{tmp_path}/hook: not an http"):
         asked()
 
 

@@ -186,7 +186,7 @@ def test_a_name_is_given_once(run: Callable[..., Done]) -> None:
     assert run("token", "add", "a", "--scope", "read").code == 0
     again = run("token", "add", "a", "--scope", "read")
     assert (again.code, again.out) == (2, "")
-    assert "there is one of this name" in again.err
+    assert "a token of this name exists" in again.err
 
 
 def test_a_port_that_is_taken_is_said(run: Callable[..., Done]) -> None:

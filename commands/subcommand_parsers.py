@@ -1,0 +1,239 @@
+"""The parsers of the subcommands of ``opduel``: for parsing, for their help, and for shell completion."""
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from opduel.commands.driver_options import driver_parser
+from opduel.commands.in_build import python_parser
+from opduel.commands.opduel import SUBCOMMANDS
+from opduel.commands.options import Parser, harness_parser
+from opduel.commands.wording import with_subcommands
+from opduel.records.measurement import SIDES
+from opduel.reporters.formats import FORMATS, described
+
+# With settings in a project's file.
+CONFIGURED = ("compare", "measure", "local", "drive", "bisect", "calibrate")
+SHELLS = ("bash", "zsh", "fish", "tcsh", "powershell")
+_OF_COMPARE = "Also --remote_reporter, --remote_access_token_file and --spool, as opduel compare has them"
+_OF_DRIVER = ("local", "drive", "bisect", "repo_driver.py")
+SCRIPTS = ("harness.py", "repo_driver.py", "run_bench.py")
+
+
+def list_parser() -> Parser:
+    """``opduel list``."""
+    parser = Parser(
+        prog="opduel list",
+        description="Show every case that there is.",
+        epilog="With options of opduel compare, such as -b SPEC: the cases that it would measure",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "pattern", metavar="PATTERN", nargs="?", help="a part of an id, an operator or a spec's name, or a pattern"
+    )
+    return parser
+
+
+def network_parser() -> Parser:
+    """``opduel spec-from``; its network is a positional argument."""
+    from opduel.commands.spec_from import spec_from_parser  # imports what few subcommands need
+
+    parser = spec_from_parser(positional=True)
+    parser.prog, parser.description = "opduel spec-from", "Write a spec of the operator calls of a network."
+    parser.usage = "%(prog)s NETWORK [OPTIONS]"
+    return parser
+
+
+def convert_parser() -> Parser:
+    """``opduel convert``."""
+    parser = Parser(
+        prog="opduel convert", description="Write a report in the format of another tool.", allow_abbrev=False
+    )
+    parser.add_argument("report", metavar="REPORT", type=Path, help="a report.json")
+    parser.add_argument("--to", choices=list(FORMATS), required=True, help=f"the format. {described()}")
+    parser.add_argument("--side", choices=SIDES, help="for a format that holds one side")
+    parser.add_argument(
+        "--output",
+        metavar="FILE",
+        help="where it is written (default: standard output); {side} in the name stands for control and treatment, "
+        "{run} for the run's id",
+    )
+    return parser
+
+
+def send_parser() -> Parser:
+    """``opduel send``."""
+    parser = Parser(
+        prog="opduel send",
+        description="Send reports on disk to a results server.",
+        epilog=_OF_COMPARE,
+        allow_abbrev=False,
+    )
+    parser.add_argument("reports", metavar="REPORT", type=Path, nargs="+", help="a report.json")
+    return parser
+
+
+def flush_parser() -> Parser:
+    """``opduel flush``."""
+    from opduel.commands.sending import add_give_up  # imports what few subcommands need
+
+    parser = Parser(
+        prog="opduel flush",
+        description="Send the reports that wait for a results server.",
+        epilog=_OF_COMPARE,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--retry_refused", action="store_true", help="send also what a server refused")
+    add_give_up(parser)
+    return parser
+
+
+def completion_parser() -> Parser:
+    """``opduel completion``."""
+    parser = Parser(
+        prog="opduel completion",
+        description="Print a completion script for a shell.",
+        epilog="bash: opduel completion bash > ~/.local/share/bash-completion/completions/opduel\n"
+        "fish: opduel completion fish > ~/.config/fish/completions/opduel.fish\n"
+        "zsh:  opduel completion zsh > FOLDER/_opduel   (a folder of $fpath)",
+        allow_abbrev=False,
+    )
+    parser.add_argument("shell", choices=SHELLS, help="your shell")
+    return parser
+
+
+# Subcommands that have a parser of their own, with few options.
+SMALL: Mapping[str, Callable[[], argparse.ArgumentParser]] = {
+    "list": list_parser,
+    "spec-from": network_parser,
+    "convert": convert_parser,
+    "send": send_parser,
+    "flush": flush_parser,
+    "python": lambda: python_parser("opduel python"),
+    "completion": completion_parser,
+}
+
+
+def parsers_of(name: str) -> list[argparse.ArgumentParser]:
+    """The parsers of the options of a subcommand, or of a script."""
+    if name == "run_bench.py":
+        from opduel.commands.run_bench import run_bench_parser  # imports what few subcommands need
+
+        return [run_bench_parser()]
+    if name in SMALL:
+        return [SMALL[name]()]
+    if name in ("serve", "server"):
+        return [_server_parser(name)]
+    return [driver_parser(), harness_parser()] if name in _OF_DRIVER else [harness_parser()]
+
+
+def _server_parser(name: str) -> argparse.ArgumentParser:
+    """The server's, or that of its ``serve``; needs the extra ``server``."""
+    from opduel.server.command_line import server_parser
+
+    whole = server_parser("opduel server")
+    if name == "server":
+        return whole
+    kinds = next(action for action in whole._actions if isinstance(action, argparse._SubParsersAction))
+    found: argparse.ArgumentParser = kinds.choices[name]
+    return found
+
+
+def merged_parser(name: str) -> argparse.ArgumentParser:
+    """One parser with all options of a subcommand, in its words; of two of one name, the driver's."""
+    first, *others = parsers_of(name)
+    for group in (group for other in others for group in other._action_groups):
+        ours = first.add_argument_group(group.title, group.description)
+        for action in group._group_actions:
+            if not set(action.option_strings) & set(first._option_string_actions):
+                ours._add_action(action)
+    for action in first._actions:
+        if action.help and action.help != argparse.SUPPRESS:
+            action.help = with_subcommands(action.help, name)
+    first.description = with_subcommands(first.description or "", name)
+    first.epilog = with_subcommands(first.epilog or "", name)
+    return first
+
+
+def whole_parser() -> argparse.ArgumentParser:
+    """All subcommands and all their options in one parser, for completion."""
+    whole = argparse.ArgumentParser(prog="opduel")
+    whole.add_argument("-V", "--version", action="store_true", help="show the version")
+    kinds = whole.add_subparsers()
+    for name, summary in SUBCOMMANDS.items():
+        if name in ("serve", "server") and not _has_server():
+            kinds.add_parser(name, help=summary)
+            continue
+        own = merged_parser(name)
+        one = kinds.add_parser(name, help=summary, parents=[own], add_help=False)
+        one.add_argument("-q", "--quiet", action="store_true", help="show no progress")
+        one.add_argument("-v", "--verbose", action="store_true", help="show details, too")
+        if name in CONFIGURED:
+            one.add_argument("--help-all", action="store_true", help="show all options")
+        for action in one._actions:
+            _prepare(action)
+    return whole
+
+
+def _has_server() -> bool:
+    try:
+        _server_parser("server")
+    except ImportError:
+        return False
+    return True
+
+
+def _prepare(action: argparse.Action) -> None:
+    """Help on one line, and completion of paths."""
+    if action.help != argparse.SUPPRESS:
+        action.help = (action.help or "").replace("\n", " ")
+    if action.metavar in ("FILE", "REPORT", "BUILD", "SPEC", "PATH"):
+        action.complete = _COMPLETE_FILE  # type: ignore[attr-defined]
+    elif action.metavar in ("DIR", "FOLDER"):
+        action.complete = _COMPLETE_FOLDER  # type: ignore[attr-defined]
+
+
+_COMPLETE_FILE = {"bash": "_shtab_compgen_files", "zsh": "_files", "tcsh": "f", "fish": "(__fish_complete_path)"}
+_COMPLETE_FOLDER = {
+    "bash": "_shtab_compgen_dirs",
+    "zsh": "_files -/",
+    "tcsh": "d",
+    "fish": "(__fish_complete_directories)",
+}
+
+
+def described_options(name: str, wanted: Sequence[str] | None) -> dict[str, Any]:
+    """A subcommand's, or a script's, description and these of its options by group, for the short help; None: all."""
+    groups: dict[str, list[dict[str, str]]] = {}
+    seen: set[str] = set()
+    parsers = parsers_of(name)
+    for parser in parsers:
+        for group in parser._action_groups:
+            for action in group._group_actions:
+                asked = action.dest not in ("help", "do") and action.help != argparse.SUPPRESS
+                if (action.dest in wanted if wanted is not None else asked) and action.dest not in seen:
+                    seen.add(action.dest)
+                    heading = "arguments" if group is parser._positionals else group.title or "options"
+                    groups.setdefault(heading, []).extend(_entries(action, parser, name))
+    if missing := set(wanted or ()) - seen:
+        raise ValueError(f"{name} has no {', '.join(sorted(missing))}")
+    first = parsers[0]
+    summary = SUBCOMMANDS.get(name) or " ".join((first.description or "").split())
+    epilog = with_subcommands(first.epilog or "", name) if name in SMALL else ""
+    return {"description": f"{summary[:1].upper()}{summary[1:].removesuffix('.')}.", "groups": groups, "epilog": epilog}
+
+
+def _entries(action: argparse.Action, parser: argparse.ArgumentParser, name: str) -> list[dict[str, str]]:
+    """An option, or the subcommands of a subcommand, with their help."""
+    if isinstance(action, argparse._SubParsersAction):
+        return [{"names": one.dest, "help": one.help or ""} for one in action._choices_actions]
+    words = parser._get_formatter()._expand_help(action) if action.help else ""
+    return [{"names": _names(action), "help": words if name in SCRIPTS else with_subcommands(words, name)}]
+
+
+def _names(action: argparse.Action) -> str:
+    """``-b, --benchmark_file SPEC``."""
+    choices = "{" + ",".join(map(str, action.choices)) + "}" if action.choices else ""
+    value = "" if action.nargs == 0 else str(action.metavar or choices or action.dest.upper())
+    return f"{', '.join(action.option_strings)} {value}".strip()
