@@ -177,7 +177,7 @@ def test_a_journalled_report_that_cannot_be_read_is_put_aside_and_its_run_made_a
     with closing(sqlite3.connect(home / "work" / "journal.db")) as journal, journal:
         (run,) = journal.execute("SELECT run FROM reports").fetchone()
         journal.execute(f"UPDATE reports SET text = {damaged}")
-        journal.execute("DELETE FROM told")
+        journal.execute("UPDATE outbox SET state = 'waiting'")
     outcome = drive(*RELEASES)
     assert outcome.code == 0, outcome.err
     assert outcome.err.count(f"damage: {run} can't be read (") == 1

@@ -134,7 +134,7 @@ def test_pressing_ctrl_c_twice_does_not_spoil_the_ending(capsys: pytest.CaptureF
 
     assert command(action) == DONE
     assert ended == ["cleanly"]
-    assert "once more" in capsys.readouterr().err
+    assert "stopping: the report is being written" in capsys.readouterr().err
 
 
 def test_pressing_it_three_times_stops_whatever_it_does() -> None:

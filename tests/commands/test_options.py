@@ -170,7 +170,7 @@ def test_defaults() -> None:
         ),
         (["-b", "smoke", "--profile_output", "/proc/x"], ["--profile_output /proc/x: cannot be written"]),
         (["-b", "smoke", "--profile_output", "/dev/null"], ["--profile_output /dev/null: cannot be written"]),
-        (["-b", "smoke", "--verify_after", "5"], ["--verify_after", "add --verify"]),
+        (["-b", "smoke", "--verify_after", "5"], ["--verify_after", "works only with --verify: add that"]),
         (
             ["-b", "smoke", "--verify", "--verify_after", "60", "--time_budget", "60"],
             ["--verify_after 60", "budget of 60 s"],
