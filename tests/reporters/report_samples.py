@@ -61,7 +61,6 @@ def run(**changes: Any) -> dict[str, Any]:
         "max_rounds": 30,
         "time_budget": 300.0,
         "inject": None,
-        "replicates": None,
         "verify_after": None,
         "breakdown": "networks",
         "aa_cases": 1,
