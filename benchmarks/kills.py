@@ -127,7 +127,7 @@ def samples_of_round(entry: Mapping[str, Any]) -> set[tuple[str, int, float]]:
 def phase_of(driver: ToyDriver, process: int) -> str:
     """What a stopped driver is at."""
     with suppress(sqlite3.OperationalError):
-        if driver.journal("SELECT run FROM reports WHERE run NOT IN (SELECT run FROM told)"):
+        if driver.journal("SELECT key FROM outbox WHERE kind = 'run' AND state <> 'delivered'"):
             return "tell"
     words = ""
     with suppress(psutil.Error):

@@ -210,4 +210,4 @@ def test_a_dry_run_says_what_it_would_do_and_does_none_of_it(driver: ToyDriver, 
 
 
 def told(driver: ToyDriver) -> list[tuple[str]]:
-    return driver.journal("SELECT run FROM told")
+    return driver.journal("SELECT run FROM reports WHERE run NOT IN (SELECT key FROM outbox WHERE kind = 'run')")
