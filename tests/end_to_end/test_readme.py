@@ -21,7 +21,7 @@ COMMANDS = [
 MADE = [command for command in COMMANDS if command.startswith("make ")]
 DRIVEN = [command for command in COMMANDS if "repo_driver.py" in command]
 ALONE = [command for command in COMMANDS if "--output-format" in command]
-SERVED = [command for command in COMMANDS if re.search(r"reporters\.server|remote_reporter|chmod", command)]
+SERVED = [command for command in COMMANDS if re.search(r"opduel\.server|remote_reporter|chmod", command)]
 INSTALLED = [command for command in COMMANDS if re.match(r"uv tool|opduel ", command)]  # run by test_wheel.py
 RUN = [command for command in COMMANDS if command not in MADE + DRIVEN + ALONE + SERVED + INSTALLED]
 
