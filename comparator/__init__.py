@@ -1,11 +1,9 @@
-"""Meaning: pure functions from samples to verdicts. No I/O, no clock, no randomness.
+"""Statistics: pure functions from samples to verdicts. No I/O, no clock, no randomness.
 
-``plan_looks`` fixes the schedule before there are data, ``analyse_interim`` tells the scheduler after each round what
-every
-case still needs, ``compare_cases`` makes the comparisons when the run is over; ``apply_replication`` and
-``withhold_verdicts`` take back what a
-second measurement, or a run that can't be trusted, doesn't support. docs/explanation/statistics.md
-says why they are right.
+``plan_looks`` fixes the schedule before there are data. ``analyse_interim`` tells the scheduler after each round what
+every case still needs. ``compare_cases`` makes the comparisons when the run is over. ``apply_replication`` and
+``withhold_verdicts`` take back what a second measurement, or a run that can't be trusted, does not support.
+docs/explanation/statistics.md says why they are right.
 """
 
 from opduel.comparator.aa_checks import AACheck, run_aa_checks, withhold_verdicts

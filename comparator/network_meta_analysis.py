@@ -74,9 +74,9 @@ class Drift:
 class Component:
     """Builds that runs connect, in order, the first being the reference.
 
-    ``p_value`` is against "no change anywhere". ``dispersion`` is by how much runs that can be validated against each
-    other
-    disagree: the variances were multiplied by it. It is 1 when they agree as their intervals say, or none can be held.
+    ``p_value`` is against "no change anywhere". ``dispersion`` is by how much runs that can be compared with each
+    other disagree: the variances were multiplied by it. It is 1 when they agree as their intervals say, or when
+    none can be compared.
     """
 
     nodes: tuple[str, ...]

@@ -103,8 +103,7 @@ class PairPool:
     """Hands out fresh pairs. Use as a context manager: leaving it ends what is being started.
 
     ``previous_control`` is the control's process of the round before, kept alive: beside the present one, it is a
-    second
-    process of the same build that costs no import (for the A/A checks). None in the first round.
+    second process of the same build that costs no import (for the A/A checks). None in the first round.
     """
 
     def __init__(self, bench: Bench, rng: random.Random) -> None:

@@ -48,8 +48,7 @@ class Schedule:
     """Runs rounds until every case is settled, or the time is up.
 
     Rounds that ``checkpoint`` has from an earlier process are taken in first, as if they had just been run, and those
-    that
-    follow are kept there.
+    that follow are kept there.
     """
 
     def __init__(

@@ -89,8 +89,7 @@ class Verifier:
 
     def verify(self, findings: MeasurementResult, comparisons: Sequence[Comparison]) -> list[Comparison]:
         """The comparisons, of which only what is replicated stays flagged; what the second measurement found and cost
-        is
-        added to ``findings``.
+        is added to ``findings``.
 
         The screening's samples and the run's priors are taken over: they made the cases suspects. The samples that
         decide are fresh.

@@ -124,6 +124,14 @@ def test_a_log_of_another_run_is_passed_over(
     assert not set(samples(first)) & set(samples(second))
 
 
+def test_a_label_of_its_cases_makes_it_no_other_run(stopped: tuple[Report, tuple[str, ...]]) -> None:
+    """Logs of version 1 have cases without a category."""
+    first, texts = stopped
+    second = run_ab(replace(asked(ListLog(texts), same()), cases=[replace(same(), category="spec")]))
+    assert second.run["id"] == first.run["id"]
+    assert set(samples(first)) <= set(samples(second))
+
+
 def test_a_full_disk_costs_no_result(caplog: pytest.LogCaptureFixture) -> None:
     class Full(ListLog):
         def keep(self, text: str) -> None:
