@@ -328,8 +328,9 @@ def _code_of(outcome: Outcome, traced: bool) -> int:
 def _identity(options: DriverOptions, session: Session) -> str:
     """All that a run depends on besides its commits: with other options, or another spec, it is another run."""
     told = reporter_options()
-    settings = {name: value for name, value in vars(options.harness).items() if name not in told}
-    cases = json.dumps([dataclasses.asdict(case) for case in session.cases], sort_keys=True, default=str)
+    given = vars(options.harness)
+    settings = {name: value for name, value in given.items() if name not in told and name != "single"}  # not for it
+    cases = json.dumps([case.measured_by() for case in session.cases], sort_keys=True, default=str)
     measured = hashlib.sha256(cases.encode()).hexdigest()
     own = options.own
     data = [str(own.frameworks_dir.absolute())] if own.frameworks_dir else []  # other scripts may make other builds

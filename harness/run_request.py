@@ -82,7 +82,7 @@ def identity_of(request: RunRequest, order: MeasurementPlan, bench: Bench, host:
         {
             "framework": request.framework.name,
             "builds": {side: build.digest for side, build in bench.builds.items()},
-            "cases": list(map(_case_of_version_1, order.cases)),
+            "cases": [case.measured_by() for case in order.cases],
             "sentinels": [case.id for case in order.chosen_aa_cases],
             "looks": _looks_of_version_1(order.looks),
             "alpha": order.alpha,
@@ -106,13 +106,6 @@ def _identity_of_first(first: FirstMeasurement) -> dict[str, Any]:
         "injected": sorted(first.injected),
         "failed": sorted(first.failed),
     }
-
-
-def _case_of_version_1(case: Case) -> dict[str, Any]:
-    """All that a case is measured by, in the fields that round logs have had from the first version on."""
-    found = dataclasses.asdict(case)
-    del found["category"]  # only a label
-    return found
 
 
 def _looks_of_version_1(looks: Looks) -> dict[str, Any]:

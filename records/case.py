@@ -1,7 +1,7 @@
 """A case: one operator, one set of inputs, dtype, context and direction, measured by one metric."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 Direction = Literal["forward", "backward", "both"]
@@ -92,6 +92,12 @@ class Case:
     tolerance: Tolerance = Tolerance()  # for the metric "error"
     files: Mapping[str, ModelFile] = field(default_factory=dict)
     category: str | None = None
+
+    def measured_by(self) -> dict[str, Any]:
+        """All that it is measured by, in the fields that round logs and journals know a run by; no label among them."""
+        found = asdict(self)
+        del found["category"]
+        return found
 
     @property
     def time_id(self) -> str:
