@@ -5,12 +5,12 @@ import json
 import os
 import signal
 import sqlite3
-import subprocess
 import time
 from pathlib import Path
 
 import psutil
 import pytest
+from forked import Forked
 from toy_driver import Outcome, Shared, ToyDriver, toy_driver, wait_for
 from toy_project import ToyProject
 
@@ -120,13 +120,14 @@ def test_a_second_driver_in_the_same_work_directory_is_refused(own: ToyDriver) -
     process = own.start(*OPTIONS)
     try:
         wait_for(lambda: (own.work / "driver.lock").exists() and (own.work / "driver.lock").read_text(), process)
-        second = subprocess.run(own.command(*OPTIONS), env=own.variables(), capture_output=True, text=True, check=False)
+        with Forked(own.command(*OPTIONS), env=own.variables()) as second:
+            out, err = second.communicate()
         assert second.returncode == 3
-        assert second.stderr == (
+        assert err == (
             f"repo_driver.py: error: {own.work}: another driver (process {process.pid}) works there: wait for its end, "
             "or give another --work_dir\n"
         )
-        assert second.stdout == ""
+        assert out == ""
     finally:
         process.kill()
         process.wait()

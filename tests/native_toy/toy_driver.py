@@ -3,7 +3,6 @@
 import json
 import os
 import sqlite3
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -11,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from forked import Forked
 from toy_native import SPEC, write_specifications
 from toy_project import ToyProject
 
@@ -61,20 +61,13 @@ class ToyDriver:
         """Another command, with the toy among its frameworks."""
         return [sys.executable, str(LAUNCH), str(self.specifications), command, *arguments]
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
+    def start(self, *arguments: str) -> Forked:
         """Start it, with its output in files: nobody needs to read along."""
         self.work.mkdir(parents=True, exist_ok=True)
         with (self.work / "out").open("w") as out, (self.work / "err").open("w") as err:
-            return subprocess.Popen(
-                self.command(*arguments),
-                env=self.variables(),
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
-                text=True,
-            )
+            return Forked(self.command(*arguments), env=self.variables(), stdout=out, stderr=err)
 
-    def end(self, process: subprocess.Popen[str]) -> Outcome:
+    def end(self, process: Forked) -> Outcome:
         """Wait for it to end."""
         code = process.wait(LONG_S)
         return Outcome(code, (self.work / "out").read_text(), (self.work / "err").read_text())
@@ -85,15 +78,9 @@ class ToyDriver:
 
     def run_other(self, command: str, *arguments: str) -> Outcome:
         """Run another command to its end."""
-        done = subprocess.run(
-            self.launch(command, *arguments),
-            env=self.variables(),
-            capture_output=True,
-            text=True,
-            timeout=LONG_S,
-            check=False,
-        )
-        return Outcome(done.returncode, done.stdout, done.stderr)
+        with Forked(self.launch(command, *arguments), env=self.variables()) as process:
+            out, err = process.communicate(LONG_S)
+            return Outcome(process.wait(), out, err)
 
     def variables(self) -> dict[str, str]:
         """A user's environment with folders of its own."""
@@ -154,7 +141,7 @@ class Shared:
     broken: str  # and the one that does not compile
 
 
-def wait_for(what: Callable[[], object], process: subprocess.Popen[str]) -> None:
+def wait_for(what: Callable[[], object], process: Forked) -> None:
     """Until it is so; the process must not have ended before."""
     deadline = time.monotonic() + LONG_S
     while not what():
