@@ -48,7 +48,7 @@ class NotSettled(RunError):
 
 
 class Harness(Protocol):
-    """What measures, and what tells: the rooms that the driver does not know."""
+    """What measures and what reports: packages that the driver does not import."""
 
     def measure(self, order: RunOrder) -> Report:
         """Make the run, from its kept rounds on."""
