@@ -116,7 +116,7 @@ class Runs:
             report = kept or self._measure(one, attempt, order)
             self.deliver_all()
             if report.run.continues:
-                raise NotSettled(report, f"{open_words(report)}; the next pass measures on")
+                raise NotSettled(report, f"{open_words(report)}; the next pass continues")
             if attempt == TRIES or not any(comparison.held_back for comparison in report.comparisons):
                 return report
         raise AssertionError("count() has no end")

@@ -24,7 +24,7 @@ def checked_facts(
         facts = probe(interpreter, framework, (lock,))
     except ProbeError as error:
         raise BrokenBuildError(
-            f"{request} was made but does not import: {error}: fix what it names, or ask for another build"
+            f"{request} was installed, but can't be imported: {error}: fix what it names, or ask for another build"
         ) from None
     differing = [
         f"{name} {facts.packages.get(name)} instead of {version}"

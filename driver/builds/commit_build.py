@@ -108,7 +108,7 @@ def _site_packages(directory: Path) -> Path:
     """
     found = list(directory.glob("lib/python*/site-packages"))
     if len(found) != 1:
-        raise RunError(f"{directory}: was made with {len(found)} folders lib/python*/site-packages instead of one")
+        raise RunError(f"{directory}: has {len(found)} folders lib/python*/site-packages instead of one")
     return found[0]
 
 

@@ -105,7 +105,7 @@ def resolve(git: Git, name: str) -> Commit:
         if len(ids) == 1:
             return read_commit(git, ids[0])
         if ids:
-            raise UnknownCommit(f"{name}: {len(ids)} commits begin so: {_some(ids)}: give more digits")
+            raise UnknownCommit(f"{name}: {len(ids)} commits match: {_some(ids)}: give more digits")
     hint = _similar(name, refs, (BRANCHES, TAGS, LOCAL))
     raise UnknownCommit(f"{name!r}: no branch, tag or commit of that name{hint}")
 
