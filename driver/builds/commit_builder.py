@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Protocol
 
 from opduel.driver.builds.cache import BuildCache
-from opduel.driver.builds.commit_build import commit_build, named_after
-from opduel.driver.builds.commit_recipe import CommitRecipe
 from opduel.driver.builds.compiler import Compiler, Limits, require_space
+from opduel.driver.builds.environment_build import commit_build, named_after, release_build
 from opduel.driver.builds.library import (
     Library,
     cached_library,
@@ -23,7 +22,7 @@ from opduel.driver.builds.library import (
     release_library_id,
     source_library_id,
 )
-from opduel.driver.builds.release import release_build
+from opduel.driver.builds.manifest import CommitRecipe
 from opduel.driver.builds.releases import Environment, Recipe, load_releases
 from opduel.driver.builds.repository_data import RepositoryData, load_platform, load_repository_data
 from opduel.driver.lock import ANOTHER_FOLDER
