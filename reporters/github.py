@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from opduel.records import Comparison, Report, RunError, UsageError
 from opduel.reporters.alerts import is_confirmed
@@ -56,11 +56,6 @@ class GithubReporter(Reporter):
         self._others: Sequence[Reporter] = ()
         self._resume = ""
         self._reported: list[_Reported] = []  # of all runs of this process
-
-    @classmethod
-    def from_option(cls, value: str | None) -> Self:
-        """The reporter for ``--github``."""
-        return cls()
 
     def check(self) -> None:
         """See that this is a step of a workflow; from now on nothing printed is taken for a command.

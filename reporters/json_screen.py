@@ -1,6 +1,6 @@
 """The JSON reporter: the whole report as JSON on standard output, for scripts."""
 
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from opduel.records import Report
 from opduel.reporters.base import Reporter
@@ -13,11 +13,6 @@ class JsonReporter(Reporter):
 
     option: ClassVar[str] = "json"
     help: ClassVar[str] = "print the report as JSON on standard output, in place of the table"
-
-    @classmethod
-    def from_option(cls, value: str | None) -> Self:
-        """The reporter for ``--json``."""
-        return cls()
 
     def report(self, report: Report) -> None:
         """Print the report.

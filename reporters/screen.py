@@ -4,7 +4,7 @@ import io
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Self, TextIO
+from typing import ClassVar, TextIO
 
 from rich.console import Console
 from rich.text import Text
@@ -42,11 +42,6 @@ class ScreenReporter(Reporter):
         self.width = width
         self.colour = colour
         self.most_unchanged = most_unchanged
-
-    @classmethod
-    def from_option(cls, value: str | None) -> Self:
-        """The reporter for ``--screen_reporter``."""
-        return cls()
 
     def report(self, report: Report) -> None:
         """Print the report; a pipe that closes early is no error."""

@@ -3,7 +3,7 @@
 import math
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, Self, TextIO
+from typing import Any, ClassVar, TextIO
 
 from opduel.records import Comparison, Report
 from opduel.reporters.base import Reporter
@@ -53,11 +53,6 @@ class SimpleScreenReporter(Reporter):
     def __init__(self, stream: TextIO | None = None) -> None:
         """Print to ``stream``, by default what ``sys.stdout`` is when reporting."""
         self.stream = stream
-
-    @classmethod
-    def from_option(cls, value: str | None) -> Self:
-        """The reporter for ``--simple_screen_reporter``."""
-        return cls()
 
     def report(self, report: Report) -> None:
         """Print the report; a pipe that closes early is no error."""
