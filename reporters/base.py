@@ -2,12 +2,13 @@
 
 import argparse
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Self
 
-from opduel.records import OpduelError, Report, UsageError
+from opduel.records import OpduelError, Report, RunError, UsageError
 
 
 class Reporter(ABC):
@@ -103,6 +104,19 @@ class PartlyReportedError(OpduelError):
         """``why`` is the error's text."""
         super().__init__(why)
         self.line = line
+
+
+@contextmanager
+def writing(what: str | Path, fix: str) -> Iterator[None]:
+    """Word why ``what`` can't be written within; ``fix`` says what to give in its place.
+
+    Raises:
+        RunError: an OSError was raised within.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise RunError(f"cannot write {what} ({error.strerror}): give {fix}") from error
 
 
 @dataclass(frozen=True)

@@ -10,17 +10,15 @@ from importlib.metadata import entry_points
 from opduel.records import UsageError
 from opduel.records.text import one_line
 from opduel.reporters.base import Reporter
-from opduel.reporters.export import ExportReporter
+from opduel.reporters.export import ExportReporter, HtmlReporter
 from opduel.reporters.github import GithubReporter
-from opduel.reporters.html_page import HtmlReporter
 from opduel.reporters.json_screen import JsonReporter
-from opduel.reporters.local import LocalReporter
+from opduel.reporters.local import LocalReporter, SimpleLocalReporter
 from opduel.reporters.notifier import UNVERIFIED, Notifier
 from opduel.reporters.notify_command import NotifyCommand
 from opduel.reporters.notify_webhook import NotifyWebhook
 from opduel.reporters.remote import RemoteReporter
 from opduel.reporters.screen import ScreenReporter
-from opduel.reporters.simple_local import SimpleLocalReporter
 from opduel.reporters.simple_screen import SimpleScreenReporter
 
 REPORTERS: tuple[type[Reporter], ...] = (

@@ -16,7 +16,7 @@ from opduel.records import Comparison, Failure, Report, RunError, UsageError
 from opduel.reporters import github
 from opduel.reporters.github import OUTPUTS, GithubReporter
 from opduel.reporters.github_commands import MOST_SHOWN, SUMMARY_BYTES, annotation
-from opduel.reporters.simple_local import SimpleLocalReporter
+from opduel.reporters.local import SimpleLocalReporter
 from opduel.reporters.simple_screen import SimpleScreenReporter
 
 HOSTILE = (
