@@ -17,7 +17,7 @@ from opduel.reporters.github_commands import Kind, add_summary, annotations, set
 from opduel.reporters.markdown import cell, to_markdown
 from opduel.reporters.notifier import places_of
 from opduel.reporters.stream import write_text
-from opduel.reporters.summary import Conclusion, conclusion, open_lines, validity_line, worst_first
+from opduel.reporters.summary import Conclusion, caveats, conclusion, worst_first
 from opduel.reporters.text import printable, shorten
 from opduel.reporters.units import human_change, human_interval, human_value
 
@@ -142,15 +142,11 @@ class GithubReporter(Reporter):
 def _wanted(report: Report) -> dict[Kind, list[tuple[str, str]]]:
     """By kind, the annotations' titles and messages, the worst first."""
     ordered = worst_first(report.comparisons)
-    doubts = [validity_line(report)]
-    if report.run.is_cut_short:
-        doubts.append(f"not complete: {report.run.why_stopped}")
-    doubts += open_lines(report)
     failed = [one for one in ordered if one.failure is not None and not one.is_worse]
     return {
         "error": [_words(one) for one in ordered if one.is_worse],
         "warning": [
-            *(("opduel", _short(doubt, _LONGEST_MESSAGE)) for doubt in doubts if doubt),
+            *(("opduel", _short(doubt, _LONGEST_MESSAGE)) for doubt in caveats(report)),
             *map(_words, failed),
         ],
         "notice": [_words(one) for one in ordered if one.verdict == "improved"],

@@ -15,6 +15,16 @@ def build_text(build: Build) -> str:
     return f"{words} digest {build.digest[:12]}" if build.digest else words
 
 
+def failure_text(failure: Failure) -> str:
+    """``treatment: crash: the worker died of SIGSEGV``."""
+    return f"{failure.side}: {failure.kind}: {failure.reason}"
+
+
+def confidence_text(alpha: float | None, what: str) -> str:
+    """``95 % CI``; without the confidence where that is not known. ``what`` is the interval's name."""
+    return f"{100 * (1 - alpha):g} % {what}" if alpha and 0 < alpha < 1 else what
+
+
 def host_text(host: HostRecord) -> str:
     """CPU, memory, kernel."""
     words = [

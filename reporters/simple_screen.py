@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TextIO
 from opduel.records import Comparison, Report
 from opduel.reporters.base import Reporter
 from opduel.reporters.stream import write_text
-from opduel.reporters.summary import injection, injection_line, open_lines, validity_line
+from opduel.reporters.summary import caveats, injection_line
 from opduel.reporters.text import escaped
 
 COLUMNS: dict[str, Callable[[Comparison], Any]] = {
@@ -64,14 +64,9 @@ def tab_separated(report: Report) -> Iterator[str]:
     yield "#" + "\t".join(COLUMNS)
     for comparison in report.comparisons:
         yield "\t".join(_field(value(comparison)) for value in COLUMNS.values())
-    if line := validity_line(report):
-        yield f"# {escaped(line)}"
-    if report.run.is_cut_short:
-        yield f"# not complete: {escaped(report.run.why_stopped)}"
-    yield from (f"# {escaped(line)}" for line in open_lines(report))
-    outcome = injection(report)
-    if outcome is not None:
-        yield f"# {injection_line(outcome)}"
+    yield from (f"# {escaped(line)}" for line in caveats(report))
+    if line := injection_line(report):
+        yield f"# {line}"
 
 
 def _field(value: Any) -> str:

@@ -8,7 +8,7 @@ from opduel.records.measurement import SIDES
 from opduel.reporters.interchange.cases import build_facts, one_line, run_facts, unique_names
 from opduel.reporters.interchange.rendered import Rendered
 from opduel.reporters.run_text import is_number
-from opduel.reporters.summary import open_lines, validity_line
+from opduel.reporters.summary import caveats
 from opduel.reporters.text import printable_lines
 from opduel.reporters.units import human_change, human_interval, human_value
 
@@ -31,8 +31,8 @@ def to_junit(report: Report) -> Rendered:
     _properties(suite, report)
     for one, name in zip(report.comparisons, unique_names(report.comparisons), strict=True):
         _test(suite, one, name, spec)
-    if warnings := _warnings(report):
-        SubElement(suite, "system-err").text = "\n".join(warnings)
+    if warnings := caveats(report):
+        SubElement(suite, "system-err").text = "\n".join(map(one_line, warnings))
     indent(root, " ")
     return Rendered(f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(root, encoding="unicode")}\n')
 
@@ -91,13 +91,6 @@ def _figures(one: Comparison) -> str:
         "note": one_line(one.note) if one.note.strip() else None,
     }
     return "\n".join(f"{name}: {value}" for name, value in figures.items() if value is not None)
-
-
-def _warnings(report: Report) -> list[str]:
-    lines = [one_line(line)] if (line := validity_line(report)) else []
-    if report.run.is_cut_short:
-        lines.append(f"not complete: {one_line(report.run.why_stopped)}")
-    return [*lines, *map(one_line, open_lines(report))]
 
 
 def _seconds(value: float) -> str:
