@@ -3,7 +3,7 @@
 import math
 from typing import Any, TypeGuard
 
-from opduel.records import SAMPLED, Build, Failure, HostRecord, Report
+from opduel.records import SAMPLED, Build, Commit, Failure, HostRecord, Report
 from opduel.reporters.units import human_duration, human_share, human_size
 
 _BUSY = 0.05  # share of the CPUs that others took, from which on it is said
@@ -23,6 +23,14 @@ def failure_text(failure: Failure) -> str:
 def confidence_text(alpha: float | None, what: str) -> str:
     """``95 % CI``; without the confidence where that is not known. ``what`` is the interval's name."""
     return f"{100 * (1 - alpha):g} % {what}" if alpha and 0 < alpha < 1 else what
+
+
+def commit_moment(commit: Commit) -> str | None:
+    """When it was made; None where that is no year of ours, as a foreign report may have it."""
+    try:
+        return commit.moment
+    except (OverflowError, OSError, ValueError):
+        return None
 
 
 def host_text(host: HostRecord) -> str:

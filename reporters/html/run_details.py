@@ -7,7 +7,7 @@ from typing import Any
 
 from opduel.records import Build, Commit, Report
 from opduel.reporters.rates import roofline_words
-from opduel.reporters.run_text import disturbance_text, effort_text, host_text, incidents, is_number
+from opduel.reporters.run_text import commit_moment, disturbance_text, effort_text, host_text, incidents, is_number
 from opduel.reporters.summary import WORST_FIRST, caveats, injection_line, not_broken_down_line, worst_first
 from opduel.reporters.units import human_change, human_duration, human_interval, human_share
 
@@ -87,11 +87,7 @@ def _committed(commit: Commit | None) -> str:
     """Date and author, without the mail address."""
     if commit is None:
         return ""
-    try:
-        moment = commit.moment
-    except (OverflowError, OSError, ValueError):  # no year of ours
-        moment = str(commit.time)
-    return f"{moment}, {commit.author.partition('<')[0].strip()}"
+    return f"{commit_moment(commit) or commit.time}, {commit.author.partition('<')[0].strip()}"
 
 
 def _packages(control: Mapping[str, str], treatment: Mapping[str, str]) -> Rows:

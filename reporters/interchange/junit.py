@@ -5,8 +5,15 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from opduel.records import Comparison, Report
 from opduel.records.measurement import SIDES
-from opduel.reporters.interchange.cases import build_facts, one_line, run_facts, unique_names
-from opduel.reporters.interchange.rendered import Rendered
+from opduel.reporters.interchange.cases import (
+    Rendered,
+    build_facts,
+    figure_lines,
+    note,
+    one_line,
+    run_facts,
+    unique_names,
+)
 from opduel.reporters.run_text import is_number
 from opduel.reporters.summary import caveats
 from opduel.reporters.text import printable_lines
@@ -53,7 +60,7 @@ def _test(suite: Element, one: Comparison, name: str, spec: str) -> None:
     if one.verdict == "regressed":
         _say(test, "failure", "regressed", _change(one), _figures(one))
     elif one.verdict == "inconclusive":
-        _say(test, "skipped", "inconclusive", one_line(one.note) if one.note.strip() else _change(one), "")
+        _say(test, "skipped", "inconclusive", note(one) or _change(one), "")
     elif one.verdict == "failed":
         failure = one.failure
         kind = f"{failure.side} {failure.kind}" if failure else "failed"
@@ -74,23 +81,21 @@ def _change(one: Comparison) -> str:
 
 
 def _figures(one: Comparison) -> str:
-    """Every figure of the case, unrounded, a line each."""
-    figures = {
-        "verdict": one.verdict,
-        "metric": one_line(one.metric),
-        "unit": one_line(one.unit),
-        "control": one.control,
-        "treatment": one.treatment,
-        "ratio": one.ratio,
-        "ci": None if one.ci is None else f"{one.ci[0]} to {one.ci[1]}",
-        "q_value": one.q_value,
-        "threshold": one.threshold,
-        "mde": one.mde,
-        "rounds": one.rounds,
-        "held_back": one.held_back,
-        "note": one_line(one.note) if one.note.strip() else None,
-    }
-    return "\n".join(f"{name}: {value}" for name, value in figures.items() if value is not None)
+    """Every figure of the case."""
+    names = (
+        "verdict",
+        "metric",
+        "unit",
+        "control",
+        "treatment",
+        "ratio",
+        "ci",
+        "q_value",
+        "threshold",
+        "mde",
+        "rounds",
+    )
+    return figure_lines(one, (*names, "held_back", "note"))
 
 
 def _seconds(value: float) -> str:
