@@ -12,14 +12,13 @@ from opduel.records.text import one_line
 from opduel.reporters.base import Reporter
 from opduel.reporters.export import ExportReporter, HtmlReporter
 from opduel.reporters.github import GithubReporter
-from opduel.reporters.json_screen import JsonReporter
 from opduel.reporters.local import LocalReporter, SimpleLocalReporter
 from opduel.reporters.notifier import UNVERIFIED, Notifier
 from opduel.reporters.notify_command import NotifyCommand
 from opduel.reporters.notify_webhook import NotifyWebhook
 from opduel.reporters.remote import RemoteReporter
 from opduel.reporters.screen import ScreenReporter
-from opduel.reporters.simple_screen import SimpleScreenReporter
+from opduel.reporters.simple_screen import JsonReporter, SimpleScreenReporter
 
 REPORTERS: tuple[type[Reporter], ...] = (
     ScreenReporter,
