@@ -136,9 +136,7 @@ def _fenced(lines: Sequence[str], longest: int = LONGEST_BLOCK) -> str:
     room = longest - 2 * len(_FENCE) - len("\n\n...\n")
     kept: list[str] = []
     for line in lines:
-        escaped = html.escape(line, quote=False).replace(
-            "`", "'"
-        )  # no entity, mention or link, and no end of the fence
+        escaped = html.escape(line, quote=False).replace("`", "'")  # no mention, link or end of the fence
         room -= len(escaped) + 1
         if room < 0:
             kept.append("...")
