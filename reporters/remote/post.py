@@ -158,8 +158,8 @@ def _understood(
 
     def said(fix: str = "") -> str:
         words = f"it says {status} {hidden(reason or '')}".strip()
-        detail = _object(text).get("detail") or ""
-        detail = hidden(detail if isinstance(detail, str) else json.dumps(detail))
+        detail = _object(text).get("detail")
+        detail = hidden(detail if isinstance(detail, str) else "" if detail is None else json.dumps(detail))
         return words + (f": {detail}" if detail else "") + (f" ({fix})" if fix else "")
 
     if status in (http.HTTPStatus.OK, http.HTTPStatus.CREATED):
