@@ -11,7 +11,6 @@ from opduel.records.validation import explain
 from opduel.server.access import CanRead, CanWrite, database_of
 from opduel.server.api import PROBLEMS, Branch, Limit, Offset, OperatorCategory, Words, next_offset, problems
 from opduel.server.change_points import LONGEST_NOTE, acknowledge, withdraw
-from opduel.server.drift import drift_analysis_of
 from opduel.server.findings import (
     Direction,
     Finding,
@@ -106,7 +105,7 @@ def list_change_points(
     offset: Offset = 0,
 ) -> ChangePointsOut:
     """Change points, the worst first: the largest slowdown, ..., the largest gain."""
-    progress = drift_analysis_of(request.app.state).progress()
+    progress = request.app.state.drift.progress()
     begin = None if since is None else moment_of(since)
     wanted = Wanted(state, direction, platform, framework, begin, q, branch, category, operator_category)
     with database_of(request).reading() as session:
