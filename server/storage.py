@@ -10,15 +10,14 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from opduel.records import Build, Comparison, Report, UsageError
-from opduel.reporters.text import printable
 from opduel.server.error_handlers import Refused
 from opduel.server.ingest import RunFacts, Submission
-from opduel.server.models import Base, Case, Document, Result, Run
+from opduel.server.models import Base, Case, Document, Result, Run, fit
 
 _AT_A_TIME = 500
 _DETAILS = ("operator", "direction", "metric", "unit", "dtype", "context", "operator_category")  # of a case
 _Row = TypeVar("_Row")
-_SHORT, _LONG = 200, 1000  # characters of a text
+_LONG = 1000  # characters of a text
 
 
 def store(session: Session, submission: Submission, token: str, now: datetime) -> bool:
@@ -114,13 +113,13 @@ def _cases(report: Report) -> Iterator[tuple[str, dict[str, str | None]]]:
         yield (
             one.case,
             {
-                "operator": _fit(one.operator),
-                "direction": _fit(one.direction),
-                "metric": _fit(one.metric),
-                "unit": _fit(one.unit),
-                "dtype": None if case is None else _fit(case.dtype),
-                "context": None if case is None else _fit(case.context),
-                "operator_category": None if case is None or not case.category else _fit(case.category),
+                "operator": fit(one.operator),
+                "direction": fit(one.direction),
+                "metric": fit(one.metric),
+                "unit": fit(one.unit),
+                "dtype": None if case is None else fit(case.dtype),
+                "context": None if case is None else fit(case.context),
+                "operator_category": None if case is None or not case.category else fit(case.category),
             },
         )
 
@@ -136,14 +135,14 @@ def _run(submission: Submission) -> dict[str, Any]:
         "started": facts.started,
         "finished": facts.finished,
         "framework": report.control.framework,
-        "platform": _fit(facts.platform),
-        "spec": _fit(facts.spec),
-        "user_identifier": None if facts.user_identifier is None else _fit(facts.user_identifier, _LONG),
-        "branch": _fit(facts.branch) if facts.branch and facts.branch.strip() else None,
-        "run_type": _fit(facts.run_type),
+        "platform": fit(facts.platform),
+        "spec": fit(facts.spec),
+        "user_identifier": None if facts.user_identifier is None else fit(facts.user_identifier, _LONG),
+        "branch": fit(facts.branch) if facts.branch and facts.branch.strip() else None,
+        "run_type": fit(facts.run_type),
         **_side("control", report.control),
         **_side("treatment", report.treatment),
-        "cpu_model": _fit(cpu_model) if isinstance(cpu_model, str) else None,
+        "cpu_model": fit(cpu_model) if isinstance(cpu_model, str) else None,
         "threads": facts.threads,
         "alpha": facts.alpha,
         "inject": facts.inject,
@@ -161,19 +160,19 @@ def _distrust(facts: RunFacts) -> str | None:
     if facts.validity is None or facts.validity.valid:
         return None
     reasons = facts.validity.reasons
-    return _fit("; ".join(map(str, reasons)), _LONG) or None if isinstance(reasons, list) else None
+    return fit("; ".join(map(str, reasons)), _LONG) or None if isinstance(reasons, list) else None
 
 
 def _side(side: str, build: Build) -> dict[str, Any]:
     commit = build.commit
     return {
-        f"{side}_requested": _fit(build.requested, _LONG),
+        f"{side}_requested": fit(build.requested, _LONG),
         f"{side}_digest": build.digest,
-        f"{side}_version": _fit(build.version),
+        f"{side}_version": fit(build.version),
         f"{side}_commit": None if commit is None else commit.id.lower(),
         f"{side}_commit_time": None if commit is None else commit.time,
-        f"{side}_commit_subject": None if commit is None else _fit(commit.subject, _LONG),
-        f"{side}_commit_author": None if commit is None else _fit(commit.author),
+        f"{side}_commit_subject": None if commit is None else fit(commit.subject, _LONG),
+        f"{side}_commit_author": None if commit is None else fit(commit.author),
     }
 
 
@@ -197,9 +196,9 @@ def _result(one: Comparison, run: int, case: int) -> dict[str, Any]:
         "rounds": one.rounds,
         "injected": one.injected,
         "failure_side": None if failure is None else failure.side,
-        "failure_kind": None if failure is None else _fit(failure.kind),
-        "failure_reason": None if failure is None else _fit(failure.reason, _LONG),
-        "note": None if failure is not None and one.note == failure.reason else _fit(one.note, _LONG) or None,
+        "failure_kind": None if failure is None else fit(failure.kind),
+        "failure_reason": None if failure is None else fit(failure.reason, _LONG),
+        "note": None if failure is not None and one.note == failure.reason else fit(one.note, _LONG) or None,
     }
 
 
@@ -208,12 +207,6 @@ def upsert(session: Session, table: type[Base]) -> Any:
     assert session.bind is not None
     dialect = sqlite if session.bind.dialect.name == "sqlite" else postgresql
     return dialect.insert(table)
-
-
-def _fit(text: str, most: int = _SHORT) -> str:
-    """``text`` printable, and no longer than ``most``."""
-    line = printable(text[:most])
-    return line if len(line) <= most and len(text) <= most else f"{line[: most - 3]}..."
 
 
 def _batches(rows: Sequence[_Row]) -> Iterator[Sequence[_Row]]:
