@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import (
@@ -31,10 +32,11 @@ from opduel.harness.specs.fields import (
     Seconds,
     Seed,
     Slack,
+    StrictModel,
     Threshold,
+    field_error,
 )
 from opduel.harness.specs.files import File
-from opduel.harness.specs.strict import StrictModel, field_error
 from opduel.harness.specs.values import MAX_ELEMENTS, Positional, SameAs, SizeName, StoredFile, Tensor, Value
 from opduel.records import METRICS, MODES, UsageError
 from opduel.records.text import show
@@ -212,11 +214,18 @@ class Test(Settings):
         """The name of the spec's file that the test is from, as ``--category`` has it; None where that isn't known."""
         return self._category
 
-    def in_category(self, category: str) -> "Test":
-        """The test as one of the spec's file of that name."""
-        copy = self.model_copy()
-        copy._category = category
+    def of_file(self, path: Path) -> "Test":
+        """The test as one of the spec in the file at ``path``, which its files' relative locations are counted from."""
+        files = self.files and {name: file.below(path.parent) for name, file in self.files.items()}
+        copy = self.model_copy(update={"files": files} if files else None)
+        copy._category = path.stem
         return copy
+
+    def each_input(self) -> list[tuple[str, Inputs]]:
+        """Where each of the inputs is in the test, ``inputs[0]`` or ``inputs``, and the inputs."""
+        if isinstance(self.inputs, list):
+            return [(f"inputs[{index}]", one) for index, one in enumerate(self.inputs)]
+        return [("inputs", self.inputs)]
 
     @model_validator(mode="after")
     def _files_fit(self) -> "Test":
@@ -235,9 +244,7 @@ class Test(Settings):
     def _files_are_temporary(self) -> "Test":
         """A spec names no path: what an operator reads is made for it, and what it writes goes with its process."""
         takes = FILE_ARGUMENTS.get(self.operator)
-        several = isinstance(self.inputs, list)
-        for index, inputs in enumerate(self.inputs if isinstance(self.inputs, list) else [self.inputs]):
-            where = f"inputs[{index}]" if several else "inputs"
+        for where, inputs in self.each_input():
             values = inputs.__pydantic_extra__ or {}
             for name in [name for name, value in values.items() if isinstance(value, StoredFile) and name != takes]:
                 raise field_error(f"{where}.{name}", f"is a file, which {self.operator} doesn't take: leave it out")
@@ -258,12 +265,12 @@ class Test(Settings):
     def _names_are_drawn(self) -> "Test":
         if self.count is not None and not self.random:
             raise field_error("count", "says how many are drawn: add random, or leave it out")
-        several = isinstance(self.inputs, list)
-        for index, inputs in enumerate(self.inputs if isinstance(self.inputs, list) else [self.inputs]):
+        for where, inputs in self.each_input():
             for path, name in names_in(inputs.model_dump(exclude={"case"}, exclude_unset=True)):
                 if name not in (self.random or {}):
-                    field = f"inputs[{index}].{path}" if several else f"inputs.{path}"
-                    raise field_error(field, f"is {show(name)}: use an integer, or a size that the test draws (random)")
+                    raise field_error(
+                        f"{where}.{path}", f"is {show(name)}: use an integer, or a size that the test draws (random)"
+                    )
         return self
 
 

@@ -28,9 +28,11 @@ from opduel.harness.specs.fields import (
     FunctionName,
     Index,
     Share,
+    StrictModel,
+    field_error,
     matching,
+    number,
 )
-from opduel.harness.specs.strict import StrictModel, field_error
 from opduel.records.text import show
 
 MAX_DIMENSIONS = 32
@@ -66,11 +68,7 @@ def _size(value: Any) -> Any:
 
 def _bound(value: Any) -> Any:
     """A number, or the name of a size that the test draws."""
-    if isinstance(value, str) and _NAME.match(value):
-        return value
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"is {show(value)}: use a number")
-    return value
+    return value if isinstance(value, str) and _NAME.match(value) else number(value)
 
 
 _NAME = re.compile(SIZE_NAME_PATTERN.removesuffix("$") + r"\Z")
@@ -246,10 +244,6 @@ class Several(StrictModel):
     tuple: Parts
 
 
-def _content_kind(content: Any) -> str:
-    return "<shapes>" if isinstance(content, list) else "<tensor>" if content is not None else "<scalar>"
-
-
 class StoredFile(StrictModel):
     """The path of a temporary file: an empty one, or one that holds these tensors, or an encoded picture's bytes."""
 
@@ -259,7 +253,7 @@ class StoredFile(StrictModel):
         Annotated[Parts, Tag("<shapes>")]
         | Annotated[Tensor, Tag("<tensor>")]
         | Annotated[None, WithJsonSchema({"type": "null"}), Tag("<scalar>")],
-        Discriminator(_content_kind),
+        Discriminator(lambda one: "<shapes>" if isinstance(one, list) else "<scalar>" if one is None else "<tensor>"),
     ]
 
 
@@ -294,24 +288,8 @@ def _kind_of_value(value: Any) -> str:
 
 _SCALAR = {"type": ["boolean", "number", "string", "null"]}
 
-Positional = Annotated[
-    Annotated[Shape, Tag("<shape>")]
-    | Annotated[Tensor, Tag("<tensor>")]
-    | Annotated[Attribute, Tag("<attribute>")]
-    | Annotated[Subscript, Tag("<index>")]
-    | Annotated[Device, Tag("<device>")]
-    | Annotated[SameAs, Tag("<same>")]
-    | Annotated[SizeOf, Tag("<size>")]
-    | Annotated[FunctionOf, Tag("<function>")]
-    | Annotated[Several, Tag("<tuple>")]
-    | Annotated[StoredFile, Tag("<file>")],
-    Discriminator(lambda value: _kind_of_object(value) if isinstance(value, dict | StrictModel) else "<shape>"),
-]
-
-Value = Annotated[
-    Annotated[Shape, Tag("<shape>")]
-    | Annotated[list[Positional], Field(min_length=1), Tag("<shapes>")]
-    | Annotated[Tensor, Tag("<tensor>")]
+_Written = (
+    Annotated[Tensor, Tag("<tensor>")]
     | Annotated[Attribute, Tag("<attribute>")]
     | Annotated[Subscript, Tag("<index>")]
     | Annotated[Device, Tag("<device>")]
@@ -320,6 +298,17 @@ Value = Annotated[
     | Annotated[FunctionOf, Tag("<function>")]
     | Annotated[Several, Tag("<tuple>")]
     | Annotated[StoredFile, Tag("<file>")]
+)
+
+Positional = Annotated[
+    Annotated[Shape, Tag("<shape>")] | _Written,
+    Discriminator(lambda value: _kind_of_object(value) if isinstance(value, dict | StrictModel) else "<shape>"),
+]
+
+Value = Annotated[
+    Annotated[Shape, Tag("<shape>")]
+    | Annotated[list[Positional], Field(min_length=1), Tag("<shapes>")]
+    | _Written
     | Annotated[bool | int | float | str | None, WithJsonSchema(_SCALAR), Tag("<scalar>")],
     Discriminator(_kind_of_value),
 ]
