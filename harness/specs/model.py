@@ -1,7 +1,7 @@
 """The shape of a spec: pydantic models, one field each for everything that a spec can say."""
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -53,8 +53,8 @@ def _known_framework(name: str) -> str:
     return name
 
 
-def _some_of(known: Collection[str], what: str) -> Callable[[Any], Any]:
-    """A validator: one name, or a list of several, each once."""
+def _some_of(known: Collection[str], what: str) -> tuple[BeforeValidator, WithJsonSchema]:
+    """What makes of ``list[str]`` a field that takes one name, or a list of several, each once."""
 
     def check(value: Any) -> Any:
         names = value if isinstance(value, list) else [value]
@@ -65,12 +65,9 @@ def _some_of(known: Collection[str], what: str) -> Callable[[Any], Any]:
             raise ValueError(f"is {show(value)}: name each {what} once")
         return names
 
-    return check
-
-
-def _names_schema(known: Collection[str]) -> WithJsonSchema:
     one = {"type": "string", "enum": list(known)}
-    return WithJsonSchema({"anyOf": [one, {"type": "array", "items": one, "minItems": 1, "uniqueItems": True}]})
+    several = {"type": "array", "items": one, "minItems": 1, "uniqueItems": True}
+    return BeforeValidator(check), WithJsonSchema({"anyOf": [one, several]})
 
 
 def _unique(directions: list[str]) -> list[str]:
@@ -82,8 +79,8 @@ def _unique(directions: list[str]) -> list[str]:
 Framework = Annotated[
     str, AfterValidator(_known_framework), WithJsonSchema({"type": "string", "enum": framework_names()})
 ]
-MetricNames = Annotated[list[str], BeforeValidator(_some_of(METRICS, "metric")), _names_schema(METRICS)]
-Modes = Annotated[list[str], BeforeValidator(_some_of(MODES, "mode")), _names_schema(MODES)]
+MetricNames = Annotated[list[str], *_some_of(METRICS, "metric")]
+Modes = Annotated[list[str], *_some_of(MODES, "mode")]
 Directions = Annotated[
     list[Direction], Field(min_length=1, json_schema_extra={"uniqueItems": True}), AfterValidator(_unique)
 ]
