@@ -5,8 +5,6 @@ from opduel.comparator.looks import Looks
 from opduel.comparator.run_analysis import CaseAnalysis
 from opduel.records import Forecast, Verdict
 
-LOOKS_LIKE: dict[Verdict, str] = {"regressed": "looks regressed", "improved": "looks improved"}
-
 
 def explain(
     analysis: CaseAnalysis, looks: Looks, family: int, alpha: float, suspected: Verdict | None, retest: bool = False
@@ -28,7 +26,7 @@ def explain(
         why = f"its first test takes {looks.screening[0]} rounds, and {_made(test.n)}"
     else:
         why = f"the run ended before this case was measured; its first test takes {looks.screening[0]} rounds"
-    return f"{LOOKS_LIKE[suspected]}, but is not settled: {why}" if suspected else why
+    return f"looks {suspected}, but is not settled: {why}" if suspected else why
 
 
 def in_words(forecast: Forecast, most: int) -> str:

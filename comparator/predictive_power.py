@@ -94,7 +94,8 @@ def project(state: CaseState, terms: Terms) -> Forecast:
     flat prior: predictive power, Spiegelhalter, Freedman and Blackburn 1986), and samples to come to be as noisy as
     these.  Of several looks only the most promising counts, so that the chance is rather too low.
     """
-    truths = _truths(state.trimmed_mean)
+    seen, shares = state.trimmed_mean, (np.arange(TRUTHS) + 0.5) / TRUTHS
+    truths = seen.estimate + seen.standard_error * special.stdtrit(seen.degrees_of_freedom, shares)
     ways = _confirmation(state, terms, truths) if state.stage == "confirmation" else _screening(state, terms, truths)
     best, chance = np.zeros(TRUTHS), 0.0
     for rounds, settled in sorted(ways, key=lambda way: way[0]):
@@ -158,13 +159,6 @@ def _then(trimmed_mean: TrimmedMean, n: int, truths: Array, goes_on: bool) -> tu
     freedom = trimmed_mean.degrees_of_freedom + kept * max(0, n - trimmed_mean.n)
     deviation = math.sqrt(trimmed_mean.variance)
     return mean, deviation * math.sqrt(n - seen) / n, deviation / math.sqrt(n), freedom
-
-
-def _truths(trimmed_mean: TrimmedMean) -> Array:
-    """True changes, equally likely given the samples so far."""
-    shares = (np.arange(TRUTHS) + 0.5) / TRUTHS
-    quantiles: Array = special.stdtrit(trimmed_mean.degrees_of_freedom, shares)
-    return trimmed_mean.estimate + trimmed_mean.standard_error * quantiles
 
 
 def _within(estimate: Array, spread: float, limit: float) -> Array:

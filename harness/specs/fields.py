@@ -93,6 +93,11 @@ class StrictModel(BaseModel):
         return value
 
 
+def optional(description: str) -> Any:
+    """A field that may be left out."""
+    return Field(default=None, description=description)
+
+
 def matching(pattern: str, fix: str) -> Callable[[Any], Any]:
     """A validator: a string that matches ``pattern`` from end to end, or else an error that says ``fix``."""
     compiled = re.compile(pattern.removesuffix("$") + r"\Z")

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
-from opduel.harness.specs.fields import StrictModel, field_error, text
+from opduel.harness.specs.fields import StrictModel, field_error, optional, text
 from opduel.records import ModelFile
 from opduel.records.text import show
 
@@ -35,16 +35,16 @@ class File(StrictModel):
         description="A path, relative to the spec's folder or absolute, or a URL: file://, http://, https://."
     )
     sha256: Annotated[str, *text(SHA256_PATTERN, "use the 64 digits, in lower case, that sha256sum prints")] | None = (
-        Field(default=None, description="Of the file at the location, the archive itself if it is one.")
+        optional("Of the file at the location, the archive itself if it is one.")
     )
-    md5: Annotated[str, *text(MD5_PATTERN, "use the 32 digits, in lower case, that md5sum prints")] | None = Field(
-        default=None, description="The same, in place of sha256 or beside it."
+    md5: Annotated[str, *text(MD5_PATTERN, "use the 32 digits, in lower case, that md5sum prints")] | None = optional(
+        "The same, in place of sha256 or beside it."
     )
     filename: (
         Annotated[str, *text(FILENAME_PATTERN, "use a name of letters, digits and any of . _ + = @ -, no path")] | None
-    ) = Field(default=None, description="What it is called in the cache. Default: the location's last part.")
-    member: Annotated[str, Field(min_length=1, max_length=1000)] | None = Field(
-        default=None, description="Of an archive (.tar, .tar.gz, .zip): the file within it that is meant."
+    ) = optional("What it is called in the cache. Default: the location's last part.")
+    member: Annotated[str, Field(min_length=1, max_length=1000)] | None = optional(
+        "Of an archive (.tar, .tar.gz, .zip): the file within it that is meant."
     )
 
     @model_validator(mode="after")

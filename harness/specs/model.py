@@ -35,6 +35,7 @@ from opduel.harness.specs.fields import (
     StrictModel,
     Threshold,
     field_error,
+    optional,
 )
 from opduel.harness.specs.files import File
 from opduel.harness.specs.values import MAX_ELEMENTS, Positional, SameAs, SizeName, StoredFile, Tensor, Value
@@ -92,8 +93,8 @@ class Tolerance(StrictModel):
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1})
 
-    rtol: Slack | None = Field(default=None, description="Default: by the numbers' dtype.")
-    atol: Slack | None = Field(default=None, description="Default: by the numbers' dtype and size.")
+    rtol: Slack | None = optional("Default: by the numbers' dtype.")
+    atol: Slack | None = optional("Default: by the numbers' dtype and size.")
 
     @model_validator(mode="after")
     def _says_something(self) -> "Tolerance":
@@ -107,28 +108,16 @@ class Settings(StrictModel):
 
     model_config = ConfigDict(json_schema_extra={"not": {"required": ["run_backward", "directions"]}})
 
-    dtype: Dtype | None = Field(default=None, description="Of tensors that say none. Default: float32.")
-    context: Context | None = Field(default=None, description="Where to run. Default: cpu.")
-    metric: MetricNames | None = Field(
-        default=None, description=f"What to measure, one or a list: {', '.join(METRICS)}. Default: time."
-    )
-    run_backward: bool | None = Field(
-        default=None, description="true: two cases, forward and backward. Default: false, forward only."
-    )
-    directions: Directions | None = Field(
-        default=None, description="The long form: a case for each of forward, backward, both."
-    )
-    mode: Modes | None = Field(
-        default=None, description="How a block runs, one or a list: imperative, hybridized. Default: imperative."
-    )
-    threshold: Threshold | None = Field(
-        default=None, description='The smallest change that matters, as a share (0.02) or "2%".'
-    )
-    timeout: Seconds | None = Field(default=None, description="Seconds for one request. Default: 60.")
-    tolerance: Tolerance | None = Field(
-        default=None, description="For the metric error, in place of what the numbers' dtype allows."
-    )
-    seed: Seed | None = Field(default=None, description="What random sizes are drawn from. Default: the run's seed.")
+    dtype: Dtype | None = optional("Of tensors that say none. Default: float32.")
+    context: Context | None = optional("Where to run. Default: cpu.")
+    metric: MetricNames | None = optional(f"What to measure, one or a list: {', '.join(METRICS)}. Default: time.")
+    run_backward: bool | None = optional("true: two cases, forward and backward. Default: false, forward only.")
+    directions: Directions | None = optional("The long form: a case for each of forward, backward, both.")
+    mode: Modes | None = optional("How a block runs, one or a list: imperative, hybridized. Default: imperative.")
+    threshold: Threshold | None = optional('The smallest change that matters, as a share (0.02) or "2%".')
+    timeout: Seconds | None = optional("Seconds for one request. Default: 60.")
+    tolerance: Tolerance | None = optional("For the metric error, in place of what the numbers' dtype allows.")
+    seed: Seed | None = optional("What random sizes are drawn from. Default: the run's seed.")
 
     @model_validator(mode="after")
     def _directions_said_once(self) -> "Settings":
@@ -140,7 +129,7 @@ class Settings(StrictModel):
 class CaseSettings(Settings):
     """Settings, and perhaps a name, for one input alone."""
 
-    identifier: Identifier | None = Field(default=None, description="In place of the test's.")
+    identifier: Identifier | None = optional("In place of the test's.")
 
 
 class Inputs(StrictModel):
@@ -151,9 +140,9 @@ class Inputs(StrictModel):
     )
     __pydantic_extra__: dict[str, Value] = Field(init=False)
 
-    case: CaseSettings | None = Field(default=None, description="Settings for this input alone.")
-    args: Annotated[list[Positional], Field(min_length=1)] | None = Field(
-        default=None, description="Arguments without a name, such as the tensors that nd.concat joins."
+    case: CaseSettings | None = optional("Settings for this input alone.")
+    args: Annotated[list[Positional], Field(min_length=1)] | None = optional(
+        "Arguments without a name, such as the tensors that nd.concat joins."
     )
 
     @model_validator(mode="before")
@@ -196,14 +185,13 @@ class Test(Settings):
     _category: str | None = PrivateAttr(default=None)
 
     operator: Operator = Field(description="As in the framework: nd.Convolution, nd.linalg.gemm2, np.add, npx.relu.")
-    identifier: Identifier | None = Field(
-        default=None,
-        description="Names the cases. {ID} is the input's index in its list; also {OPERATOR}, {DTYPE}, {CONTEXT}, "
-        "{DIRECTION}, {SHAPE}. Default: the operator's last part in lower case, then _{ID}.",
+    identifier: Identifier | None = optional(
+        "Names the cases. {ID} is the input's index in its list; also {OPERATOR}, {DTYPE}, {CONTEXT}, "
+        "{DIRECTION}, {SHAPE}. Default: the operator's last part in lower case, then _{ID}."
     )
     inputs: InputsOrList = Field(description="The arguments; a list of several is a short-hand for several cases.")
-    files: dict[str, File] | None = Field(
-        default=None, description="Of a saved network: symbol, and perhaps params. Of a block of your own: module."
+    files: dict[str, File] | None = optional(
+        "Of a saved network: symbol, and perhaps params. Of a block of your own: module."
     )
 
     @property
@@ -249,13 +237,12 @@ class Test(Settings):
                 raise field_error(f"{where}.{takes}", f'of {self.operator} must be {{"file": ...}}: a temporary file')
         return self
 
-    random: Annotated[dict[SizeName, SizeRange], Field(min_length=1)] | None = Field(
-        default=None,
-        description="Sizes that are drawn, log-uniformly: name -> smallest, largest. The name may stand for a size in "
-        'any shape, for low and high, and as {"size": name} for an attribute.',
+    random: Annotated[dict[SizeName, SizeRange], Field(min_length=1)] | None = optional(
+        "Sizes that are drawn, log-uniformly: name -> smallest, largest. The name may stand for a size in "
+        'any shape, for low and high, and as {"size": name} for an attribute.'
     )
-    count: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = Field(
-        default=None, description="How many different cases are drawn of each input. Default: 1."
+    count: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = optional(
+        "How many different cases are drawn of each input. Default: 1."
     )
 
     @model_validator(mode="after")
@@ -281,11 +268,11 @@ class Spec(StrictModel):
 
     schema_: str | None = Field(default=None, alias="$schema", description="For editors; not read.")
     framework: Framework
-    description: str | None = Field(default=None, description="For people; not read.")
+    description: str | None = optional("For people; not read.")
     defaults: Settings = Field(default_factory=Settings, description="Settings for all tests.")
     tests: Annotated[list[Test], Field(min_length=1)] = Field(default_factory=list)
-    specs: Annotated[list[str], Field(min_length=1)] | None = Field(
-        default=None, description="In place of tests: other specs' files, relative to this one's folder."
+    specs: Annotated[list[str], Field(min_length=1)] | None = optional(
+        "In place of tests: other specs' files, relative to this one's folder."
     )
 
     @model_validator(mode="after")

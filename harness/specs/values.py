@@ -32,6 +32,7 @@ from opduel.harness.specs.fields import (
     field_error,
     matching,
     number,
+    optional,
 )
 from opduel.records.text import show
 
@@ -104,29 +105,20 @@ class Tensor(StrictModel):
     )
 
     shape: Shape
-    dtype: Dtype | None = Field(default=None, description="Default: the case's dtype.")
-    init: Init | None = Field(
-        default=None, description="Default: normal for floating-point dtypes, randint for the others."
-    )
-    low: Bound | None = Field(
-        default=None, description="Of uniform (default 0.0) and randint (default 0): the smallest value."
-    )
-    high: Bound | None = Field(
-        default=None, description="Of uniform (default 1.0) and randint (default 10): no value reaches it."
-    )
+    dtype: Dtype | None = optional("Default: the case's dtype.")
+    init: Init | None = optional("Default: normal for floating-point dtypes, randint for the others.")
+    low: Bound | None = optional("Of uniform (default 0.0) and randint (default 0): the smallest value.")
+    high: Bound | None = optional("Of uniform (default 1.0) and randint (default 10): no value reaches it.")
 
-    stype: StorageType | None = Field(
-        default=None, description="How it is stored; numpy is an array of NumPy's. Default: default, which is dense."
+    stype: StorageType | None = optional(
+        "How it is stored; numpy is an array of NumPy's. Default: default, which is dense."
     )
-    density: Share | None = Field(
-        default=None,
-        description="Of csr the share of elements, of row_sparse that of rows, that are stored. Default: 0.1.",
+    density: Share | None = optional(
+        "Of csr the share of elements, of row_sparse that of rows, that are stored. Default: 0.1."
     )
-    grad_stype: GradientType | None = Field(
-        default=None, description="How its gradient is stored. Default: as the tensor itself."
-    )
-    grad_req: Literal["write", "add", "null"] | None = Field(
-        default=None, description="null: no gradient is asked of it. Default: write; null for csr and integers."
+    grad_stype: GradientType | None = optional("How its gradient is stored. Default: as the tensor itself.")
+    grad_req: Literal["write", "add", "null"] | None = optional(
+        "null: no gradient is asked of it. Default: write; null for csr and integers."
     )
 
     @model_validator(mode="after")
