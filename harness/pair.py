@@ -164,7 +164,7 @@ class _Running:
             self._shares[-1].pair = self._aa_pair(pair) if self._plan.aa_cases else pair
             self._measure_all()
         except WorkerLostError as error:
-            if not self._out_of_time(error):
+            if not is_out_of_time(error, self._plan):
                 self._result.lost_worker = error.failure
 
     def close(self) -> None:
@@ -225,7 +225,7 @@ class _Running:
         except CaseRefusedError as error:
             share.note(share.result.refused, case.id, error.failure)
         except (CaseLostError, WorkerLostError) as error:
-            if not self._out_of_time(error):
+            if not is_out_of_time(error, self._plan):
                 share.note(share.result.lost, case.id, error.failure)
             if isinstance(error, WorkerLostError) and any(one.closed for one in self._shares[0].pair.values()):
                 raise
@@ -257,6 +257,7 @@ class _Running:
         self._result.block_s += time.monotonic() - ready
         self._result.timed_s += 1e-9 * sizes.inner * sum(sum(map(sum, blocks[side])) for side in SIDES)
 
-    def _out_of_time(self, error: CaseLostError | WorkerLostError) -> bool:
-        """Whether it was the run's time that was up, and not the case's."""
-        return error.failure.kind == "timeout" and time.monotonic() >= self._plan.deadline
+
+def is_out_of_time(error: CaseLostError | WorkerLostError, plan: Round) -> bool:
+    """Whether it was the run's time that was up, and not the case's."""
+    return error.failure.kind == "timeout" and time.monotonic() >= plan.deadline

@@ -11,9 +11,9 @@ from opduel.harness.blocks import CaseRequest
 from opduel.harness.budget import Trip, affordable, spent_words
 from opduel.harness.checkpoint import Checkpoint, PhaseCheckpoint
 from opduel.harness.collector import FAILED_STARTS, Collector
+from opduel.harness.counter_round import run_memory_round
 from opduel.harness.instructions import run_counting_round
 from opduel.harness.measurement_plan import Batch, FirstMeasurement, MeasurementPlan, MeasurementResult, Progress
-from opduel.harness.memory import run_memory_round
 from opduel.harness.pair import Round, RoundResult, run_round
 from opduel.harness.pair_pool import Bench, PairPool
 from opduel.harness.round_duration import RoundDuration

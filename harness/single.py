@@ -18,9 +18,9 @@ from opduel.frameworks import Framework, recorded_environment, run_environment
 from opduel.harness.blocks import CaseRequest, time_left
 from opduel.harness.budget import kept_for_profiling
 from opduel.harness.caches import VARIABLE, plan_wiping
+from opduel.harness.counter_round import storage_question
 from opduel.harness.cpus import plan_cpus, this_thread_on
 from opduel.harness.host import HostMonitor, host_fingerprint
-from opduel.harness.memory import storage_question
 from opduel.harness.profiles import Profiles, Subject, write_profiles
 from opduel.harness.restarting_worker import Question, RestartingWorker
 from opduel.harness.roofline import measure_roofline
