@@ -23,7 +23,7 @@ from pydantic import TypeAdapter, ValidationError
 from opduel.frameworks import Framework, worker_environment
 from opduel.harness.cpus import plan_cpus
 from opduel.harness.host import host_fingerprint
-from opduel.harness.output_check import Array, Difference, Results, ask_results, difference, elements
+from opduel.harness.outputs import Answer, Array, Difference, Kept, ask_results, difference, elements
 from opduel.harness.restarting_worker import RestartingWorker
 from opduel.records import Build, Case, Failure, RunError, UsageError
 from opduel.records.atomic import write_atomically
@@ -35,17 +35,6 @@ KIND, SCHEMA_VERSION = "opduel golden outputs", 2
 MOST_MANIFEST_BYTES = 256 << 20
 MOST_FILE_BYTES = 16 << 30  # of one case, unpacked
 _FIX = "give a folder that harness.py --golden wrote"
-
-
-@dataclass(frozen=True)
-class Kept:
-    """An array in a case's file, under its number: see ``opduel.harness.output_check.Array``."""
-
-    name: str
-    dtype: str
-    shape: Sequence[int]
-    storage: str
-    count: int
 
 
 @dataclass(frozen=True)
@@ -234,7 +223,7 @@ def asked_of(case: Case) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Golden:
-    """Golden outputs that were read, as the ``reference`` of ``opduel.harness.output_check.OutputCheck``."""
+    """Golden outputs that were read, which may stand in for a control."""
 
     folder: Path
     manifest: Manifest
@@ -262,16 +251,18 @@ class Golden:
                     )
             self._check_file(self.manifest.cases[case.time_id])
 
-    def results(self, case: Case, folder: Path) -> Results:
-        """The case's outputs, their elements in files of ``folder``, which is made; or why there are none.
+    def answer(self, case: Case, folder: Path) -> Answer:
+        """What was computed of the case, the elements in files of ``folder``, which is made; or why there is nothing.
 
         Raises:
             UsageError: the file is not the one that was written.
         """
         kept = self.manifest.cases[case.time_id]
+        itself = Difference(kept.differs, math.inf if kept.figure is None else kept.figure)
         if kept.failure is not None:
-            return replace(kept.failure, side="control")
+            return Answer(replace(kept.failure, side="control"), kept.inputs, itself)
         folder.mkdir()
+        found = []
         try:
             with np.load(self.folder / kept.file, allow_pickle=False) as arrays:
                 for place, one in enumerate(kept.arrays):
@@ -279,12 +270,10 @@ class Golden:
                     if values.dtype != np.dtype(one.dtype) or values.size != one.count:
                         raise ValueError(f"{one.name} is not what the manifest says")
                     values.tofile(folder / f"{place}.bin")
+                    found.append(Array(**{**vars(one), "shape": tuple(one.shape)}, file=str(folder / f"{place}.bin")))
         except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
             raise UsageError(f"--golden {self.folder}: {kept.file}: {' '.join(str(error).split())}: {_FIX}") from None
-        return [
-            Array(one.name, one.dtype, tuple(one.shape), one.storage, str(folder / f"{place}.bin"), one.count)
-            for place, one in enumerate(kept.arrays)
-        ]
+        return Answer(found, kept.inputs, itself)
 
     def _check_file(self, kept: GoldenCase) -> None:
         """
@@ -307,15 +296,6 @@ class Golden:
             words = "is no .npz file"
         if words:
             raise UsageError(f"--golden {self.folder}: {kept.file}: {words}: {_FIX}")
-
-    def itself(self, case: Case) -> Difference:
-        """How the build that wrote it differed from itself in a second process."""
-        kept = self.manifest.cases[case.time_id]
-        return Difference(kept.differs, math.inf if kept.figure is None else kept.figure)
-
-    def inputs(self, case: Case) -> str:
-        """The digest of the inputs' values; empty where it isn't known."""
-        return self.manifest.cases[case.time_id].inputs
 
 
 def read_golden(folder: Path) -> Golden:

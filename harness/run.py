@@ -17,12 +17,12 @@ from opduel.frameworks import run_environment
 from opduel.harness.breakdown import add_breakdowns
 from opduel.harness.budget_forecast import budget_for, with_seconds
 from opduel.harness.caches import plan_wiping
-from opduel.harness.checked_outputs import CheckedOutputs
 from opduel.harness.checkpoint import Checkpoint, Start
 from opduel.harness.comparisons import build_comparisons, without_first_measurement
 from opduel.harness.cpus import plan_cpus, this_thread_on
 from opduel.harness.host import HostMonitor, host_fingerprint
 from opduel.harness.instructions import plan_counting
+from opduel.harness.output_check import check_outputs
 from opduel.harness.pair_pool import Bench
 from opduel.harness.profiles import Subject, write_profiles
 from opduel.harness.roofline import measure_roofline
@@ -84,20 +84,21 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     began = time.monotonic()
     roofline = measure_roofline(cpus, asked.threads, environment) if asked.roofline else None
     order = dataclasses.replace(order, spent_s=time.monotonic() - began if asked.roofline else 0.0)
-    output_check = CheckedOutputs(request, bench, order)
     host = {**host_fingerprint(), "roofline": roofline}
     checkpoint = Checkpoint(request.log, identity_of(request, order, bench, host))
     start = _begin(checkpoint)
     kept = checkpoint.phase("first", monitor)
     with this_thread_on(cpus.control):
-        order = output_check.compare(tell, checkpoint.elapsed_s)
+        output_check, order = check_outputs(request, bench, order, tell, checkpoint.elapsed_s)
         findings = MeasurementResult(samples={case.id: [] for case in order.cases}, wall_s=order.spent_s)
         if output_check.stopped is None and order.cases:
             after_s = asked.verifies_after
             findings = Schedule(bench, order if after_s is None else first_order(order, after_s), tell, kept).run()
-        output_check.note(findings)
+        if output_check.stopped is not None:
+            findings.stop(output_check.stopped)
         during = kept.noise()
-        if findings.aborted and not _measured(order, findings) and not output_check.found:
+        compared = any(one.rounds or one.failure for one in output_check.comparisons)
+        if findings.aborted and not _measured(order, findings) and not compared:
             error = InterruptedRunError if findings.interrupted else RunError
             raise error(f"nothing was measured: {findings.stopped}")
         began = time.monotonic() - findings.wall_s
@@ -107,7 +108,9 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
             comparisons = list(map(without_first_measurement, comparisons))
         if asked.verifies_after is not None:
             comparisons = verifier.verify(findings, comparisons)
-        output_check.note_time(findings)
+        if output_check.out_of_time:  # some cases were not come to: the next start may
+            findings.stopped = findings.stopped or f"{order.budget} was spent"
+            findings.closed = False
         comparisons = with_seconds(comparisons, {case.id: case for case in order.cases}, findings.pace, order.looks)
         ends = math.inf if asked.time_budget is None else verifier.began + asked.time_budget
         comparisons = add_breakdowns(
@@ -126,7 +129,7 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     validity = judge_validity(request, order, findings, noise, cpus)
     if asked.holds and not validity["valid"]:
         comparisons = withhold_verdicts(comparisons)
-    comparisons = _with_work(request, output_check.among(attribute_changes(comparisons)))
+    comparisons = _with_work(request, [*attribute_changes(comparisons), *output_check.comparisons])
     run = run_record(request, order, findings, start, checkpoint.resumed, bench, validity)
     if findings.stopped is not None:
         share = 1.0 if asked.verifies_after is None else FIRST_SHARE
@@ -178,9 +181,10 @@ def without_measuring(request: RunRequest, why: str) -> Report:
 
 
 def _with_work(request: RunRequest, comparisons: Sequence[Comparison]) -> list[Comparison]:
-    """The comparisons of time with the work of a call, where it is known."""
+    """The comparisons, in the order of the run's cases; those of time with the work of a call, where it is known."""
     known = {case.id: request.framework.work(case) for case in request.cases if case.metric == DEFAULT_METRIC}
-    return [dataclasses.replace(one, work=known.get(one.case)) for one in comparisons]
+    found = {one.case: dataclasses.replace(one, work=known.get(one.case)) for one in comparisons}
+    return [found[case.id] for case in request.cases]
 
 
 def _unmeasured(case: Case, why: str) -> Comparison:
