@@ -1,10 +1,15 @@
-"""What is left of a time budget: which cases still get to their next look, the largest suspects first."""
+"""Time budgets: which cases still get to their next look, the largest suspects first; and what would settle the cases
+that a run left open, in seconds and as a time budget."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
+from opduel.comparator import Looks, in_words
 from opduel.harness.blocks import CaseRequest
 from opduel.harness.round_duration import Load, RoundDuration
+from opduel.records import Case, Comparison
 
 SPENT_S = 1.0  # with less left than this, a budget is spent
 # What is kept of a time budget for profiles, which are made after measuring: no more than a share, and no more than
@@ -12,6 +17,8 @@ SPENT_S = 1.0  # with less left than this, a budget is spent
 PROFILING_SHARE = 0.25
 PROFILING_START_S = 10.0
 PROFILING_CASE_S = 3.0
+MOST = 0.8  # of the cases that can be settled: what a run's time budget is named for
+ROUNDED_TO_S = 10
 NO_TIME_LEFT = "the time budget was spent"
 
 
@@ -77,3 +84,37 @@ def spent_words(budget: str, left_s: float, needed_s: float | None) -> str:
     if needed_s is None or left_s < SPENT_S:
         return f"{budget} was spent"
     return f"{left_s:.0f} s of {budget} are left, and the next round takes about {needed_s:.0f} s"
+
+
+def with_seconds(
+    comparisons: Sequence[Comparison], cases: Mapping[str, Case], pace: RoundDuration | None, looks: Looks
+) -> list[Comparison]:
+    """The comparisons, the forecasts of open ones with the time that they take, in figures and in the note."""
+    needs = [(cases[one.case], one.forecast.rounds) for one in comparisons if one.forecast and one.forecast.rounds]
+    until = pace.until(needs) if pace and pace.usual_s else {}
+    result = []
+    for one in comparisons:
+        if one.forecast is not None:
+            forecast = replace(one.forecast, seconds=until.get(one.case))
+            words = in_words(forecast, looks.of_metric(one.metric).confirmation[-1])
+            one = replace(one, forecast=forecast, note="; ".join(filter(None, (one.note, words))))
+        result.append(one)
+    return result
+
+
+def budget_for(
+    comparisons: Sequence[Comparison], wall_s: float, share: float, profiled: int = 0
+) -> dict[str, Any] | None:
+    """The report's ``run["forecast"]``: the time budget that would settle most of the open cases that can be settled.
+
+    ``wall_s`` is what the run has taken; ``share``: the part of a budget that its first measurement gets; ``profiled``:
+    how many cases are profiled after it.
+    """
+    open_cases = [one for one in comparisons if one.forecast]
+    ends = sorted(one.forecast.seconds for one in open_cases if one.forecast and one.forecast.seconds is not None)
+    if not ends:
+        return None
+    settles = math.ceil(MOST * len(ends))
+    whole = with_profiling((wall_s + ends[settles - 1]) / share, profiled)
+    budget = ROUNDED_TO_S * math.ceil(whole / ROUNDED_TO_S)
+    return {"time_budget": float(budget), "settles": settles, "open": len(open_cases)}

@@ -21,6 +21,7 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from opduel.frameworks import Framework, worker_environment
+from opduel.harness.budget import NO_TIME_LEFT
 from opduel.harness.cpus import plan_cpus
 from opduel.harness.host import host_fingerprint
 from opduel.harness.outputs import Answer, Array, Difference, Kept, ask_results, difference, elements
@@ -137,7 +138,7 @@ def write_golden(
         raise RunError(f"--golden {folder}: can't be written: {error.strerror}") from None
     if not any(one.failure is None for one in found.values()):
         reasons = [_reason(one.failure) for one in found.values() if one.failure is not None]
-        raise RunError(f"no outputs could be computed: {[*reasons, 'the time budget was spent'][0]}")
+        raise RunError(f"no outputs could be computed: {[*reasons, NO_TIME_LEFT][0]}")
     return found
 
 

@@ -13,9 +13,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from opduel.harness.budget import NO_TIME_LEFT
 from opduel.harness.golden import Golden
 from opduel.harness.measurement_plan import MeasurementPlan, Progress
-from opduel.harness.outputs import OUT_OF_TIME, Answer, ask_results, difference
+from opduel.harness.outputs import Answer, ask_results, difference
 from opduel.harness.pair_pool import Bench
 from opduel.harness.restarting_worker import RestartingWorker
 from opduel.harness.run_request import RunRequest
@@ -64,7 +65,7 @@ class OutputCheck:
             self.stopped = error
         except Exception as error:  # a fault of ours, or of the machine, must not cost what was compared
             self.stopped = RuntimeError(f"{type(error).__name__}: {' '.join(str(error).split())}")
-        why = str(self.stopped or "interrupted") if self.stopped is not None else OUT_OF_TIME
+        why = str(self.stopped or "interrupted") if self.stopped is not None else NO_TIME_LEFT
         self.comparisons = [_with_reason(found[case.id], why) for case in cases]
         return self.comparisons
 

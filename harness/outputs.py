@@ -11,13 +11,13 @@ import numpy as np
 
 from opduel.comparator.allclose import Closeness, compare
 from opduel.harness.blocks import CaseRequest, time_left
+from opduel.harness.budget import NO_TIME_LEFT
 from opduel.harness.restarting_worker import RestartingWorker
 from opduel.records import Case, Failure, Tolerance
 
 MOST_BYTES = 1 << 28  # of one array: of a larger one as many from its beginning are compared
 FOR_GOOD = ("error", "missing")  # kinds of failure that a second try would not change
 MOST_TRIES = 2  # of a case whose process was lost: once may be someone else's doing
-OUT_OF_TIME = "the time budget was spent"
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def ask_results(
         requests.append({"op": "digest", **about})
     for _ in range(MOST_TRIES):
         if time.monotonic() >= deadline:  # before a worker is started
-            return Answer(Failure(worker.side, "timeout", OUT_OF_TIME))
+            return Answer(Failure(worker.side, "timeout", NO_TIME_LEFT))
         answer = worker.ask(requests, time_left(case, deadline), fork=fork)
         if not isinstance(answer, Failure):
             arrays = [

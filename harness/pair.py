@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from opduel.harness.blocks import CaseRequest, ForkValue, measure_blocks, pair_sample, plan_blocks, settle, summarise
-from opduel.harness.cpu_frequency import current_mhz
-from opduel.harness.cpus import this_thread_on
+from opduel.harness.cpus import current_mhz, this_thread_on
 from opduel.harness.pair_pool import Pair, PairPool
 from opduel.harness.preparation import Preparation
 from opduel.harness.worker_errors import CaseLostError, CaseRefusedError, WorkerLostError, merged_failure

@@ -9,9 +9,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from opduel.comparator import Looks, apply_replication, fit_priors
+from opduel.comparator import Looks, apply_replication, compare_cases, fit_priors
 from opduel.harness.checkpoint import Checkpoint
-from opduel.harness.comparisons import build_comparisons
 from opduel.harness.host import HostMonitor
 from opduel.harness.pair_pool import Bench
 from opduel.harness.schedule import FirstMeasurement, MeasurementPlan, MeasurementResult, Progress, Schedule
@@ -19,6 +18,34 @@ from opduel.records import FLAGGED, SAMPLED, Case, Comparison, PairSample, Repor
 
 FIRST_SHARE = 0.7  # of a time budget, for the first measurement; the second has what is left of the whole
 ENDED = "the run ended before"
+
+
+def build_comparisons(order: MeasurementPlan, findings: MeasurementResult) -> list[Comparison]:
+    """The verdicts on what was found; an interrupt is noted in ``findings``, and costs nothing."""
+    first = order.first_measurement
+    try:
+        return compare_cases(
+            order.cases,
+            findings.samples,
+            findings.failures,
+            order.looks,
+            order.alpha,
+            order.injected,
+            first.priors if first else None,
+            first.failed if first else frozenset(),
+        )
+    except KeyboardInterrupt as error:
+        findings.stop(error)
+        return build_comparisons(order, findings)
+
+
+def without_first_measurement(one: Comparison) -> Comparison:
+    """The comparison of a replication with its own samples alone, and with figures that are based on them."""
+    samples = tuple(sample for sample in one.samples if sample.stage == "confirmation")
+    one = replace(one, samples=samples, rounds=len(samples))
+    if one.decided_on == "confirmation" or (one.decided_on is None and samples):
+        return one
+    return replace(one, ratio=None, ci=None, confidence=None, mde=None, control=None, treatment=None, decided_on=None)
 
 
 def first_order(order: MeasurementPlan, after_s: float = 0.0) -> MeasurementPlan:
