@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from opduel.comparator import Looks, apply_replication, compare_cases, fit_priors
-from opduel.harness.checkpoint import Checkpoint
+from opduel.harness.checkpoint import Checkpoint, Verifying
 from opduel.harness.host import HostMonitor
 from opduel.harness.pair_pool import Bench
 from opduel.harness.schedule import FirstMeasurement, MeasurementPlan, MeasurementResult, Progress, Schedule
@@ -137,17 +137,15 @@ class Verifier:
 
     def _begin(self, findings: MeasurementResult, cases: int) -> None:
         """Wait, and keep that the first measurement is over, and why."""
-        if self.checkpoint.verifying:
-            self.began = time.monotonic() - self.checkpoint.verifying.elapsed_s - self.order.spent_s
+        checkpoint = self.checkpoint
+        if checkpoint.verifying:
+            self.began = time.monotonic() - checkpoint.verifying.elapsed_s - self.order.spent_s
             return
-        self._wait(findings, cases)
-        self.checkpoint.begin_verifying(time.monotonic() - self.began, findings.stopped)
-
-    def _wait(self, findings: MeasurementResult, cases: int) -> None:
         end = time.monotonic() + self.after_s
         while (left := end - time.monotonic()) > 0:
             self.on_progress(Progress(findings.rounds, cases, cases, time.monotonic() - self.began, left, True))
             time.sleep(min(left, 1.0))
+        checkpoint.keep(Verifying(checkpoint.run, time.monotonic() - self.began, findings.stopped))
 
     def _second_order(self, findings: MeasurementResult, flagged: set[str]) -> MeasurementPlan:
         order = self.order
@@ -155,11 +153,12 @@ class Verifier:
         first = first_measurement(
             order.cases, findings.samples, order.looks, flagged, order.injected, aa_cases, rounds=findings.rounds
         )
-        budget = order.time_budget
-        left = None if budget is None else budget - (time.monotonic() - self.began)
         cases = [case for case in order.cases if case.id in flagged]
-        words = "" if budget is None else order.budget
-        return replace(order, cases=cases, time_budget=left, first_measurement=first, spent_s=0.0, budget_words=words)
+        order = replace(order, cases=cases, first_measurement=first, spent_s=0.0)
+        if order.time_budget is None:
+            return order
+        left_s = order.time_budget - (time.monotonic() - self.began)
+        return replace(order, time_budget=left_s, budget_words=order.budget)
 
     def _measure(self, order: MeasurementPlan) -> MeasurementResult:
         monitor = HostMonitor(allowed=self.bench.cpus.measure | self.bench.cpus.control)

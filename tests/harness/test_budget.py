@@ -11,6 +11,7 @@ from opduel.comparator import plan_looks
 from opduel.comparator.explanations import duration
 from opduel.harness.blocks import CaseRequest
 from opduel.harness.budget import (
+    RoundDuration,
     Trip,
     affordable,
     budget_for,
@@ -20,7 +21,6 @@ from opduel.harness.budget import (
     with_seconds,
 )
 from opduel.harness.pair import FORKED_S, Round, RoundResult, forks_for
-from opduel.harness.round_duration import RoundDuration
 from opduel.records import Case, Comparison, Forecast, PairSample
 
 pytestmark = pytest.mark.many_forks
