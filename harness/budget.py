@@ -13,7 +13,7 @@ from typing import Any
 from opduel.comparator import Looks, in_words
 from opduel.harness.blocks import CaseRequest
 from opduel.harness.pair import FORKED_S, MOST_FORKS, Round, RoundResult, forks_for
-from opduel.records import DEFAULT_METRIC, Case, Comparison, PairSample
+from opduel.records import DEFAULT_METRIC, Case, Comparison
 
 SPENT_S = 1.0  # with less left than this, a budget is spent
 # What is kept of a time budget for profiles, which are made after measuring: no more than a share, and no more than
@@ -44,7 +44,9 @@ class RoundDuration:
             return
         self.first_start_s.setdefault(metric, result.start_s)
         self.last_start_s[metric] = result.start_s
-        timed = {sample.case_id: _timed_s(sample) if metric == DEFAULT_METRIC else 0.0 for sample in result.samples}
+        timed = dict.fromkeys((sample.case_id for sample in result.samples), 0.0)
+        if metric == DEFAULT_METRIC:
+            timed = {one.case_id: 1e-9 * one.calls * (one.control + one.treatment) for one in result.samples}
         forks = {sample.case_id: max(1, sample.forks) for sample in result.samples}
         rest = max(0.0, result.wall_s - result.start_s - sum(timed.values())) / sum(forks.values())
         for case_id, seconds in timed.items():
@@ -76,7 +78,7 @@ class RoundDuration:
         load = Load(self)
         for case, rounds in needs:
             load.add(case, rounds)
-        ends = [0.0, *accumulate(load.rounds_s)]
+        ends = [0.0, *accumulate(map(sum, zip(load.alone_s, load.together_s, strict=True)))]
         return {case.id: ends[rounds] for case, rounds in needs}
 
 
@@ -101,18 +103,13 @@ class Load:
     def __init__(self, pace: RoundDuration) -> None:
         self._pace = pace
         self._rounds: list[dict[str, _Group]] = []
-        self._alone_s: list[float] = []  # in pairs of their own
-        self._together_s: list[float] = []
-
-    @property
-    def rounds_s(self) -> list[float]:
-        """What each of them takes."""
-        return [alone + together for alone, together in zip(self._alone_s, self._together_s, strict=True)]
+        self.alone_s: list[float] = []  # by round: in pairs of their own
+        self.together_s: list[float] = []
 
     @property
     def seconds(self) -> float:
         """What all of them take."""
-        return sum(self._alone_s) + sum(self._together_s)
+        return sum(self.alone_s) + sum(self.together_s)
 
     def add(self, case: Case, rounds: int) -> None:
         """One more case in the first ``rounds`` of them."""
@@ -120,11 +117,11 @@ class Load:
         fork_s = pace.of(case)
         while len(self._rounds) < rounds:
             self._rounds.append({})
-            self._alone_s.append(0.0)
-            self._together_s.append(0.0)
+            self.alone_s.append(0.0)
+            self.together_s.append(0.0)
         if not pace.can_fork(case):  # a pair for each case and round
             for place in range(rounds):
-                self._alone_s[place] += pace.start_s(case.metric, 0.0) + fork_s
+                self.alone_s[place] += pace.start_s(case.metric, 0.0) + fork_s
             return
         heavy = case.metric == DEFAULT_METRIC and fork_s * MOST_FORKS > FORKED_S
         for place in range(rounds):
@@ -134,13 +131,13 @@ class Load:
             if heavy:
                 group.heavy_once_s += fork_s
                 group.heavy_s += min(fork_s * MOST_FORKS, fork_s + FORKED_S)
-            self._together_s[place] = sum(one.seconds(pace, metric) for metric, one in self._rounds[place].items())
+            self.together_s[place] = sum(one.seconds(pace, metric) for metric, one in self._rounds[place].items())
 
     def with_case(self, case: Case, rounds: int) -> "Load":
         """These rounds with one more case, to be looked at apart."""
         other = Load(self._pace)
         other._rounds = [{metric: replace(one) for metric, one in groups.items()} for groups in self._rounds]
-        other._alone_s, other._together_s = list(self._alone_s), list(self._together_s)
+        other.alone_s, other.together_s = list(self.alone_s), list(self.together_s)
         other.add(case, rounds)
         return other
 
@@ -241,8 +238,3 @@ def budget_for(
     whole = with_profiling((wall_s + ends[settles - 1]) / share, profiled)
     budget = ROUNDED_TO_S * math.ceil(whole / ROUNDED_TO_S)
     return {"time_budget": float(budget), "settles": settles, "open": len(open_cases)}
-
-
-def _timed_s(sample: PairSample) -> float:
-    """Seconds of a sample's timed calls on both sides."""
-    return 1e-9 * sample.calls * (sample.control + sample.treatment)

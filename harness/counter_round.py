@@ -122,11 +122,7 @@ def sample_of(
 
 
 def _measure_case(pair: Pair, request: CaseRequest, plan: Round, result: RoundResult, measure: Measure) -> None:
-    """Measure one case and note what came of it.
-
-    Raises:
-        WorkerLostError: a worker was lost, and with it the pair.
-    """
+    """Measure one case and note what came of it. Raises WorkerLostError: a worker was lost, and with it the pair."""
     case = request.case
     processes: Processes = {}
     try:

@@ -22,6 +22,7 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from opduel.frameworks import Framework, worker_environment
+from opduel.harness.blocks import DESCRIBED
 from opduel.harness.budget import NO_TIME_LEFT
 from opduel.harness.cpus import plan_cpus
 from opduel.harness.host import host_fingerprint
@@ -196,7 +197,7 @@ def _write_manifest(request: GoldenRequest, folder: Path, found: Mapping[str, Go
 
 def asked_of(case: Case) -> dict[str, Any]:
     """All of a case that decides what is computed, as plain JSON data; files by their checksums."""
-    asked = {name: getattr(case, name) for name in ("operator", "direction", "dtype", "context", "mode", "inputs")}
+    asked = {name: getattr(case, name) for name in DESCRIBED}
     asked["files"] = {name: file.sha256 or file.md5 for name, file in case.files.items()}
     return dict(json.loads(json.dumps(asked)))
 
@@ -256,10 +257,7 @@ class Golden:
         return Answer(found, kept.inputs, itself)
 
     def _check_file(self, kept: GoldenCase) -> None:
-        """
-        Raises:
-            UsageError: the file can't be read, is not the one that was written, or holds more than any case's.
-        """
+        """Raises UsageError: the file can't be read, is not the one that was written, or holds more than any case's."""
         if kept.failure is not None:
             return
         path = self.folder / kept.file

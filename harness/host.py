@@ -25,7 +25,8 @@ _BUSY_FIELDS = ("user", "nice", "system", "irq", "softirq")
 
 def host_fingerprint(proc: Path = PROC, sys_folder: Path = SYS) -> dict[str, Any]:
     """What the host is, as JSON data; None for whatever it doesn't tell. Keys and units: docs/reference/report.md."""
-    cpuinfo = _cpuinfo(proc)
+    first = text_of(proc / "cpuinfo").partition("\n\n")[0]  # of several CPUs
+    cpuinfo = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in first.splitlines())}
     memory, swap = _tolerant(psutil.virtual_memory), _tolerant(psutil.swap_memory)
     flags = cpuinfo.get("flags")
     return {
@@ -95,8 +96,22 @@ class HostMonitor:
 
     def sample(self) -> None:
         """Take a sample, unless the last one is too recent."""
-        if not self._samples or self.clock() - self._samples[-1].time_s >= self.interval_s:
-            self._samples.append(self._take())
+        if self._samples and self.clock() - self._samples[-1].time_s < self.interval_s:
+            return
+        pressures = {name: pressure for name in PRESSURES if (pressure := _pressure(self.proc, name))}
+        memory = _tolerant(psutil.virtual_memory)
+        sample = HostSample(
+            time_s=self.clock(),
+            load=_tolerant(lambda: os.getloadavg()[0]),
+            pressure_avg10={name: average for name, (average, _) in pressures.items()},
+            pressure_total_s={name: total for name, (_, total) in pressures.items()},
+            cpu_s=_cpu_seconds(self.proc),
+            allowed_s=_cpu_seconds(self.proc, self.allowed),
+            own_cpu_s=self.own_cpu(),
+            available_memory=memory and memory.available,
+            oom_kills=out_of_memory_kills(self.proc),
+        )
+        self._samples.append(sample)
 
     def begin(self) -> None:
         """The run begins now: this sample (the last one, if too recent) ends "before" and starts "during"."""
@@ -108,21 +123,6 @@ class HostMonitor:
         if self._begin is None:
             return {"before": _summed(self._samples), "during": None}
         return {"before": _summed(self._samples[: self._begin + 1]), "during": _summed(self._samples[self._begin :])}
-
-    def _take(self) -> HostSample:
-        pressures = {name: pressure for name in PRESSURES if (pressure := _pressure(self.proc, name))}
-        memory = _tolerant(psutil.virtual_memory)
-        return HostSample(
-            time_s=self.clock(),
-            load=_tolerant(lambda: os.getloadavg()[0]),
-            pressure_avg10={name: average for name, (average, _) in pressures.items()},
-            pressure_total_s={name: total for name, (_, total) in pressures.items()},
-            cpu_s=_cpu_seconds(self.proc),
-            allowed_s=_cpu_seconds(self.proc, self.allowed),
-            own_cpu_s=self.own_cpu(),
-            available_memory=memory and memory.available,
-            oom_kills=out_of_memory_kills(self.proc),
-        )
 
 
 def _summed(samples: Sequence[HostSample]) -> dict[str, Any] | None:
@@ -220,13 +220,6 @@ def _tolerant(call: Callable[[], T]) -> T | None:
         return call()
     except (OSError, RuntimeError, NotImplementedError, psutil.Error):
         return None
-
-
-def _cpuinfo(proc: Path) -> dict[str, str]:
-    """The first CPU's entries in /proc/cpuinfo."""
-    block = text_of(proc / "cpuinfo").partition("\n\n")[0]
-    pairs = (line.partition(":") for line in block.splitlines())
-    return {key.strip(): value.strip() for key, _, value in pairs}
 
 
 def _governors(sys_folder: Path) -> list[str] | None:

@@ -4,6 +4,7 @@ Counts don't mind what else the machine does, so that the sides need not take tu
 docs/explanation/instructions.md.
 """
 
+import itertools
 import math
 import platform
 import random
@@ -131,11 +132,7 @@ def run_counting_round(pool: PairPool, plan: Round, rng: random.Random, result: 
 
 
 def _count(processes: Processes, request: CaseRequest, plan: Round) -> PairSample:
-    """Count one case.
-
-    Raises:
-        CaseRefusedError, CaseLostError, WorkerLostError: as ``_counts``.
-    """
+    """Count one case. Raises CaseRefusedError, CaseLostError, WorkerLostError: as ``_counts``."""
     preparation = {"op": "prepare", "case": request.description(), "seed": request.seed}
     first = _counts(processes, dict.fromkeys(SIDES, preparation), request.case, plan)
     counts = plan_counts(first, request.inject)
@@ -148,11 +145,8 @@ def _count(processes: Processes, request: CaseRequest, plan: Round) -> PairSampl
 def _counts(
     processes: Processes, messages: Mapping[Side, Mapping[str, Any]], case: Case, plan: Round
 ) -> dict[Side, int]:
-    """Both sides' counts, all above 0.
-
-    Raises:
-        CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both".
-    """
+    """Both sides' counts, all above 0. Raises CaseRefusedError, CaseLostError, WorkerLostError: with the side, or
+    "both"."""
     answers = ask_both(processes, messages, time_left(case, plan.deadline, SLOWDOWN))
     counts = {side: int(answers[side]["count"]) for side in SIDES}
     if nothing := [side for side in SIDES if counts[side] == 0]:
@@ -168,11 +162,7 @@ def plan_counts(first: Mapping[Side, int], inject: float) -> CountPlan:
     """
     calls = max(FEWEST_CALLS, min(MOST_CALLS, math.ceil(CASE_INSTRUCTIONS / max(first.values()))))
     if inject:
-        calls = next(n for n in range(max(calls, math.ceil(0.5 / inject)), 1 << 30) if _divides(n, inject))
+        enough = itertools.count(max(calls, math.ceil(0.5 / inject)))
+        calls = next(n for n in enough if abs(round(inject * n) - inject * n) <= 0.01 * inject * n)
     extra = round(inject * calls)
     return CountPlan(math.ceil(DISCARD * calls), {"control": calls, "treatment": calls + extra}, calls)
-
-
-def _divides(calls: int, share: float) -> bool:
-    """Whether ``share`` of so many calls is a whole number of them, to 1 %."""
-    return abs(round(share * calls) - share * calls) <= 0.01 * share * calls

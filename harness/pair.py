@@ -269,10 +269,7 @@ class _Running:
         return dict(zip(SIDES, processes, strict=True))
 
     def _measure_all(self) -> None:
-        """
-        Raises:
-            WorkerLostError: a worker was lost, and with it the pair.
-        """
+        """Raises WorkerLostError: a worker was lost, and with it the pair."""
         present = self._prepare_next()
         while present:
             following = self._prepare_next() if self._pool.bench.cpus.can_overlap else None
@@ -292,11 +289,8 @@ class _Running:
         return None
 
     def _measure(self, present: _Task, following: _Task | None) -> None:
-        """Measure one fork of a case and note what came of it; meanwhile get on with the following.
-
-        Raises:
-            WorkerLostError: a worker was lost, and with it the pair.
-        """
+        """Measure one fork of a case and note what came of it; meanwhile get on with the following. Raises
+        WorkerLostError: a worker was lost, and with it the pair."""
         case, share, began = present.request.case, present.share, time.monotonic()
         try:
             self._measure_fork(present, following)

@@ -238,11 +238,8 @@ class CaseProcess:
         return self._channel.output_tail()
 
     def _answered(self, timeout_s: float, doing: str) -> Steps[dict[str, Any]]:
-        """The next message. When none comes in time, a child is killed and the case lost; else the worker is.
-
-        Raises:
-            CaseLostError, WorkerLostError: there is none.
-        """
+        """The next message. When none comes in time, a child is killed and the case lost; else the worker is. Raises
+        CaseLostError, WorkerLostError: there is none."""
         answer = yield from self._received(timeout_s)
         if answer is None:
             failure = self._worker.hung(timeout_s, doing, self._channel)
@@ -255,11 +252,8 @@ class CaseProcess:
         return answer
 
     def _killed(self, failure: Failure) -> Steps[None]:
-        """Kill the case's child, which hung; its worker, if it has none.
-
-        Raises:
-            WorkerLostError: it had none, or the worker is lost, too.
-        """
+        """Kill the case's child, which hung; its worker, if it has none. Raises WorkerLostError: it had none, or the
+        worker is lost, too."""
         if not self._fork or self.pid == self._worker.pid:
             raise self._worker.lost(failure)
         with contextlib.suppress(ProcessLookupError):

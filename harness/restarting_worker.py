@@ -72,11 +72,8 @@ class RestartingWorker:
                 self.close()
 
     def _ready(self) -> Worker:
-        """The worker, once the framework is imported.
-
-        Raises:
-            WorkerLostError: it could not be started; RunError: that happened several times in a row.
-        """
+        """The worker, once the framework is imported. Raises WorkerLostError: it could not be started; RunError: that
+        happened several times in a row."""
         if self._worker is not None and not self._worker.closed:
             return self._worker
         try:

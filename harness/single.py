@@ -181,11 +181,8 @@ class _Run:
         return SingleReport(SingleRunRecord(run), request.build, HostRecord(host, **noise), cases)
 
     def _measure(self) -> None:
-        """All rounds, each with a fresh worker and the cases in an order of its own.
-
-        Raises:
-            _OutOfTime: the time budget is spent; RunError: workers can't be started.
-        """
+        """All rounds, each with a fresh worker and the cases in an order of its own. Raises _OutOfTime: the time budget
+        is spent; RunError: workers can't be started."""
         request, bench = self._request, self._bench
         for_storage = {**bench.environment, **request.framework.memory_environment()}
         rng = random.Random(request.seed)
@@ -229,11 +226,8 @@ class _Run:
             gathered.memory = self._memory(storage, case)
 
     def _memory(self, worker: RestartingWorker, case: Case) -> dict[str, float] | None:
-        """What a call needs, device -> bytes; None where that can't be measured, which costs nothing else.
-
-        Raises:
-            _OutOfTime: as ``_ask``.
-        """
+        """What a call needs, device -> bytes; None where that can't be measured, which costs nothing else. Raises
+        _OutOfTime: as ``_ask``."""
         try:
             answer = self._ask(worker, case, [storage_question(CaseRequest(case, self._request.seed), MEMORY_CALLS)])
         except RunError:
@@ -243,11 +237,8 @@ class _Run:
     def _ask(
         self, worker: RestartingWorker, case: Case, requests: Sequence[Question]
     ) -> list[dict[str, Any]] | Failure:
-        """Ask about the case, in a process of its own.
-
-        Raises:
-            _OutOfTime: there is no time left, or it ended in between.
-        """
+        """Ask about the case, in a process of its own. Raises _OutOfTime: there is no time left, or it ended in
+        between."""
         if time.monotonic() >= self._deadline:
             raise _OutOfTime
         fork = self._request.framework.can_fork(self._request.threads, case.context)

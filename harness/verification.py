@@ -5,7 +5,7 @@ flagged cases of an earlier report (the driver's). Both take over the same thing
 """
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -57,25 +57,6 @@ def first_order(order: MeasurementPlan, after_s: float = 0.0) -> MeasurementPlan
     return replace(order, time_budget=FIRST_SHARE * max(0.0, order.time_budget - after_s), budget_words=words)
 
 
-def first_measurement(
-    cases: Sequence[Case],
-    samples: Mapping[str, Sequence[PairSample]],
-    looks: Looks,
-    again: Collection[str],
-    injected: frozenset[str],
-    aa_cases: Sequence[Case],
-    **others: Any,
-) -> FirstMeasurement:
-    """What the replication of the cases ``again`` (ids) takes over: their screening samples, and the priors that all
-    ``cases`` of the first measurement have together. ``others``: as in ``FirstMeasurement``."""
-    screening = {
-        case.id: [sample for sample in samples.get(case.id, ()) if sample.stage == "screening"]
-        for case in cases
-        if case.id in again
-    }
-    return FirstMeasurement(screening, fit_priors(cases, samples, looks), injected, tuple(aa_cases), **others)
-
-
 def first_measurement_of(
     report: Report, cases: Sequence[Case], looks: Looks, again: Collection[str], most_aa_cases: int
 ) -> FirstMeasurement:
@@ -85,16 +66,20 @@ def first_measurement_of(
     their samples: the new run has its own report, which must be valid by itself.
     """
     comparisons = {one.case: one for one in report.comparisons}
+    samples = {case_id: one.samples for case_id, one in comparisons.items()}
     checked = {check.case for check in report.run.validity.aa_checks}
-    return first_measurement(
-        [case for case in cases if case.metric in SAMPLED],
-        {case_id: one.samples for case_id, one in comparisons.items()},
-        looks,
-        again,
+    return FirstMeasurement(
+        _screening(samples, [case.id for case in cases if case.id in again and case.metric in SAMPLED]),
+        fit_priors([case for case in cases if case.metric in SAMPLED], samples, looks),
         frozenset(case_id for case_id, one in comparisons.items() if one.injected),
-        [case for case in cases if case.id in checked][:most_aa_cases],
+        tuple(case for case in cases if case.id in checked)[:most_aa_cases],
         failed=frozenset(case_id for case_id in again if case_id in comparisons and comparisons[case_id].failure),
     )
+
+
+def _screening(samples: Mapping[str, Sequence[PairSample]], again: Iterable[str]) -> dict[str, list[PairSample]]:
+    """The screening's samples of the cases ``again`` (ids): they made these suspects."""
+    return {case_id: [one for one in samples.get(case_id, ()) if one.stage == "screening"] for case_id in again}
 
 
 @dataclass
@@ -149,11 +134,14 @@ class Verifier:
 
     def _second_order(self, findings: MeasurementResult, flagged: set[str]) -> MeasurementPlan:
         order = self.order
-        aa_cases = [case for case in order.chosen_aa_cases if case.id in findings.aa_cases]
-        first = first_measurement(
-            order.cases, findings.samples, order.looks, flagged, order.injected, aa_cases, rounds=findings.rounds
-        )
         cases = [case for case in order.cases if case.id in flagged]
+        first = FirstMeasurement(
+            _screening(findings.samples, [case.id for case in cases]),
+            fit_priors(order.cases, findings.samples, order.looks),
+            order.injected,
+            tuple(case for case in order.chosen_aa_cases if case.id in findings.aa_cases),
+            findings.rounds,
+        )
         order = replace(order, cases=cases, first_measurement=first, spent_s=0.0)
         if order.time_budget is None:
             return order
