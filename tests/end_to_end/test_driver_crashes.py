@@ -124,8 +124,8 @@ def test_a_second_driver_in_the_same_work_directory_is_refused(own: ToyDriver) -
             out, err = second.communicate()
         assert second.returncode == 3
         assert err == (
-            f"repo_driver.py: error: {own.work}: another driver (process {process.pid}) works there: wait for its end, "
-            "or give another --work_dir\n"
+            f"repo_driver.py: error: {own.work}: another driver (process {process.pid}) is using it: "
+            "wait until it ends, or give another --work_dir\n"
         )
         assert out == ""
     finally:
