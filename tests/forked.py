@@ -46,8 +46,12 @@ class Forked:
         stdout: int | IO[str] = subprocess.PIPE,
         stderr: int | IO[str] = subprocess.PIPE,
         terminal: bool = False,
+        first: Path | None = None,
     ) -> None:
-        """Start ``command``: this interpreter, a script, and its arguments. ``terminal``: stdin is its terminal.
+        """Start ``command``: this interpreter, a script, and its arguments.
+
+        ``terminal``: stdin is its terminal. ``first``: a script that runs before the libraries are loaded, once for all
+        processes that say so.
 
         Raises:
             ValueError: not this interpreter with a script, or a variable that only a new interpreter would read.
@@ -79,7 +83,7 @@ class Forked:
             "script": script, "arguments": arguments, "environment": variables,
             "folder": str(cwd or Path.cwd()), "terminal": terminal,
         }  # fmt: skip
-        socket.send_fds(_server(), [json.dumps(request).encode()], [*ends, telling])
+        socket.send_fds(_server(first), [json.dumps(request).encode()], [*ends, telling])
         for end in (*opened, telling):
             os.close(end)
         self.pid = int(self._read_line())
@@ -146,11 +150,11 @@ class Forked:
 
 
 @functools.cache
-def _server() -> socket.socket:
+def _server(first: Path | None) -> socket.socket:
     """The connection to the process that has everything loaded; it ends with this one."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
-    command = [sys.executable, str(Path(__file__).resolve()), str(theirs.fileno())]
+    command = [sys.executable, __file__, str(theirs.fileno()), *([] if first is None else [str(first)])]
     process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
     theirs.close()
 
@@ -231,6 +235,8 @@ def become(request: Mapping[str, Any]) -> str:
 
 if __name__ == "__main__":
     sys.path.insert(1, str(ROOT))
+    if sys.argv[2:]:
+        runpy.run_path(sys.argv[2])
     for loaded in (*LIBRARIES, *(f"opduel.commands.{name}" for name in LOADED)):
         importlib.import_module(loaded)
     gc.collect()

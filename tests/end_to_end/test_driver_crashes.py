@@ -10,7 +10,6 @@ from pathlib import Path
 
 import psutil
 import pytest
-from forked import Forked
 from toy_driver import Outcome, Shared, ToyDriver, toy_driver, wait_for
 from toy_project import ToyProject
 
@@ -120,7 +119,7 @@ def test_a_second_driver_in_the_same_work_directory_is_refused(own: ToyDriver) -
     process = own.start(*OPTIONS)
     try:
         wait_for(lambda: (own.work / "driver.lock").exists() and (own.work / "driver.lock").read_text(), process)
-        with Forked(own.command(*OPTIONS), env=own.variables()) as second:
+        with own.fork(own.command(*OPTIONS)) as second:
             out, err = second.communicate()
         assert second.returncode == 3
         assert err == (

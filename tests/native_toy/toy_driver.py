@@ -5,16 +5,17 @@ import os
 import sqlite3
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from forked import Forked
 from toy_native import SPEC, write_specifications
 from toy_project import ToyProject
 
 LAUNCH = Path(__file__).resolve().with_name("launch.py")
+KNOWN = LAUNCH.with_name("known.py")
 LONG_S = 300.0  # against hanging for ever, on however slow a machine; no test waits for it to pass
 # Verdicts in short runs on a machine that is shared: changes that matter are large, and so are those that are made.
 QUICK = ("--threshold", "15%", "--max_rounds", "10", "--sentinels", "0", "--busy_host", "report", "--min_free", "0")
@@ -65,7 +66,11 @@ class ToyDriver:
         """Start it, with its output in files: nobody needs to read along."""
         self.work.mkdir(parents=True, exist_ok=True)
         with (self.work / "out").open("w") as out, (self.work / "err").open("w") as err:
-            return Forked(self.command(*arguments), env=self.variables(), stdout=out, stderr=err)
+            return self.fork(self.command(*arguments), stdout=out, stderr=err)
+
+    def fork(self, command: Sequence[str], **streams: IO[str]) -> Forked:
+        """Start one of its commands, in this user's environment."""
+        return Forked(command, env=self.variables(), first=KNOWN, **streams)
 
     def end(self, process: Forked) -> Outcome:
         """Wait for it to end."""
@@ -78,7 +83,7 @@ class ToyDriver:
 
     def run_other(self, command: str, *arguments: str) -> Outcome:
         """Run another command to its end."""
-        with Forked(self.launch(command, *arguments), env=self.variables()) as process:
+        with self.fork(self.launch(command, *arguments)) as process:
             out, err = process.communicate(LONG_S)
             return Outcome(process.wait(), out, err)
 
