@@ -27,6 +27,7 @@ from typing import IO, Any
 
 ROOT = Path(__file__).resolve().parent.parent
 # The commands; and what they load only when they need it.
+ONE_FORK = ROOT / "tests" / "one_fork.py"
 LOADED = ("harness", "run_bench", "repo_driver", "subcommands", "in_build")
 LIBRARIES = ("scipy.stats", "rich.console", "rich.progress", "rich.table", "rich.live")
 # An interpreter reads these when it starts: too late for a process that is forked.
@@ -239,7 +240,7 @@ if __name__ == "__main__":
         runpy.run_path(sys.argv[2])
     for loaded in (*LIBRARIES, *(f"opduel.commands.{name}" for name in LOADED)):
         importlib.import_module(loaded)
+    sys.path.remove(str(ROOT))
     gc.collect()
     gc.freeze()
-    sys.path.remove(str(ROOT))
     runpy.run_path(become(serve(socket.socket(fileno=int(sys.argv[1])))), run_name="__main__")
