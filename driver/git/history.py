@@ -39,6 +39,8 @@ def read_commit(git: Git, name: str) -> Commit:
 
 def is_ancestor(git: Git, older: str, newer: str) -> bool:
     """Whether ``newer`` holds ``older``, by any parents. A commit is its own ancestor."""
+    if older == newer:
+        return True
     try:
         git.run("merge-base", "--is-ancestor", older, newer)
     except GitFailed as error:
