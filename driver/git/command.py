@@ -28,8 +28,8 @@ log = logging.getLogger(__name__)
 NETWORK_SECONDS = 3600.0  # for one command that uses the network
 PAUSES = (10.0, 60.0)  # seconds between the attempts to fetch
 FIRST_PAUSES = (2.0, 8.0)  # between those to clone: somebody is probably watching
-# The kernel ends git when the driver is killed (util-linux). Python's preexec_fn could ask for that, too, but would copy
-# the whole process for each command, which takes ten times as long, and is not safe beside other threads.
+# The kernel ends git when the driver is killed (util-linux). Python's preexec_fn could ask for that, too, but would
+# copy the whole process for each command, which takes seven times as long, and is not safe beside other threads.
 _DIES_WITH_US = ["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []
 
 # What a git hook or a shell may have set, and would lead git elsewhere (git rev-parse --local-env-vars), or make it
