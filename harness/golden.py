@@ -277,7 +277,7 @@ class Golden:
                 for place, one in enumerate(kept.arrays):
                     values = arrays[f"arr_{place}"]
                     if values.dtype != np.dtype(one.dtype) or values.size != one.count:
-                        raise ValueError(f"{one.name} is not what the manifest says")
+                        raise ValueError(f"{one.name} differs from the manifest")
                     values.tofile(folder / f"{place}.bin")
         except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
             raise UsageError(f"--golden {self.folder}: {kept.file}: {' '.join(str(error).split())}: {_FIX}") from None
@@ -304,7 +304,7 @@ class Golden:
         except OSError as error:
             words = f"cannot be read ({error.strerror})"
         except zipfile.BadZipFile:
-            words = "is no .npz file"
+            words = "is not a .npz file"
         if words:
             raise UsageError(f"--golden {self.folder}: {kept.file}: {words}: {_FIX}")
 
@@ -352,7 +352,7 @@ def read_golden(folder: Path) -> Golden:
     for id, one in manifest.cases.items():
         place = Path(one.file)
         if one.failure is None and (not one.file or place.is_absolute() or ".." in place.parts):
-            raise UsageError(f"{where}: cases.{id}.file: is {one.file!r}, no path in the folder: {_FIX}")
+            raise UsageError(f"{where}: cases.{id}.file: is {one.file!r}, not a path in the folder: {_FIX}")
     return Golden(folder, manifest)
 
 

@@ -101,7 +101,7 @@ def check_system(facts: Facts) -> list[Remedy]:
 def _one_cpu(facts: Facts) -> Remedy | None:
     if set(facts.control) - set(facts.measure):
         return None
-    told = f"the controller runs on CPU {_listed(facts.measure)}, where the timed calls do: no other may be used"
+    told = f"the controller runs on CPU {_listed(facts.measure)}, where the timed calls do: no other is allowed"
     if facts.logical_cpus > len(facts.measure):
         return Remedy(
             told, "let it use one more: taskset -c " + _listed(range(len(facts.measure) + 1)) + " python3 ..."
@@ -133,7 +133,7 @@ def _stolen(facts: Facts) -> Remedy | None:
         return None
     return Remedy(
         f"the hypervisor gave {facts.steal:.1%} of the processors' time to other machines",
-        "take an instance type with dedicated processors, or another hour",
+        "take an instance type with dedicated processors, or another time of day",
     )
 
 

@@ -35,9 +35,7 @@ def unpack(archive: Path, member: str, stream: BinaryIO, limits: Limits) -> None
             _unpack_tar(archive, member, stream, limits)
     except _BROKEN as error:
         words = " ".join(str(error).split()) or type(error).__name__
-        raise UsageError(
-            f"{archive.name} is no archive that can be read ({words}): use .tar, .tar.gz or .zip"
-        ) from None
+        raise UsageError(f"{archive.name} is not a readable archive ({words}): use .tar, .tar.gz or .zip") from None
     except _UNKNOWN as error:
         raise UsageError(f"{archive.name}: {member}: {error}: pack it again without it") from None
 
@@ -99,7 +97,7 @@ class _LimitedReader:
         self._left -= len(chunk)
         if self._left < 0:
             raise UsageError(
-                f"{self._archive.name} holds more than {self._limits.max_bytes} bytes, unpacked: no larger one is taken"
+                f"{self._archive.name} holds more than {self._limits.max_bytes} bytes when unpacked, which is the limit"
             )
         return chunk
 
@@ -110,12 +108,12 @@ def _copy(source: IO[bytes], stream: BinaryIO, limits: Limits, archive: Path, me
 
 def _check_count(count: int, archive: Path, limits: Limits) -> None:
     if count > limits.max_members:
-        raise UsageError(f"{archive.name} has more than {limits.max_members} members: pack the network alone")
+        raise UsageError(f"{archive.name} has more than {limits.max_members} members: pack only the network")
 
 
 def _no_file(archive: Path, member: str) -> UsageError:
     return UsageError(
-        f"{archive.name}: {member} is not one plain file (a link, a folder, or there twice): pack it again"
+        f"{archive.name}: {member} is not a single regular file (a link, a folder, or listed twice): pack it again"
     )
 
 

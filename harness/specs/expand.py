@@ -52,8 +52,8 @@ def expand_cases(
     The arguments are the fields of ``Asked``. Cases that are the same but for what ``settings`` override become one.
 
     Raises:
-        UsageError: two cases have one id, an identifier asks for a shape where there is none, or sizes were drawn that
-            make no valid input.
+        UsageError: two cases have the same id, an identifier asks for a shape where there is none, or sizes were
+            drawn that make no valid input.
     """
     asked = Asked(thresholds or {}, metrics, settings or Settings(), seed)
     cases: dict[str, Case] = {}
@@ -66,7 +66,8 @@ def expand_cases(
             for inputs, drawn in _drawn(spec.defaults, test, template, index, origin, seed):
                 for case in _cases_of(spec.defaults, test, inputs, index, drawn, origin, asked):
                     if case.mode != DEFAULT_MODE and not can_be_hybridized(case.operator):
-                        raise UsageError(f"{origin} is {case.mode}, and {case.operator} can't be: take its mode out")
+                        words = f"has the mode {case.mode}, which {case.operator} doesn't support: remove it"
+                        raise UsageError(f"{origin} {words}")
                     if case.id in cases and not (settings is not None and case == cases[case.id]):
                         raise _not_unique(case.id, origins[case.id], origin)
                     cases[case.id] = case
@@ -126,7 +127,7 @@ def _drawn(
         yield inputs, sizes
     if found < count:
         raise UsageError(
-            f"{origin}: {found} different draws found, count is {count}: make the ranges wider or count less"
+            f"{origin}: only {found} different draws were found, but count is {count}: widen the ranges or reduce count"
         )
 
 
@@ -247,5 +248,5 @@ def _plain(inputs: Inputs) -> dict[str, Any]:
 def _not_unique(case_id: str, first: str, second: str) -> UsageError:
     test = first.partition(".")[0]
     if test == second.partition(".")[0]:
-        return UsageError(f"{second} and {first} have one id, {case_id}: add {{ID}} to the identifier of {test}")
-    return UsageError(f"{second} and {first} have one id, {case_id}: give their tests different identifiers")
+        return UsageError(f"{second} and {first} have the same id, {case_id}: add {{ID}} to the identifier of {test}")
+    return UsageError(f"{second} and {first} have the same id, {case_id}: give their tests different identifiers")

@@ -120,7 +120,7 @@ def _key(key: Hashable, node: yaml.Node) -> str:
 
 def _refuse_tag(loader: _SpecLoader, node: yaml.Node) -> None:
     where = f"line {node.start_mark.line + 1}, column {node.start_mark.column + 1}"
-    raise UsageError(f"{where}: tag {node.tag} is not taken: use plain YAML, without tags")
+    raise UsageError(f"{where}: tag {node.tag} is not supported: use plain YAML, without tags")
 
 
 _PLAIN_TAGS = ("null", "bool", "int", "float", "str", "seq", "map")
@@ -164,7 +164,7 @@ class _Checker:
         elif isinstance(data, float) and not math.isfinite(data):
             raise UsageError(f"{path or 'the spec'} is not a finite number: JSON has no NaN and no infinity")
         elif isinstance(data, str) and not data.isprintable() and _unprintable(data):
-            raise UsageError(f"{path or 'the spec'} holds control characters: take them out")
+            raise UsageError(f"{path or 'the spec'} contains control characters: remove them")
 
     def _check_object(self, data: SpecObject, path: str, depth: int) -> None:
         prefix = f"{path}." if path else ""
@@ -172,7 +172,7 @@ class _Checker:
             raise UsageError(f"{prefix}{key} is given twice: keep one")
         for key, value in data.items():
             if _unprintable(key):
-                raise UsageError(f"{path or 'the spec'} has a field {key!r}: take the control characters out")
+                raise UsageError(f"{path or 'the spec'} has a field {key!r}: remove the control characters")
             self.check(value, f"{prefix}{key}", depth + 1)
 
 

@@ -75,7 +75,7 @@ def test_large_tensors_are_those_that_32_bits_can_t_number() -> None:
     [
         ([], "Give a spec with -b/--benchmark_file"),
         (["--operators", "nd.broadcast_ad"], "did you mean nd.broadcast_add"),
-        (["-b", "smoke", "--category", "unary"], "is no bundle and has no categories"),
+        (["-b", "smoke", "--category", "unary"], "is not a bundle, so it has no categories"),
         (["--category", "no_such"], "has no category 'no_such': use unary"),
         (["-b", "smoke", "--int64_tensor", "on"], "no case has tensors of more than 2147483647 elements"),
         (["-b", "int64", "--int64_tensor", "off"], "no case has anything but tensors"),
