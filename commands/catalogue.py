@@ -10,7 +10,10 @@ from opduel.commands.entry import DONE, log, run_command
 from opduel.commands.option_types import path
 from opduel.commands.options import Parser
 from opduel.driver.builds import BuildCache, resolve_build
-from opduel.driver.catalogue import apply_rules, ask_registry, load_rules, spec_files, write_specs
+from opduel.driver.catalogue.apply import apply_rules
+from opduel.driver.catalogue.registry import ask_registry
+from opduel.driver.catalogue.rules import load_rules
+from opduel.driver.catalogue.write import spec_files, write_specs
 from opduel.frameworks import Framework, framework_names, get_framework
 from opduel.frameworks.base import SPECIFICATIONS
 from opduel.harness.smoke_check import SmokeCheck, smoke_check

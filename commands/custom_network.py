@@ -8,7 +8,8 @@ from typing import Any
 from opduel.commands.config import config_path, read_config
 from opduel.commands.entry import log
 from opduel.driver.builds import BuildCache, load_releases, resolve_build
-from opduel.driver.catalogue import Input, ask_network, load_rules, network_test, operator_tests
+from opduel.driver.catalogue.network import Input, ask_network, network_test, operator_tests
+from opduel.driver.catalogue.rules import load_rules
 from opduel.frameworks import Framework, framework_names, get_framework
 from opduel.harness.specs import Spec, validate
 from opduel.records import UsageError

@@ -26,9 +26,9 @@ from opduel.commands.pass_notices import Line, PassNotices
 from opduel.commands.recorded_options import recorded
 from opduel.commands.session import Session, exit_code, plan_session
 from opduel.driver.builds import BuildCache, recipe_of, resolve_build
+from opduel.driver.builds.cache import prune
 from opduel.driver.builds.commit_builder import BuildSettings, CommitBuilder
 from opduel.driver.builds.compiler import Limits
-from opduel.driver.builds.prune import prune
 from opduel.driver.builds.repository_data import load_platform, load_repository_data
 from opduel.driver.commit_file import kept_name
 from opduel.driver.documents import write_document

@@ -11,7 +11,8 @@ from opduel.commands.option_types import path
 from opduel.commands.options import NETWORK_FORMS, Parser
 from opduel.commands.overwrite_check import refuse_overwriting
 from opduel.driver.builds import BuildCache, load_releases, resolve_build
-from opduel.driver.catalogue import Input, ask_network, load_rules, network_spec, network_test, operator_tests
+from opduel.driver.catalogue.network import Input, ask_network, network_spec, network_test, operator_tests
+from opduel.driver.catalogue.rules import load_rules
 from opduel.frameworks import framework_names, get_framework
 from opduel.frameworks.base import SPECIFICATIONS
 from opduel.harness.specs import expand_cases, load_spec

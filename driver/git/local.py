@@ -194,10 +194,9 @@ class _Scratch:
         """The tree of what was added; its objects are in our repository then."""
         tree = os.fsdecode(self.run("write-tree", "--missing-ok", writes=True)).strip()
         found = {path.parent.name + path.name: path for path in self._store.glob("[0-9a-f][0-9a-f]/*")}
-        told = self._ours.run("cat-file", "--batch-check", stdin="\n".join(found).encode()).decode() if found else ""
-        missing = [line.split()[0] for line in told.splitlines() if line.endswith("missing")]
         packs = list((self._store / "pack").glob("pack-*"))  # of large files
-        for path in (*(found[id] for id in missing), *sorted(packs, key=lambda one: one.suffix == ".idx")):
+        loose = [found[id] for id in refs.missing(self._ours, set(found))]
+        for path in (*loose, *sorted(packs, key=lambda one: one.suffix == ".idx")):
             place = self._ours.directory / "objects" / path.relative_to(self._store)
             place.parent.mkdir(exist_ok=True)
             path.replace(place)

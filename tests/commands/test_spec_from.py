@@ -10,7 +10,7 @@ from opduel.commands.case_selection import choose
 from opduel.commands.options import harness_parser
 from opduel.commands.run_bench import main, run_bench_parser
 from opduel.commands.spec_from import shape, spec_from_parser
-from opduel.driver.catalogue import Input
+from opduel.driver.catalogue.network import Input
 from opduel.harness.specs import expand_cases, load_spec
 
 ASK = ["--spec_from", "squeezenet1.0", "--build", "mxnet==1.9.1"]

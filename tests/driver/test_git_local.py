@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from made_repository import Made, isolate, run
 
-from opduel.driver.git import UnknownCommit, open_repository
 from opduel.driver.git.local import base_of, is_changed, snapshot, top_of
-from opduel.driver.git.repository import Repository
+from opduel.driver.git.refs import UnknownCommit
+from opduel.driver.git.repository import Repository, open_repository
 from opduel.records import UsageError
 
 

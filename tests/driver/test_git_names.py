@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from made_repository import Made, isolate, run
 
-from opduel.driver.git import Repository, UnknownCommit, open_repository
+from opduel.driver.git.refs import UnknownCommit
+from opduel.driver.git.repository import Repository, open_repository
 from opduel.records import UsageError
 
 

@@ -11,7 +11,7 @@ import pytest
 from made_runs import a_commit
 from made_watch import HOUR_S, Loop
 
-from opduel.driver.git import Moved
+from opduel.driver.git.refs import Moved
 from opduel.driver.journal import FIRST_RETRY_S
 from opduel.driver.runs import BUDGETS, TRIES
 from opduel.driver.watch import Tally
