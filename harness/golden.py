@@ -328,7 +328,7 @@ def read_golden(folder: Path) -> Golden:
     where = f"--golden {folder}: {MANIFEST}"
     try:
         if not path.is_file():
-            raise UsageError(f"{where}: is not there: {_FIX}")
+            raise UsageError(f"{where}: does not exist: {_FIX}")
         with path.open("rb") as stream:
             content = stream.read(MOST_MANIFEST_BYTES + 1)
         if len(content) > MOST_MANIFEST_BYTES:

@@ -42,18 +42,18 @@ def whole(write: Callable[[Report], Rendered | str]) -> Callable[[Report, Side |
 
 def _one_side(report: Report, side: Side | None) -> Rendered:
     if side is None:
-        raise ValueError("pyperf's files hold one side: it must be said which")
+        raise ValueError("a file of pyperf has one side: choose it")
     return to_pyperf(report, side)
 
 
 FORMATS: Mapping[str, Format] = {
-    "pyperf": Format("pyperf's JSON, a file a side", _one_side, "one"),
+    "pyperf": Format("pyperf's JSON, one file per side", _one_side, "one"),
     "benchstat": Format("Go benchmark text, both sides or one", to_benchstat, "either"),
     "bmf": Format("Bencher Metric Format", whole(to_bmf)),
     "github-action-benchmark": Format("its customSmallerIsBetter", whole(to_github_action_benchmark)),
-    "junit": Format("JUnit XML, a test a case", whole(to_junit)),
+    "junit": Format("JUnit XML, one test per case", whole(to_junit)),
     "csv": Format("a line a case", whole(to_csv)),
-    "csv-samples": Format("a line a process pair", whole(to_csv_samples)),
+    "csv-samples": Format("one line per process pair", whole(to_csv_samples)),
     "html": Format("a page, in one file", whole(to_html)),
     "md": Format("Markdown", whole(to_markdown)),
 }
@@ -77,9 +77,9 @@ def check_side(to: str, is_given: bool, option: str, word: str, fix: str) -> Non
     """
     sides = FORMATS[to].sides
     if sides == "one" and not is_given:
-        raise UsageError(f"{option}: what {to} reads has one side: {fix}")
+        raise UsageError(f"{option}: a file of {to} has one side: {fix}")
     if sides == "both" and is_given:
-        raise UsageError(f"{option}: what {to} reads has both sides: leave {word} out")
+        raise UsageError(f"{option}: a file of {to} has both sides: leave {word} out")
 
 
 def described() -> str:

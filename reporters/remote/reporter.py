@@ -175,7 +175,7 @@ def add_sending_options(group: "argparse._ArgumentGroup") -> None:
     group.add_argument(
         "--remote_access_token_file",
         metavar="FILE",
-        help="a file that holds the token, and that its owner alone can read",
+        help="a file with the token that only its owner can read",
     )
     group.add_argument(
         "--spool", metavar="DIR", help="where reports wait until the server has them (default: the user's state folder)"
@@ -195,7 +195,7 @@ def sender_from(options: argparse.Namespace, environment: Mapping[str, str]) -> 
 def warn_of_open_token(endpoint: str, token: Token | None) -> None:
     """Say that others can read the token on its way, if they can."""
     if token is not None and is_open(endpoint):
-        log.warning("--remote_reporter %s: without https anybody on the way can read the token", endpoint)
+        log.warning("--remote_reporter %s: without https, anybody on the network path can read the token", endpoint)
 
 
 def has_id(report: Report) -> bool:

@@ -195,7 +195,7 @@ def test_reports_on_disk_are_sent_later(run: Run, bench: Run, home: Path) -> Non
         outcome = bench(*words)
         assert (outcome.code, fields(outcome)) == (0, [["sent", "earlier", "stored"], ["sent", "made", "stored"]])
         assert json.loads(server.stored["made"])["report"] == json.loads(path.read_text())
-        assert fields(bench(*words)) == [["sent", "made", "was there already"]]
+        assert fields(bench(*words)) == [["sent", "made", "already stored"]]
         server.faults = [Fault(413)]
         outcome = bench(*words)
         assert (outcome.code, fields(outcome)[0][:2]) == (3, ["refused", "made"])

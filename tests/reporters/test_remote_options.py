@@ -64,7 +64,7 @@ def test_places(text: str, endpoint: str) -> None:
         (f"a/b|{'x' * 101}", "at most 100"),
         ("a/b?key=1|nightly", "leave out what begins with ?"),
         ("a/b#c|nightly", "leave out what begins with ?"),
-        ("a/b|c|nightly", "holds two bars: leave one out"),
+        ("a/b|c|nightly", "contains two bars: remove one"),
     ],
 )
 def test_what_is_no_place_is_one_line_with_the_fix(text: str, words: str) -> None:
