@@ -6,8 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
-from opduel.harness.specs.fields import matching
-from opduel.harness.specs.strict import StrictModel, field_error
+from opduel.harness.specs.fields import StrictModel, field_error, optional, text
 from opduel.records import ModelFile
 from opduel.records.text import show
 
@@ -27,10 +26,6 @@ def _location(value: Any) -> Any:
     return value
 
 
-def _text(pattern: str, fix: str) -> tuple[BeforeValidator, WithJsonSchema]:
-    return BeforeValidator(matching(pattern, fix)), WithJsonSchema({"type": "string", "pattern": pattern})
-
-
 class File(StrictModel):
     """One file, in AI-PEP's words: location, filename, md5."""
 
@@ -39,17 +34,17 @@ class File(StrictModel):
     location: Annotated[str, BeforeValidator(_location), WithJsonSchema({"type": "string", "minLength": 1})] = Field(
         description="A path, relative to the spec's folder or absolute, or a URL: file://, http://, https://."
     )
-    sha256: Annotated[str, *_text(SHA256_PATTERN, "use the 64 digits, in lower case, that sha256sum prints")] | None = (
-        Field(default=None, description="Checksum of the file at the location, which may be an archive.")
+    sha256: Annotated[str, *text(SHA256_PATTERN, "use the 64 digits, in lower case, that sha256sum prints")] | None = (
+        optional("Checksum of the file at the location, which may be an archive.")
     )
-    md5: Annotated[str, *_text(MD5_PATTERN, "use the 32 digits, in lower case, that md5sum prints")] | None = Field(
-        default=None, description="The MD5 checksum of the same file, instead of sha256 or in addition."
+    md5: Annotated[str, *text(MD5_PATTERN, "use the 32 digits, in lower case, that md5sum prints")] | None = optional(
+        "The MD5 checksum of the same file, instead of sha256 or in addition."
     )
     filename: (
-        Annotated[str, *_text(FILENAME_PATTERN, "use a name of letters, digits and any of . _ + = @ -, no path")] | None
-    ) = Field(default=None, description="Its name in the cache. Default: the last part of the location.")
-    member: Annotated[str, Field(min_length=1, max_length=1000)] | None = Field(
-        default=None, description="For an archive (.tar, .tar.gz, .zip): the file in it to use."
+        Annotated[str, *text(FILENAME_PATTERN, "use a name of letters, digits and any of . _ + = @ -, no path")] | None
+    ) = optional("Its name in the cache. Default: the last part of the location.")
+    member: Annotated[str, Field(min_length=1, max_length=1000)] | None = optional(
+        "For an archive (.tar, .tar.gz, .zip): the file in it to use."
     )
 
     @model_validator(mode="after")
@@ -65,9 +60,7 @@ class File(StrictModel):
 
     def below(self, folder: Path) -> "File":
         """The same file, its location counted from ``folder`` if it is a relative path."""
-        if not self.is_path:
-            return self
-        return self.model_copy(update={"location": str(folder / self.location)})
+        return self if not self.is_path else self.model_copy(update={"location": str(folder / self.location)})
 
     def record(self) -> ModelFile:
         """The file as a case has it: not fetched yet."""
