@@ -52,7 +52,7 @@ def _copy_member(archive: Path, member: str, stream: BinaryIO, limits: Limits) -
             continue
         if found or not is_file:
             raise UsageError(
-                f"{archive.name}: {member} is not a single regular file (a link, a folder, or listed twice): pack it again"
+                f"{archive.name}: {member} is not one regular file (a link, a folder, or listed twice): pack it again"
             )
         found = True
         with opened() as source:

@@ -257,12 +257,12 @@ def hostile(kind: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (hostile(tarfile.SYMTYPE), "not a single regular file"),
-        (hostile(tarfile.LNKTYPE), "not a single regular file"),
-        (hostile(tarfile.CHRTYPE), "not a single regular file"),
-        (hostile(tarfile.FIFOTYPE), "not a single regular file"),
-        (hostile(tarfile.DIRTYPE), "not a single regular file"),
-        (made_tar(lambda archive: (put(archive, "net", b"1"), put(archive, "net", b"2"))), "not a single regular file"),
+        (hostile(tarfile.SYMTYPE), "not one regular file"),
+        (hostile(tarfile.LNKTYPE), "not one regular file"),
+        (hostile(tarfile.CHRTYPE), "not one regular file"),
+        (hostile(tarfile.FIFOTYPE), "not one regular file"),
+        (hostile(tarfile.DIRTYPE), "not one regular file"),
+        (made_tar(lambda archive: (put(archive, "net", b"1"), put(archive, "net", b"2"))), "not one regular file"),
         (made_tar(lambda archive: [put(archive, str(i)) for i in range(30)]), "more than 20 members"),
         (made_tar(lambda archive: put(archive, "net", bytes(200_000))), "more than 100000 bytes"),
         (
@@ -273,7 +273,7 @@ def hostile(kind: bytes) -> bytes:
         (gzip.compress(b"no tar"), "not a readable archive"),
         (b"no archive", "not a readable archive"),
         (b"", "not a readable archive"),
-        (made_zip(("net", b"/etc/passwd", stat.S_IFLNK | 0o777)), "not a single regular file"),
+        (made_zip(("net", b"/etc/passwd", stat.S_IFLNK | 0o777)), "not one regular file"),
         (made_zip(("net", bytes(200_000), 0)), "more than 100000 bytes"),
         (made_zip(*((str(i), b"", 0) for i in range(30))), "more than 20 members"),
     ],

@@ -58,7 +58,7 @@ def test_places(text: str, endpoint: str) -> None:
         ("[::1/api|nightly", "correct the address"),
         ("a/b c|nightly", "a blank"),
         ("a\\@b/c|nightly", "a backslash"),
-        ("a/b\x1b[2J|nightly", "can't be printed"),
+        ("a/b\x1b[2J|nightly", "an unprintable character"),
         ("a/b|nightly\n", ""),
         ("a/b|night\nly", "printable characters"),
         (f"a/b|{'x' * 101}", "at most 100"),
