@@ -109,7 +109,7 @@ def _more_time(forecasts: Sequence[Forecast]) -> list[str]:
     """What other bounds on the rounds would find, in a simulation."""
     if not forecasts:
         return []
-    lines = [f"simulated from the pairs seen, found in {_percent(POWER)} of the cases, at best:"]
+    lines = [f"simulated from the measured pairs, at best; found in {_percent(POWER)} of the cases:"]
     for one in forecasts:
         if one.share is None or one.threshold is None or one.seconds_a_case is None:
             lines.append(f"  --max_rounds {one.max_rounds}: none of the changes tried")

@@ -93,7 +93,7 @@ def _see_framework(repository: Repository, head: Commit, framework: Framework, f
         repository.tree(head, package)
     except UsageError:
         raise UsageError(
-            f"--local {folder}: is no checkout of {framework.name}: it has no {package}: go there, or name its path"
+            f"--local {folder}: is not a checkout of {framework.name}: it has no {package}: give the path of one"
         ) from None
 
 
@@ -154,15 +154,13 @@ def _narrowed(options: DriverOptions, session: Session, paths: Sequence[str]) ->
         log.info("%s", _cost(len(cases)))
         return cases
     if touched.nothing:
-        log.info(
-            "nothing to measure: no case can be touched by what was changed (--operators '*' measures all the same)"
-        )
+        log.info("nothing to measure: the changes can't touch any case (--operators '*' measures them anyway)")
         return None
     left = [case for case in cases if is_affected(case, touched, operators_of(touched))]
     if not left:
         raise UsageError(
-            f"none of the {len(cases)} cases of {session.choice.file_name} is touched by what was changed: leave -b "
-            f"out for those of -b {EVERYTHING}, or add --operators '*' to measure these all the same"
+            f"the changes can't touch any of the {len(cases)} cases of {session.choice.file_name}: leave -b out to "
+            f"choose from -b {EVERYTHING}, or add --operators '*' to measure them anyway"
         )
     log.info("%d of %d cases of %s are touched", len(left), len(cases), session.choice.file_name)
     log.info("%s", _cost(len(left)))

@@ -179,7 +179,9 @@ class _Driver:
         revisions = [BuildRevision(name, lambda name: resolve_build(name, framework, self._cache)) for name in names]
         investigation = Investigation(revisions, self._runs, self._journal, self._identity)
         if own.dry_run:
-            _say([f"would measure {names[-1]} against {names[0]}, and look among {len(names) - 1} if it is worse"])
+            _say(
+                [f"would measure {names[-1]} against {names[0]}, and search {len(names) - 1} revisions if it is worse"]
+            )
             return DONE
         if own.again:
             self._runs.forget(investigation.name)

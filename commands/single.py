@@ -58,8 +58,8 @@ AB_ONLY = (
 )
 MOST_NAMED = 5  # of the cases that were not measured
 WARNING = (
-    "compared with an earlier run: whatever the machine did since is in every change, for all cases alike. "
-    "Much weaker than an A/B, which measures both builds at once"
+    "compared with an earlier run: whatever changed on the machine since then is part of every change. "
+    "Much weaker than an A/B, which measures both builds side by side"
 )
 
 
