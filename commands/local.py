@@ -21,6 +21,7 @@ from opduel.driver.git.repository import Repository, open_repository
 from opduel.frameworks import Framework
 from opduel.harness.specs import find_spec, load_spec
 from opduel.records import Case, Commit, UsageError
+from opduel.records.text import counted
 
 CASE_S = 1.6  # seconds a case in an A/B of two equal builds on a quiet machine: docs/explanation/performance.md
 SHOWN = 5  # names in a line
@@ -184,7 +185,7 @@ def _cost(cases: int) -> str:
     """How long it takes, about."""
     minutes = cases * CASE_S / 60
     if minutes < 5:
-        return f"{cases} cases"
+        return counted(cases, "case")
     return (
         f"{cases} cases, about {minutes:.0f} min on a quiet machine (-b smoke or --time_budget SECONDS make it shorter)"
     )

@@ -189,7 +189,7 @@ def test_two_branches_each_with_its_own_commit_file_and_what_fails_on_one_holds_
         "branch     main",
         "branch     release/1.x",
     ]
-    assert "2 to measure on 1 cases" in shown.out
+    assert "2 to measure on 1 case" in shown.out
 
     outcome = own.run(*both)
     assert outcome.code == 3, outcome.err
