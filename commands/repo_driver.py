@@ -43,6 +43,7 @@ from opduel.driver.watch import Services, Tally, Watch, WatchSettings
 from opduel.frameworks import FRAMEWORKS_DIR
 from opduel.harness.cpus import plan_cpus
 from opduel.records import WORSE, Commit, OpduelError, UsageError, Verdict, disk_error
+from opduel.records.text import counted
 from opduel.reporters import Reporter, catch_up_all, reporter_options
 from opduel.reporters.github import GithubReporter
 from opduel.reporters.notifier import Notifier
@@ -179,7 +180,9 @@ class _Driver:
         revisions = [BuildRevision(name, lambda name: resolve_build(name, framework, self._cache)) for name in names]
         investigation = Investigation(revisions, self._runs, self._journal, self._identity)
         if own.dry_run:
-            _say([f"would measure {names[-1]} against {names[0]}, and look among {len(names) - 1} if it is worse"])
+            _say(
+                [f"would measure {names[-1]} against {names[0]}, and search {len(names) - 1} revisions if it is worse"]
+            )
             return DONE
         if own.again:
             self._runs.forget(investigation.name)
@@ -206,7 +209,8 @@ class _Driver:
             _say(compile_lines(*builder.to_compile(line, strategy)))
             _say([f"  {one.short}: {builder.describe(one, strategy)}" for one in (control, treatment)])
         follow = ", then verify and bisect" if self._sought() else ""
-        _say([f"{len(queue)} to measure on {len(self._measuring.cases)} cases{follow}; nothing was built or measured"])
+        cases = counted(len(self._measuring.cases), "case")
+        _say([f"{len(queue)} to measure on {cases}{follow}; nothing was built or measured"])
         return INCOMPLETE if tally.failures else DONE
 
     def _build_settings(self) -> BuildSettings:

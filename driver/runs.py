@@ -140,7 +140,7 @@ class Runs:
             self._journal.finish_run(f"{name}/open-{order.budgets}", self._harness.dump(report))
         else:
             if report.is_open:
-                text = f"{name}: {open_words(report)}, after {order.budgets} time budgets; going on"
+                text = f"{name}: {open_words(report)}, after {order.budgets} time budgets; continuing"
                 log.warning("%s", text)
                 self._journal.note("not settled", text)
             self._journal.finish_run(name, self._harness.dump(report))

@@ -139,7 +139,7 @@ class Watch:
             record(self._services.journal, "history", text)
         if fetched.default is not None and not self._settings.branches:
             before, now = fetched.default
-            record(self._services.journal, "history", f"the remote's default branch is {now} now, and was {before}")
+            record(self._services.journal, "history", f"the remote's default branch changed from {before} to {now}")
 
     def _notice_the_clock(self) -> None:
         offset = time.time() - time.monotonic()

@@ -268,7 +268,7 @@ class CommitBuilder:
     def _why_not(self, strategy: str) -> str:
         known = ", ".join(one.recipe.request for one in self._known_releases) or "none"
         if strategy == "release":
-            return f"is no release's commit (in this repository: {known}): use --build auto"
+            return f"is not the commit of a release (in this repository: {known}): use --build auto"
         return f"has native sources of its own, unlike every release ({known}) and cached build: use --build source"
 
 

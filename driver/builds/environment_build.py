@@ -100,7 +100,7 @@ def _make(
     facts = _checked_facts(interpreter, lock, recipe.request, packages, framework)
     package = directory / native.package if native else None
     if package and facts.location.resolve() != package.resolve():
-        raise RunError(f"{recipe.request} was made, but {framework.import_name} was imported from {facts.location}")
+        raise RunError(f"{recipe.request} was built, but {framework.import_name} was imported from {facts.location}")
     return Manifest(
         framework=framework.name,
         requested=requested,
@@ -142,7 +142,7 @@ def _checked_facts(
         if facts.packages.get(name) != version
     ]
     if differing:
-        raise RunError(f"{request} was made with {', '.join(differing)}: check uv's settings")
+        raise RunError(f"{request} was installed with {', '.join(differing)}: check uv's settings")
     return facts
 
 

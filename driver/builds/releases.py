@@ -120,7 +120,7 @@ def load_releases(framework: Framework) -> Releases:
     path = framework.specifications / FILE_NAME
     if not path.exists():
         return Releases(framework.name, None, None, {}, {}, path)
-    data = read_data(path, _File, "this framework's releases are listed there")
+    data = read_data(path, _File, "it lists this framework's releases")
     recipes = _recipes(path, data)
     control, treatment = (data.defaults.control, data.defaults.treatment) if data.defaults else (None, None)
     for side, request in (("control", control), ("treatment", treatment)):

@@ -281,8 +281,8 @@ def raise_if_lost(repository: Path) -> None:
     for line in borrowed(repository):
         if not Path(line).is_dir():
             raise UsageError(
-                f"{line}: gone, but {repository} borrows its objects: bring it back, "
-                f"or remove {repository}: the next start makes it again"
+                f"{line}: is gone, but {repository} uses its objects: restore it, "
+                f"or remove {repository}, which the next start creates again"
             )
 
 

@@ -70,7 +70,7 @@ def control_of(treatment: Commit, base: Commit | None, exact: bool, repository: 
     if base is None or repository.is_ancestor(treatment, base):
         if first is None:
             raise UsageError(
-                f"commit {treatment.short}: the first of its repository, there is nothing before it to compare with: "
+                f"commit {treatment.short}: is the first of its repository: there is none before it to compare with; "
                 "choose a later commit, or another base commit"
             )
         if base is None:
@@ -112,7 +112,7 @@ def pending(
             None,
             f"{tip.short} shares no history with {last.short}, which was measured last: only {tip.short} is measured",
         )
-    note = f"{last.short}, measured last, is no longer in the branch: goes on from {shared.short}, which both hold"
+    note = f"{last.short}, measured last, is no longer on the branch: continuing from {shared.short}, which is on both"
     return replace(_every_step(history.chain(shared, tip), step - 1, step, with_tip), after=shared, note=note)
 
 
