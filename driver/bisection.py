@@ -6,10 +6,10 @@ says what a name claims.
 """
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Literal, Protocol
+from typing import Literal
 
 from opduel.driver.attribution import UNKNOWN, Change, Range
 from opduel.records import FLAGGED, Verdict
@@ -48,16 +48,9 @@ class Step:
         return Change(self.log_ratio, self.low, self.high)
 
 
-class Measure(Protocol):
-    """An A/B of two points, ``left`` the control, on some cases: a step for each of them."""
-
-    def __call__(self, left: int, right: int, cases: Sequence[str], /) -> Mapping[str, Step]: ...
-
-
-class Prepare(Protocol):
-    """Builds a point; False when it can't be built."""
-
-    def __call__(self, revision: int, /) -> bool: ...
+# An A/B of two points, the left one the control, on some cases: a step for each of them.
+Measure = Callable[[int, int, Sequence[str]], Mapping[str, Step]]
+Prepare = Callable[[int], bool]  # builds a point; False when it can't be built
 
 
 @dataclass(frozen=True)

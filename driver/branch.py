@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from opduel.driver.commit_file import kept_commit, shared_with
@@ -39,7 +39,10 @@ class Branch:
             KeyboardInterrupt: a signal; what was measured is kept.
         """
         chosen = self._pending()
-        self._go_on_after(chosen)
+        if chosen.note:  # the branch no longer contains the last commit processed: logged once
+            record(self._services.journal, "history", chosen.note)
+            if chosen.after is not None:
+                self._write_down(chosen.after)
         new = self._not_waiting(chosen)
         queue = new + self._to_retry(new)
         if not queue:
@@ -93,13 +96,6 @@ class Branch:
             log.info("%d of %d commits have landed since the last one to measure", chosen.waiting, settings.step)
         return chosen
 
-    def _go_on_after(self, chosen: Pending) -> None:
-        """If the branch no longer contains the last commit processed, log it once, and continue from one it has."""
-        if chosen.note:
-            record(self._services.journal, "history", chosen.note)
-            if chosen.after is not None:
-                self._write_down(chosen.after)
-
     def _not_waiting(self, chosen: Pending) -> list[Commit]:
         """Going on for ever, without those that failed and are not due yet."""
         later = {id for id, item in self._troubled().items() if not self._services.journal.is_due(item)}
@@ -126,7 +122,7 @@ class Branch:
             return
         name, owner = self.name, self._owner(path, last)
         if self._services.repository.is_ancestor(last, self._tip()):
-            is_ours = owner in (None, name) or self._settings.branch is None or not self._has(owner)
+            is_ours = owner in (None, name) or self._settings.branch is None or not self.is_there(owner)
         else:
             others = [owner] if owner else self._services.repository.branches_with(last)
             is_ours = not others or name in others
@@ -140,16 +136,13 @@ class Branch:
         name, _, id = (self._services.journal.get_fact(_owner_of(path)) or "").partition(" ")
         return name if name and id in ("", last.id) else None
 
-    def _has(self, branch: str) -> bool:
+    def is_there(self, name: str | None = None) -> bool:
+        """Whether the repository has the branch, or another one, as far as it was fetched."""
         try:
-            self._services.repository.branch(branch)
+            self._services.repository.branch(name or self.name)
         except UsageError:
             return False
         return True
-
-    def is_there(self) -> bool:
-        """Whether the repository has the branch, as far as it was fetched."""
-        return self._has(self.name)
 
     def _tip(self) -> Commit:
         """The branch's newest commit.
@@ -198,7 +191,10 @@ class Branch:
     def _attempt(self, commit: Commit, tally: Tally, alone: bool) -> bool:
         """Investigate a commit; whatever is the matter with it stops no other. False if it is to be measured on."""
         try:
-            outcome = self._investigate(commit)
+            try:
+                outcome = self._investigate(commit)
+            except OSError as error:
+                raise explained(self._settings, error) from error
         except NotSettled as error:
             text = f"{commit.short}: {error}"
             tally.fail(commit.id, text)
@@ -244,16 +240,6 @@ class Branch:
         record(self._services.journal, kind, f"{error}; to be tried again {'at the next pass' if soon else when}")
 
     def _investigate(self, treatment: Commit) -> Outcome:
-        """
-        Raises:
-            OpduelError: what is the matter.
-        """
-        try:
-            return self._followed_up(treatment)
-        except OSError as error:
-            raise explained(self._settings, error) from error
-
-    def _followed_up(self, treatment: Commit) -> Outcome:
         settings = self._settings
         control, why, line, strategy = self.plan(treatment)
         branch = self.holder(treatment)
@@ -305,10 +291,8 @@ class Branch:
     @property
     def _commit_file(self) -> Path | None:
         """With the name of the remote's default branch in it, if no branch was given."""
-        settings = self._settings
-        if settings.commit_file is None or settings.branch is not None:
-            return settings.commit_file
-        return settings.commit_file_of(self.name)
+        path = self._settings.commit_file
+        return self._settings.commit_file_of(self.name) if path and self._settings.branch is None else path
 
     @property
     def _counted(self) -> str:
@@ -322,23 +306,17 @@ class Branch:
     def _last_counted(self) -> Commit | None:
         """The last commit that an earlier start processed, where only every nth is measured."""
         kept = self._services.journal.get_fact(self._counted) if self._counts() and not self._settings.again else None
-        try:
-            return None if kept is None else self._services.repository.commit(kept)
-        except UsageError:  # of another repository
-            return None
+        with suppress(UsageError):  # of another repository
+            return self._services.repository.commit(kept) if kept else None
+        return None
 
     def _to_retry(self, new: Sequence[Commit]) -> list[Commit]:
-        found: list[Commit] = []
-        if not self._settings.retries:
-            return found
         known = {one.id for one in new}
-        for id, item in self._troubled().items():
-            if id in known or not self._services.journal.is_due(item):
-                continue
-            try:
-                found.append(self._services.repository.commit(id))
-            except UsageError:
-                continue  # of another repository
+        found: list[Commit] = []
+        for id, item in self._troubled().items() if self._settings.retries else ():
+            if id not in known and self._services.journal.is_due(item):
+                with suppress(UsageError):  # of another repository
+                    found.append(self._services.repository.commit(id))
         return found
 
     def _item(self, commit: Commit) -> str:
