@@ -38,8 +38,8 @@ def catalogue_parser() -> Parser:
     parser.add_argument("--exec_dir", type=path, metavar="DIR", help="the build cache")
     actions = parser.add_subparsers(dest="action", required=True)
     write = actions.add_parser("write", help="write the specs of all categories, and the bundle that lists them")
-    write.add_argument("build", metavar="BUILD", help="whose registry is asked")
-    coverage = actions.add_parser("coverage", help="try every case once, and say what ran")
+    write.add_argument("build", metavar="BUILD", help="the build whose registry is read")
+    coverage = actions.add_parser("coverage", help="try every case once, and report what ran")
     coverage.add_argument(
         "build", metavar="BUILD", nargs="+", help="the builds to try them on; the report covers the first one in full"
     )

@@ -37,7 +37,7 @@ def custom_network(options: argparse.Namespace, inputs: Sequence[Mapping[str, An
         return None
     for name in ("benchmark_file", "category", "int64_tensor"):
         if getattr(options, name):
-            raise UsageError(f"--{name}: --network takes the place of a spec: leave one of the two out")
+            raise UsageError(f"--{name}: --network replaces a spec: leave one of the two out")
     if len(inputs) != 1:
         raise UsageError(
             "--network: add --inputs once, with the shape of each of its inputs, such as '{\"data\": [1, 3, 224, 224]}'"

@@ -101,7 +101,7 @@ class Notifications:
                 self._say(f"--{option} failed: {one.reason}")
             elif one.entry.receiver not in failed:
                 failed.add(one.entry.receiver)
-                self._say(f"--{option} failed: {one.reason}; to be tried again at the next pass")
+                self._say(f"--{option} failed: {one.reason}; the next pass tries again")
 
     def _unknown(self, alert: Alert | None) -> Alert | None:
         """The alert without what was reported before; None if nothing is left. Its id stands for what it reports."""

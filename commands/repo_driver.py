@@ -270,7 +270,7 @@ class _Teller:
         for line in told.lines:
             log.info("%s", line)
         for line in told.failures:
-            log.error("%s; to be tried again at the next pass", line)
+            log.error("%s; the next pass tries again", line)
 
     def begins(
         self, control: Commit, treatment: Commit, why: str, line: Sequence[Commit], strategy: str, branch: str | None

@@ -53,7 +53,7 @@ class Journal(SqliteFile):
         super().__init__(path, _TABLES + OUTBOX_TABLE, "--work_dir", clock)
         self.outbox = Outbox(self, clock)
         if self.damage:
-            self.note("damage", f"the journal before this one was damaged: {self.damage}")
+            self.note("damage", f"the previous journal was damaged: {self.damage}")
         _take_over(self)
 
     def note(self, kind: str, text: str) -> None:

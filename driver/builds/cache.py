@@ -149,7 +149,7 @@ def sweep(folder: Path, own: Path | None = None) -> None:
         other = leftover.with_name(leftover.name.removeprefix(_MAKING))
         with _lock_file(other) as descriptor:
             if other == own or _try_lock(descriptor):
-                log.info("removing %s, which a killed process left", leftover)
+                log.info("removing %s, left by a killed process", leftover)
                 _remove(leftover)
 
 

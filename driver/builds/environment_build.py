@@ -134,7 +134,7 @@ def _checked_facts(
         facts = probe(interpreter, framework, (lock,))
     except ProbeError as error:
         raise BrokenBuildError(
-            f"{request} was made but does not import: {error}: fix what it names, or ask for another build"
+            f"{request} was installed, but can't be imported: {error}: fix what it names, or ask for another build"
         ) from None
     differing = [
         f"{name} {facts.packages.get(name)} instead of {version}"
@@ -175,7 +175,7 @@ def _site_packages(directory: Path) -> Path:
     """
     found = list(directory.glob("lib/python*/site-packages"))
     if len(found) != 1:
-        raise RunError(f"{directory}: was made with {len(found)} folders lib/python*/site-packages instead of one")
+        raise RunError(f"{directory}: has {len(found)} folders lib/python*/site-packages instead of one")
     return found[0]
 
 

@@ -51,7 +51,7 @@ def recipe_of(request: str, framework: Framework) -> Recipe | None:
 
 def _misunderstood(request: str, releases: Releases) -> str:
     if not releases.recipes:
-        return f"{request!r} is no path, and {releases.none_known}"
+        return f"{request!r} is not a path, and {releases.none_known}"
     example = releases.default_treatment or next(iter(releases.recipes))
     known = ", ".join(releases.recipes)
     return f"{request!r} is neither a release nor a path: give one such as {example} (known: {known}) or a path"

@@ -83,7 +83,7 @@ def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo, destination: Pat
     try:
         safe = tarfile.data_filter(member, str(destination))
     except (tarfile.AbsoluteLinkError, tarfile.LinkOutsideDestinationError):
-        log.debug("%s: a link to %s, out of the folder: left out", member.name, member.linkname)
+        log.debug("%s: a link to %s, outside the folder: skipped", member.name, member.linkname)
         return
     if ".." in PurePosixPath(member.name).parts:
         raise tarfile.OutsideDestinationError(member, member.name)

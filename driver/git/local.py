@@ -65,7 +65,7 @@ def top_of(folder: Path) -> Path:
     found = next((one for one in (place, *place.parents) if (one / ".git").exists()), None)
     if found is None:
         raise UsageError(
-            f"--local {folder}: is in no git checkout: give a checkout of the framework, or a folder in it"
+            f"--local {folder}: is not in a git checkout: give a checkout of the framework, or a folder in it"
         )
     return found
 
@@ -119,9 +119,7 @@ def base_of(repository: Repository, head: Commit, remote: str | None, branch: st
     prefix = f"{name}/"
     if not tips:  # no remote, or one that was never fetched
         if remote is not None:
-            raise UsageError(
-                f"--remote_repository {remote}: the checkout knows no branch of it: run git fetch {remote}"
-            )
+            raise UsageError(f"--remote_repository {remote}: the checkout has no branch of it: run git fetch {remote}")
         prefix, tips = "", {ref.removeprefix(refs.LOCAL): id for ref, id in checkout.branches().items()}
     if branch is None:
         branch = _default(ours, tips, prefix, checkout)

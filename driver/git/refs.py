@@ -108,7 +108,7 @@ class Names:
                 return read_commit(self.git, ids[0])
             if ids:
                 some = ", ".join(sorted(ids)[:_SIMILAR])
-                raise UnknownCommit(f"{name}: {len(ids)} commits begin so: {some}: give more digits")
+                raise UnknownCommit(f"{name}: {len(ids)} commits match: {some}: give more digits")
         hint = _similar(name, refs, (BRANCHES, TAGS, LOCAL))
         raise UnknownCommit(f"{name!r}: no branch, tag or commit of that name{hint}")
 

@@ -161,12 +161,12 @@ def _access(git: Git, remote: str | None, checkout: Checkout | None) -> Access:
     if not is_url(url):
         expanded = os.path.expanduser(url)
         if expanded.startswith("~"):
-            raise UsageError(f"--remote_repository {url}: there is no such user: write the folder out")
+            raise UsageError(f"--remote_repository {url}: there is no such user: give the full path")
         path = Path(expanded).absolute()
         if path.is_dir():
             inspect(path, git, "--remote_repository")
         elif not path.exists() and not checkout and not git.directory.exists():
-            raise RemoteGone(f"--remote_repository {path}: no such folder: give one that is there, or a URL")
+            raise RemoteGone(f"--remote_repository {path}: no such folder: give an existing one, or a URL")
         url = str(path)
     # A rule of the user's may put credentials into the URL, where the process list would show them.
     effective = _effective(git, url, settings)
