@@ -81,8 +81,9 @@ def bisect(
     prepare: Prepare,
     cached: Collection[int],
     thresholds: Mapping[str, float],
+    first: int = 0,
 ) -> list[CulpritRange]:
-    """The culprits between point 0 and point ``revisions``, from left to right.
+    """The culprits between point ``first`` and the one ``revisions`` further, from left to right.
 
     ``cases`` has the A/B of the two ends, by case id; its verdict is what is sought in that case: "regressed",
     "improved" or "failed" (on the treatment alone).  ``thresholds`` are shares.  Both ends are taken to be built;
@@ -99,7 +100,7 @@ def bisect(
     for case, step in cases.items():
         if step.finding is None:
             raise ValueError(f"{case}: regressed, improved, or failed on the treatment alone: not {step}")
-    search = _Search(revisions, cases, measure, prepare, thresholds, frozenset(cached))
+    search = _Search((first, first + revisions), cases, measure, prepare, thresholds, frozenset(cached))
     search.descend()
     return search.culprits()
 
@@ -127,7 +128,7 @@ class _Suspicion:
 class _Search:
     """A bisection in progress: what has been answered, and which suspicions have come to their end."""
 
-    revisions: int
+    whole: Range
     cases: Mapping[str, Step]
     measure: Measure
     prepare: Prepare
@@ -144,7 +145,7 @@ class _Search:
         The widest range comes first: whatever can bring another case to a range comes before it, so a range's cases are
         measured together.
         """
-        whole = (0, self.revisions)
+        whole = self.whole
         self.steps = {(whole, case): step for case, step in self.cases.items()}
         suspicions = [_Suspicion(case, (whole,), self._change(whole, case)) for case in sorted(self.cases)]
         while suspicions:

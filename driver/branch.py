@@ -12,7 +12,7 @@ from opduel.driver.descriptor import info_document
 from opduel.driver.documents import write_document, write_text
 from opduel.driver.git.commit_selection import Pending, control_of, pending
 from opduel.driver.investigation import Investigation, Outcome, culprits_document, why_open
-from opduel.driver.revisions import CommitRevision, UnbuildableError
+from opduel.driver.revisions import UnbuildableError, commit_revision
 from opduel.driver.runs import NotSettled
 from opduel.driver.watch_settings import Services, Tally, WatchSettings, explained, record
 from opduel.records import Commit, NoSpaceError, OpduelError, RunError, UsageError
@@ -245,7 +245,7 @@ class Branch:
         control, why, line, strategy = self.plan(treatment)
         branch = self.holder(treatment)
         self._services.listener.begins(control, treatment, why, line, strategy, branch)
-        revisions = [CommitRevision(one, self._services.builder, strategy) for one in line]
+        revisions = [commit_revision(one, self._services.builder, strategy) for one in line]
         investigation = Investigation(revisions, self._services.runs, self._services.journal, settings.identity, branch)
         if settings.again:
             self._services.runs.forget(investigation.name)
@@ -376,7 +376,7 @@ class Branch:
         try:
             _, _, line, strategy = self.plan(commit)
             for one in (line[0], line[-1]):
-                CommitRevision(one, self._services.builder, strategy, self._settings.ahead).build()
+                commit_revision(one, self._services.builder, strategy, self._settings.ahead).build()
         except Exception as error:  # it will be said when it is that commit's turn
             log.debug("building ahead: %s", error)
 
