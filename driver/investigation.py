@@ -246,11 +246,7 @@ class Investigation:
         return self._runs.ids(f"{self.name}/regress/{names}/")
 
     def _prepare(self, index: int) -> bool:
-        """Build a point; that it is at fault itself is written down, so that a later start gets the same answer.
-
-        Raises:
-            RunError: the disk, the network or whatever else it may be keeps it from being built now.
-        """
+        """Build a point. One that is at fault itself is written down for later starts; RunError: another failure."""
         fact = f"{self.name}/unbuildable/{self._revisions[index].name}"
         if self._journal.get_fact(fact) is not None:
             return False
@@ -338,12 +334,11 @@ def culprits_document(outcome: Outcome, name: str) -> dict[str, Any]:
         "confirmed": list(outcome.confirmed),
         "culprits": [_culprit_document(one) for one in outcome.culprits or ()],
         "known": [_culprit_document(one) for one in outcome.known],
-        "attributions": {case: _attribution_document(one) for case, one in outcome.attributions.items()},
+        "attributions": {
+            case: {"finding": one.finding, "share": _change_document(one.share), "rest": _change_document(one.rest)}
+            for case, one in outcome.attributions.items()
+        },
     }
-
-
-def _attribution_document(one: Attribution) -> dict[str, Any]:
-    return {"finding": one.finding, "share": _change_document(one.share), "rest": _change_document(one.rest)}
 
 
 def _change_document(change: Change | None) -> dict[str, Any]:

@@ -80,11 +80,7 @@ class Compiler:
 
     @cached_property
     def toolchain(self) -> tuple[str, ...]:
-        """What each tool says of its version.
-
-        Raises:
-            RunError: one is not installed.
-        """
+        """What each tool says of its version; RunError if one is not installed."""
         return tuple(_version(tool) for tool in self.platform.tools)
 
     def compile(self, commit: Commit, destination: Path, log_path: Path, limits: Limits) -> None:
@@ -162,11 +158,7 @@ class Compiler:
             raise _ScriptFailedError(f"{self.platform.script} left nothing in its destination; log: {log_path}")
 
     def _raise_if_stopped(self) -> None:
-        """Go no further once told to stop.
-
-        Raises:
-            RunError: it was.
-        """
+        """Raise RunError once ``stop`` was called."""
         if self._stopped.is_set():
             raise RunError("compiling was stopped")
 
@@ -238,11 +230,7 @@ class _Sole:
 
 
 def _watch(process: subprocess.Popen[bytes], build: Path, log_path: Path, limits: Limits) -> int:
-    """Wait for the end of the script; returns its exit code.
-
-    Raises:
-        RunError: the time or the space was used up.
-    """
+    """Wait for the end of the script; returns its exit code. RunError: the time or the space was used up."""
     began = time.monotonic()
     look_at_space = began
     while True:
@@ -261,11 +249,7 @@ def _watch(process: subprocess.Popen[bytes], build: Path, log_path: Path, limits
 
 
 def require_space(folder: Path, free_bytes: int) -> None:
-    """See that the disk has as much free as must stay.
-
-    Raises:
-        NoSpaceError: it has less.
-    """
+    """Raise NoSpaceError if the disk has less free than must stay."""
     free = shutil.disk_usage(folder).free
     if free < free_bytes:
         raise NoSpaceError(

@@ -34,11 +34,7 @@ _REASONS: tuple[tuple[str, str], ...] = (
 
 
 def make_environment(directory: Path, interpreter: Path, inherit: Sequence[int] = ()) -> str:
-    """Make an empty environment at ``directory``, which can be moved afterwards; returns what uv said.
-
-    Raises:
-        RunError: it could not be made.
-    """
+    """Make an empty environment, which can be moved later; returns what uv said. RunError: it could not be made."""
     options = ("--relocatable", "--no-project", "--allow-existing", "--python", str(interpreter))
     return _done(["venv", *options, str(directory)], f"uv could not make an environment of {interpreter}", inherit)
 

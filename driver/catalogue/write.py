@@ -51,11 +51,7 @@ def test_text(test: Mapping[str, Any]) -> str:
 
 
 def write_specs(files: Mapping[str, str], root: Path) -> None:
-    """Write the files below ``root``; specs of categories that there are no longer go.
-
-    Raises:
-        UsageError: a file can't be written.
-    """
+    """Write the files below ``root``, and remove specs of former categories. UsageError: a file can't be written."""
     try:
         (root / FOLDER).mkdir(parents=True, exist_ok=True)
         for old in (root / FOLDER).glob("*.json"):

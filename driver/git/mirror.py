@@ -31,11 +31,7 @@ SHALLOW = "a shallow repository, without history: run `git fetch --unshallow` th
 
 
 def check_ours(place: Path) -> None:
-    """See that what is at ``place``, if anything is, was made here: nothing else may be written to.
-
-    Raises:
-        UsageError: it is a repository, or a file, of somebody else's.
-    """
+    """Raise UsageError if what is at ``place`` was not made here: nothing else may be written to."""
     if not os.path.lexists(place):
         return
     try:
