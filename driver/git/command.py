@@ -209,11 +209,7 @@ class Git:
             raise RemoteGone(f"{what}: {how}: {error.said}") from None
 
     def fail(self, arguments: Sequence[str], status: int, errors: bytes) -> None:
-        """Raise what a failed command means.
-
-        Raises:
-            UsageError: borrowed objects are gone, or git's settings are broken; GitFailed: anything else.
-        """
+        """Raise what a failed command means: UsageError if borrowed objects are gone or git's settings are broken."""
         if self.ours:
             raise_if_lost(self.directory)
         said = one_line(errors, self.access.secrets)

@@ -28,11 +28,7 @@ class NotAncestor(UsageError):
 
 
 def read_commit(git: Git, name: str) -> Commit:
-    """The commit of an id (or any other name that git knows for sure).
-
-    Raises:
-        GitFailed: there is none.
-    """
+    """The commit of an id (or any other name that git knows for sure); GitFailed if there is none."""
     fields = git.run(*_LOG, "-1", "--no-walk", name, "--").split(b"\0")
     return _commit(fields[:_FIELDS])
 
@@ -57,11 +53,7 @@ class Commits:
     git: Git
 
     def commit(self, id: str) -> Commit:
-        """The commit of a whole id.
-
-        Raises:
-            UnknownCommit: it is not in the repository (any more).
-        """
+        """The commit of a whole id; UnknownCommit if it is not in the repository (any more)."""
         try:
             return read_commit(self.git, f"{id}^{{commit}}")
         except GitFailed:
