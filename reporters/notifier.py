@@ -34,7 +34,6 @@ class Notifier(Reporter):
         return found
 
     def meet(self, others: Sequence[Reporter]) -> None:
-        """Know those who can say where the report lies."""
         self._others = others
 
     def report(self, report: Report) -> str | None:
@@ -64,8 +63,7 @@ class Notifier(Reporter):
 
 def pages_of(reporters: Sequence[Reporter], report: Report) -> list[str]:
     """The addresses of pages that show the report, by all reporters that delivered it."""
-    pages = [one.page(report) for one in reporters]
-    return list(dict.fromkeys(page for page in pages if page))
+    return list(dict.fromkeys(page for one in reporters if (page := one.page(report))))
 
 
 def places_of(reporters: Sequence[Reporter], report: Report) -> list[str]:

@@ -5,7 +5,7 @@ import math
 import os
 from http import HTTPStatus
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 from urllib.parse import urlsplit
 
 import requests
@@ -70,11 +70,6 @@ class NotifyWebhook(Notifier):
 
     @classmethod
     def from_option(cls, value: str | None) -> Self:
-        """The notifier for ``--notify_webhook URL`` or ``@FILE``.
-
-        Raises:
-            UsageError: the file can't be read, or it is no address.
-        """
         return cls._of((value or "").strip(), f"--{cls.option}")
 
     @classmethod
@@ -110,12 +105,8 @@ class NotifyWebhook(Notifier):
 
     def _post(self, message: object) -> tuple[str, bool]:
         try:
-            with (
-                OneAnswerSession() as session,
-                session.post(
-                    self._url, json=message, timeout=self._silence_s, allow_redirects=False, stream=True
-                ) as response,
-            ):
+            settings: dict[str, Any] = {"timeout": self._silence_s, "allow_redirects": False, "stream": True}
+            with OneAnswerSession() as session, session.post(self._url, json=message, **settings) as response:
                 return _judged(response.status_code)
         except requests.exceptions.SSLError:
             return "its certificate is not trusted, or TLS failed", False

@@ -12,8 +12,15 @@ from rich.text import Text
 from opduel.records import Failure, Report
 from opduel.records.output import key_line
 from opduel.reporters.base import Reporter
-from opduel.reporters.rates import roofline_words
-from opduel.reporters.run_text import build_text, disturbance_text, effort_text, failure_text, host_text, incidents
+from opduel.reporters.run_text import (
+    build_text,
+    disturbance_text,
+    effort_text,
+    failure_text,
+    host_text,
+    incidents,
+    roofline_words,
+)
 from opduel.reporters.screen_table import STYLES, breakdown_lines, cases_lines
 from opduel.reporters.stream import write_text
 from opduel.reporters.summary import WORST_FIRST, injection_line, open_lines, validity_line, worst_first

@@ -6,8 +6,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from opduel.records import Build, Commit, Report
-from opduel.reporters.rates import roofline_words
-from opduel.reporters.run_text import commit_moment, disturbance_text, effort_text, host_text, incidents, is_number
+from opduel.reporters.run_text import (
+    commit_moment,
+    disturbance_text,
+    effort_text,
+    host_text,
+    incidents,
+    is_number,
+    roofline_words,
+)
 from opduel.reporters.summary import WORST_FIRST, caveats, injection_line, not_broken_down_line, worst_first
 from opduel.reporters.units import human_change, human_duration, human_interval, human_share
 
