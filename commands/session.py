@@ -133,7 +133,7 @@ def verify_after(options: argparse.Namespace) -> float | None:
     after: float = options.verify_after or 0.0
     if options.time_budget is not None and after >= options.time_budget:
         raise UsageError(
-            f"--verify_after {after:g}: the time budget of {options.time_budget:g} s covers the wait: make it larger"
+            f"--verify_after {after:g}: the time budget of {options.time_budget:g} s includes the wait: increase it"
         )
     return after
 
@@ -175,7 +175,7 @@ def check_profile_output(options: argparse.Namespace) -> None:
         return
     check_folder(folder, "profile_output")
     if not is_profiles_folder(folder):
-        raise UsageError(f"--profile_output {folder}: holds something else than profiles: give a new or empty folder")
+        raise UsageError(f"--profile_output {folder}: contains other files than profiles: give a new or empty folder")
 
 
 def log_profiles(run: RunRecord) -> None:
@@ -206,7 +206,7 @@ def usual_build(side: Side, config: Mapping[str, str], framework: Framework) -> 
     releases = load_releases(framework)
     usual = {"control": releases.default_control, "treatment": releases.default_treatment}[side]
     if usual is None:
-        raise UsageError(f"--{side}: {framework.name} has no build that is measured by default: give one")
+        raise UsageError(f"--{side}: {framework.name} has no default build: give one")
     log.info("%s: %s, from %s", side, usual, releases.path)
     return usual
 

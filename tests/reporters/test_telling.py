@@ -119,7 +119,7 @@ def test_an_empty_directory_is_refused() -> None:
     ],
 )
 def test_a_user_that_is_not_there_is_wrong_usage(words: tuple[str, ...]) -> None:
-    with pytest.raises(UsageError, match=f"^{words[0]} .*~nosuch/x: there is no such user: write the folder out$"):
+    with pytest.raises(UsageError, match=f"^{words[0]} .*~nosuch/x: there is no such user: give the full path$"):
         chosen_reporters(_options(*words), terminal=False)
 
 
