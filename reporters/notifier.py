@@ -37,11 +37,7 @@ class Notifier(Reporter):
         self._others = others
 
     def report(self, report: Report) -> str | None:
-        """Send the run's alarm, if there is one; return a line that says so.
-
-        Raises:
-            RunError: it could not be sent; the text has no secret in it.
-        """
+        """Send the run's alarm, if there is one; return a line that says so."""
         alert = alert_of(report, self.unverified)
         if alert is not None:
             places, pages = places_of(self._others, report), pages_of(self._others, report)

@@ -65,11 +65,7 @@ class NotifyCommand(Notifier):
             raise UsageError(f"--{self.option}: {self._words[0]} is no program that can be run: correct the command")
 
     def send(self, alert: Alert) -> None:
-        """Run the command.
-
-        Raises:
-            RunError: it could not be started, took too long, or ended in another code than 0.
-        """
+        """Run the command; it fails when it can't be started, takes too long, or ends in another code than 0."""
         # Files and no pipes: whatever the command leaves running can't make anybody wait.
         with tempfile.TemporaryFile() as text, tempfile.TemporaryFile() as said:
             fcntl.fcntl(said, fcntl.F_SETFL, os.O_APPEND)  # so that it can be emptied meanwhile
