@@ -17,11 +17,10 @@ from opduel.reporters.notify_webhook import NotifyWebhook
 from opduel.reporters.stream import open_closed_streams, print_note, print_result
 from opduel.reporters.text import escaped, printable
 from opduel.server.alerts import SLOWDOWNS, send_alerts
-from opduel.server.app import create_app
+from opduel.server.app import address_of, create_app, listen, serve
 from opduel.server.database import Database, default_url
 from opduel.server.logs import log_to_stderr
 from opduel.server.models import Token
-from opduel.server.serving import address_of, listen, serve
 from opduel.server.settings import DEFAULT_MAX_REPORT_BYTES, Settings, checked_public_url
 from opduel.server.storage import remove_runs
 from opduel.server.tokens import SCOPES, add_token, check_token, is_valid, revoke_token

@@ -21,9 +21,9 @@ from opduel.server.access import (
 from opduel.server.api import days
 from opduel.server.change_points import LONGEST_NOTE, acknowledge, withdraw
 from opduel.server.findings import ALERT_Q, Wanted, count_series, drift_choices, find_findings, list_findings
-from opduel.server.forms import form_of
 from opduel.server.pages import Words, dates_asked, day_of, page_of, words_of
 from opduel.server.templating import ENVIRONMENT
+from opduel.server.upload import form_of
 
 SEEN = "opduel_seen"  # a cookie: until when the browser's owner has seen the findings
 _MOST_LISTED, _MOST_IN_FEED = 200, 100
