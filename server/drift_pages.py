@@ -73,7 +73,7 @@ def drift_page(
             left=len(found) - _MOST_LISTED,
             histories=count_series(session),
             choices=drift_choices(session),
-            feed=_query({name: value for name, value in chosen.items() if value}),
+            feed=urlencode({name: value for name, value in chosen.items() if value}),
             asked={name: value for name, value in asked.items() if value},
             seen=seen,
             may_write=writing_login(request, login) is not None,
@@ -156,10 +156,6 @@ def _seen(request: Request) -> datetime | None:
     except ValueError:
         return None
     return moment if moment.tzinfo is not None else None
-
-
-def _query(asked: dict[str, str]) -> str:
-    return f"?{urlencode(asked)}" if asked else ""
 
 
 def _back(text: str) -> list[tuple[str, Any]]:
