@@ -39,9 +39,8 @@ def run_performance_test(
     if build is not None:
         from . import outside  # needs the checkout's environment
 
-        return outside.run_performance_test(
-            operators, inputs, run_backward, dtype, ctx, profiler, warmup, runs, build, seed
-        )
+        how = {"profiler": profiler, "warmup": warmup, "runs": runs, "seed": seed}
+        return outside.run_performance_test(operators, inputs, build, run_backward, dtype, ctx, **how)
     adaptor = inside.adaptor_of(operators)
     defaults = {"dtype": dtype, "context": ctx, "run_backward": run_backward}
     found = []

@@ -73,7 +73,8 @@ def work(case: Case) -> Work | None:
     """The work of one call of ``case``, in its direction; None where no formula is known."""
     formula = FORMULAS.get(case.operator.partition(".")[2])
     directions = ("forward", "backward") if case.direction == "both" else (case.direction,)
-    if formula is None or case.dtype not in SIZES or _other_dtypes(case):
+    dtypes = {one.get("dtype", case.dtype) for one in case.inputs.values() if isinstance(one, Mapping)}
+    if formula is None or case.dtype not in SIZES or dtypes - {case.dtype}:
         return None
     try:
         return _sum([formula(_Call(case.inputs), direction) for direction in directions], case.dtype)
@@ -93,11 +94,6 @@ def _sum(amounts: Sequence[_Amount], dtype: str) -> Work:
     if not all(0 <= one < math.inf for one in (flop or 0.0, size)):
         raise _UnknownError
     return Work(flop, size, dtype)
-
-
-def _other_dtypes(case: Case) -> bool:
-    tensors = [one for one in case.inputs.values() if isinstance(one, Mapping)]
-    return any(one.get("dtype", case.dtype) != case.dtype for one in tensors)
 
 
 def _product(call: _Call, direction: str, left: Shape, right: Shape, out: Shape, inner: int, extra: int = 0) -> _Amount:
