@@ -72,7 +72,7 @@ def add_ai_pep_options(parser: argparse.ArgumentParser) -> None:
         "--root_model_dir",
         type=_folder,
         metavar="DIR",
-        help="the folder that a file's location in a spec is relative to when it begins with //",
+        help="the folder for locations in a spec that begin with //",
     )
     group.add_argument(
         "--shared_libs",
@@ -114,7 +114,7 @@ def refuse_idle_libraries(libraries: Sequence[Path] | None, builds: Sequence[Bui
 def repository_kind(text: str) -> str:
     """``--repo``: git."""
     if text != "git":
-        raise argparse.ArgumentTypeError(f"{text!r}: git repositories alone are read: convert it to git")
+        raise argparse.ArgumentTypeError(f"{text!r}: only git repositories are supported: convert it to git")
     return text
 
 

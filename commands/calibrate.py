@@ -106,7 +106,7 @@ def _planned(options: argparse.Namespace, arguments: Sequence[str]) -> Calibrati
     parser = harness_parser()
     for name in (*OURS, *UNHEARD):
         if getattr(options, name) != parser.get_default(name):
-            why = "is set by --calibrate itself" if name in OURS else "does not go with --calibrate"
+            why = "is set by --calibrate itself" if name in OURS else "can't be combined with --calibrate"
             raise UsageError(f"--{name} {why}: leave it out")
     config = KeptAnswers(config_path())
     cases = _cases(options)
@@ -155,7 +155,7 @@ def _build(options: argparse.Namespace, config: Mapping[str, str]) -> str:
         releases = load_releases(framework)
         build = config.get("treatment", releases.default_treatment or "")
         if not build:
-            raise UsageError(f"--treatment: {framework.name} has no build that is measured by default: give one")
+            raise UsageError(f"--treatment: {framework.name} has no default build: give one")
         log.info("%s against itself, from %s", build, config_path() if "treatment" in config else releases.path)
     resolved = resolve_build(build, framework, BuildCache(options.exec_dir), library_path(options.shared_libs))
     refuse_idle_libraries(options.shared_libs, [resolved])

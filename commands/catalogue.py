@@ -10,7 +10,10 @@ from opduel.commands.entry import DONE, log, run_command
 from opduel.commands.option_types import path
 from opduel.commands.options import Parser
 from opduel.driver.builds import BuildCache, resolve_build
-from opduel.driver.catalogue import apply_rules, ask_registry, load_rules, spec_files, write_specs
+from opduel.driver.catalogue.apply import apply_rules
+from opduel.driver.catalogue.registry import ask_registry
+from opduel.driver.catalogue.rules import load_rules
+from opduel.driver.catalogue.write import spec_files, write_specs
 from opduel.frameworks import Framework, framework_names, get_framework
 from opduel.frameworks.base import SPECIFICATIONS
 from opduel.harness.smoke_check import SmokeCheck, smoke_check
@@ -35,8 +38,8 @@ def catalogue_parser() -> Parser:
     parser.add_argument("--exec_dir", type=path, metavar="DIR", help="the build cache")
     actions = parser.add_subparsers(dest="action", required=True)
     write = actions.add_parser("write", help="write the specs of all categories, and the bundle that lists them")
-    write.add_argument("build", metavar="BUILD", help="whose registry is asked")
-    coverage = actions.add_parser("coverage", help="try every case once, and say what ran")
+    write.add_argument("build", metavar="BUILD", help="the build whose registry is read")
+    coverage = actions.add_parser("coverage", help="try every case once, and report what ran")
     coverage.add_argument(
         "build", metavar="BUILD", nargs="+", help="the builds to try them on; the report covers the first one in full"
     )

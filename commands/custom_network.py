@@ -8,7 +8,8 @@ from typing import Any
 from opduel.commands.config import config_path, read_config
 from opduel.commands.entry import log
 from opduel.driver.builds import BuildCache, load_releases, resolve_build
-from opduel.driver.catalogue import Input, ask_network, load_rules, network_test, operator_tests
+from opduel.driver.catalogue.network import Input, ask_network, network_test, operator_tests
+from opduel.driver.catalogue.rules import load_rules
 from opduel.frameworks import Framework, framework_names, get_framework
 from opduel.harness.specs import Spec, validate
 from opduel.records import UsageError
@@ -36,7 +37,7 @@ def custom_network(options: argparse.Namespace, inputs: Sequence[Mapping[str, An
         return None
     for name in ("benchmark_file", "category", "int64_tensor"):
         if getattr(options, name):
-            raise UsageError(f"--{name}: --network takes the place of a spec: leave one of the two out")
+            raise UsageError(f"--{name}: --network replaces a spec: leave one of the two out")
     if len(inputs) != 1:
         raise UsageError(
             "--network: add --inputs once, with the shape of each of its inputs, such as '{\"data\": [1, 3, 224, 224]}'"

@@ -29,7 +29,7 @@ def python_parser(program: str) -> Parser:
         metavar="...",
         nargs=argparse.REMAINDER,
         default=[],
-        help="what that interpreter is given: a script, or -c CODE",
+        help="its arguments: a script, or -c CODE",
     )
     return parser
 
@@ -74,7 +74,7 @@ def import_folder(cache: Path | None = None) -> Path:
         with contextlib.suppress(FileExistsError):
             link.symlink_to(PACKAGE, target_is_directory=True)
     except OSError as error:
-        raise RunError(f"{link}: cannot be made ({error.strerror}): name another cache in XDG_CACHE_HOME") from None
+        raise RunError(f"{link}: cannot be created ({error.strerror}): set XDG_CACHE_HOME to another folder") from None
     return folder
 
 

@@ -90,7 +90,10 @@ def harness_parser() -> argparse.ArgumentParser:
         help="the folder in which builds are kept (default: in the user's cache folder)",
     )
     what.add_argument(
-        "--model_cache", type=path, metavar="DIR", help="where networks' files are kept (default: the user's cache)"
+        "--model_cache",
+        type=path,
+        metavar="DIR",
+        help="the folder in which files of networks are kept (default: in the user's cache folder)",
     )
     what.add_argument(
         "--breakdown",

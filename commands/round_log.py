@@ -34,7 +34,7 @@ class FileRoundLog:
         self._path = path
         try:
             if is_special(path):  # not even opened: a pipe would be waited for
-                raise UsageError(f"--round_log {path}: is no regular file: give the path of one, or of no file")
+                raise UsageError(f"--round_log {path}: is not a regular file: give another path")
             # Unbuffered: what could not be written is not written later either.
             self._file: FileIO = path.open("a+b", buffering=0)
         except OSError as error:
@@ -80,7 +80,7 @@ class FileRoundLog:
 
     def _lock(self) -> None:
         if not stat.S_ISREG(os.fstat(self._file.fileno()).st_mode):
-            raise UsageError(f"--round_log {self._path}: is no regular file: give the path of one, or of no file")
+            raise UsageError(f"--round_log {self._path}: is not a regular file: give another path")
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -107,7 +107,7 @@ class FileRoundLog:
                 return int(header["seed"])
         except (UnreadableError, KeyError, TypeError):
             pass
-        raise UsageError(f"--round_log {self._path}: is no log of rounds: give the path of one, or of no file")
+        raise UsageError(f"--round_log {self._path}: is not a round log: give another path")
 
     def _end_last_line(self) -> None:
         """A line that was cut off when its process died must not run into the next one."""

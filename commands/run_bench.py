@@ -33,7 +33,7 @@ to harness.py (see harness.py --help). Default arguments of both may be kept in 
 
 # What it does instead of a run: the option that asks for it, what it does in words, its own options that go with it.
 INSTEAD: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "list": ("takes a pattern and harness.py's options alone", ()),
+    "list": ("takes only a pattern and options of harness.py", ()),
     "convert": ("writes a report in another format and does nothing else", ("to", "side", "output")),
     "flush": ("sends what waits and does nothing else", ("retry_refused", "give_up")),
     "send": ("sends reports and does nothing else", ()),
@@ -113,7 +113,7 @@ def run_bench_parser() -> Parser:
         help="send reports that are on disk; goes with --remote_reporter, its token and --spool",
     )
     parser.add_argument("--to", choices=list(FORMATS), help=f"with --convert: the format. {described()}")
-    parser.add_argument("--side", choices=SIDES, help="with --convert to a format that holds one side only: which one")
+    parser.add_argument("--side", choices=SIDES, help="with --convert to a format for one side: which one")
     parser.add_argument(
         "--output",
         metavar="FILE",
@@ -241,5 +241,5 @@ def _checked(name: str, answer: str, releases: Releases) -> str:
         releases.recipe(package.strip(), version.strip())
         return answer
     if not os.path.exists(path):
-        raise UsageError(f"{answer!r} is neither a release nor a path that is there")
+        raise UsageError(f"{answer!r} is neither a release nor an existing path")
     return path

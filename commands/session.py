@@ -26,8 +26,7 @@ from opduel.records import Build, Case, Report, RunConfiguration, RunError, RunR
 from opduel.records.atomic import check_folder
 from opduel.records.measurement import Side
 from opduel.reporters import Reporter, ReportOutcome, chosen_reporters, report_all
-from opduel.reporters.folder import FolderReporter
-from opduel.reporters.local import LocalReporter
+from opduel.reporters.local import FolderReporter, LocalReporter
 from opduel.reporters.screen import ScreenReporter
 from opduel.reporters.stream import write_text
 from opduel.reporters.summary import conclusion, not_broken_down_line, open_lines, validity_line
@@ -134,7 +133,7 @@ def verify_after(options: argparse.Namespace) -> float | None:
     after: float = options.verify_after or 0.0
     if options.time_budget is not None and after >= options.time_budget:
         raise UsageError(
-            f"--verify_after {after:g}: the time budget of {options.time_budget:g} s covers the wait: make it larger"
+            f"--verify_after {after:g}: the time budget of {options.time_budget:g} s includes the wait: increase it"
         )
     return after
 
@@ -176,7 +175,7 @@ def check_profile_output(options: argparse.Namespace) -> None:
         return
     check_folder(folder, "profile_output")
     if not is_profiles_folder(folder):
-        raise UsageError(f"--profile_output {folder}: holds something else than profiles: give a new or empty folder")
+        raise UsageError(f"--profile_output {folder}: contains other files than profiles: give a new or empty folder")
 
 
 def log_profiles(run: RunRecord) -> None:
@@ -207,7 +206,7 @@ def usual_build(side: Side, config: Mapping[str, str], framework: Framework) -> 
     releases = load_releases(framework)
     usual = {"control": releases.default_control, "treatment": releases.default_treatment}[side]
     if usual is None:
-        raise UsageError(f"--{side}: {framework.name} has no build that is measured by default: give one")
+        raise UsageError(f"--{side}: {framework.name} has no default build: give one")
     log.info("%s: %s, from %s", side, usual, releases.path)
     return usual
 

@@ -11,7 +11,8 @@ from opduel.commands.option_types import path
 from opduel.commands.options import NETWORK_FORMS, Parser
 from opduel.commands.overwrite_check import refuse_overwriting
 from opduel.driver.builds import BuildCache, load_releases, resolve_build
-from opduel.driver.catalogue import Input, ask_network, load_rules, network_spec, network_test, operator_tests
+from opduel.driver.catalogue.network import Input, ask_network, network_spec, network_test, operator_tests
+from opduel.driver.catalogue.rules import load_rules
 from opduel.frameworks import framework_names, get_framework
 from opduel.frameworks.base import SPECIFICATIONS
 from opduel.harness.specs import expand_cases, load_spec
@@ -38,14 +39,16 @@ def spec_from_parser(positional: bool = False) -> Parser:
         type=shape,
         action="append",
         default=[],
-        help="what an input is given: data=1,3,224,224, or with a dtype data=1,3,224,224:float16; repeatable",
+        help="the shape of an input: data=1,3,224,224, or with a dtype data=1,3,224,224:float16; repeatable",
     )
     parser.add_argument(
         "--with_network",
         action="store_true",
         help="also write a case of the whole network, with the checksums of its files",
     )
-    parser.add_argument("--build", metavar="BUILD", help="which build is asked (default: the treatment)")
+    parser.add_argument(
+        "--build", metavar="BUILD", help="the build that infers shapes and types (default: the treatment)"
+    )
     parser.add_argument(
         "--output", type=path, metavar="FILE", help="where the spec is written (default: standard output)"
     )
@@ -80,7 +83,7 @@ def write_spec_from(arguments: Sequence[str], parser: Parser | None = None) -> i
         raise UsageError("--shape: one input is given twice: keep one")
     output: Path | None = options.output
     if output and output.suffix != ".json":
-        raise UsageError(f"--output {output}: a spec is found by its suffix: let the name end in .json")
+        raise UsageError(f"--output {output}: the name of a spec must end in .json")
     if output:
         check_file(output, "output")
         refuse_overwriting({"--spec_from": [Path(options.spec_from)]}, "--output", [output])

@@ -25,7 +25,7 @@ def list_parser() -> Parser:
     """``opduel list``."""
     parser = Parser(
         prog="opduel list",
-        description="Show every case that there is.",
+        description="List all cases.",
         epilog="With options of opduel compare, such as -b SPEC: the cases that it would measure",
         allow_abbrev=False,
     )
@@ -84,7 +84,7 @@ def flush_parser() -> Parser:
         epilog=_OF_COMPARE,
         allow_abbrev=False,
     )
-    parser.add_argument("--retry_refused", action="store_true", help="send also what a server refused")
+    parser.add_argument("--retry_refused", action="store_true", help="also send reports that a server refused")
     add_give_up(parser)
     return parser
 
