@@ -36,16 +36,7 @@ def run_category_benchmarks(category, operators=None, **options):
 
 
 def _run_here(
-    tests,
-    defaults,
-    run_backward=None,
-    dtype=None,
-    ctx=None,
-    profiler="native",
-    warmup=10,
-    runs=50,
-    build=None,
-    seed=0,
+    tests, defaults, run_backward=None, dtype=None, ctx=None, profiler="native", warmup=10, runs=50, build=None, seed=0
 ):
     adaptor = inside.adaptor_of()
     asked = {"run_backward": run_backward, "dtype": dtype, "context": ctx}

@@ -6,16 +6,7 @@ DEFAULT_MODE = "imperative"
 
 
 def run_performance_test(
-    ops,
-    inputs,
-    run_backward=True,
-    dtype="float32",
-    ctx=None,
-    profiler="native",
-    warmup=10,
-    runs=50,
-    build=None,
-    seed=0,
+    ops, inputs, run_backward=True, dtype="float32", ctx=None, profiler="native", warmup=10, runs=50, build=None, seed=0
 ):
     """Measure one operator, or each of a list, on each of the inputs; a list of ``{name: [result, ...]}``.
 

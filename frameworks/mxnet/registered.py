@@ -202,16 +202,24 @@ def methods_of(operators):
     return found
 
 
-def main():
-    answer = os.dup(1)
+def answer(make, *arguments):
+    """Print what ``make`` returns as JSON, whatever MXNet prints meanwhile, and end the process."""
+    stdout = os.dup(1)
     os.dup2(2, 1)
+    found = make(*arguments)
+    with os.fdopen(stdout, "w") as stream:
+        json.dump(found, stream)
+    os._exit(0)  # a framework that stumbles on the way out has said all that was asked
+
+
+def document():
     adaptor = load_adaptor()
     operators = adaptor.operators
     own_names = {alias: own_name(operators.base, alias) for alias in all_registered(operators.base)}
     registered = {}
     for alias in sorted(own_names):
         registered.setdefault(own_names[alias], []).append(alias)
-    document = {
+    return {
         "version": operators.mx.__version__,
         "registered": registered,
         "functions": dict(
@@ -221,10 +229,7 @@ def main():
             **objects_of(adaptor.objects),
         ),
     }
-    with os.fdopen(answer, "w") as stream:
-        json.dump(document, stream)
-    os._exit(0)  # a framework that stumbles on the way out has said all that was asked
 
 
 if __name__ == "__main__":
-    main()
+    answer(document)

@@ -123,14 +123,18 @@ def _fully_connected(call: _Call, direction: str) -> _Amount:
     return _product(call, direction, data, weight, (*data[:-1], weight[0]), data[-1], call.optional("bias"))
 
 
+def _window(call: _Call, axes: int) -> tuple[Shape, Shape, Shape, Shape]:
+    """A kernel's size, stride, dilation and padding, of a layout that has the channels second."""
+    if call.attribute("layout", None) not in (None, "NCW", "NCHW", "NCDHW"):
+        raise _UnknownError
+    kernel, stride, dilate = (call.per_axis(name, axes, 1) for name in ("kernel", "stride", "dilate"))
+    return kernel, stride, dilate, call.per_axis("pad", axes, 0)
+
+
 def _convolution(call: _Call, direction: str) -> _Amount:
     """Each output is a sum over the kernel and the channels of its group."""
     data, weight = call.shape("data"), call.shape("weight")
-    kernel = call.per_axis("kernel", len(data) - 2, 1)
-    if call.attribute("layout", None) not in (None, "NCW", "NCHW", "NCDHW"):
-        raise _UnknownError
-    stride, dilate = (call.per_axis(name, len(kernel), 1) for name in ("stride", "dilate"))
-    pad = call.per_axis("pad", len(kernel), 0)
+    kernel, stride, dilate, pad = _window(call, len(data) - 2)
     spatial = [
         (size + 2 * p - d * (k - 1) - 1) // s + 1
         for size, k, s, p, d in zip(data[2:], kernel, stride, pad, dilate, strict=True)
@@ -142,11 +146,10 @@ def _convolution(call: _Call, direction: str) -> _Amount:
 def _deconvolution(call: _Call, direction: str) -> _Amount:
     """Each input goes into as many outputs as the kernel has elements, for every channel of its group."""
     data, weight = call.shape("data"), call.shape("weight")
-    kernel = call.per_axis("kernel", len(data) - 2, 1)
-    if "target_shape" in call.inputs or call.attribute("layout", None) not in (None, "NCW", "NCHW", "NCDHW"):
+    kernel, stride, dilate, pad = _window(call, len(data) - 2)
+    if "target_shape" in call.inputs:
         raise _UnknownError
-    stride, dilate = (call.per_axis(name, len(kernel), 1) for name in ("stride", "dilate"))
-    pad, adj = (call.per_axis(name, len(kernel), 0) for name in ("pad", "adj"))
+    adj = call.per_axis("adj", len(kernel), 0)
     spatial = [
         (size - 1) * s - 2 * p + d * (k - 1) + 1 + a
         for size, k, s, p, d, a in zip(data[2:], kernel, stride, pad, dilate, adj, strict=True)

@@ -91,10 +91,7 @@ def sum_over(data, axis):
 
 FUNCTIONS = {
     one.__name__: one
-    for one in (
-        *(add_to_state, few_steps, add_one, double, square, sum_over),
-        *(foreach, while_loop, cond, logistic),
-    )
+    for one in (*(add_to_state, few_steps, add_one, double, square, sum_over), *(foreach, while_loop, cond, logistic))
 }
 
 
