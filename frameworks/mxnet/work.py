@@ -8,7 +8,10 @@ of these the bytes alone are known.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
+
+import numpy
 
 from opduel.records import Case, Work
 
@@ -172,31 +175,20 @@ def _forward_only(direction: str) -> None:
         raise _UnknownError
 
 
-def _unary(flop: bool) -> Formula:
+def _elementwise(operands: Sequence[tuple[str, ...]], flop: bool) -> Formula:
+    """Of tensors that are broadcast, each by any of its names; ``flop``: one operation an element of the output."""
+
     def formula(call: _Call, direction: str) -> _Amount:
         _forward_only(direction)
-        n = math.prod(call.shape("data", "x", "a"))
-        return _Amount(float(n) if flop else None, n, n)
+        shapes = [call.shape(*names) for names in operands]
+        n = math.prod(numpy.broadcast_shapes(*shapes))
+        return _Amount(float(n) if flop else None, sum(map(math.prod, shapes)), n)
 
     return formula
 
 
-def _binary(flop: bool) -> Formula:
-    def formula(call: _Call, direction: str) -> _Amount:
-        _forward_only(direction)
-        left, right = call.shape("lhs", "x1"), call.shape("rhs", "x2")
-        n = math.prod(_broadcast(left, right))
-        return _Amount(float(n) if flop else None, math.prod(left) + math.prod(right), n)
-
-    return formula
-
-
-def _broadcast(left: Shape, right: Shape) -> Shape:
-    axes = max(len(left), len(right))
-    both = [(1,) * (axes - len(one)) + one for one in (left, right)]
-    if any(a != b and 1 not in (a, b) for a, b in zip(*both, strict=True)):
-        raise _UnknownError
-    return tuple(b if a == 1 else a for a, b in zip(*both, strict=True))
+_unary = partial(_elementwise, [("data", "x", "a")])
+_binary = partial(_elementwise, [("lhs", "x1"), ("rhs", "x2")])
 
 
 def _reduction(call: _Call, direction: str) -> _Amount:
