@@ -1,6 +1,9 @@
-"""Which processors measure, which start workers: the same for both sides, on one memory node; and how fast they run."""
+"""Which processors measure, which start workers: the same for both sides, on one memory node; how fast they run;
+and how much memory to read to evict their caches."""
 
 import os
+import statistics
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,6 +12,12 @@ from pathlib import Path
 from opduel.records import UsageError
 
 _SYS = Path("/sys")
+_CPUS = _SYS / "devices/system/cpu"
+WIPING_VARIABLE = "OPDUEL_WIPE_CACHE"  # tells a worker how many bytes to read
+LINE = 64  # bytes
+# in bytes; the usual size where the host doesn't say what it has
+LEAST_WIPED, USUAL_WIPED, MOST_WIPED = 16 << 20, 64 << 20, 256 << 20
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 @dataclass(frozen=True)
@@ -95,3 +104,36 @@ def current_mhz(cpus: Iterable[int], sys_folder: Path = _SYS) -> list[float]:
         if text.strip().isdigit() and int(text) > 0:
             found.append(int(text) / 1000)
     return found
+
+
+@dataclass(frozen=True)
+class Wiping:
+    """Evicting the caches before each timed call, so that nothing of a case is left in them, as AI-PEP's --wipe_cache
+    does: the bytes that the worker reads (``wipe`` in harness/worker/main.py), and the nanoseconds that this takes."""
+
+    size: int
+    ns: float
+
+
+def plan_wiping(cpus: Path = _CPUS) -> Wiping:
+    """Read twice what the largest cache holds; one time is measured here and now."""
+    size = min(MOST_WIPED, max(LEAST_WIPED, 2 * largest_cache(cpus) or USUAL_WIPED))
+    memory = bytearray(b"\1") * size
+    spent = []
+    for _ in range(3):
+        began = time.perf_counter_ns()
+        _ = memory[::LINE]
+        spent.append(time.perf_counter_ns() - began)
+    return Wiping(size, float(statistics.median(spent)))
+
+
+def largest_cache(cpus: Path = _CPUS) -> int:
+    """Bytes of the largest cache that any processor has; 0 where the host doesn't say."""
+    sizes = [0]
+    for path in cpus.glob("cpu[0-9]*/cache/index[0-9]*/size"):
+        try:
+            text = path.read_text(encoding="ascii").strip()
+            sizes.append(int(text.rstrip("KMG")) * _UNITS.get(text[-1:], 1))
+        except (OSError, ValueError):
+            continue
+    return max(sizes)

@@ -60,7 +60,10 @@ class OutputCheck:
                     seen = _unconfirmed(seen, NOT_AGAIN)
                 found[case.id] = seen
             for case, seen in self._look_at([case for case in cases if case.id in suspects]):
-                found[case.id] = _confirmed(suspects[case.id], seen)
+                said = {"unchanged": "agreed when computed again", "failed": "failed when computed again"}
+                if seen.verdict != "regressed":
+                    seen = _unconfirmed(suspects[case.id], said.get(seen.verdict, seen.note))
+                found[case.id] = replace(seen, rounds=2)
         except (KeyboardInterrupt, RunError) as error:
             self.stopped = error
         except Exception as error:  # a fault of ours, or of the machine, must not cost what was compared
@@ -140,14 +143,6 @@ def check_outputs(
     check = OutputCheck(bench, request.seed, order.can_fork, deadline, on_case, request.golden)
     check.compare(cases)
     return check, replace(order, spent_s=time.monotonic() - began) if cases else order
-
-
-def _confirmed(first: Comparison, second: Comparison) -> Comparison:
-    """What two looks in fresh processes say together."""
-    if second.verdict == "regressed":
-        return replace(second, rounds=2)
-    found = {"unchanged": "agreed when computed again", "failed": "failed when computed again"}
-    return replace(_unconfirmed(first, found.get(second.verdict, second.note)), rounds=2)
 
 
 def _unconfirmed(first: Comparison, why: str) -> Comparison:

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from opduel.harness.caches import largest_cache
-from opduel.harness.cpus import CpuPlan, this_thread_on
+from opduel.harness.cpus import CpuPlan, largest_cache, this_thread_on
 from opduel.records import RunError
 from opduel.records.output import key_line
 

@@ -12,9 +12,8 @@ from typing import Any
 from opduel.comparator import attribute_changes, withhold_verdicts
 from opduel.frameworks import recorded_environment, run_environment
 from opduel.harness.budget import budget_for, with_seconds
-from opduel.harness.caches import plan_wiping
 from opduel.harness.checkpoint import Checkpoint, Start
-from opduel.harness.cpus import plan_cpus, this_thread_on
+from opduel.harness.cpus import plan_cpus, plan_wiping, this_thread_on
 from opduel.harness.host import HostMonitor, host_fingerprint
 from opduel.harness.instructions import plan_counting
 from opduel.harness.output_check import check_outputs
@@ -183,10 +182,7 @@ def _run_record(
         **request.labels,
         "framework": request.framework.name,
         "seed": request.seed,
-        "alpha": asked.alpha,
-        "threads": asked.threads,
-        "max_rounds": asked.max_rounds,
-        "time_budget": asked.time_budget,
+        **{name: getattr(asked, name) for name in ("alpha", "threads", "max_rounds", "time_budget")},
         "inject": asked.inject or None,
         "verify_after": asked.verifies_after,
         "breakdown": "all" if asked.breakdown else "networks",
@@ -205,11 +201,7 @@ def _run_record(
         "stop_reason": findings.stopped,
         "forecast": None,
         "continues": False,
-        "not_broken_down": findings.not_broken_down,
-        "rounds": findings.rounds,
-        "wall_s": findings.wall_s,
-        "timed_s": findings.timed_s,
-        "spent_s": findings.spent_s,
+        **{name: getattr(findings, name) for name in ("not_broken_down", "rounds", "wall_s", "timed_s", "spent_s")},
         "incidents": [dataclasses.asdict(incident) for incident in findings.incidents],
         "validity": validity,
         "profile_output": None,

@@ -50,15 +50,15 @@ class RunRequest:
 
 
 def plan_of(request: RunRequest) -> MeasurementPlan:
-    asked = request.configuration
+    """What a run is asked to measure in rounds, in what profiling leaves of the time budget."""
+    asked, budget = request.configuration, request.configuration.time_budget
     timed = [case.metric == DEFAULT_METRIC for case in request.cases]
-    budget, kept = asked.time_budget, kept_for_profiling(asked.time_budget, count_profiled(request))
     return MeasurementPlan(
         [case for case in request.cases if case.metric in SAMPLED],
         plan_looks(asked.max_rounds),
         asked.alpha,
         request.seed,
-        None if budget is None else budget - kept,
+        None if budget is None else budget - kept_for_profiling(budget, count_profiled(request)),
         asked.inject,
         can_fork=lambda case: request.framework.can_fork(threads_of(case, asked.threads), case.context),
         aa_cases=usual_count(sum(timed)) if asked.sentinels is None else asked.sentinels,
