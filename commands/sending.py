@@ -17,7 +17,7 @@ from opduel.reporters import read_report
 from opduel.reporters.remote import RemoteReporter
 from opduel.reporters.remote.delivery import Sender
 from opduel.reporters.remote.place import Place, origin, parse_place
-from opduel.reporters.remote.reporter import has_id, sender_from, warn_of_open_token
+from opduel.reporters.remote.reporter import sender_from, warn_of_open_token
 from opduel.reporters.remote.spool import REPORT, endpoint_of, place_of
 from opduel.reporters.stream import print_result
 from opduel.reporters.text import escaped
@@ -69,7 +69,7 @@ def send(paths: Sequence[Path], arguments: Sequence[str]) -> int:
     for one in reporters:
         one.check()
     for path in paths:  # before any is kept, and one at a time: all of them might not fit into memory
-        if not has_id(read_report(path)):
+        if not read_report(path).run.id:
             raise UsageError(f"--send {path}: has no run id, which a server needs: leave it out")
     for path in paths:
         report = read_report(path)

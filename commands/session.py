@@ -26,8 +26,7 @@ from opduel.records import Build, Case, Report, RunConfiguration, RunError, RunR
 from opduel.records.atomic import check_folder
 from opduel.records.measurement import Side
 from opduel.reporters import Reporter, ReportOutcome, chosen_reporters, report_all
-from opduel.reporters.folder import FolderReporter
-from opduel.reporters.local import LocalReporter
+from opduel.reporters.local import FolderReporter, LocalReporter
 from opduel.reporters.screen import ScreenReporter
 from opduel.reporters.stream import write_text
 from opduel.reporters.summary import conclusion, not_broken_down_line, open_lines, validity_line

@@ -9,18 +9,19 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt
 
-from opduel.driver.git.access import TOKEN_VARIABLE, Access, config_environment
+from opduel.driver.git.access import Access, config_environment
+from opduel.driver.git.gitpython import git
+from opduel.driver.git.redaction import TOKEN_VARIABLE, one_line
 from opduel.driver.lock import ANOTHER_FOLDER
 from opduel.records import NoSpaceError, RunError, UsageError
-from opduel.records.redaction import redact
 
 log = logging.getLogger(__name__)
 
@@ -61,8 +62,6 @@ _FOR_GOOD = re.compile(
 # There is no repository; of one that was there before, a disk may be away for a moment.
 _NOT_THERE = re.compile(r"not found\b|does not exist|does not appear to be a git repository|returned error: 404")
 _FULL = (b"No space left on device", b"Disk quota exceeded")  # where git speaks English
-_LONGEST = 400  # characters of one error
-_TELLING = ("fatal:", "error:", "remote:", "ERROR:")
 _BAD_SETTINGS = re.compile(rb"bad [\w ]*config (?:line|variable|value|file)|bogus count in GIT_CONFIG_COUNT")
 
 # The repository is ours alone: no hooks of the user's in it, nothing behind our back, nothing removed that nobody
@@ -230,36 +229,36 @@ class Git:
     ) -> Iterator[subprocess.Popen[bytes]]:
         """The process, in a session of its own; within the context at the latest, it and its children end."""
         where = ["-C", str(folder)] if folder else [f"--git-dir={self.directory}"]
-        kept = {k: v for k, v in os.environ.items() if k not in _UNWANTED and not k.startswith(_TALKATIVE)}
+        command = [*_in_environment(variables), git.Git.GIT_PYTHON_GIT_EXECUTABLE or "git", *where, *arguments]
         environment = {
-            **kept,
-            "LC_ALL": "C",  # its messages are read, here and by people
-            "LANGUAGE": "en",
             "GIT_TERMINAL_PROMPT": "0",
+            "LANGUAGE": "en",  # its messages are read, here and by people
             "SSH_ASKPASS_REQUIRE": "never",
             **config_environment(iter((*_SETTINGS, *self.access.config)), os.environ),
             **(self.access.environment(self.askpass) if network else {}),
-            **variables,
         }
         with self.lock.open("ab") as lock:
             fcntl.flock(lock, fcntl.LOCK_SH)
             try:
-                process = subprocess.Popen(
-                    ["git", *where, *arguments],
+                launched = git.Git().execute(
+                    command,
                     env=environment,
-                    stdin=subprocess.PIPE if feed else subprocess.DEVNULL,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
+                    as_process=True,
+                    istream=subprocess.PIPE if feed else None,
                     start_new_session=True,
                     pass_fds=(lock.fileno(),),
                     preexec_fn=_end_with_parent,
                 )
-            except FileNotFoundError as error:
+            except git.GitCommandNotFound as error:
                 raise RunError("git is not installed, or not in PATH: install it") from error
+            assert isinstance(launched, git.Git.AutoInterrupt)
+            process = launched.proc
+            assert process
             try:
                 yield process
             finally:
                 _end(process)
+                launched.proc = None  # GitPython has no further part in it
 
 
 def wait_for_leftovers(lock: Path, seconds: float = 60.0) -> None:
@@ -297,16 +296,13 @@ def borrowed(repository: Path) -> list[str]:
     return [os.path.normpath(objects / line) for line in lines if line and not line.startswith("#")]
 
 
-def one_line(stderr: bytes, secrets: Iterable[str] = ()) -> str:
-    """What git said, redacted: its errors and the server's words if there are any, else all of it; "nothing" if
-    nothing."""
-    lines = [line.strip() for line in re.split(r"[\r\n]+", stderr.decode("utf-8", "replace"))]
-    telling = [line for line in lines if line.startswith(_TELLING)] or lines
-    said = redact("; ".join(dict.fromkeys(line for line in telling if line)), secrets)
-    said = "".join(character if character.isprintable() else "?" for character in said)
-    if len(said) > _LONGEST:
-        said = said[: _LONGEST // 2] + " ... " + said[-_LONGEST // 2 :]
-    return said or "nothing"
+def _in_environment(variables: Mapping[str, str]) -> list[str]:
+    """A prefix that takes the unwanted variables away, if there are any, and then sets others: GitPython can only add
+    some, and these may be among the unwanted."""
+    present = [name for name in os.environ if name in _UNWANTED or name.startswith(_TALKATIVE)]
+    unset = [part for name in sorted(present) for part in ("-u", name)]
+    assigned = [f"{name}={value}" for name, value in variables.items()]
+    return ["env", *unset, *assigned] if unset or assigned else []
 
 
 def _name(arguments: Sequence[str]) -> str:
@@ -322,10 +318,14 @@ def _end_with_parent() -> None:
 def _end(process: subprocess.Popen[bytes]) -> None:
     """End the whole session of a command that still runs, and wait for it."""
     if process.poll() is None:
-        with suppress(ProcessLookupError):
+        try:
             os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
     for pipe in (process.stdin, process.stdout, process.stderr):
         if pipe:
-            with suppress(OSError):
+            try:
                 pipe.close()
+            except OSError:
+                pass
     process.wait()

@@ -20,6 +20,7 @@ from opduel.records import Commit, Comparison, Report, RunError
 from opduel.records.outbox import Outbox
 from opduel.reporters.alert_text import headline, plain_text
 from opduel.reporters.alerts import Alert
+from opduel.reporters.local import SimpleLocalReporter
 from opduel.reporters.notifier import Notifier
 from opduel.reporters.remote.delivery import Sender
 from opduel.reporters.remote.place import parse_place
@@ -27,7 +28,6 @@ from opduel.reporters.remote.post import Waits
 from opduel.reporters.remote.reporter import RemoteReporter
 from opduel.reporters.remote.spool import Spool
 from opduel.reporters.remote.token import Token
-from opduel.reporters.simple_local import SimpleLocalReporter
 from opduel.reporters.summary import conclusion
 
 AUTHOR = "Ada <ada@toy.example>"

@@ -9,10 +9,9 @@ import report_samples as samples
 
 from opduel.records import Report, UsageError
 from opduel.reporters import REPORTERS, Reporter, add_reporter_options, chosen_reporters, report_all, reporter_options
-from opduel.reporters.local import LocalReporter
+from opduel.reporters.local import LocalReporter, SimpleLocalReporter
 from opduel.reporters.notify_webhook import VARIABLE, NotifyWebhook
 from opduel.reporters.screen import ScreenReporter
-from opduel.reporters.simple_local import SimpleLocalReporter
 from opduel.reporters.simple_screen import SimpleScreenReporter
 
 
