@@ -19,7 +19,6 @@ from opduel.harness.measurement_plan import MeasurementPlan, Progress
 from opduel.harness.outputs import Answer, ask_results, difference
 from opduel.harness.pair_pool import Bench
 from opduel.harness.restarting_worker import RestartingWorker
-from opduel.harness.run_request import RunRequest
 from opduel.records import SAMPLED, Case, Comparison, Failure, RunError
 from opduel.records.measurement import SIDES, Side
 
@@ -125,22 +124,27 @@ class OutputCheck:
 
 
 def check_outputs(
-    request: RunRequest, bench: Bench, order: MeasurementPlan, tell: Callable[[Progress], None], earlier_s: float
+    all_cases: Sequence[Case],
+    golden: Golden | None,
+    bench: Bench,
+    order: MeasurementPlan,
+    tell: Callable[[Progress], None],
+    earlier_s: float,
 ) -> tuple[OutputCheck, MeasurementPlan]:
     """Compare the outputs of a run's cases whose metric is not sampled; they come first, and leave the others the rest
     of the time. Returns what was found, and the order that is left.
 
     ``earlier_s``: what earlier starts took of the time budget.
     """
-    cases = [case for case in request.cases if case.metric not in SAMPLED]
+    cases = [case for case in all_cases if case.metric not in SAMPLED]
     began, others = time.monotonic() - order.spent_s, len(order.cases)
 
     def on_case(left: int) -> None:
-        tell(Progress(0, left + others, len(request.cases), time.monotonic() - began, 0.0))
+        tell(Progress(0, left + others, len(all_cases), time.monotonic() - began, 0.0))
 
     left_s = math.inf if order.time_budget is None else max(0.0, order.time_budget - earlier_s)
     deadline = began + (OUTPUT_CHECK_SHARE * left_s if others else left_s)
-    check = OutputCheck(bench, request.seed, order.can_fork, deadline, on_case, request.golden)
+    check = OutputCheck(bench, order.seed, order.can_fork, deadline, on_case, golden)
     check.compare(cases)
     return check, replace(order, spent_s=time.monotonic() - began) if cases else order
 

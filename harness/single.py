@@ -20,13 +20,12 @@ from opduel.frameworks import Framework, recorded_environment, run_environment
 from opduel.harness.blocks import CaseRequest, time_left
 from opduel.harness.budget import kept_for_profiling
 from opduel.harness.counter_round import storage_question
-from opduel.harness.cpus import WIPING_VARIABLE, plan_cpus, plan_wiping, this_thread_on
+from opduel.harness.cpus import WIPING_VARIABLE, measure_roofline, plan_cpus, plan_wiping, this_thread_on
 from opduel.harness.host import HostMonitor, host_fingerprint
 from opduel.harness.outputs import FOR_GOOD
 from opduel.harness.pair_pool import Bench
 from opduel.harness.profiles import Profiles, Profiling, write_profiles
 from opduel.harness.restarting_worker import Question, RestartingWorker
-from opduel.harness.roofline import measure_roofline
 from opduel.records import Build, Case, Failure, HostRecord, RunError
 from opduel.records.run_record import SingleRunRecord
 from opduel.records.single import Distribution, ProfiledOperator, Profiler, SingleReport, SingleResult

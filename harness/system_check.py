@@ -1,6 +1,7 @@
 """What on this host makes measurements noisy, as far as it was observed, and the command that fixes it."""
 
 import heapq
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -185,11 +186,8 @@ def _siblings(folder: Path, cpus: frozenset[int]) -> tuple[int, ...]:
 
 def _swapped_pages(proc: Path) -> int | None:
     """Pages swapped in and out since boot."""
-    counts = dict(line.partition(" ")[::2] for line in text_of(proc / "vmstat").splitlines())
-    try:
-        return int(counts["pswpin"]) + int(counts["pswpout"])
-    except (KeyError, ValueError):
-        return None
+    counts = re.findall(r"^pswp(?:in|out) (\d+)$", text_of(proc / "vmstat"), re.M)
+    return sum(map(int, counts)) if len(counts) == 2 else None
 
 
 def _cpu_seconds_of_others() -> dict[tuple[int, float], tuple[str, float]]:
