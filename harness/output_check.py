@@ -68,7 +68,10 @@ class OutputCheck:
         except Exception as error:  # a fault of ours, or of the machine, must not cost what was compared
             self.stopped = RuntimeError(f"{type(error).__name__}: {' '.join(str(error).split())}")
         why = str(self.stopped or "interrupted") if self.stopped is not None else NO_TIME_LEFT
-        self.comparisons = [_with_reason(found[case.id], why) for case in cases]
+        for case_id, one in found.items():
+            if one.verdict == "inconclusive" and one.note.endswith((NOT_COMPARED, NOT_AGAIN)):
+                found[case_id] = replace(one, note=f"{one.note}: {why}")
+        self.comparisons = [found[case.id] for case in cases]
         return self.comparisons
 
     def _look_at(self, cases: Sequence[Case]) -> Iterator[tuple[Case, Comparison]]:
@@ -151,12 +154,6 @@ def check_outputs(
 
 def _unconfirmed(first: Comparison, why: str) -> Comparison:
     return replace(first, verdict="inconclusive", note=f"differed at first ({first.note}), {why}")
-
-
-def _with_reason(one: Comparison, why: str) -> Comparison:
-    """Of a case that was not come to, why."""
-    left = one.verdict == "inconclusive" and one.note.endswith((NOT_COMPARED, NOT_AGAIN))
-    return replace(one, note=f"{one.note}: {why}") if left else one
 
 
 def _open(case: Case, note: str) -> Comparison:
