@@ -31,9 +31,7 @@ SERVED = [command for command in COMMANDS if re.search(r"opduel\.server|remote_r
 INSTALLED = [command for command in COMMANDS if re.match(r"uv tool|opduel ", command)]  # run by test_wheel.py
 RUN = [command for command in COMMANDS if command not in MADE + DRIVEN + ALONE + SERVED + INSTALLED]
 
-EVERY_TIME = re.compile(
-    r"run_bench\.py|junit=|--operators softmax|--bisect_releases"
-)  # the others have more to measure
+EVERY_TIME = re.compile(r"run_bench\.py|junit=|--operators softmax|--bisect_releases")  # quick ones
 
 
 def of_the_night(commands: list[str]) -> list[Any]:
