@@ -106,7 +106,8 @@ def cause_of_death(side: Side, code: int, words: str, kills_before: int | None) 
     if code < 0:
         name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
         if code == -signal.SIGABRT and (wanting := _NO_MEMORY.search(words)):
-            return Failure(side, "out-of-memory", f"aborted for want of memory, having printed {wanting[0]!r}", words)
+            reason = f"ran out of memory and aborted, after printing {wanting[0]!r}"
+            return Failure(side, "out-of-memory", reason, words)
         return Failure(side, "crash", f"killed by {name}", words)
     # Frameworks that catch SIGSEGV print it and exit with a code of their own.
     if fatal := _FATAL.findall(words):
@@ -355,7 +356,7 @@ class CaseProcess:
         except ClosedError:
             raise self._worker.lost(self._worker.cause_of_exit()) from None
         except ValueError:
-            failure = Failure(self._worker.side, "crash", "stopped in mid-answer", self.output_tail())
+            failure = Failure(self._worker.side, "crash", "stopped while answering", self.output_tail())
             raise self._worker.lost(failure) from None
 
 

@@ -73,7 +73,7 @@ class NotifyCommand(Notifier):
             UsageError: there is none.
         """
         if shutil.which(self._words[0]) is None:
-            raise UsageError(f"--{self.option}: {self._words[0]} is no program that can be run: correct the command")
+            raise UsageError(f"--{self.option}: {self._words[0]} is not an executable program: correct the command")
 
     def send(self, alert: Alert) -> None:
         """Run the command.

@@ -40,7 +40,7 @@ class SimpleScreenReporter(Reporter):
     """Prints every case with full precision, in the order in which the report has them."""
 
     option: ClassVar[str] = "simple_screen_reporter"
-    help: ClassVar[str] = "print one tab-separated line a case on standard output, for pipes"
+    help: ClassVar[str] = "print one tab-separated line per case on standard output, for pipes"
 
     def __init__(self, stream: TextIO | None = None) -> None:
         """Print to ``stream``, by default what ``sys.stdout`` is when reporting."""

@@ -134,7 +134,7 @@ def _days(text: str) -> timedelta:
         days = float(text)
         lasts = timedelta(days=days)
     except (ValueError, OverflowError):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of days") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of days") from None
     if lasts <= timedelta(0):
         raise argparse.ArgumentTypeError("must be more than 0 days")
     return lasts

@@ -71,7 +71,7 @@ class ChangePointsOut(BaseModel):
     change_points: list[ChangePointOut]
     total: int
     next_offset: int | None
-    complete: bool = Field(description="false while histories with new runs are being weighed: ask again")
+    complete: bool = Field(description="false while histories with new runs are being analysed: ask again")
 
 
 class Acknowledgement(BaseModel):

@@ -21,9 +21,9 @@ async def small_body(request: Request, largest: int = LARGEST_FORM) -> bytes:
             async for chunk in request.stream():
                 body += chunk
                 if len(body) > largest:
-                    raise HTTPException(413, f"that is too much: at most {largest} bytes are read here")
+                    raise HTTPException(413, f"the form is too large: at most {largest} bytes are accepted")
     except TimeoutError:
-        raise HTTPException(408, "the body did not come to its end") from None
+        raise HTTPException(408, "the body was incomplete") from None
     return body
 
 
@@ -37,4 +37,4 @@ async def form_of(request: Request, largest: int = LARGEST_FORM, most: int = MOS
     try:
         return parse_qsl(body.decode("utf-8", "replace"), max_num_fields=most)
     except ValueError:
-        raise HTTPException(400, "that is no form of ours: it has too many fields") from None
+        raise HTTPException(400, "the form has too many fields") from None

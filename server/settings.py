@@ -57,9 +57,9 @@ def checked_public_url(text: str) -> str:
         parts = urlsplit(text)
         host, _ = parts.hostname, parts.port
     except ValueError:
-        raise UsageError(f"--public_url {text}: no URL: {fix}") from None
+        raise UsageError(f"--public_url {text}: not a URL: {fix}") from None
     if parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment or "@" in parts.netloc:
-        raise UsageError(f"--public_url {text}: no address of a server: {fix}")
+        raise UsageError(f"--public_url {text}: not the address of a server: {fix}")
     return text.rstrip("/")
 
 
@@ -70,8 +70,8 @@ def _check_commit_url(template: str) -> None:
         parts = urlsplit(template)
         host = parts.hostname
     except ValueError:
-        raise UsageError(f"--commit_url {template}: no URL: {fix}") from None
+        raise UsageError(f"--commit_url {template}: not a URL: {fix}") from None
     if parts.scheme not in ("http", "https") or not host:
         raise UsageError(f"--commit_url {template}: not http or https: {fix}")
     if "{commit}" in parts.netloc or template.count("{commit}") != 1:
-        raise UsageError(f"--commit_url {template}: must have {{commit}} once, behind the host: {fix}")
+        raise UsageError(f"--commit_url {template}: must have {{commit}} once, after the host: {fix}")

@@ -35,16 +35,16 @@ class File(StrictModel):
         description="A path, relative to the spec's folder or absolute, or a URL: file://, http://, https://."
     )
     sha256: Annotated[str, *text(SHA256_PATTERN, "use the 64 digits, in lower case, that sha256sum prints")] | None = (
-        optional("Of the file at the location, the archive itself if it is one.")
+        optional("Checksum of the file at the location, which may be an archive.")
     )
     md5: Annotated[str, *text(MD5_PATTERN, "use the 32 digits, in lower case, that md5sum prints")] | None = optional(
-        "The same, in place of sha256 or beside it."
+        "The MD5 checksum of the same file, instead of sha256 or in addition."
     )
     filename: (
         Annotated[str, *text(FILENAME_PATTERN, "use a name of letters, digits and any of . _ + = @ -, no path")] | None
-    ) = optional("What it is called in the cache. Default: the location's last part.")
+    ) = optional("Its name in the cache. Default: the last part of the location.")
     member: Annotated[str, Field(min_length=1, max_length=1000)] | None = optional(
-        "Of an archive (.tar, .tar.gz, .zip): the file within it that is meant."
+        "For an archive (.tar, .tar.gz, .zip): the file in it to use."
     )
 
     @model_validator(mode="after")

@@ -40,7 +40,7 @@ def _what_it_is(path: Path) -> str:
         if path.is_dir():
             return "is a folder"
         if path.is_symlink() and not path.exists():
-            return f"is a link to {str(path.readlink())!r}, which is not there"
+            return f"is a link to {str(path.readlink())!r}, which does not exist"
         if path.exists():
             return "is not a regular file"
     except (OSError, ValueError):  # a name too long for the file system, a null character

@@ -123,7 +123,7 @@ def _key(key: Hashable, node: yaml.Node) -> str:
 
 
 def _refuse_tag(loader: _SpecLoader, node: yaml.Node) -> None:
-    raise UsageError(f"{_place(node.start_mark)}: tag {node.tag} is not taken: use plain YAML, without tags")
+    raise UsageError(f"{_place(node.start_mark)}: tag {node.tag} is not supported: use plain YAML, without tags")
 
 
 _PLAIN_TAGS = ("null", "bool", "int", "float", "str", "seq", "map")
@@ -157,7 +157,7 @@ def _check(data: Any, path: str, depth: int, values: Iterator[int]) -> None:
             raise UsageError(f"{prefix}{key} is given twice: keep one")
         for key, value in data.items():
             if _unprintable(key):
-                raise UsageError(f"{path or 'the spec'} has a field {key!r}: take the control characters out")
+                raise UsageError(f"{path or 'the spec'} has a field {key!r}: remove the control characters")
             _check(value, f"{prefix}{key}", depth + 1, values)
     elif isinstance(data, list):
         for index, item in enumerate(data):
@@ -167,7 +167,7 @@ def _check(data: Any, path: str, depth: int, values: Iterator[int]) -> None:
     elif isinstance(data, float) and not math.isfinite(data):
         raise UsageError(f"{path or 'the spec'} is not a finite number: JSON has no NaN and no infinity")
     elif isinstance(data, str) and not data.isprintable() and _unprintable(data):
-        raise UsageError(f"{path or 'the spec'} holds control characters: take them out")
+        raise UsageError(f"{path or 'the spec'} contains control characters: remove them")
 
 
 def _unprintable(text: str) -> bool:
