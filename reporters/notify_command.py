@@ -61,7 +61,7 @@ class NotifyCommand(Notifier):
 
     def check(self) -> None:
         if shutil.which(self._words[0]) is None:
-            raise UsageError(f"--{self.option}: {self._words[0]} is no program that can be run: correct the command")
+            raise UsageError(f"--{self.option}: {self._words[0]} is not an executable program: correct the command")
 
     def send(self, alert: Alert) -> None:
         """Run the command; it fails when it can't be started, takes too long, or ends in another code than 0."""

@@ -112,7 +112,7 @@ class NotifyWebhook(Notifier):
         except requests.ConnectionError as error:
             if is_unconnected(error):
                 return "no connection: is the network up?", True
-            return "the connection ended before an answer came: it may have been taken", False
+            return "the connection ended before an answer came: the message may have been delivered", False
         except _WRONG as error:
             return f"the post failed ({type(error).__name__}): correct the address", False
         except OSError as error:  # a file of certificates that is not there

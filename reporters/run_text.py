@@ -98,7 +98,7 @@ def rates_words(one: Comparison, roofline: Any) -> str:
 
 
 def one_side_words(work: Work | None, nanoseconds: float | None, roofline: Any) -> str:
-    """``18.2 GFLOP/s, 1.1 GB/s, 66 % of the roof`` of a call that took so long; empty where something isn't known."""
+    """``18.2 GFLOP/s, 1.1 GB/s, 66 % of the roofline`` of a call that took so long; empty where something isn't known."""
     if work is None or not nanoseconds or not isinstance(roofline, Mapping):
         return ""
     peaks = roofline.get("gflops")
@@ -109,7 +109,7 @@ def one_side_words(work: Work | None, nanoseconds: float | None, roofline: Any) 
     rates = achieved(work, nanoseconds)
     words = [f"{rates.gflops:.3g} GFLOP/s"] if rates.gflops else []
     words += [f"{rates.gbytes:.3g} GB/s"] if rates.gbytes else []
-    return ", ".join([*words, f"{least_ns / nanoseconds:.0%} of the roof"])
+    return ", ".join([*words, f"{least_ns / nanoseconds:.0%} of the roofline"])
 
 
 def roofline_words(roofline: Any) -> str:

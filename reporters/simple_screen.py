@@ -40,7 +40,7 @@ class SimpleScreenReporter(Reporter):
     """Prints every case with full precision, in the order in which the report has them."""
 
     option: ClassVar[str] = "simple_screen_reporter"
-    help: ClassVar[str] = "print one tab-separated line a case on standard output, for pipes"
+    help: ClassVar[str] = "print one tab-separated line per case on standard output, for pipes"
 
     def report(self, report: Report) -> None:
         """Print the report; a pipe that closes early is no error."""

@@ -37,7 +37,7 @@ def case_labels(alpha: float | None) -> list[str]:
     return [
         *("operator", "direction", "metric", "dtype", "context", "mode", "inputs", "files"),
         *("change", confidence_text(alpha, "interval"), "control", "treatment", "p value", "q value", "threshold"),
-        *("smallest change to be seen", "rounds", "decided on", "held back", "injected", "second measurement"),
+        *("minimum detectable effect", "rounds", "decided on", "held back", "injected", "second measurement"),
         *("work of a call", "rates", "note"),
     ]
 

@@ -46,7 +46,7 @@ class RemoteReporter(Reporter):
         super().add_options(group)
         others = f"others can read it in the process list: rather a file, or {VARIABLE}"
         group.add_argument("--remote_access_token", metavar="TOKEN", help=f"for --remote_reporter; {others}")
-        alone = "a file that holds the token, and that its owner alone can read"
+        alone = "a file with the token that only its owner can read"
         group.add_argument("--remote_access_token_file", metavar="FILE", help=alone)
         where = "where reports wait until the server has them (default: the user's state folder)"
         group.add_argument("--spool", metavar="DIR", help=where)
@@ -165,7 +165,7 @@ def sender_from(options: argparse.Namespace, environment: Mapping[str, str]) -> 
 def warn_of_open_token(endpoint: str, token: Token | None) -> None:
     """Say that others can read the token on its way, if they can."""
     if token is not None and is_open(endpoint):
-        log.warning("--remote_reporter %s: without https anybody on the way can read the token", endpoint)
+        log.warning("--remote_reporter %s: without https, anybody on the network path can read the token", endpoint)
 
 
 def to_body(report: Report, category: str) -> bytes:

@@ -151,7 +151,7 @@ def _take_over(path: Path, outbox: Outbox) -> None:
         with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
-                raise ValueError("it is no plain file of this user")
+                raise ValueError("it is not a regular file of this user")
             line, body = file.readline(_LONGEST_HEADER), file.read()
         header = _OLD_HEADER.validate_json(line)
         if parse_endpoint(header["endpoint"]) != header["endpoint"]:

@@ -141,7 +141,7 @@ def test_a_server_that_never_answers(spool: Spool) -> None:
 
 
 def test_a_server_that_sends_a_byte_now_and_then_is_not_waited_for_longer(spool: Spool) -> None:
-    words = r"no whole answer within 0\.3 s"
+    words = r"no complete answer within 0\.3 s"
     with ResultsServer(Fault(trickles=True)) as server, pytest.raises(RunError, match=words):
         reporter(spool, server.place, whole_s=0.3).report(samples.report())
     assert len(waiting(spool)) == 1
@@ -264,7 +264,7 @@ def test_a_server_without_tls_is_asked_once(spool: Spool) -> None:
     with socketserver.TCPServer(("127.0.0.1", 0), Plain) as server:
         threading.Thread(target=server.serve_forever, args=(0.01,)).start()
         try:
-            with pytest.raises(RunError, match="there is no TLS: write http:// if that is meant"):
+            with pytest.raises(RunError, match="the server has no TLS: use http:// if that is intended"):
                 reporter(spool, f"localhost:{server.server_address[1]}/x|nightly").report(samples.report())
         finally:
             server.shutdown()
