@@ -67,15 +67,11 @@ def render(report: Report, width: int = NARROW, colour: bool = False, most_uncha
     )
     hidden = report.count("unchanged") if report.count("unchanged") > most_unchanged else 0
     shown = [one for one in report.comparisons if not (hidden and one.verdict == "unchanged")]
-    for line in [*_header_lines(report, width), *_warning(validity_line(report), width)]:
-        console.print(line)
+    lines = [*_header_lines(report, width), *_warning(validity_line(report), width)]
     if shown:
-        console.print(Text(""), *cases_lines(shown, report.run.alpha, width, report.host.roofline), sep="\n")
-    if parts := breakdown_lines(report, width):
-        console.print(*parts, sep="\n")
-    console.print(Text(""))
-    for line in _footer_lines(report, hidden, width):
-        console.print(line)
+        lines += [Text(""), *cases_lines(shown, report.run.alpha, width, report.host.roofline)]
+    lines += [*breakdown_lines(report, width), Text(""), *_footer_lines(report, hidden, width)]
+    console.print(*lines, sep="\n")
     return "".join(f"{line.rstrip()}\n" for line in sink.getvalue().splitlines())
 
 
