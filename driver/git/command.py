@@ -10,7 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -322,14 +322,10 @@ def _name(arguments: Sequence[str]) -> str:
 def _end(process: subprocess.Popen[bytes]) -> None:
     """End the whole session of a command that still runs, and wait for it."""
     if process.poll() is None:
-        try:
+        with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
     for pipe in (process.stdin, process.stdout, process.stderr):
         if pipe:
-            try:
+            with suppress(OSError):
                 pipe.close()
-            except OSError:
-                pass
     process.wait()
