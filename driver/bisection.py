@@ -225,10 +225,8 @@ class _Search:
         halves: tuple[Range, Range] = ((left, middle), (middle, right))
         bound = self._bound(one.case)
         for half, other, answer, others_answer in zip(halves, halves[::-1], answers, answers[::-1], strict=True):
-            change, failing = (
-                self._change(half, one.case),
-                frozenset(at for at in one.failing if half[0] < at < half[1]),
-            )
+            change = self._change(half, one.case)
+            failing = frozenset(point for point in one.failing if half[0] < point < half[1])
             rest = one.change.minus(self._change(other, one.case))
             if answer == "found":
                 yield _Suspicion(one.case, (half,), change, failing)
