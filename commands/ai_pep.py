@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from opduel.records import Build, UsageError
+from opduel.records import UsageError
 
 _PHONES = "is for phones: leave it out"
 _LAB = "is for AI-PEP's lab of devices, and this host is the only device: leave it out"
@@ -90,25 +90,6 @@ def add_ai_pep_options(parser: argparse.ArgumentParser) -> None:
     for names, why in NOT_TAKEN.items():
         for name in names:
             parser.add_argument(name, action=_NotTaken, why=why)
-
-
-def library_path(libraries: Sequence[Path] | None) -> dict[str, str]:
-    """The variable by which the dynamic linker finds these libraries, before whatever the user has there."""
-    if not libraries:
-        return {}
-    folders = dict.fromkeys(str(one.parent) for one in libraries)
-    inherited = os.environ.get("LD_LIBRARY_PATH")
-    return {"LD_LIBRARY_PATH": os.pathsep.join([*folders, *([inherited] if inherited else [])])}
-
-
-def refuse_idle_libraries(libraries: Sequence[Path] | None, builds: Sequence[Build]) -> None:
-    """See that one of the builds takes the libraries.
-
-    Raises:
-        UsageError: none does.
-    """
-    if libraries and not any(build.environment for build in builds):
-        raise UsageError("--shared_libs: a release has its own libraries: leave it out, or measure a build at a path")
 
 
 def repository_kind(text: str) -> str:

@@ -7,24 +7,16 @@ from dataclasses import dataclass
 
 from opduel.commands.ai_pep import repository_kind
 from opduel.commands.option_types import cache_size, gibibytes, path, pause, positive, seconds
-from opduel.commands.options import Parser, harness_parser
+from opduel.commands.options import Parser, harness_parser, refuse
 from opduel.commands.single import refuse_round_log, refuse_single_options
 from opduel.driver.builds.commit_builder import STRATEGIES
 from opduel.driver.commit_file import PLACEHOLDER
 from opduel.records import UsageError
 
 GIB = 2**30
-_OURS_TO_CHOOSE = (
-    "control",
-    "treatment",
-    "info",
-    "run_type",
-    "regressed_types",
-    "shared_libs",
-    "inject",
-    "verify",
-    "verify_after",
-)  # harness.py's, but not here
+_OURS_TO_CHOOSE = (  # harness.py's, but not here
+    *("control", "treatment", "info", "run_type", "regressed_types", "shared_libs", "inject", "verify", "verify_after"),
+)
 
 EPILOG = """Every option of harness.py works here, too; one of them (such as -b) must say what to measure.
 Exit codes: 0 done, no regression; 1 a regression, or a case that fails on the treatment alone; 2 wrong usage or input;
@@ -54,9 +46,7 @@ def parse(arguments: Sequence[str] | None) -> DriverOptions:
     parser.prog = "repo_driver.py"
     cache = [f"--exec_dir={own.exec_dir}"] if own.exec_dir else []
     harness = parser.parse_args([*rest, "-p", own.platforms, *cache])
-    for name in _OURS_TO_CHOOSE:
-        if getattr(harness, name) not in (None, False, 0.0):
-            raise UsageError(f"--{name}: the driver chooses builds and kinds of runs itself: leave it out")
+    refuse(harness, _OURS_TO_CHOOSE, "the driver chooses builds and kinds of runs itself: leave it out")
     refuse_single_options(harness)
     refuse_round_log(harness)
     _check(own)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opduel.commands.entry import log
+from opduel.commands.options import refuse
 from opduel.driver.catalogue.write import test_text
 from opduel.harness.run import RunRequest, run_ab
 from opduel.records import Build, Case, Comparison, OpduelError, Report, UsageError
@@ -35,9 +36,7 @@ class Fuzz:
     """
 
     def __init__(self, options: argparse.Namespace) -> None:
-        for name in EXCLUDED:
-            if getattr(options, name):
-                raise UsageError(f"--{name}: does not go with --fuzz: leave one of the two out")
+        refuse(options, EXCLUDED, "does not go with --fuzz: leave one of the two out")
         try:
             import hypothesis  # noqa: F401 - opduel.harness.fuzz needs it
         except ImportError:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from opduel.commands.ai_pep import library_path, refuse_idle_libraries
+from opduel.commands.builds import make_builds, usual_build, warn_of_python
 from opduel.commands.config import KeptAnswers, config_path
 from opduel.commands.entry import log, run_command
 from opduel.commands.fuzz import Fuzz
@@ -17,18 +17,8 @@ from opduel.commands.options import harness_parser
 from opduel.commands.progress import ProgressDisplay
 from opduel.commands.recorded_options import recorded
 from opduel.commands.round_log import FileRoundLog
-from opduel.commands.session import (
-    Session,
-    exit_code,
-    log_profiles,
-    plan_session,
-    tell,
-    usual_build,
-    warn_of_python,
-    warn_of_report,
-)
+from opduel.commands.session import Session, exit_code, log_profiles, plan_session, tell, warn_of_report
 from opduel.commands.single import is_single, refuse_single_options, run_one_build
-from opduel.driver.builds import BuildCache, resolve_build
 from opduel.driver.descriptor import Described, read_info
 from opduel.frameworks import Framework
 from opduel.harness.run import RunRequest, run_ab
@@ -42,14 +32,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return run_command("harness.py", lambda: run_harness(arguments))
 
 
-def run_harness(arguments: Sequence[str] | None) -> int:
-    """Measure and report as the options say; returns the exit code.
+def run_harness(arguments: Sequence[str] | None, program: str = "harness.py") -> int:
+    """Measure and report as the options say; returns the exit code. ``program``: what was called, for the report.
 
     Raises:
         OpduelError: with the exit code that it stands for.
     """
     options = harness_parser().parse_args(arguments)
-    command = recorded("harness.py", sys.argv[1:] if arguments is None else arguments)
+    command = recorded(program, sys.argv[1:] if arguments is None else arguments)
     if options.golden is not None:
         return run_golden(options, command)
     if is_single(options):
@@ -158,9 +148,7 @@ def _builds(
     for side in SIDES:
         asked = described[side].location if side in described else getattr(options, side)
         requests.append(usual_build(side, config, framework) if asked is None else asked)
-    cache, libraries = BuildCache(options.exec_dir), library_path(options.shared_libs)
-    builds = [resolve_build(asked, framework, cache, libraries) for asked in requests]
-    refuse_idle_libraries(options.shared_libs, builds)
+    builds = make_builds(options, framework, requests)
     control, treatment = (_as_described(described.get(side), build) for side, build in zip(SIDES, builds, strict=True))
     warn_of_python(control, treatment)
     return control, treatment

@@ -1,6 +1,9 @@
 """harness.py's options."""
 
 import argparse
+import functools
+from collections.abc import Iterable
+from typing import Any
 
 from opduel.commands.ai_pep import add_ai_pep_options
 from opduel.commands.option_types import (
@@ -21,7 +24,8 @@ from opduel.commands.option_types import (
 )
 from opduel.comparator import DEFAULT_MAX_ROUNDS
 from opduel.harness.specs.fields import DTYPES
-from opduel.records.single import Profiler
+from opduel.records import UsageError
+from opduel.records.measurement import Profiler
 from opduel.reporters import add_reporter_options
 from opduel.reporters.arguments import Parser as Parser
 
@@ -328,6 +332,22 @@ def _add_single_options(single: "argparse._ArgumentGroup") -> None:
         "outputs "
         "saved there",
     )
+
+
+def refuse(options: argparse.Namespace, names: Iterable[str], why: str) -> None:
+    """See that none of these options of harness.py was given.
+
+    Raises:
+        UsageError: one was; the text is its name and ``why``.
+    """
+    for name in names:
+        if getattr(options, name) != _defaults()[name]:
+            raise UsageError(f"--{name}: {why}")
+
+
+@functools.cache
+def _defaults() -> dict[str, Any]:
+    return vars(harness_parser().parse_args([]))
 
 
 def variables(options: argparse.Namespace) -> dict[str, str]:

@@ -55,8 +55,8 @@ KEPT_OPTIONS = frozenset(
 
 
 def recorded(program: str, arguments: Sequence[str]) -> list[str]:
-    """The command line of ``program`` as reports keep it."""
-    return recorded_command([program, *arguments], KEPT_OPTIONS)
+    """The command line of ``program`` (``opduel compare``) as reports keep it."""
+    return [*program.split(), *recorded_command(["", *arguments], KEPT_OPTIONS)[1:]]
 
 
 def run_configuration(options: argparse.Namespace, driver: argparse.Namespace | None = None) -> RunConfiguration:

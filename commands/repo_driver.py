@@ -56,8 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return run_command("repo_driver.py", lambda: run_driver(arguments))
 
 
-def run_driver(arguments: Sequence[str] | None) -> int:
-    """Measure commits or releases as the options say; returns the exit code.
+def run_driver(arguments: Sequence[str] | None, program: str = "repo_driver.py") -> int:
+    """Measure commits or releases as the options say; returns the exit code. ``program``: what was called.
 
     Raises:
         OpduelError: with the exit code that it stands for.
@@ -65,7 +65,7 @@ def run_driver(arguments: Sequence[str] | None) -> int:
     options = parse(arguments)
     if options.own.local is not None:
         begin_local(options)
-    command = recorded("repo_driver.py", sys.argv[1:] if arguments is None else arguments)
+    command = recorded(program, sys.argv[1:] if arguments is None else arguments)
     frameworks_dir = options.own.frameworks_dir or FRAMEWORKS_DIR
     session = plan_session(options.harness, KeptAnswers(config_path()), command, frameworks_dir, 0, options.own)
     work = _work_directory(options.own, session)

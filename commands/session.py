@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from opduel.commands.case_selection import Choice, choose, framework_of, with_files
-from opduel.commands.config import config_path, default_reports, with_kept_token
+from opduel.commands.config import default_reports, with_kept_token
 from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
 from opduel.commands.options import variables
 from opduel.commands.overwrite_check import files_read, refuse_overwriting
 from opduel.commands.recorded_options import run_configuration
-from opduel.driver.builds import load_releases
 from opduel.frameworks import FRAMEWORKS_DIR, Framework, require_functions, run_environment
 from opduel.harness.cpus import plan_cpus
 from opduel.harness.instructions import require_counting
@@ -24,7 +23,6 @@ from opduel.harness.profiles import is_profiles_folder
 from opduel.harness.run import RunRequest
 from opduel.records import Build, Case, Report, RunConfiguration, RunError, RunRecord, UsageError
 from opduel.records.atomic import check_folder
-from opduel.records.measurement import Side
 from opduel.reporters import Reporter, ReportOutcome, chosen_reporters, report_all
 from opduel.reporters.folder import FolderReporter
 from opduel.reporters.local import LocalReporter
@@ -100,7 +98,9 @@ def plan_session(
         "command": list(command),
         "info": None,
     }
-    configuration = dataclasses.replace(run_configuration(options, driver), run_type=run_type)
+    configuration = run_configuration(options, driver)
+    program = command[0] if command else configuration.program
+    configuration = dataclasses.replace(configuration, run_type=run_type, program=program)
     return Session(options, framework, choice, choice.cases, seed, reporters, labels, configuration)
 
 
@@ -108,6 +108,7 @@ def _needed_functions(options: argparse.Namespace, cases: Sequence[Case]) -> dic
     """The adaptor's functions that the options need beside those of every run -> the option."""
     metrics = {case.metric for case in cases}
     needed = {"profile": "--breakdown"} if options.breakdown else {}
+    needed |= {"profile": "--profiler native"} if options.profiler == "native" else {}
     needed |= {"write_profile": "--profile_output"} if options.profile_output else {}
     needed |= {"memory": "--metric memory"} if "memory" in metrics else {}
     return needed | ({"results": "--metric error"} if "error" in metrics else {})
@@ -187,29 +188,6 @@ def log_profiles(run: RunRecord) -> None:
     log.info("%d profiles in %s", profiles.written, profiles.folder)
     for problem in profiles.problems:
         log.warning("--profile_output: %s", problem)
-
-
-def warn_of_python(control: Build, treatment: Build) -> None:
-    """Say that the two sides run on different Pythons, if they do."""
-    if control.python != treatment.python:
-        log.warning("Python differs (%s, %s), and may be what a difference is due to", control.python, treatment.python)
-
-
-def usual_build(side: Side, config: Mapping[str, str], framework: Framework) -> str:
-    """The build that is taken when none is asked for: the config's, or else the framework's default.
-
-    Raises:
-        UsageError: there is none.
-    """
-    if side in config:
-        log.info("%s: %s, from %s", side, config[side], config_path())
-        return config[side]
-    releases = load_releases(framework)
-    usual = {"control": releases.default_control, "treatment": releases.default_treatment}[side]
-    if usual is None:
-        raise UsageError(f"--{side}: {framework.name} has no build that is measured by default: give one")
-    log.info("%s: %s, from %s", side, usual, releases.path)
-    return usual
 
 
 def tell(

@@ -2,26 +2,22 @@
 
 import argparse
 import os
-import secrets
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from opduel.commands.ai_pep import library_path, refuse_idle_libraries
-from opduel.commands.case_selection import choose, framework_of, with_files
+from opduel.commands.builds import make_builds, usual_build
 from opduel.commands.config import KeptAnswers, config_path
 from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
 from opduel.commands.named_operators import refuse_unknown_operators
-from opduel.commands.options import PROFILERS, by_metric, harness_parser, variables
+from opduel.commands.options import PROFILERS, by_metric, refuse, variables
 from opduel.commands.overwrite_check import files_read, refuse_overwriting
 from opduel.commands.progress import ProgressDisplay
-from opduel.commands.session import check_profile_output, log_profiles, usual_build
+from opduel.commands.session import Session, check_profile_output, log_profiles, plan_session
 from opduel.comparator.baseline import DEFAULT_BASELINE_THRESHOLD, compare_with_baseline, machine_differences
-from opduel.driver.builds import BuildCache, resolve_build
-from opduel.frameworks import FRAMEWORKS_DIR, Framework, require_functions, run_environment
-from opduel.harness.cpus import plan_cpus
-from opduel.harness.single import DEFAULT_ROUNDS, DEFAULT_WARMUP, SingleRequest, run_single
-from opduel.records import DEFAULT_METRIC, RunError, UsageError
+from opduel.frameworks import Framework
+from opduel.harness.single import SingleRequest, run_single
+from opduel.records import DEFAULT_METRIC, Build, RunError, UsageError
 from opduel.records.atomic import check_file, write_atomically
 from opduel.records.single import BaselineComparison, SingleReport
 from opduel.reporters import reporter_options
@@ -84,9 +80,9 @@ def refuse_single_options(options: argparse.Namespace) -> None:
     Raises:
         UsageError: one is.
     """
-    _refuse(options, SINGLE_ONLY, "only applies to one build alone (--single, without --control): leave it out")
+    refuse(options, SINGLE_ONLY, "only applies to one build alone (--single, without --control): leave it out")
     for name, why in CALLS.items():
-        _refuse(options, (name,), why)
+        refuse(options, (name,), why)
 
 
 def refuse_round_log(options: argparse.Namespace) -> None:
@@ -95,7 +91,7 @@ def refuse_round_log(options: argparse.Namespace) -> None:
     Raises:
         UsageError: something is.
     """
-    _refuse(options, ("round_log", "profile_output", "fuzz", "fuzz_spec"), "is for one run of harness.py: leave it out")
+    refuse(options, ("round_log", "profile_output", "fuzz", "fuzz_spec"), "is for one run of harness.py: leave it out")
 
 
 def run_one_build(options: argparse.Namespace, command: Sequence[str]) -> int:
@@ -108,7 +104,7 @@ def run_one_build(options: argparse.Namespace, command: Sequence[str]) -> int:
     for name in ("control", "info"):
         if getattr(options, name) is not None:
             raise UsageError(f"--{name}: --{asked} measures one build alone: leave one of the two options out")
-    _refuse(options, AB_ONLY, f"belongs to an A/B, and --{asked} measures one build alone: leave one of the two out")
+    refuse(options, AB_ONLY, f"belongs to an A/B, and --{asked} measures one build alone: leave one of the two out")
     if options.platform in PROFILERS:
         raise UsageError(f"-p {options.platform}: -p is --platform here: use --profiler {options.platform}")
     if options.wipe_cache and options.profiler == "native":
@@ -148,64 +144,44 @@ def _baseline(options: argparse.Namespace) -> SingleReport | None:
     if options.baseline is None:
         return None
     then = read_single(options.baseline)
-    clock = then.run.profiler
+    clock = then.run.configuration.profiler
     if clock != (options.profiler or "python"):
         raise UsageError(f"--baseline {options.baseline}: was timed with --profiler {clock}: give that")
     return then
 
 
 def _request(options: argparse.Namespace, command: Sequence[str]) -> SingleRequest:
-    seed = secrets.randbits(32) if options.seed is None else options.seed
-    choice = choose(argparse.Namespace(**{**vars(options), "metric": [[DEFAULT_METRIC]]}), seed)
+    session, build = plan_one_build(options, command, DEFAULT_METRIC)
     if options.output_file is not None:
-        refuse_overwriting(files_read(options, choice.path), "--output_file", [options.output_file])
-    framework = framework_of(options, choice.spec, FRAMEWORKS_DIR)
-    plan_cpus(options.threads)  # these are reported before the build is made, not after
-    run_environment(framework, options.threads, variables(options))
-    needed = {"profile": "--profiler native"} if options.profiler == "native" else {}
-    needed |= {"write_profile": "--profile_output"} if options.profile_output else {}
-    require_functions(framework.adaptor, needed)
-    libraries = library_path(options.shared_libs)
-    build = resolve_build(the_build(options, framework), framework, BuildCache(options.exec_dir), libraries)
-    refuse_idle_libraries(options.shared_libs, [build])
-    refuse_unknown_operators(options, choice.cases, framework, [build], choice.path)
+        refuse_overwriting(files_read(options, session.choice.path), "--output_file", [options.output_file])
     return SingleRequest(
-        framework=framework,
+        framework=session.framework,
         build=build,
-        cases=with_files(choice, options),
-        seed=seed,
-        threads=options.threads,
-        rounds=DEFAULT_ROUNDS if options.rounds is None else options.rounds,
-        time_budget=options.time_budget,
-        profiler=options.profiler or "python",
-        calls=options.runs,
-        warmup=DEFAULT_WARMUP if options.warmup is None else options.warmup,
-        roofline=options.roofline,
-        wipe_cache=options.wipe_cache,
+        cases=session.cases,
+        seed=session.seed,
+        configuration=session.configuration,
+        labels=session.labels,
         env=variables(options),
-        profile_output=options.profile_output and options.profile_output.absolute(),
-        labels={
-            "platform": options.platform,
-            "spec": choice.name,
-            "spec_path": str(choice.path) if choice.path else None,
-            "user_identifier": options.user_identifier,
-            "command": list(command),
-        },
     )
 
 
-def the_build(options: argparse.Namespace, framework: Framework) -> str:
+def plan_one_build(options: argparse.Namespace, command: Sequence[str], metric: str) -> tuple[Session, Build]:
+    """What is measured by this metric alone, and on which build; ``command`` is kept with the result.
+
+    Raises:
+        UsageError: wrong options, a bad spec, no such build; RunError: the build can't be made.
+    """
+    asked = argparse.Namespace(**{**vars(options), "metric": [[metric]]})
+    session = plan_session(asked, KeptAnswers(config_path()), command, reporters=())
+    build = the_build(options, session.framework)
+    refuse_unknown_operators(options, session.cases, session.framework, [build], session.choice.path)
+    return session, build
+
+
+def the_build(options: argparse.Namespace, framework: Framework) -> Build:
     """The build that is measured: ``--treatment``, or else the one that is configured or the framework's default."""
-    if options.treatment is not None:
-        return str(options.treatment)
-    return usual_build("treatment", KeptAnswers(config_path()), framework)
-
-
-def _refuse(options: argparse.Namespace, names: Sequence[str], why: str) -> None:
-    parser = harness_parser()
-    for name in names:
-        if getattr(options, name) != parser.get_default(name):
-            raise UsageError(f"--{name}: {why}")
+    asked = options.treatment or usual_build("treatment", KeptAnswers(config_path()), framework)
+    return make_builds(options, framework, [asked])[0]
 
 
 def _check_output(options: argparse.Namespace) -> None:
@@ -264,13 +240,14 @@ def open_lines(report: SingleReport, compared: Sequence[BaselineComparison]) -> 
         lines.append("nothing was measured")
     elif late:
         lines.append(
-            f"{len(late)} of {len(report.cases)} cases were not measured before the time ran out: {_some(late)}"
+            f"{len(late)} of {len(report.cases)} cases were not measured before the time ran out: {some(late)}"
         )
     if compared and not any(one.ratio is not None or one.is_worse for one in compared):
         lines.append("nothing was compared with the baseline")
     return lines
 
 
-def _some(names: Sequence[str]) -> str:
+def some(names: Sequence[str]) -> str:
+    """``a, b and 3 more``."""
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return ", ".join(names[:MOST_NAMED]) + more

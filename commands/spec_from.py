@@ -5,12 +5,13 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from opduel.commands.builds import usual_build
 from opduel.commands.config import config_path, read_config
 from opduel.commands.entry import DONE, log
 from opduel.commands.option_types import path
 from opduel.commands.options import NETWORK_FORMS, Parser
 from opduel.commands.overwrite_check import refuse_overwriting
-from opduel.driver.builds import BuildCache, load_releases, resolve_build
+from opduel.driver.builds import BuildCache, resolve_build
 from opduel.driver.catalogue import Input, ask_network, load_rules, network_spec, network_test, operator_tests
 from opduel.frameworks import framework_names, get_framework
 from opduel.frameworks.base import SPECIFICATIONS
@@ -84,15 +85,9 @@ def write_spec_from(arguments: Sequence[str], parser: Parser | None = None) -> i
     if output:
         check_file(output, "output")
         refuse_overwriting({"--spec_from": [Path(options.spec_from)]}, "--output", [output])
-    asked = options.build
-    if asked is None:
-        asked = read_config(config_path()).get("treatment") or load_releases(framework).default_treatment
-        if asked is None:
-            raise UsageError(f"--build: {framework.name} has no default build: give one")
+    asked = options.build or usual_build("treatment", read_config(config_path()), framework, "build")
     build = resolve_build(asked, framework, BuildCache(options.exec_dir))
     network = ask_network(build, framework, options.spec_from, inputs)
-    if options.build is None:
-        log.info("build: %s", asked)
     schema = f"./{SCHEMA_FILE.name}" if output and output.absolute().parent == SPECIFICATIONS else None
     name = Path(options.spec_from).name
     tests = operator_tests(network, name, load_rules(framework))

@@ -105,7 +105,7 @@ def _compare(arguments: Sequence[str]) -> int:
         if options.info is None:
             missing = [side for side in SIDES if getattr(options, side) is None and side in builds]
             given = [*(f"--{side}={builds[side]}" for side in missing), *given]
-    return run_harness(with_defaults(HARNESS, given, settings))
+    return run_harness(with_defaults(HARNESS, given, settings), "opduel compare")
 
 
 def _json_by_its_format(arguments: Sequence[str]) -> list[str]:
@@ -129,7 +129,7 @@ def _measure(arguments: Sequence[str]) -> int:
             raise UsageError(f"--{name}: one build alone is measured here: leave it out, or use opduel compare")
     settings, builds = _settings("measure")
     usual = [f"--treatment={builds['treatment']}"] if options.treatment is None and "treatment" in builds else []
-    return run_harness(with_defaults(HARNESS, ["--single", *usual, *given], settings))
+    return run_harness(with_defaults(HARNESS, ["--single", *usual, *given], settings), "opduel measure")
 
 
 def _drive(name: str, arguments: Sequence[str]) -> int:
@@ -145,7 +145,7 @@ def _drive(name: str, arguments: Sequence[str]) -> int:
         given = [*_bisecting(own), *given]
     elif own.local is None and own.bisect_releases is None and not own.ab_testing:
         given = ["--ab_testing", *given]
-    return run_driver(with_defaults(DRIVER, given, settings))
+    return run_driver(with_defaults(DRIVER, given, settings), f"opduel {name}")
 
 
 def _bisecting(own: argparse.Namespace) -> list[str]:

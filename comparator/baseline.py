@@ -40,7 +40,7 @@ def machine_differences(now: SingleReport, then: SingleReport) -> list[str]:
         "governors": (then.host.governors, now.host.governors),
     }
     asked = {
-        "threads": (then.run.threads, now.run.threads),
+        "threads": (then.run.configuration.threads, now.run.configuration.threads),
         "seed": (then.run.seed, now.run.seed),
         "warmup": (then.run.warmup, now.run.warmup),
         "runs": (then.run.runs, now.run.runs),
@@ -57,7 +57,7 @@ def machine_differences(now: SingleReport, then: SingleReport) -> list[str]:
 def _given(report: SingleReport) -> dict[str, str]:
     """The variables that the user gave the run's workers; earlier versions took none."""
     values = report.run.environment
-    return {name: str(values.get(name)) for name in report.run.env}
+    return {name: str(values.get(name)) for name in report.run.configuration.env}
 
 
 def _compared(now: SingleResult, then: SingleResult | None, threshold: float) -> BaselineComparison:

@@ -9,7 +9,7 @@ import secrets
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -24,10 +24,10 @@ from opduel.harness.memory import storage_question
 from opduel.harness.profiles import Profiles, Subject, write_profiles
 from opduel.harness.restarting_worker import Question, RestartingWorker
 from opduel.harness.roofline import measure_roofline
-from opduel.records import Build, Case, Failure, HostRecord, RunError
+from opduel.records import Build, Case, Failure, HostRecord, RunConfiguration, RunError
 from opduel.records.measurement import Side
 from opduel.records.run_record import SingleRunRecord
-from opduel.records.single import Distribution, ProfiledOperator, Profiler, SingleReport, SingleResult
+from opduel.records.single import Distribution, ProfiledOperator, SingleReport, SingleResult
 
 DEFAULT_ROUNDS = 5
 CASE_NS = 50_000_000  # timed calls of one case in one process, about
@@ -44,29 +44,18 @@ TOO_SHORT = "most calls are shorter than a tick of the framework's profiler: use
 class SingleRequest:
     """What to measure, on what, and within which bounds.
 
-    ``rounds``: fresh processes for each case. ``time_budget``: seconds, None for no bound. ``calls``: timed calls in
-    each process, after ``warmup`` others; None: as many as fit into 50 ms, 5 to 1000. ``labels``: further keys of
-    the report's ``run``. ``roofline``: measure the host's before anything else. ``wipe_cache``: evict the processor's
-    caches before each timed call. ``env``: variables that workers get besides their own. ``profile_output``: an
-    absolute path, where the framework's own profile of every case is put, after measuring, in what is kept of the time
-    budget; None for nowhere.
+    ``configuration``: what was asked for; the report stores it. Without its ``runs``, each process makes as many timed
+    calls as fit into 50 ms, 5 to 1000. ``labels``: further keys of the report's ``run``. ``env``: variables that
+    workers get besides their own: their values may be secrets.
     """
 
     framework: Framework
     build: Build
     cases: Sequence[Case]
     seed: int
-    threads: int = 1
-    rounds: int = DEFAULT_ROUNDS
-    time_budget: float | None = None
-    profiler: Profiler = "python"
-    calls: int | None = None
-    warmup: int = DEFAULT_WARMUP
+    configuration: RunConfiguration = field(default_factory=RunConfiguration)
     labels: Mapping[str, Any] = field(default_factory=dict)
-    roofline: bool = False
-    wipe_cache: bool = False
     env: Mapping[str, str] = field(default_factory=dict)
-    profile_output: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -125,25 +114,27 @@ def run_single(request: SingleRequest, on_progress: Callable[[SingleProgress], N
 class _Run:
     def __init__(self, request: SingleRequest, on_progress: Callable[[SingleProgress], None]) -> None:
         self._request = request
+        self._asked = asked = request.configuration
+        self._warmup = DEFAULT_WARMUP if asked.warmup is None else asked.warmup
         self._on_progress = on_progress
-        self._cpus = plan_cpus(request.threads)
-        profiling = request.framework.profiling_environment() if request.profiler == "native" else {}
-        ours = run_environment(request.framework, request.threads, request.env, [request.build])
-        self._wiping = plan_wiping() if request.wipe_cache else None
+        self._cpus = plan_cpus(asked.threads)
+        profiling = request.framework.profiling_environment() if asked.profiler == "native" else {}
+        ours = run_environment(request.framework, asked.threads, request.env, [request.build])
+        self._wiping = plan_wiping() if asked.wipe_cache else None
         wiping = {VARIABLE: str(self._wiping.size)} if self._wiping else {}
         self._environment = {**ours, **profiling, **wiping}
         self._storage_environment = {**self._environment, **request.framework.memory_environment()}
         self._gathered = {case.id: _Gathered() for case in request.cases}
         self._monitor = HostMonitor(allowed=self._cpus.measure | self._cpus.control)
         self._started = time.monotonic()
-        self._ends = self._started + (math.inf if request.time_budget is None else request.time_budget)
-        profiled = 0 if request.profile_output is None else len({case.time_id for case in request.cases})
-        self._deadline = self._ends - kept_for_profiling(request.time_budget, profiled)  # of measuring
+        self._ends = self._started + (math.inf if asked.time_budget is None else asked.time_budget)
+        profiled = 0 if asked.profile_output is None else len({case.time_id for case in request.cases})
+        self._deadline = self._ends - kept_for_profiling(asked.time_budget, profiled)  # of measuring
 
     def run(self) -> SingleReport:
         started = datetime.now(UTC)
-        threads, environment = self._request.threads, self._environment
-        roofline = measure_roofline(self._cpus, threads, environment) if self._request.roofline else None
+        asked, environment = self._asked, self._environment
+        roofline = measure_roofline(self._cpus, asked.threads, environment) if asked.roofline else None
         host = {**host_fingerprint(), "roofline": roofline}
         self._monitor.begin()
         stopped, aborted, interrupted = None, False, False
@@ -151,7 +142,7 @@ class _Run:
             with this_thread_on(self._cpus.control):
                 self._measure()
         except _OutOfTime:
-            stopped = f"the time budget of {self._request.time_budget:g} s was spent"
+            stopped = f"the time budget of {asked.time_budget:g} s was spent"
         except (KeyboardInterrupt, RunError) as error:
             stopped, aborted, interrupted = str(error) or "interrupted", True, isinstance(error, KeyboardInterrupt)
         if aborted and not any(one.processes for one in self._gathered.values()):
@@ -163,16 +154,19 @@ class _Run:
             "id": f"{started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}",
             "started": started.isoformat(timespec="seconds"),
             "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+            "configuration": asdict(asked),
+            "platform": asked.platform,
+            "user_identifier": asked.user_identifier,
             **self._request.labels,
             "framework": self._request.framework.name,
-            "profiler": self._request.profiler,
+            "profiler": asked.profiler,
             "seed": self._request.seed,
-            "threads": self._request.threads,
-            "rounds": self._request.rounds,
-            "warmup": self._request.warmup,
-            "runs": self._request.calls,
-            "time_budget": self._request.time_budget,
-            "environment": recorded_environment(self._environment, self._request.env, self._request.framework.name),
+            "threads": asked.threads,
+            "rounds": asked.rounds or DEFAULT_ROUNDS,
+            "warmup": self._warmup,
+            "runs": asked.runs,
+            "time_budget": asked.time_budget,
+            "environment": recorded_environment(environment, self._request.env, self._request.framework.name),
             "env": sorted(self._request.env),
             "cpus": sorted(self._cpus.measure),
             "complete": stopped is None,
@@ -195,7 +189,8 @@ class _Run:
         """
         request = self._request
         rng = random.Random(request.seed)
-        for number in range(1, request.rounds + 1):
+        rounds = self._asked.rounds or DEFAULT_ROUNDS
+        for number in range(1, rounds + 1):
             order = [case for case in request.cases if not self._gathered[case.id].failed]
             rng.shuffle(order)
             with self._worker(self._environment) as timing, self._worker(self._storage_environment) as storage:
@@ -203,18 +198,18 @@ class _Run:
                     self._one(_Workers(timing, storage), case)
                     self._monitor.sample()
                     elapsed = time.monotonic() - self._started
-                    self._on_progress(SingleProgress(number, request.rounds, done, len(order), elapsed))
+                    self._on_progress(SingleProgress(number, rounds, done, len(order), elapsed))
 
     def _profiles(self, aborted: bool) -> Profiles | None:
         """Write the profiles that were asked for, unless the run was cut short."""
-        request, folder = self._request, self._request.profile_output
-        if folder is None:
+        request, asked = self._request, self._asked
+        if asked.profile_output is None:
             return None
         failed = {name: one.failures[-1].reason for name, one in self._gathered.items() if one.failed}
         builds: dict[Side, Build] = {"treatment": request.build}
-        subject = Subject(builds, request.framework, self._environment, self._cpus, request.threads, request.seed)
+        subject = Subject(builds, request.framework, self._environment, self._cpus, asked.threads, request.seed)
         with this_thread_on(self._cpus.control):
-            return write_profiles(folder, request.cases, failed, subject, aborted, self._ends)
+            return write_profiles(Path(asked.profile_output), request.cases, failed, subject, aborted, self._ends)
 
     def _worker(self, environment: Mapping[str, str]) -> RestartingWorker:
         request = self._request
@@ -223,14 +218,14 @@ class _Run:
     def _one(self, workers: _Workers, case: Case) -> None:
         """Time one case in a process of its own; with the first such, also what memory it takes, in another."""
         gathered = self._gathered[case.id]
-        native = self._request.profiler == "native"
+        native = self._asked.profiler == "native"
         prepare = CaseRequest(case, self._request.seed).message("control")  # nothing is slowed
         answer = self._ask(workers.timing, case, [prepare, self._native if native else self._block])
         if isinstance(answer, Failure):
             gathered.failures.append(answer)
             return
         if native:
-            _take_profile(gathered, answer[-1]["calls"][self._request.warmup :])
+            _take_profile(gathered, answer[-1]["calls"][self._warmup :])
         else:
             gathered.processes.append([float(value) for value in answer[-1]["ns"]])
         if not gathered.asked_for_memory:
@@ -259,21 +254,21 @@ class _Run:
         """
         if time.monotonic() >= self._deadline:
             raise _OutOfTime
-        fork = self._request.framework.can_fork(self._request.threads, case.context)
+        fork = self._request.framework.can_fork(self._asked.threads, case.context)
         answer = worker.ask(requests, time_left(case, self._deadline), fork=fork)
         if isinstance(answer, Failure) and answer.kind == "timeout" and time.monotonic() >= self._deadline:
             raise _OutOfTime
         return answer
 
     def _block(self, answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        return {"op": "block", "discard": self._request.warmup, "calls": self._calls(answers), "inner": 1}
+        return {"op": "block", "discard": self._warmup, "calls": self._calls(answers), "inner": 1}
 
     def _native(self, answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        return {"op": "profile", "calls": self._request.warmup + self._calls(answers)}
+        return {"op": "profile", "calls": self._warmup + self._calls(answers)}
 
     def _calls(self, answers: Sequence[Mapping[str, Any]]) -> int:
-        if self._request.calls is not None:
-            return self._request.calls
+        if self._asked.runs is not None:
+            return self._asked.runs
         wipe_ns = self._wiping.ns if self._wiping else 0.0
         fitting = round(CASE_NS / (float(answers[0]["call_ns"]) + wipe_ns))
         return max(LEAST_CALLS, min(MOST_CALLS, fitting))

@@ -189,7 +189,7 @@ def _measure(words: Sequence[str], progress: bool) -> ABReport:
     refuse_single_options(options)
     refuse_round_log(options)
     reporters = requested_reporters(options)
-    _, request = plan_run(options, {}, recorded("harness.py", words), reporters)
+    _, request = plan_run(options, {}, recorded("opduel compare", words), reporters)
     try:
         if progress:
             with ProgressDisplay(len(request.cases), sys.stderr) as display:

@@ -23,16 +23,19 @@ _SPELLINGS = {
     "--platforms": "platform",
     "--int64-tensor": "int64_tensor",
 }
+# Keys of ``run`` that say the same, also of what no command line had.
+_BESIDE = ("env", "alpha", "threads", "inject", "platform", "user_identifier", "run_type", "golden", "profiler")
 _OLD_ENTRY = re.compile(r'"(screen|own|last_words|sentinels)"')
 
 
 def configuration_of(run: Mapping[str, Any]) -> RunConfiguration:
-    """What a run was asked for: as its report has it, or as far as the command line of a report without it says."""
+    """What a run was asked for: as its report has it, or as far as other keys of a report without it say."""
     kept, command = run.get("configuration"), run.get("command")
     if isinstance(kept, Mapping):
         return RunConfiguration.of(kept)
     words = [str(word) for word in command] if isinstance(command, list | tuple) else []
-    found: dict[str, Any] = {"program": words[0]} if words else {}
+    found: dict[str, Any] = {name: run[name] for name in _BESIDE if run.get(name) is not None}
+    found |= {"breakdown": run.get("breakdown") == "all", **({"program": words[0]} if words else {})}
     for place, word in enumerate(words):
         option, equals, value = word.partition("=")
         name = _SPELLINGS.get(option, option[2:] if option.startswith("--") else "")
@@ -42,8 +45,6 @@ def configuration_of(run: Mapping[str, Any]) -> RunConfiguration:
             found[name] = not equals
         elif equals or place + 1 < len(words):
             _add(found, name, value if equals else words[place + 1])
-    given = run.get("env")
-    found["env"] = [name for name in given if isinstance(name, str)] if isinstance(given, list | tuple) else []
     return RunConfiguration.of(found)
 
 

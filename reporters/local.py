@@ -47,7 +47,7 @@ class LocalReporter(FolderReporter):
 
 def run_folder(directory: Path, report: Report) -> Path:
     """The folder of all runs with the report's framework, platform, spec, date (UTC) and pair of builds."""
-    names = [one or "unknown" for one in (report.run.framework, report.run.platform, report.run.spec)]
+    names = [one or "unknown" for one in (report.run.framework, report.configuration.platform, report.run.spec)]
     builds = f"{path_part(report.control.requested)}..{path_part(report.treatment.requested)}"
     return directory.joinpath(*map(path_part, names), *_date_parts(report.run), builds)
 

@@ -86,7 +86,7 @@ def render(report: Report, width: int = NARROW, colour: bool = False, most_uncha
 
 
 def _table(report: Report, shown: Sequence[Comparison], width: int) -> list[Text]:
-    return cases_lines(shown, report.run.alpha, width, report.host.roofline)
+    return cases_lines(shown, report.configuration.alpha, width, report.host.roofline)
 
 
 def wants_colour(stream: TextIO, environment: Mapping[str, str]) -> bool:

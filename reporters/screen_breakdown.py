@@ -17,7 +17,7 @@ BREAKDOWN_HEADINGS = ("count", "control", "share", "treatment", "share", "differ
 
 def breakdown_lines(report: Report, width: int) -> list[Text]:
     """The breakdowns of cases that regressed or improved, or of all if the run was asked for all; may be none."""
-    every = report.run.breakdown == "all"
+    every = report.configuration.breakdown
     lines: list[Text] = []
     for one in report.comparisons:
         if one.breakdown is not None and (every or one.verdict in FLAGGED):

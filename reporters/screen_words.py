@@ -18,7 +18,7 @@ _MOST_DETAILS = 20  # failures, and incidents, told one by one
 def header_lines(report: Report, width: int) -> list[Text]:
     """Who was compared, on what host, by which spec."""
     run = report.run
-    spec = " ".join(one for one in (run.spec, run.framework, run.platform) if one)
+    spec = " ".join(one for one in (run.spec, run.framework, report.configuration.platform) if one)
     lines = [
         ("spec", spec or "-"),
         ("control", build_text(report.control)),

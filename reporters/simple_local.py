@@ -49,7 +49,7 @@ class SimpleLocalReporter(FolderReporter):
         return self._folder(report).glob("report*.json")
 
     def _folder(self, report: Report) -> Path:
-        identifier = report.run.user_identifier
+        identifier = report.configuration.user_identifier
         return self.directory / path_part(identifier) if identifier else self.directory
 
 

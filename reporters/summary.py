@@ -121,8 +121,8 @@ class Injection:
 
 def injection(report: Report) -> Injection | None:
     """What became of the run's injected slowdown; None when the run had none."""
-    share = report.run.inject
-    if share is None:
+    share = report.configuration.inject
+    if not share:
         return None
     measured = [one for one in report.comparisons if one.verdict != "failed"]
     injected = [one for one in measured if one.injected]

@@ -17,7 +17,7 @@ def to_notebook_html(report: Report) -> str:
     comparisons = worst_first(report.comparisons)
     return template("notebook.html.jinja").render(
         heading=heading(report),
-        confidence=_confidence(report.run.alpha),
+        confidence=_confidence(report.configuration.alpha),
         rows=rows(comparisons[:MOST_ROWS]),
         left=len(comparisons[MOST_ROWS:]),
     )

@@ -58,7 +58,7 @@ def _data(report: Report) -> dict[str, Any]:
     roofline = report.host.roofline
     return {
         "plotClass": PLOT_CLASS,
-        "labels": case_labels(report.run.alpha),
+        "labels": case_labels(report.configuration.alpha),
         "here": again.here,
         "anywhere": again.anywhere,
         "cases": [{**case_data(one, cases.get(one.case), roofline), "again": again.of(one)} for one in comparisons],

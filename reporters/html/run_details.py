@@ -68,8 +68,8 @@ class RunDetails:
 
 def heading(report: Report) -> Heading:
     """Who was compared, and what it came to."""
-    run = report.run
-    known = (run.spec, run.framework, run.platform, run.started, run.user_identifier)
+    run, asked = report.run, report.configuration
+    known = (run.spec, run.framework, asked.platform, run.started, asked.user_identifier)
     about = [one for one in known if one]
     return Heading(
         title=printable(f"{report.treatment.requested} against {report.control.requested}"),

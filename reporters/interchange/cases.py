@@ -99,16 +99,16 @@ def cut(text: str, size: int) -> str:
 
 def run_facts(report: Report) -> dict[str, Fact]:
     """What was run, and where; without what isn't known. Numbers stay numbers, texts are on one line."""
-    run, host = report.run, report.host
+    run, asked, host = report.run, report.configuration, report.host
     known = {
         "run_id": run.id,
         "started": run.started,
         "spec": run.spec,
         "framework": run.framework,
-        "target_platform": run.platform,
+        "target_platform": asked.platform,
         "seed": run.seed,
-        "threads": run.threads,
-        "alpha": run.alpha,
+        "threads": asked.threads,
+        "alpha": asked.alpha,
         "process_pairs": run.rounds,
         "wall_s": run.wall_s,
         "cpu_model_name": host.cpu_model,

@@ -234,7 +234,7 @@ def test_a_spool_that_is_a_file(bench: Run, home: Path) -> None:
         (("--flush", "--calibrate"), "--flush: sends what waits and does nothing else"),
         (("--retry_refused", "-b", "smoke"), "--retry_refused: says what else to send; add --flush"),
         (("--flush", "--remote_reporter", "me:pw@host/x|c"), "use a token"),
-        (("--calibrate", "--remote_reporter", "host/x|c"), "--remote_reporter does not go with --calibrate"),
+        (("--calibrate", "--remote_reporter", "host/x|c"), "--remote_reporter: does not go with --calibrate"),
         (("-b", "smoke", "--remote_access_token_file", "x"), "goes with --remote_reporter"),
         (
             ("-b", "smoke", "--single", "--treatment", "mxnet==1.9.1", "--remote_reporter", "host/x|c"),

@@ -164,6 +164,8 @@ def test_a_build_is_measured_and_compared_with_later(home: Path) -> None:
     forward, backward, mismatch = document.cases
     assert (forward.rounds, forward.calls) == (2, 2 * 7), "in each process as many as --runs says"
     assert (document.run["warmup"], document.run["runs"]) == (1, 7)
+    asked = document.run.configuration
+    assert (asked.rounds, asked.warmup, asked.runs, asked.profiler, asked.treatment) == (2, 1, 7, "native", RELEASE)
     assert set(forward.operators or ()) == {"softmax"}
     assert set(backward.operators or ()) == {"_backward_softmax"}
     assert forward.memory == {"cpu/0": 64 * 64 * 4}
