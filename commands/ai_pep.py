@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from opduel.records import UsageError
+from opduel.reporters.arguments import Parser
 
 _PHONES = "is for phones: leave it out"
 _LAB = "is for AI-PEP's lab of devices, and this host is the only device: leave it out"
@@ -56,36 +57,32 @@ class _NotTaken(argparse.Action):
         raise UsageError(f"{option_string}: {self._why}")
 
 
-def add_ai_pep_options(parser: argparse.ArgumentParser) -> None:
+def add_ai_pep_options(parser: Parser) -> None:
     """Those of harness.py: the ones that work here in a group of their own, all others with their lines."""
-    group = parser.add_argument_group("as in AI-PEP")
-    group.add_argument(
-        "--wipe_cache",
+    add = parser.options("as in AI-PEP")
+    add(
+        "--wipe_cache BOOL",
+        "evict the processor's caches before each timed call, on both sides alike",
         type=_truth,
         nargs="?",
         const=True,
         default=False,
-        metavar="BOOL",
-        help="evict the processor's caches before each timed call, on both sides alike",
     )
-    group.add_argument(
-        "--root_model_dir",
+    add(
+        "--root_model_dir DIR",
+        "the folder that a file's location in a spec is relative to when it begins with //",
         type=_folder,
-        metavar="DIR",
-        help="the folder that a file's location in a spec is relative to when it begins with //",
     )
-    group.add_argument(
-        "--shared_libs",
+    add(
+        "--shared_libs A,B,...",
+        "shared libraries that a build needs: their folders go on its library path; for builds that are paths",
         type=_libraries,
-        metavar="A,B,...",
-        help="shared libraries that a build needs: their folders go on its library path; for builds that are paths",
     )
-    group.add_argument(
-        "--regressed_types",
-        type=_names,
-        metavar="JSON",
-        help='measure these cases alone, those that regressed: a list of their ids, ["add/forward"]; the run type is '
+    add(
+        "--regressed_types JSON",
+        'measure these cases alone, those that regressed: a list of their ids, ["add/forward"]; the run type is '
         "regress",
+        type=_names,
     )
     for names, why in NOT_TAKEN.items():
         for name in names:

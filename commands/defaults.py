@@ -14,13 +14,13 @@ from opduel.commands.config import ARGUMENTS, COMMANDS, config_path, read_config
 from opduel.commands.driver_options import driver_parser
 from opduel.commands.entry import log
 from opduel.commands.option_types import path as path_type
-from opduel.commands.options import harness_parser
+from opduel.commands.options import Parser, harness_parser
 from opduel.commands.project import Setting, placed
 from opduel.commands.single import AB_ONLY, SINGLE_ONLY, is_single
 from opduel.records import UsageError
 
 HARNESS, DRIVER, CALIBRATE = COMMANDS
-PARSERS: Mapping[str, Sequence[Callable[[], argparse.ArgumentParser]]] = {
+PARSERS: Mapping[str, Sequence[Callable[[], Parser]]] = {
     HARNESS: (harness_parser,),
     DRIVER: (driver_parser, harness_parser),
     CALIBRATE: (harness_parser,),

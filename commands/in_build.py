@@ -21,16 +21,11 @@ DESCRIPTION = "Run Python in a build's environment, so that it can import opduel
 
 def python_parser(program: str) -> Parser:
     """The parser of ``opduel python``, called ``program`` in messages."""
-    parser = Parser(prog=program, description=DESCRIPTION, allow_abbrev=False)
-    parser.add_argument("--framework", choices=framework_names(), default=framework_names()[0], help="whose build")
-    parser.add_argument("build", metavar="BUILD", help="a release, an environment or a Python interpreter")
-    parser.add_argument(
-        "rest",
-        metavar="...",
-        nargs=argparse.REMAINDER,
-        default=[],
-        help="what that interpreter is given: a script, or -c CODE",
-    )
+    parser = Parser(prog=program, description=DESCRIPTION)
+    add = parser.options()
+    add("--framework", "whose build", choices=framework_names(), default=framework_names()[0])
+    add("build BUILD", "a release, an environment or a Python interpreter")
+    add("rest ...", "what that interpreter is given: a script, or -c CODE", nargs=argparse.REMAINDER, default=[])
     return parser
 
 

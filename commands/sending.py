@@ -9,7 +9,7 @@ from pathlib import Path
 
 from opduel.commands.config import KeptAnswers, config_path, with_kept_token
 from opduel.commands.entry import DONE, INCOMPLETE, log
-from opduel.commands.options import Parser
+from opduel.commands.options import AddOption, Parser
 from opduel.driver.journal import NOTICE, RUN, Journal
 from opduel.records import RunError, UsageError
 from opduel.records.outbox import Delivery, Entry
@@ -25,10 +25,9 @@ from opduel.reporters.text import escaped
 COLUMNS = ("state", "run", "category", "endpoint", "what", "entry")
 
 
-def add_give_up(parser: argparse.ArgumentParser, where: str = "") -> None:
+def add_give_up(add: AddOption, where: str = "") -> None:
     """The option of ``flush`` that removes entries."""
-    text = f"{where}remove this entry, which then is not sent; repeatable"
-    parser.add_argument("--give_up", metavar="NUMBER", type=int, action="append", help=text)
+    add("--give_up NUMBER", f"{where}remove this entry, which then is not sent; repeatable", type=int, action="append")
 
 
 def flush(arguments: Sequence[str], retry_refused: bool, give_up: Collection[int] = ()) -> int:
@@ -86,12 +85,10 @@ def _options(option: str, arguments: Sequence[str]) -> argparse.Namespace:
     Raises:
         UsageError: there are others.
     """
-    parser = Parser(prog=f"run_bench.py {option}", allow_abbrev=False)
+    parser = Parser(prog=f"run_bench.py {option}")
     RemoteReporter.add_options(parser.add_argument_group())
     if option == "--flush":
-        parser.add_argument(
-            "--work_dir", metavar="DIR", help="show what waits in the journal of a driver, and send nothing"
-        )
+        parser.options()("--work_dir DIR", "show what waits in the journal of a driver, and send nothing")
     return with_kept_token(parser.parse_args(arguments), KeptAnswers(config_path()))
 
 

@@ -28,32 +28,24 @@ _SHAPE = re.compile(rf"(?P<name>[^=]+)=(?P<sizes>[0-9]+(,[0-9]+)*)(:(?P<dtype>{'
 
 def spec_from_parser(positional: bool = False) -> Parser:
     """The parser of --spec_from and the options that go with it; with ``positional``, the network is an argument."""
-    parser = Parser(prog="run_bench.py --spec_from", description=__doc__, allow_abbrev=False)
+    parser = Parser(prog="run_bench.py --spec_from", description=__doc__)
+    add = parser.options()
     if positional:
-        parser.add_argument("spec_from", metavar="NETWORK", help=NETWORK_FORMS)
+        add("spec_from NETWORK", NETWORK_FORMS)
     else:
-        parser.add_argument("--spec_from", metavar="NETWORK", required=True, help=NETWORK_FORMS)
-    parser.add_argument(
-        "--shape",
-        metavar="NAME=SIZES",
+        add("--spec_from NETWORK", NETWORK_FORMS, required=True)
+    add(
+        "--shape NAME=SIZES",
+        "what an input is given: data=1,3,224,224, or with a dtype data=1,3,224,224:float16; repeatable",
         type=shape,
         action="append",
         default=[],
-        help="what an input is given: data=1,3,224,224, or with a dtype data=1,3,224,224:float16; repeatable",
     )
-    parser.add_argument(
-        "--with_network",
-        action="store_true",
-        help="also write a case of the whole network, with the checksums of its files",
-    )
-    parser.add_argument("--build", metavar="BUILD", help="which build is asked (default: the treatment)")
-    parser.add_argument(
-        "--output", type=path, metavar="FILE", help="where the spec is written (default: standard output)"
-    )
-    parser.add_argument("--framework", choices=framework_names(), default=framework_names()[0], help="the network's")
-    parser.add_argument(
-        "--exec_dir", type=path, metavar="DIR", help="the build cache (default: in the user's cache folder)"
-    )
+    add("--with_network", "also write a case of the whole network, with the checksums of its files")
+    add("--build BUILD", "which build is asked (default: the treatment)")
+    add("--output FILE", "where the spec is written (default: standard output)", type=path)
+    add("--framework", "the network's", choices=framework_names(), default=framework_names()[0])
+    add("--exec_dir DIR", "the build cache (default: in the user's cache folder)", type=path)
     return parser
 
 

@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None, program: str = PROGRAM) -> int:
     return 0
 
 
-def server_parser(program: str = PROGRAM) -> argparse.ArgumentParser:
+def server_parser(program: str = PROGRAM) -> Parser:
     parser = Parser(
         prog=program,
         description="Keeps reports that --remote_reporter sends, and shows them.",
