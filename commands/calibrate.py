@@ -106,7 +106,7 @@ def _planned(options: argparse.Namespace, arguments: Sequence[str]) -> Calibrati
     refuse(options, UNHEARD, "does not go with --calibrate: leave it out")
     config = KeptAnswers(config_path())
     cases = _cases(options)
-    threshold = _threshold(options)
+    threshold = by_metric(options).get("time")  # all that is calibrated: instructions have next to no noise
     steps = _steps(threshold)
     budget_s = options.time_budget or DEFAULT_BUDGET_S
     chosen = evenly(cases, round(max(FEWEST_CASES, budget_s / (CASE_S * len(steps)))))
@@ -135,11 +135,6 @@ def _build(options: argparse.Namespace, config: Mapping[str, str]) -> str:
     build = given.pop() if given else usual_build("treatment", config, framework)
     make_builds(options, framework, [build])
     return str(build)
-
-
-def _threshold(options: argparse.Namespace) -> float | None:
-    """That of time, which is all that is calibrated: counts of instructions have next to no noise."""
-    return by_metric(options).get("time")
 
 
 def _cases(options: argparse.Namespace) -> list[str]:
@@ -266,7 +261,7 @@ def _forecasts(calibration: Calibration, options: argparse.Namespace) -> list[Fo
         (report.run.wall_s or 0.0) / max(1, sum(one.rounds for one in report.comparisons))
         for report in calibration.reports
     )
-    threshold = _threshold(options) if calibration.fixed_threshold else None
+    threshold = by_metric(options).get("time") if calibration.fixed_threshold else None
     return [
         forecast(cases, times * options.max_rounds, options.alpha, cost, calibration.rng, threshold)
         for times in MORE_ROUNDS

@@ -82,11 +82,7 @@ def choose(options: argparse.Namespace, seed: int) -> Choice:
 
 
 def framework_of(options: argparse.Namespace, spec: Spec, frameworks_dir: Path) -> Framework:
-    """The spec's framework, with its data in ``frameworks_dir``.
-
-    Raises:
-        UsageError: the options name another one.
-    """
+    """The spec's framework, with its data in ``frameworks_dir``; UsageError if the options name another one."""
     if options.framework is not None and options.framework != spec.framework:
         raise UsageError(f"--framework {options.framework}: the spec is for {spec.framework}; leave the option out")
     return get_framework(spec.framework, frameworks_dir)
@@ -106,11 +102,8 @@ def with_files(choice: Choice, options: argparse.Namespace) -> list[Case]:
 
 
 def _rooted(cases: Sequence[Case], root: Path | None) -> list[Case]:
-    """The cases, each location that begins with ``//`` counted from ``root``, as AI-PEP has it.
-
-    Raises:
-        UsageError: there is such a location, and no root.
-    """
+    """The cases, with each location that begins with ``//`` below ``root``, as AI-PEP has it; UsageError without a
+    root."""
     found = []
     for case in cases:
         files = {}
@@ -213,11 +206,7 @@ def _framework(options: argparse.Namespace) -> str:
 
 
 def _named(cases: Sequence[Case], ids: Sequence[str]) -> list[Case]:
-    """The cases of these ids, in their own order.
-
-    Raises:
-        UsageError: there is none of one of the ids.
-    """
+    """The cases of these ids, in their own order; UsageError where there is none of one of the ids."""
     known = {case.id: case for case in cases}
     for id in ids:
         if id not in known:

@@ -93,11 +93,8 @@ class KeptAnswers(Mapping[str, str]):
 
 
 def _check_arguments(path: Path, value: Any) -> None:
-    """See that default arguments are objects by command; what is in them is checked when a command takes them.
-
-    Raises:
-        UsageError: they are not.
-    """
+    """Raise UsageError unless default arguments are objects by command; their content is checked when a command takes
+    them."""
     if not isinstance(value, dict):
         raise UsageError(f"{path}: {ARGUMENTS}: must be an object of commands: {', '.join(COMMANDS)}")
     for command, options in value.items():
@@ -133,11 +130,7 @@ def write_config(path: Path, answers: Mapping[str, Any]) -> None:
 
 
 def forget_config(path: Path) -> bool:
-    """Remove the file; returns whether there was one.
-
-    Raises:
-        RunError: it is there and can't be removed.
-    """
+    """Remove the file; returns whether there was one. RunError: it is there and can't be removed."""
     try:
         path.unlink()
     except FileNotFoundError:

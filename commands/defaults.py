@@ -148,11 +148,7 @@ def _written(where: str, option: str, action: argparse.Action, value: Any) -> li
 
 
 def _check(where: str, command: str, written: Sequence[str]) -> None:
-    """See that the command takes it.
-
-    Raises:
-        UsageError: it does not.
-    """
+    """Raise UsageError unless the command takes it."""
     left = list(written)
     try:
         for make in PARSERS[command]:

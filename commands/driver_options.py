@@ -81,11 +81,7 @@ def branch_names(text: str | None) -> tuple[str, ...]:
 
 
 def _check_branches(own: argparse.Namespace) -> None:
-    """See that several branches don't get in each other's way.
-
-    Raises:
-        UsageError: they would.
-    """
+    """Raise UsageError if several branches would get in each other's way."""
     names = branch_names(own.branch)
     if "" in names or len(set(names)) < len(names):
         raise UsageError(f"--branch {own.branch}: give names, each once, with commas between")
@@ -100,11 +96,7 @@ def _check_branches(own: argparse.Namespace) -> None:
 
 
 def _check_local(own: argparse.Namespace) -> None:
-    """See that nothing is asked for that goes with commits of a remote.
-
-    Raises:
-        UsageError: something is.
-    """
+    """Raise UsageError if anything is asked for that goes with commits of a remote."""
     for name in ("repo_dir", "commit", "commit_file", "interval", "bisect_releases", "status_file"):
         if getattr(own, name) is not None:
             raise UsageError(f"--{name}: --local measures the checkout as it is, once: leave one of the two out")

@@ -135,14 +135,7 @@ def _name(build: Build) -> str:
 
 def _test(case: Case) -> dict[str, Any]:
     """A case as a test of a spec."""
-    identifier = case.id.partition("/")[0]
     usual = {"dtype": "float32", "context": "cpu", "metric": "time", "mode": "imperative"}
     said = {name: getattr(case, name) for name, value in usual.items() if getattr(case, name) != value}
-    inputs = {**case.inputs}
-    return {
-        "identifier": identifier,
-        "operator": case.operator,
-        "directions": [case.direction],
-        **said,
-        "inputs": [inputs],
-    }
+    what = {"identifier": case.id.partition("/")[0], "operator": case.operator, "directions": [case.direction]}
+    return {**what, **said, "inputs": [{**case.inputs}]}

@@ -50,11 +50,7 @@ def run_harness(arguments: Sequence[str] | None, program: str = "harness.py") ->
 
 
 def _round_log(options: argparse.Namespace, stack: contextlib.ExitStack) -> FileRoundLog | None:
-    """The log that was asked for; the options then have its seed.
-
-    Raises:
-        UsageError: it can't be used, or has another seed than the options.
-    """
+    """The log that was asked for; the options then have its seed. UsageError: it can't be used, or has another seed."""
     if options.round_log is None:
         return None
     seed = options.seed
@@ -108,11 +104,7 @@ def plan_run(
 
 
 def _fuzz(options: argparse.Namespace) -> Fuzz | None:
-    """What draws the inputs, if they are to be drawn.
-
-    Raises:
-        UsageError: options that don't go together.
-    """
+    """What draws the inputs, if they are to be drawn; UsageError for options that don't go together."""
     if options.fuzz is None and options.fuzz_spec is not None:
         raise UsageError("--fuzz_spec: add --fuzz, or leave it out")
     return Fuzz(options) if options.fuzz is not None else None

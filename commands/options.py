@@ -240,11 +240,7 @@ def _add_single_options(single: AddOption) -> None:
 
 
 def refuse(options: argparse.Namespace, names: Iterable[str], why: str) -> None:
-    """See that none of these options of harness.py was given.
-
-    Raises:
-        UsageError: one was; the text is its name and ``why``.
-    """
+    """Raise UsageError, the option's name and ``why``, if one of these options of harness.py was given."""
     for name in names:
         if getattr(options, name) != _defaults()[name]:
             raise UsageError(f"--{name}: {why}")

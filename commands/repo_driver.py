@@ -74,7 +74,7 @@ def run_driver(arguments: Sequence[str] | None, program: str = "repo_driver.py")
             planned = plan_local(options, session, work)
             if planned is None:
                 return DONE
-            options, session = planned.options, planned.session
+            options, session = planned
         driver = _Driver(options, session, work, journal)
         return driver.releases() if options.own.bisect_releases else driver.commits()
 
@@ -371,11 +371,7 @@ class _LogFile(logging.handlers.RotatingFileHandler):
 
 @contextmanager
 def _logging_to(path: Path) -> Iterator[None]:
-    """Within it all that is logged goes to a file too, which is restarted when it is large.
-
-    Raises:
-        RunError: the file can't be opened.
-    """
+    """Within it all that is logged goes to a file, too, restarted when it is large; RunError if it can't be."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handler = _LogFile(path, maxBytes=LOG_BYTES, backupCount=LOGS, encoding="utf-8")

@@ -154,11 +154,8 @@ def _run_bench(arguments: Sequence[str] | None) -> int:
 
 
 def _instead_of_a_run(options: argparse.Namespace) -> str | None:
-    """The option that asks for something else than a run; None for a run.
-
-    Raises:
-        UsageError: options that don't go together.
-    """
+    """The option that asks for something else than a run, None for a run; UsageError for options that don't go
+    together."""
     given = {name for name, value in vars(options).items() if value not in (None, False)}
     for asked, (words, companions) in INSTEAD.items():
         if asked in given:

@@ -80,8 +80,7 @@ def plan_session(
     run_type = _run_type(options)
     check_profile_output(options)
     reporters = _reporters(options, config) if reporters is None else reporters
-    seeds = [one for one in (options.seed, usual_seed) if one is not None]
-    seed = seeds[0] if seeds else secrets.randbits(32)
+    seed = next((one for one in (options.seed, usual_seed) if one is not None), secrets.randbits(32))
     choice = choose(options, seed)
     for one in reporters:
         refuse_overwriting(files_read(options, choice.path), f"--{one.option}", one.files())
@@ -115,11 +114,7 @@ def _needed_functions(options: argparse.Namespace, cases: Sequence[Case]) -> dic
 
 
 def _run_type(options: argparse.Namespace) -> str:
-    """Why the run is made, as it is asked for, or as the other options say.
-
-    Raises:
-        UsageError: cases that regressed are measured for another reason.
-    """
+    """Why the run is made, as the options say; UsageError if cases that regressed are measured for another reason."""
     if options.regressed_types is not None and options.run_type not in (None, "regress"):
         raise UsageError(f"--regressed_types: belongs to --run_type regress, not {options.run_type}: leave one out")
     usual = "regress" if options.regressed_types is not None else "verify" if options.verify else "benchmark"
@@ -146,20 +141,16 @@ def _reporters(options: argparse.Namespace, config: Mapping[str, str]) -> list[R
     reporters = chosen_reporters(options, sys.stdout.isatty())
     if not any(isinstance(one, FolderReporter) for one in reporters):
         reporters.append(LocalReporter.from_option(config.get("local_reporter", str(default_reports()))))
-    for one in reporters:
-        one.check()
-        one.meet(reporters)
-    return reporters
+    return _checked(reporters)
 
 
 def requested_reporters(options: argparse.Namespace) -> list[Reporter]:
-    """Those that the options ask for, and no others, checked.
-
-    Raises:
-        UsageError: one can't work.
-    """
+    """Those that the options ask for, and no others, checked; UsageError if one can't work."""
     found = chosen_reporters(options, terminal=False)
-    reporters = [one for one in found if getattr(options, one.option, None) not in (None, False, [])]
+    return _checked([one for one in found if getattr(options, one.option, None) not in (None, False, [])])
+
+
+def _checked(reporters: list[Reporter]) -> list[Reporter]:
     for one in reporters:
         one.check()
         one.meet(reporters)
@@ -167,11 +158,7 @@ def requested_reporters(options: argparse.Namespace) -> list[Reporter]:
 
 
 def check_profile_output(options: argparse.Namespace) -> None:
-    """See that profiles can be written, if any are asked for, and that they mix with nothing else.
-
-    Raises:
-        UsageError: they can't be, or would.
-    """
+    """Raise UsageError if profiles are asked for and can't be written, or would mix with something else."""
     folder: Path | None = options.profile_output
     if folder is None:
         return

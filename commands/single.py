@@ -61,7 +61,8 @@ WARNING = (
 
 def is_single(options: argparse.Namespace) -> bool:
     """Whether one build alone is measured: with ``--single``, or an option that only such a run has and no control."""
-    return bool(options.single) or (_asked_by(options) is not None and not _names_control(options))
+    names_control = options.control is not None or options.info is not None
+    return bool(options.single) or (_asked_by(options) is not None and not names_control)
 
 
 def _asked_by(options: argparse.Namespace) -> str | None:
@@ -70,27 +71,15 @@ def _asked_by(options: argparse.Namespace) -> str | None:
     return next((name for name in (*SINGLE_ONLY, *CALLS) if name in given), None)
 
 
-def _names_control(options: argparse.Namespace) -> bool:
-    return options.control is not None or options.info is not None
-
-
 def refuse_single_options(options: argparse.Namespace) -> None:
-    """Of an A/B's options none may be one of a single-build run's.
-
-    Raises:
-        UsageError: one is.
-    """
+    """Raise UsageError if one of an A/B's options is one of a single-build run's."""
     refuse(options, SINGLE_ONLY, "only applies to one build alone (--single, without --control): leave it out")
     for name, why in CALLS.items():
         refuse(options, (name,), why)
 
 
 def refuse_round_log(options: argparse.Namespace) -> None:
-    """See that nothing is asked for that only one run of harness.py can have.
-
-    Raises:
-        UsageError: something is.
-    """
+    """Raise UsageError if anything is asked for that only one run of harness.py can have."""
     refuse(options, ("round_log", "profile_output", "fuzz", "fuzz_spec"), "is for one run of harness.py: leave it out")
 
 
@@ -136,11 +125,8 @@ def run_one_build(options: argparse.Namespace, command: Sequence[str]) -> int:
 
 
 def _baseline(options: argparse.Namespace) -> SingleReport | None:
-    """The earlier result to compare with, if one was given.
-
-    Raises:
-        UsageError: it can't be read, or its times are another clock's.
-    """
+    """The earlier result to compare with, if one was given; UsageError if it can't be read, or was timed by another
+    clock."""
     if options.baseline is None:
         return None
     then = read_single(options.baseline)
@@ -185,11 +171,7 @@ def the_build(options: argparse.Namespace, framework: Framework) -> Build:
 
 
 def _check_output(options: argparse.Namespace) -> None:
-    """That there will be a file to write: known before minutes are spent on measuring.
-
-    Raises:
-        UsageError: there won't.
-    """
+    """Raise UsageError unless there can be a file to write: before minutes are spent on measuring."""
     if options.output_file is None:
         return
     path: Path = options.output_file
@@ -199,11 +181,8 @@ def _check_output(options: argparse.Namespace) -> None:
 
 
 def _tell(options: argparse.Namespace, report: SingleReport, compared: Sequence[BaselineComparison]) -> None:
-    """The result to the file, or on standard output; a baseline's verdicts on standard output, or beside it.
-
-    Raises:
-        RunError: the file could not be written; the result was then printed.
-    """
+    """The result to the file, or on standard output, with a baseline's verdicts beside it; RunError if the file
+    couldn't be written, and the result was printed."""
     text = FORMATS[options.output_format or "json"](report)
     table = baseline_text(compared) if compared else screen_text(report)
     if options.output_file is None:

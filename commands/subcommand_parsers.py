@@ -7,9 +7,8 @@ from typing import Any
 
 from opduel.commands.driver_options import driver_parser
 from opduel.commands.in_build import python_parser
-from opduel.commands.opduel import SUBCOMMANDS
+from opduel.commands.opduel import SUBCOMMANDS, with_subcommands
 from opduel.commands.options import Parser, harness_parser
-from opduel.commands.wording import with_subcommands
 from opduel.records.measurement import SIDES
 from opduel.reporters.formats import FORMATS, described
 

@@ -5,7 +5,7 @@ They compute only what follows from their own fields (``work.py``: rates and roo
 ``Build pair -> Case -> Round -> Comparison -> Report``.  Every room may import this one; it imports none.
 """
 
-from opduel.records.build import Build
+from opduel.records.build import Build, Commit
 from opduel.records.case import (
     DEFAULT_METRIC,
     DEFAULT_MODE,
@@ -19,7 +19,6 @@ from opduel.records.case import (
     Tolerance,
     case_id_for,
 )
-from opduel.records.commit import Commit
 from opduel.records.configuration import RunConfiguration
 from opduel.records.errors import BrokenBuildError, NoSpaceError, OpduelError, RunError, UsageError, disk_error, is_full
 from opduel.records.measurement import Failure, Incident, PairSample, Stage

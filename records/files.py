@@ -82,11 +82,8 @@ def read_text(path: Path, longest: int = LONGEST_TEXT, pipes: bool = True) -> st
 
 
 def parse_json(text: str | bytes, **options: Any) -> Any:
-    """What a JSON text says; ``options`` are those of ``json.loads``.
-
-    Raises:
-        UnreadableError: it is no JSON, or is nested too deeply.
-    """
+    """What a JSON text says, read with options of ``json.loads``; UnreadableError if it is none, or is nested too
+    deeply."""
     try:
         return json.loads(text, **options)
     except RecursionError:
