@@ -14,11 +14,8 @@ from opduel.records.measurement import Side
 
 
 def usual_build(side: Side, config: Mapping[str, str], framework: Framework, option: str | None = None) -> str:
-    """The build that is taken when none is asked for: the config's, or else the framework's default.
-
-    Raises:
-        UsageError: there is none; give it with ``option`` (default: ``side``).
-    """
+    """The build that is taken when none is asked for: the config's, or else the framework's default. UsageError, which
+    names ``option`` (default: ``side``), if there is none."""
     if side in config:
         log.info("%s: %s, from %s", side, config[side], config_path())
         return config[side]
@@ -31,11 +28,8 @@ def usual_build(side: Side, config: Mapping[str, str], framework: Framework, opt
 
 
 def make_builds(options: argparse.Namespace, framework: Framework, requests: Sequence[str]) -> list[Build]:
-    """The builds of that name or at that path, made if need be, with the libraries of ``--shared_libs``.
-
-    Raises:
-        OpduelError: there is no such build, it can't be made, or none of them takes the libraries.
-    """
+    """The builds of that name or at that path, made if need be, with the libraries of ``--shared_libs``. OpduelError:
+    there is no such build, it can't be made, or none of them takes the libraries."""
     cache, libraries = BuildCache(options.exec_dir), library_path(options.shared_libs)
     builds = [resolve_build(one, framework, cache, libraries) for one in requests]
     if libraries and not any(build.environment for build in builds):

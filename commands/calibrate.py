@@ -73,11 +73,8 @@ class Calibration:
 
 
 def calibrate(arguments: Sequence[str]) -> int:
-    """Run, tell, keep; returns the exit code. ``arguments`` are those of harness.py, the spec may be left out.
-
-    Raises:
-        OpduelError: with the exit code that it stands for.
-    """
+    """Run, tell, keep; returns the exit code, or raises an OpduelError that has it. ``arguments`` are those of
+    harness.py; the spec may be left out."""
     options = harness_parser().parse_args(["-b", DEFAULT_SPEC, *arguments])
     refuse_single_options(options)
     refuse_round_log(options)

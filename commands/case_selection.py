@@ -57,11 +57,8 @@ class Choice:
 
 
 def choose(options: argparse.Namespace, seed: int) -> Choice:
-    """The cases that the options ask for; sizes are drawn from ``seed`` where the spec has none of its own.
-
-    Raises:
-        UsageError: a bad spec, bad inputs, options that don't go together, or nothing left to measure.
-    """
+    """The cases that the options ask for; sizes are drawn from ``seed`` where the spec has none of its own. UsageError:
+    a bad spec, bad inputs, options that don't go together, or nothing left to measure."""
     own = custom_network(options, [_one(text) for text in (options.network and options.inputs) or ()])
     spec, path = (own.spec, None) if own else _spec(options)
     settings = overriding(options)
@@ -89,11 +86,8 @@ def framework_of(options: argparse.Namespace, spec: Spec, frameworks_dir: Path) 
 
 
 def with_files(choice: Choice, options: argparse.Namespace) -> list[Case]:
-    """The cases with the files that they need on this host, fetched if they aren't there.
-
-    Raises:
-        OpduelError: a file can't be had, or isn't the one that was meant.
-    """
+    """The cases with the files that they need on this host, fetched if they aren't there. OpduelError: a file can't be
+    had, or isn't the one that was meant."""
     cache = (options.model_cache or default_model_cache()).absolute()
     try:
         return fetch_files(_rooted(choice.cases, options.root_model_dir), cache, log.info)

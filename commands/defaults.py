@@ -27,13 +27,7 @@ PARSERS: Mapping[str, Sequence[Callable[[], Parser]]] = {
 }
 # What says what is measured differs from run to run and is not kept; nor is a token.
 DESCRIBES_RUN = (
-    "benchmark_file",
-    "operators",
-    "category",
-    "inputs",
-    "int64_tensor",
-    "bisect_releases",
-    "regressed_types",
+    *("benchmark_file", "operators", "category", "inputs", "int64_tensor", "bisect_releases", "regressed_types"),
 )
 NOT_KEPT = (*DESCRIBES_RUN, "single", "control", "treatment", "info", "commit", "base_commit", "remote_access_token")
 
@@ -78,11 +72,8 @@ def _every_option() -> set[str]:
 
 
 def keep(command: str, arguments: Sequence[str]) -> None:
-    """Keep the options of a command line as its defaults, in place of those that were kept before.
-
-    Raises:
-        UsageError: the config is no good; RunError: it can't be written.
-    """
+    """Keep the options of a command line as its defaults, in place of those that were kept before. UsageError: the
+    config is no good; RunError: it can't be written."""
     path = config_path()
     kept: dict[str, Any] = {}
     for action, value in _parts(arguments, _actions(command)):

@@ -33,11 +33,7 @@ class DriverOptions:
 
 
 def parse(arguments: Sequence[str] | None) -> DriverOptions:
-    """Both sets of options.
-
-    Raises:
-        UsageError: one is unknown, malformed, or can't be had together with another.
-    """
+    """Both sets of options. UsageError: one is unknown, malformed, or can't be had together with another."""
     own, rest = driver_parser().parse_known_args(arguments)
     if "-h" in rest or "--help" in rest:
         driver_parser().print_help()

@@ -48,11 +48,8 @@ class Fuzz:
         self._draws: list[Any] = []
 
     def drawn(self, request: RunRequest) -> RunRequest:
-        """The run on drawn inputs in place of the spec's, with its share of the time budget.
-
-        Raises:
-            RunError: nothing that was drawn runs on the control.
-        """
+        """The run on drawn inputs in place of the spec's, with its share of the time budget. RunError: nothing that was
+        drawn runs on the control."""
         from opduel.harness.fuzz import draw_cases
 
         self._draws = draw_cases(request.cases, self._count, request.seed, request.control, request.framework)

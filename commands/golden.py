@@ -27,11 +27,8 @@ _NOT_HERE = (*_OF_TIMES, *_OF_ROUNDS, *(name for name in SINGLE_ONLY if name not
 
 
 def run_golden(options: argparse.Namespace, command: Sequence[str]) -> int:
-    """Keep outputs, or with ``--metric error`` compare with those that were kept; returns the exit code.
-
-    Raises:
-        UsageError: wrong options, a folder that can't be used, other inputs; RunError: nothing could be computed.
-    """
+    """Keep outputs, or with ``--metric error`` compare with those that were kept; returns the exit code. UsageError:
+    wrong options, a folder that can't be used, other inputs; RunError: nothing could be computed."""
     if not (options.treatment or options.single) or options.control is not None or options.info is not None:
         raise UsageError("--golden: is for one build: give it with --treatment, and leave --control and --info out")
     metrics = asked_metrics(options)

@@ -33,11 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run_harness(arguments: Sequence[str] | None, program: str = "harness.py") -> int:
-    """Measure and report as the options say; returns the exit code. ``program``: what was called, for the report.
-
-    Raises:
-        OpduelError: with the exit code that it stands for.
-    """
+    """Measure and report as the options say; returns the exit code, or raises an OpduelError that has it. ``program``:
+    what was called, for the report."""
     options = harness_parser().parse_args(arguments)
     command = recorded(program, sys.argv[1:] if arguments is None else arguments)
     if options.golden is not None:
@@ -65,7 +62,9 @@ def _round_log(options: argparse.Namespace, stack: contextlib.ExitStack) -> File
 
 def _run_ab(options: argparse.Namespace, command: Sequence[str], rounds: FileRoundLog | None) -> int:
     """Both builds against each other; returns the exit code."""
-    fuzz = _fuzz(options)
+    if options.fuzz is None and options.fuzz_spec is not None:
+        raise UsageError("--fuzz_spec: add --fuzz, or leave it out")
+    fuzz = Fuzz(options) if options.fuzz is not None else None
     session, request = plan_run(options, KeptAnswers(config_path()), command)
     request = replace(request, log=rounds)
     request = fuzz.drawn(request) if fuzz else request
@@ -92,22 +91,12 @@ def plan_run(
     reporters: Sequence[Reporter] | None = None,
 ) -> tuple[Session, RunRequest]:
     """What to measure, on which builds; ``command`` is stored in the report, ``reporters`` as in ``plan_session``.
-
-    Raises:
-        UsageError: wrong options, a bad spec, no such build; RunError: a build can't be made.
-    """
+    UsageError: wrong options, a bad spec, no such build; RunError: a build can't be made."""
     described = _described(options)
     session = plan_session(options, config, command, reporters=reporters)
     control, treatment = _builds(options, config, session.framework, described)
     refuse_unknown_operators(options, session.cases, session.framework, [control, treatment], session.choice.path)
     return session, session.request(control, treatment)
-
-
-def _fuzz(options: argparse.Namespace) -> Fuzz | None:
-    """What draws the inputs, if they are to be drawn; UsageError for options that don't go together."""
-    if options.fuzz is None and options.fuzz_spec is not None:
-        raise UsageError("--fuzz_spec: add --fuzz, or leave it out")
-    return Fuzz(options) if options.fuzz is not None else None
 
 
 def _heard(reporters: Sequence[Reporter], report: Report, rounds: FileRoundLog | None) -> list[Reporter]:

@@ -30,11 +30,8 @@ def python_parser(program: str) -> Parser:
 
 
 def run(arguments: Sequence[str], program: str) -> int:
-    """Become the build's interpreter; ``program`` names the command in messages.
-
-    Raises:
-        UsageError: wrong usage, or there is no such build; RunError: the interpreter could not be started.
-    """
+    """Become the build's interpreter; ``program`` names the command in messages. UsageError: wrong usage, or there is
+    no such build; RunError: the interpreter could not be started."""
     options = python_parser(program).parse_args(list(arguments))
     framework = get_framework(options.framework)
     build = resolve_build(options.build, framework, BuildCache())
@@ -62,7 +59,8 @@ def import_folder(cache: Path | None = None) -> Path:
     Raises:
         RunError: the link can't be made.
     """
-    folder = (cache or platformdirs.user_cache_path("opduel")) / "importable" / _digest(PACKAGE)
+    digest = hashlib.sha256(PACKAGE.encode()).hexdigest()[:16]
+    folder = (cache or platformdirs.user_cache_path("opduel")) / "importable" / digest
     link = folder / "opduel"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -71,7 +69,3 @@ def import_folder(cache: Path | None = None) -> Path:
     except OSError as error:
         raise RunError(f"{link}: cannot be made ({error.strerror}): name another cache in XDG_CACHE_HOME") from None
     return folder
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]

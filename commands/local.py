@@ -106,11 +106,8 @@ def _say_what_is_measured(taken: Snapshot) -> None:
 
 
 def _narrowed(options: DriverOptions, session: Session, paths: Sequence[str]) -> Sequence[Case] | None:
-    """The cases that a change of these files can touch, with the reasons; None when it can touch none.
-
-    Raises:
-        UsageError: there are such cases, but not among those that were asked for.
-    """
+    """The cases that a change of these files can touch, with the reasons; None when it can touch none. UsageError:
+    there are such cases, but not among those that were asked for."""
     cases, name = session.cases, session.choice.file_name
     if any(getattr(options.harness, one) for one in _CHOSEN):
         log.info("%s changed; %s, as asked for", _some(paths, "file"), _cost(len(cases)))

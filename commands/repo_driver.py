@@ -57,11 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run_driver(arguments: Sequence[str] | None, program: str = "repo_driver.py") -> int:
-    """Measure commits or releases as the options say; returns the exit code. ``program``: what was called.
-
-    Raises:
-        OpduelError: with the exit code that it stands for.
-    """
+    """Measure commits or releases as the options say; returns the exit code, or raises an OpduelError that has it.
+    ``program``: what was called, for the report."""
     options = parse(arguments)
     if options.own.local is not None:
         begin_local(options)
@@ -102,14 +99,19 @@ class _Driver:
 
     def commits(self) -> int:
         """Measure commits, once or for ever; returns the exit code."""
-        if self._own.dry_run or self._own.local is not None:  # somebody looks on
-            return self._commits(None)
-        notices = PassNotices(self._journal, self._notifications, self._line())
+        looked_on = self._own.dry_run or self._own.local is not None
+        notices = None if looked_on else PassNotices(self._journal, self._notifications, self._line())
+        code = INCOMPLETE
         try:
-            return self._commits(notices)
-        except OpduelError as error:
-            notices.broke(error)
-            raise
+            code = self._commits(notices)
+        except (OpduelError, KeyboardInterrupt) as error:
+            if notices and isinstance(error, OpduelError):
+                notices.broke(error)
+            if not self._teller.regressed:
+                raise
+            log.error("%s", " ".join(str(error).split()) or "interrupted")
+        # A regression in any pass, and be it one that did not end; of all else only the last pass counts.
+        return REGRESSED if self._teller.regressed else code
 
     def _line(self) -> Line:
         own, session = self._own, self._measuring
@@ -147,19 +149,11 @@ class _Driver:
                 notices.ended(tally)
             codes[-1] = _exit_code(tally, bool(self._sought()))
 
-        try:
-            if own.interval is None:
-                after_pass(watch.once())
-            else:
-                watch.for_ever(after_pass)
-        except (OpduelError, KeyboardInterrupt) as error:
-            if not self._teller.regressed:
-                raise
-            if notices and isinstance(error, OpduelError):
-                notices.broke(error)
-            log.error("%s", " ".join(str(error).split()) or "interrupted")
-        # A regression in any pass, and be it one that did not end; of all else only the last pass counts.
-        return REGRESSED if self._teller.regressed else codes[-1]
+        if own.interval is None:
+            after_pass(watch.once())
+        else:
+            watch.for_ever(after_pass)
+        return codes[-1]
 
     def _remote(self) -> str | None:
         """Where commits come from; None: from the checkout alone."""

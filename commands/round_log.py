@@ -26,11 +26,8 @@ class FileRoundLog:
     """
 
     def __init__(self, path: Path, draw_seed: Callable[[], int]) -> None:
-        """Open the file, or begin it with a seed that is drawn.
-
-        Raises:
-            UsageError: it can't be written, is in use, or is no such file.
-        """
+        """Open the file, or begin it with a seed that is drawn. UsageError: it can't be written, is in use, or is no
+        such file."""
         self._path = path
         if is_special(path):  # not even opened: a pipe would be waited for
             raise self._refusal("is no regular file: give the path of one, or of no file")
@@ -55,11 +52,7 @@ class FileRoundLog:
         return [line.decode("utf-8", "replace") for line in self._lines()[1:]]
 
     def keep(self, text: str) -> None:
-        """Append a text; it is durable when this returns.
-
-        Raises:
-            OSError: it could not be kept, and nothing of it is there.
-        """
+        """Append a text; it is durable when this returns. OSError: it could not be kept, and nothing of it is there."""
         size = os.fstat(self._file.fileno()).st_size
         try:
             self._write(text.encode("utf-8") + b"\n")

@@ -170,11 +170,7 @@ def _instead_of_a_run(options: argparse.Namespace) -> str | None:
 
 def _ask_for_missing(options: argparse.Namespace, asked: Sequence[str]) -> None:
     """Ask for each of these answers that neither the config nor the command line gives, and keep them when all are
-    there.
-
-    Raises:
-        RunError: the input ended before the last answer.
-    """
+    there. RunError: the input ended before the last answer."""
     path = config_path()
     open_ones = [name for name in asked if getattr(options, name) is None]
     answers = read_config(path) if open_ones else {}
@@ -209,10 +205,7 @@ def _ask(name: str, default: str | None, releases: Releases) -> str:
 
 def _checked(name: str, answer: str, releases: Releases) -> str:
     """The answer as it is kept. Paths become absolute: they mean the same place whatever folder a run starts in.
-
-    Raises:
-        UsageError: a build that is neither a known release nor a path that is there.
-    """
+    UsageError: a build that is neither a known release nor a path that is there."""
     if not answer:
         raise UsageError("there is no default: give the path of a build")
     path = os.path.abspath(user_path(answer, QUESTIONS[name]))

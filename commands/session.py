@@ -76,7 +76,7 @@ def plan_session(
     Raises:
         UsageError: wrong options, a bad spec, reporters that can't work, too few processors, no valgrind.
     """
-    verify_after(options)
+    _check_verify_after(options)
     run_type = _run_type(options)
     check_profile_output(options)
     reporters = _reporters(options, config) if reporters is None else reporters
@@ -121,18 +121,13 @@ def _run_type(options: argparse.Namespace) -> str:
     return str(options.run_type or usual)
 
 
-def verify_after(options: argparse.Namespace) -> float | None:
-    """Seconds between measuring and verifying; None without ``--verify``."""
-    if not options.verify:
-        if options.verify_after is not None:
-            raise UsageError("--verify_after: works only with --verify: add that, or leave it out")
-        return None
-    after: float = options.verify_after or 0.0
-    if options.time_budget is not None and after >= options.time_budget:
-        raise UsageError(
-            f"--verify_after {after:g}: the time budget of {options.time_budget:g} s covers the wait: make it larger"
-        )
-    return after
+def _check_verify_after(options: argparse.Namespace) -> None:
+    """Raise UsageError if ``--verify_after`` is given without ``--verify``, or leaves nothing of the time budget."""
+    after, budget = options.verify_after, options.time_budget
+    if after is not None and not options.verify:
+        raise UsageError("--verify_after: works only with --verify: add that, or leave it out")
+    if after is not None and budget is not None and after >= budget:
+        raise UsageError(f"--verify_after {after:g}: the time budget of {budget:g} s covers the wait: make it larger")
 
 
 def _reporters(options: argparse.Namespace, config: Mapping[str, str]) -> list[Reporter]:

@@ -35,21 +35,19 @@ CALLS = {
     "alone (--single, without --control)",
 }
 AB_ONLY = (
-    "info",
-    "metric",
-    "alpha",
-    "max_rounds",
-    "inject",
-    "sentinels",
-    "busy_host",
-    "verify",
-    "verify_after",
-    "run_type",
-    "regressed_types",
-    "round_log",
-    "breakdown",
-    "fuzz",
-    "fuzz_spec",
+    *(
+        "info",
+        "metric",
+        "alpha",
+        "max_rounds",
+        "inject",
+        "sentinels",
+        "busy_host",
+        "verify",
+        "verify_after",
+        "run_type",
+    ),
+    *("regressed_types", "round_log", "breakdown", "fuzz", "fuzz_spec"),
     *sorted(reporter_options()),
 )
 MOST_NAMED = 5  # of the cases that were not measured
@@ -84,11 +82,8 @@ def refuse_round_log(options: argparse.Namespace) -> None:
 
 
 def run_one_build(options: argparse.Namespace, command: Sequence[str]) -> int:
-    """Measure the treatment alone, and tell; returns the exit code.
-
-    Raises:
-        UsageError: wrong options, a bad spec or baseline; RunError: nothing could be measured, or written.
-    """
+    """Measure the treatment alone, and tell; returns the exit code. UsageError: wrong options, a bad spec or baseline;
+    RunError: nothing could be measured, or written."""
     asked = _asked_by(options)
     for name in ("control", "info"):
         if getattr(options, name) is not None:
@@ -152,11 +147,8 @@ def _request(options: argparse.Namespace, command: Sequence[str]) -> SingleReque
 
 
 def plan_one_build(options: argparse.Namespace, command: Sequence[str], metric: str) -> tuple[Session, Build]:
-    """What is measured by this metric alone, and on which build; ``command`` is kept with the result.
-
-    Raises:
-        UsageError: wrong options, a bad spec, no such build; RunError: the build can't be made.
-    """
+    """What is measured by this metric alone, and on which build; ``command`` is kept with the result. UsageError: wrong
+    options, a bad spec, no such build; RunError: the build can't be made."""
     asked = argparse.Namespace(**{**vars(options), "metric": [[metric]]})
     session = plan_session(asked, KeptAnswers(config_path()), command, reporters=())
     build = the_build(options, session.framework)

@@ -61,11 +61,8 @@ def shape(text: str) -> tuple[str, Input]:
 
 
 def write_spec_from(arguments: Sequence[str], parser: Parser | None = None) -> int:
-    """Ask the build and write the spec; returns the exit code. ``parser``: by default, that of ``--spec_from``.
-
-    Raises:
-        OpduelError: with the exit code that it stands for.
-    """
+    """Ask the build and write the spec; returns the exit code, or raises an OpduelError that has it. ``parser``: by
+    default, that of ``--spec_from``."""
     options = (parser or spec_from_parser()).parse_args(arguments)
     framework = get_framework(options.framework)
     inputs = dict(options.shape)

@@ -12,17 +12,8 @@ from opduel.reporters.text import printable
 
 # Options of a run that hold for each of its cases, too; the others chose cases, bounded the run or reported it.
 _OF_A_CASE = (
-    *(
-        "category",
-        "ctx",
-        "dtype",
-        "framework",
-        "int64_tensor",
-        "timeout",
-        "model_cache",
-        "root_model_dir",
-        "shared_libs",
-    ),
+    *("category", "ctx", "dtype", "framework", "int64_tensor", "timeout", "model_cache", "root_model_dir"),
+    "shared_libs",
     *("threshold", "alpha", "max_rounds", "threads", "wipe_cache", "roofline", "breakdown", "with_operators"),
 )
 _OF_INPUTS = ("directions", "metric")
