@@ -36,7 +36,7 @@ from opduel.commands import options as kinds  # noqa: E402
 from opduel.commands.entry import DONE, run_command  # noqa: E402
 from opduel.comparator import DEFAULT_MAX_ROUNDS, plan_looks  # noqa: E402
 from opduel.driver.builds import BuildCache, load_releases  # noqa: E402
-from opduel.driver.builds.release import release_build  # noqa: E402
+from opduel.driver.builds.environment_build import release_build  # noqa: E402
 from opduel.frameworks import get_framework, worker_environment  # noqa: E402
 from opduel.harness.cpus import plan_cpus  # noqa: E402
 from opduel.harness.schedule import MeasurementPlan  # noqa: E402

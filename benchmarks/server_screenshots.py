@@ -20,8 +20,11 @@ from benchmarks.made_nights import case_id  # noqa: E402
 from benchmarks.screenshots import IMAGES, PHONE, chromium, opened_page, take  # noqa: E402
 from benchmarks.server_pages import fill, served, weighed_at  # noqa: E402
 from opduel.server.database import Database  # noqa: E402
-from opduel.server.listing import search_cases  # noqa: E402
-from opduel.server.queries import RunFilter, latest_runs  # noqa: E402
+from opduel.server.queries import (  # noqa: E402
+    RunFilter,
+    latest_runs,
+    search_cases,
+)
 
 DESK = {"width": 1100, "height": 640}
 

@@ -1,1 +1,1 @@
-"""The commands' insides: options, wiring of the rooms, exit codes."""
+"""The commands' insides: options, wiring of the packages, exit codes."""

@@ -70,7 +70,7 @@ def add_ai_pep_options(parser: Parser) -> None:
     )
     add(
         "--root_model_dir DIR",
-        "the folder that a file's location in a spec is relative to when it begins with //",
+        "the folder for locations in a spec that begin with //",
         type=_folder,
     )
     add(
@@ -92,7 +92,7 @@ def add_ai_pep_options(parser: Parser) -> None:
 def repository_kind(text: str) -> str:
     """``--repo``: git."""
     if text != "git":
-        raise argparse.ArgumentTypeError(f"{text!r}: git repositories alone are read: convert it to git")
+        raise argparse.ArgumentTypeError(f"{text!r}: only git repositories are supported: convert it to git")
     return text
 
 

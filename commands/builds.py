@@ -22,7 +22,7 @@ def usual_build(side: Side, config: Mapping[str, str], framework: Framework, opt
     releases = load_releases(framework)
     usual = {"control": releases.default_control, "treatment": releases.default_treatment}[side]
     if usual is None:
-        raise UsageError(f"--{option or side}: {framework.name} has no build that is measured by default: give one")
+        raise UsageError(f"--{option or side}: {framework.name} has no default build: give one")
     log.info("%s: %s, from %s", side, usual, releases.path)
     return usual
 

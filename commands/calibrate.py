@@ -100,7 +100,7 @@ def calibrate(arguments: Sequence[str]) -> int:
 
 def _planned(options: argparse.Namespace, arguments: Sequence[str]) -> Calibration:
     refuse(options, OURS, "is set by --calibrate itself: leave it out")
-    refuse(options, UNHEARD, "does not go with --calibrate: leave it out")
+    refuse(options, UNHEARD, "can't be combined with --calibrate: leave it out")
     config = KeptAnswers(config_path())
     cases = _cases(options)
     threshold = by_metric(options).get("time")  # all that is calibrated: instructions have next to no noise

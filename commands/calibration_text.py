@@ -71,8 +71,8 @@ def _table(rows: Sequence[Row]) -> list[str]:
 def _remarks(rows: Sequence[Row]) -> list[str]:
     """Whatever is not in the table's columns and did happen."""
     counts = (
-        (sum(row.missed_as_unchanged.count for row in rows), "slowed cases were called unchanged"),
-        (sum(row.backwards for row in rows), "slowed cases were called improved"),
+        (sum(row.missed_as_unchanged.count for row in rows), "slowed cases were reported as unchanged"),
+        (sum(row.backwards for row in rows), "slowed cases were reported as improved"),
         (sum(row.failed for row in rows), "comparisons failed"),
         (sum(row.unfinished for row in rows), "runs ended with cases still open: a larger --time_budget helps"),
         (sum(row.held_back for row in rows), "runs were held back: the host was busy"),
@@ -88,7 +88,7 @@ def _found(outcome: Outcome) -> list[str]:
         lines.append(f"not measured for lack of time: {missing}")
     row = outcome.smallest
     if not any(one.found.of for one in outcome.rows):
-        lines.append("nothing slowed was measured")
+        lines.append("no slowed case was measured")
     elif row is None:
         lines.append(f"no injected slowdown was found in {_percent(POWER)} of its cases or more")
     else:
@@ -117,7 +117,7 @@ def _found_with(share: float, threshold: float, seconds_a_case: float) -> str:
 
 def _advice(advice: Sequence[Remedy]) -> list[str]:
     if not advice:
-        return ["advice: none; nothing was seen that could be improved"]
+        return ["advice: none; nothing to improve was found"]
     return ["advice:", *(line for one in advice for line in (f"- {one.fact}", f"  {one.fix}"))]
 
 

@@ -106,7 +106,7 @@ def _rooted(cases: Sequence[Case], root: Path | None) -> list[Case]:
                 if root is None:
                     raise UsageError(
                         f"{case.id}: files.{name}: {file.location} is relative to a folder of models: "
-                        "name it with --root_model_dir"
+                        "give it with --root_model_dir"
                     )
                 file = dataclasses.replace(file, location=str(root / file.location.lstrip("/")))
             files[name] = file

@@ -10,7 +10,10 @@ from opduel.commands.entry import DONE, log, run_command
 from opduel.commands.option_types import path
 from opduel.commands.options import Parser
 from opduel.driver.builds import BuildCache, resolve_build
-from opduel.driver.catalogue import apply_rules, ask_registry, load_rules, spec_files, write_specs
+from opduel.driver.catalogue.apply import apply_rules
+from opduel.driver.catalogue.registry import ask_registry
+from opduel.driver.catalogue.rules import load_rules
+from opduel.driver.catalogue.write import spec_files, write_specs
 from opduel.frameworks import Framework, framework_names, get_framework
 from opduel.frameworks.base import SPECIFICATIONS
 from opduel.harness.smoke_check import SmokeCheck, smoke_check
@@ -36,8 +39,8 @@ def catalogue_parser() -> Parser:
     add("--exec_dir DIR", "the build cache", type=path)
     actions = parser.add_subparsers(dest="action", required=True)
     write = actions.add_parser("write", help="write the specs of all categories, and the bundle that lists them")
-    write.options()("build BUILD", "whose registry is asked")
-    coverage = actions.add_parser("coverage", help="try every case once, and say what ran").options()
+    write.options()("build BUILD", "the build whose registry is read")
+    coverage = actions.add_parser("coverage", help="try every case once, and report what ran").options()
     coverage("build BUILD", "the builds to try them on; the report covers the first one in full", nargs="+")
     coverage("-b --benchmark_file SPEC", "the spec. Default: all", default="all")
     coverage("--write", "write docs/reference/coverage.md instead of printing it")

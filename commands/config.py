@@ -62,7 +62,7 @@ def read_config(path: Path) -> dict[str, Any]:
         if name not in (*QUESTIONS, *UNASKED):
             raise UsageError(f"{path}: {name}: no such option; use {', '.join((*QUESTIONS, *UNASKED, ARGUMENTS))}")
         if not isinstance(value, str) or not value:
-            raise UsageError(f"{path}: {name}: must be a text that is not empty")
+            raise UsageError(f"{path}: {name}: must be a non-empty string")
     return data
 
 

@@ -22,10 +22,10 @@ def convert(report: Path, to: str, side: Side | None = None, output: str | None 
     """
     document = read_report(report)
     if output is not None:
-        target = Export(to, output, side)
-        target.check("--output")
-        refuse_overwriting({"--convert": [report]}, "--output", target.files("--output"))
-        for line in target.write(document, "--output"):
+        target = Export(to, output, "--output", side)
+        target.check()
+        refuse_overwriting({"--convert": [report]}, "--output", target.files())
+        for line in target.write(document):
             log.info("%s", line)
         return DONE
     written = write_format(document, to, side, "--to")

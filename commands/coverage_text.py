@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from opduel.driver.catalogue import Registry
+from opduel.driver.catalogue.registry import Registry
 from opduel.harness.smoke_check import SmokeCheck
 
 PEER_SOURCE = "opperf.json beside the rules; its script says how it was made from opperf itself"

@@ -10,7 +10,8 @@ from opduel.commands.config import config_path, read_config
 from opduel.commands.entry import log
 from opduel.commands.options import refuse
 from opduel.driver.builds import BuildCache, resolve_build
-from opduel.driver.catalogue import Input, ask_network, load_rules, network_test, operator_tests
+from opduel.driver.catalogue.network import Input, ask_network, network_test, operator_tests
+from opduel.driver.catalogue.rules import load_rules
 from opduel.frameworks import Framework, framework_names, get_framework
 from opduel.harness.specs import Spec, validate
 from opduel.records import UsageError
@@ -36,7 +37,7 @@ def custom_network(options: argparse.Namespace, inputs: Sequence[Mapping[str, An
         if options.with_operators:
             raise UsageError("--with_operators: add --network, or leave it out")
         return None
-    instead = "--network takes the place of a spec: leave one of the two out"
+    instead = "--network replaces a spec: leave one of the two out"
     refuse(options, ("benchmark_file", "category", "int64_tensor"), instead)
     if len(inputs) != 1:
         raise UsageError(

@@ -54,7 +54,7 @@ def with_defaults(command: str, arguments: Sequence[str], shared: Sequence[Setti
         if option not in actions:
             if setting in shared and option in _every_option():
                 continue  # another subcommand's
-            raise UsageError(f"{setting.where}: {command} has no such option: correct it, or take it out")
+            raise UsageError(f"{setting.where}: {command} has no such option: correct it, or remove it")
         action = actions[option]
         value = placed(setting, action.type is path_type) if setting in shared else setting.value
         written = _written(setting.where, option, action, value)
@@ -126,7 +126,7 @@ def _written(where: str, option: str, action: argparse.Action, value: Any) -> li
         return []
     if value is True:
         if action.nargs not in (0, "?"):
-            raise UsageError(f"{where}: is true: {option} takes a value: give it")
+            raise UsageError(f"{where}: is true: {option} takes a value: give one")
         return [option]
     if action.nargs == 0:
         raise UsageError(f"{where}: {option} takes no value: give true or false")

@@ -53,7 +53,9 @@ def _check(own: argparse.Namespace) -> None:
     if own.local is not None:
         _check_local(own)
     if own.bisect_releases and (own.commit or own.base_commit or own.interval is not None):
-        raise UsageError("--bisect_releases: looks among releases: leave out --commit, --base_commit and --interval")
+        raise UsageError(
+            "--bisect_releases: measures releases, not commits: leave out --commit, --base_commit and --interval"
+        )
     if not own.ab_testing and not own.bisect_releases and own.local is None:
         raise UsageError("add --ab_testing: a commit is measured against another one (harness.py measures two builds)")
     _check_branches(own)
@@ -68,7 +70,7 @@ def _check(own: argparse.Namespace) -> None:
     except ValueError as error:
         raise UsageError(f"--cmake_args {own.cmake_args}: {error}: quote it as for a shell") from None
     if own.bisect_releases and len(own.bisect_releases.split(",")) < 2:
-        raise UsageError("--bisect_releases: give two releases or more, the oldest first, with commas between")
+        raise UsageError("--bisect_releases: give two or more releases, the oldest first, separated by commas")
 
 
 def branch_names(text: str | None) -> tuple[str, ...]:
@@ -80,15 +82,17 @@ def _check_branches(own: argparse.Namespace) -> None:
     """Raise UsageError if several branches would get in each other's way."""
     names = branch_names(own.branch)
     if "" in names or len(set(names)) < len(names):
-        raise UsageError(f"--branch {own.branch}: give names, each once, with commas between")
+        raise UsageError(f"--branch {own.branch}: give different names, separated by commas")
     if len(names) < 2:
         return
     if own.commit is not None or own.local is not None:
         option = "local" if own.commit is None else "commit"
-        raise UsageError(f"--{option}: is of one branch: give one with --branch, not {len(names)}")
+        raise UsageError(f"--{option}: works with one branch: give one with --branch, not {len(names)}")
     if own.commit_file is not None and PLACEHOLDER not in str(own.commit_file):
         path = own.commit_file.with_name(f"{own.commit_file.stem}-{PLACEHOLDER}{own.commit_file.suffix}")
-        raise UsageError(f"--commit_file {own.commit_file}: branches can't share it: name it by branch, such as {path}")
+        raise UsageError(
+            f"--commit_file {own.commit_file}: branches can't share it: put the branch into the name, such as {path}"
+        )
 
 
 def _check_local(own: argparse.Namespace) -> None:

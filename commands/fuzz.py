@@ -36,7 +36,7 @@ class Fuzz:
     """
 
     def __init__(self, options: argparse.Namespace) -> None:
-        refuse(options, EXCLUDED, "does not go with --fuzz: leave one of the two out")
+        refuse(options, EXCLUDED, "can't be combined with --fuzz: leave one of the two out")
         try:
             import hypothesis  # noqa: F401 - opduel.harness.fuzz needs it
         except ImportError:
@@ -70,7 +70,7 @@ class Fuzz:
             log.info("--fuzz: no input was found on which the builds differ")
             return
         chosen = one_of_a_kind(found)[:MOST]
-        log.info("--fuzz: %d cases differ; the largest differences are made smaller", len(found))
+        log.info("--fuzz: %d cases differ; shrinking those with the largest differences", len(found))
         small = chosen if report.run.interrupted else shrink(chosen, self._measure(request))
         path = self._path or Path(f"fuzz-{request.seed}.json")
         try:
@@ -98,7 +98,7 @@ class Fuzz:
             try:
                 return {one.case: one for one in run_ab(small).comparisons}
             except OpduelError as error:
-                log.warning("--fuzz: the inputs can't be made smaller: %s", error)
+                log.warning("--fuzz: the inputs can't be shrunk: %s", error)
                 return {}
 
         return measure

@@ -30,12 +30,10 @@ def run_golden(options: argparse.Namespace, command: Sequence[str]) -> int:
     """Keep outputs, or with ``--metric error`` compare with those that were kept; returns the exit code. UsageError:
     wrong options, a folder that can't be used, other inputs; RunError: nothing could be computed."""
     if not (options.treatment or options.single) or options.control is not None or options.info is not None:
-        raise UsageError("--golden: is for one build: give it with --treatment, and leave --control and --info out")
+        raise UsageError("--golden: measures one build: give it with --treatment, and leave --control and --info out")
     metrics = asked_metrics(options)
     if metrics not in ([], [METRIC]):
-        raise UsageError(
-            f"--golden: numbers alone are compared with it: use --metric {METRIC}, or measure in another run"
-        )
+        raise UsageError(f"--golden: compares outputs only: use --metric {METRIC}, or measure in another run")
     refuse(options, _NOT_HERE, "has no meaning with --golden: leave it out")
     if metrics:
         return _compare(options, command)
@@ -101,9 +99,7 @@ def _compare(options: argparse.Namespace, command: Sequence[str]) -> int:
     tell(session.reporters, report)
     others = [one.case for one in report.comparisons if one.note == OTHER_INPUTS]
     if others:
-        log.error(
-            "error: %s of which the inputs are not those of the golden outputs: %s", _counted(others), some(others)
-        )
+        log.error("error: %s with other inputs than the golden outputs: %s", _counted(others), some(others))
     code = exit_code(report)
     compared = any(one.rounds or one.failure for one in report.comparisons)
     return INCOMPLETE if code == DONE and (others or not compared) else code

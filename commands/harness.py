@@ -55,7 +55,9 @@ def _round_log(options: argparse.Namespace, stack: contextlib.ExitStack) -> File
         FileRoundLog(options.round_log, lambda: secrets.randbits(32) if seed is None else seed)
     )
     if seed not in (None, rounds.seed):
-        raise UsageError(f"--seed {seed}: {options.round_log} was begun with seed {rounds.seed}: leave the option out")
+        raise UsageError(
+            f"--seed {seed}: {options.round_log} was started with seed {rounds.seed}: leave the option out"
+        )
     options.seed = rounds.seed
     return rounds
 

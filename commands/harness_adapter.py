@@ -43,7 +43,7 @@ class HarnessAdapter:
             self._look_for_operators(request, builds)
         warn_of_python(order.control, order.treatment)
         kept = len(order.log.rounds())
-        again = f", going on after {kept} rounds" if kept else ""
+        again = f", resuming after {kept} rounds" if kept else ""
         names = order.control.requested, order.treatment.requested
         log.info("%s: %d cases, %s against %s%s", order.run_type, len(request.cases), *names, again)
         with ProgressDisplay(len(request.cases), sys.stderr) as display:

@@ -25,7 +25,7 @@ def python_parser(program: str) -> Parser:
     add = parser.options()
     add("--framework", "whose build", choices=framework_names(), default=framework_names()[0])
     add("build BUILD", "a release, an environment or a Python interpreter")
-    add("rest ...", "what that interpreter is given: a script, or -c CODE", nargs=argparse.REMAINDER, default=[])
+    add("rest ...", "its arguments: a script, or -c CODE", nargs=argparse.REMAINDER, default=[])
     return parser
 
 
@@ -67,5 +67,5 @@ def import_folder(cache: Path | None = None) -> Path:
         with contextlib.suppress(FileExistsError):
             link.symlink_to(PACKAGE, target_is_directory=True)
     except OSError as error:
-        raise RunError(f"{link}: cannot be made ({error.strerror}): name another cache in XDG_CACHE_HOME") from None
+        raise RunError(f"{link}: cannot be created ({error.strerror}): set XDG_CACHE_HOME to another folder") from None
     return folder

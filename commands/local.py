@@ -100,7 +100,7 @@ def _say_what_is_measured(taken: Snapshot) -> None:
     if taken.changed:
         log.info("measuring the work tree with its uncommitted changes in %s", _some(taken.changed, "file"))
     if taken.left_out:
-        log.info("not measured, for git doesn't track the folder: %s", _some(taken.left_out, "file"))
+        log.info("not measured, because git doesn't track the folder: %s", _some(taken.left_out, "file"))
     if taken.within:
         log.warning("not measured: uncommitted changes within the submodules %s", ", ".join(taken.within))
 

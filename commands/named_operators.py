@@ -46,7 +46,7 @@ def refuse_unknown_operators(
         place = f"--operators {operator}" if operator in for_inputs else _place(spec, operator)
         similar = get_close_matches(operator, known, 3)
         advice = f"similar: {', '.join(similar)}" if similar else "see run_bench.py --list"
-        raise UsageError(f"{place}: no build that is measured has such an operator: {advice}")
+        raise UsageError(f"{place}: none of the builds has this operator: {advice}")
 
 
 def _place(spec: Path | None, operator: str) -> str:

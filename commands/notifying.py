@@ -64,15 +64,15 @@ class Notifications:
             self._journal.queue_notice(alert.id, list(self._notifiers), text, keys)
         self.deliver()
 
-    def queue(self, alert: Alert, tells: Sequence[str], forgets: Sequence[str] = ()) -> None:
-        """Send an alarm about the driver itself: ``tells`` and ``forgets`` as ``Journal.queue_notice`` has them, also
-        where nobody is to be notified."""
+    def queue(self, alert: Alert, reported: Sequence[str], removed: Sequence[str] = ()) -> None:
+        """Send an alert about the driver itself; facts are kept and removed as by ``Journal.queue_notice``, also where
+        nobody is to be notified."""
         text = _ADAPTER.dump_json(alert).decode()
-        self._journal.queue_notice(alert.id, list(self._notifiers), text, tells, forgets)
+        self._journal.queue_notice(alert.id, list(self._notifiers), text, reported, removed)
         self.deliver()
 
     def send_now(self, alert: Alert) -> None:
-        """Send an alarm without the journal; what can't be sent is logged, and lost."""
+        """Send an alert without the journal; what can't be sent is logged, and lost."""
         for notifier in self._notifiers.values():
             if reason := _why_not_sent(notifier, alert):
                 log.error("--%s failed: %s", notifier.option, reason)
@@ -101,10 +101,10 @@ class Notifications:
                 self._say(f"--{option} failed: {one.reason}")
             elif one.entry.receiver not in failed:
                 failed.add(one.entry.receiver)
-                self._say(f"--{option} failed: {one.reason}; to be tried again at the next pass")
+                self._say(f"--{option} failed: {one.reason}; the next pass tries again")
 
     def _unknown(self, alert: Alert | None) -> Alert | None:
-        """The alarm without what was told before; None if nothing is left. Its id then stands for what it tells."""
+        """The alert without what was reported before; None if nothing is left. Its id stands for what it reports."""
         if alert is None:
             return None
         causes = []
@@ -124,7 +124,7 @@ class Notifications:
 
 
 def alert_of_outcome(outcome: Outcome, unverified: bool = False) -> Alert | None:
-    """The alarm that one line gives: by culprit, where bisection was asked for and something confirmed."""
+    """The alert that one line gives: by culprit, where bisection was asked for and something confirmed."""
     report = effective(outcome)
     if outcome.culprits is None and not outcome.known:
         return alert_of(report, unverified)
@@ -184,7 +184,7 @@ def _keys(cause: Cause) -> list[str]:
 
 
 def _key(cause: Cause, one: Finding) -> str:
-    """The name of the fact that this was told."""
+    """The name of the fact that this was reported."""
     return f"notified/{cause.key}/{one.case}/{'broken' if one.broken else 'regressed'}"
 
 

@@ -15,7 +15,7 @@ SUBCOMMANDS = {
     "drive": "measure the commits of a repository, once or continuously",
     "bisect": "find the commit, or the release, that caused a change",
     "calibrate": "find out which changes this machine can detect",
-    "list": "show the cases that there are",
+    "list": "list all cases",
     "spec-from": "write a spec of the operator calls of a network",
     "convert": "write a report in the format of another tool",
     "send": "send reports on disk to a results server",
@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return starting.show(f"opduel {__version__}\n")
     name, *rest = given
     if name not in SUBCOMMANDS:
-        starting.say(f"opduel: error: {name[:60]!r} is no subcommand{_similar(name)}; see opduel --help\n")
+        starting.say(f"opduel: error: {name[:60]!r} is not a subcommand{_similar(name)}; see opduel --help\n")
         return starting.USAGE
     # Of these two, what follows a first word has its own help.
     asking = rest[:1] if name in ("server", "python") else rest

@@ -17,7 +17,7 @@ def variable(text: str) -> tuple[str, str]:
         raise argparse.ArgumentTypeError(f"{name[:40]!r} has no =: write NAME=VALUE")
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise argparse.ArgumentTypeError(
-            f"{name[:40]!r} is no name of a variable: use letters, digits and _, as in DNNL_VERBOSE=1"
+            f"{name[:40]!r} is not a variable name: use letters, digits and _, as in DNNL_VERBOSE=1"
         )
     return name, value
 
@@ -25,11 +25,11 @@ def variable(text: str) -> tuple[str, str]:
 def path(text: str) -> Path:
     """A path, with the folder of ``~`` or ``~user`` written out."""
     if not text:
-        raise argparse.ArgumentTypeError("the text is empty: give a path, or leave the option out")
+        raise argparse.ArgumentTypeError("the value is empty: give a path, or leave the option out")
     try:
         return Path(text).expanduser()
     except RuntimeError:
-        raise argparse.ArgumentTypeError(f"{text}: there is no such user: write the folder out") from None
+        raise argparse.ArgumentTypeError(f"{text}: there is no such user: give the full path") from None
 
 
 def share(text: str) -> float:
@@ -37,7 +37,7 @@ def share(text: str) -> float:
     number = text.strip().removesuffix("%")
     value = _number(number, text) / (100 if number != text.strip() else 1)
     if not 0 <= value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a share from 0 up and below 1: write 2% or 0.02")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share of at least 0 and less than 1: write 2% or 0.02")
     return value
 
 
@@ -47,7 +47,7 @@ def threshold(text: str) -> dict[str, float]:
     if not equals:
         return dict.fromkeys(SAMPLED, share(text))
     if name in METRICS and name not in SAMPLED:
-        raise argparse.ArgumentTypeError(f"{text!r}: {name} has no threshold but a tolerance, which the spec may say")
+        raise argparse.ArgumentTypeError(f"{text!r}: {name} has no threshold but a tolerance, which a spec can set")
     if name not in METRICS:
         raise argparse.ArgumentTypeError(f"{text!r} names no metric: write one of {', '.join(SAMPLED)} before the =")
     try:
@@ -59,7 +59,7 @@ def threshold(text: str) -> dict[str, float]:
 def context(text: str) -> str:
     """``cpu``, ``gpu`` or ``gpu(1)``."""
     if not re.match(CONTEXT_PATTERN.removesuffix("$") + r"\Z", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no context: use cpu, gpu, or one of several such as gpu(1)")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a context: use cpu, gpu, or one of several such as gpu(1)")
     return text
 
 
@@ -67,7 +67,7 @@ def probability(text: str) -> float:
     """A number between 0 and 1, both excluded."""
     value = _number(text)
     if not 0 < value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not between 0 and 1: write 0.05, say")
+        raise argparse.ArgumentTypeError(f"{text!r} is not between 0 and 1: write a number such as 0.05")
     return value
 
 
@@ -113,7 +113,7 @@ def _integer(lowest: int) -> Callable[[str], int]:
         except ValueError:
             raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
         if value < lowest:
-            raise argparse.ArgumentTypeError(f"{text!r} is below {lowest}, the least that makes sense")
+            raise argparse.ArgumentTypeError(f"{text!r} is below {lowest}, the minimum")
         return value
 
     return integer

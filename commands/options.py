@@ -79,7 +79,11 @@ def harness_parser() -> Parser:
     what("--framework NAME", "end with an error unless the spec is for this framework")
     what("-p --platform NAME", "platform name to store in the report (default: host)", default="host")
     what("--exec_dir DIR", "the folder in which builds are kept (default: in the user's cache folder)", type=path)
-    what("--model_cache DIR", "where networks' files are kept (default: the user's cache)", type=path)
+    what(
+        "--model_cache DIR",
+        "the folder in which files of networks are kept (default: in the user's cache folder)",
+        type=path,
+    )
     what("--breakdown", "show the time of each case by operator (default: for networks only, when they changed)")
     what(
         "--profile_output DIR",

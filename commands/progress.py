@@ -66,7 +66,7 @@ class ProgressDisplay:
             self._bar.update(self._task, description=text, completed=done, total=total)
             if not self._live and not self._quiet and self._clock() - self._printed_at >= PLAIN_EVERY_S:
                 self._printed_at = self._clock()
-                write_text(self._stream, f"{text}, {minutes(elapsed_s)} gone\n")
+                write_text(self._stream, f"{text}, {minutes(elapsed_s)} elapsed\n")
 
 
 def describe(progress: Progress) -> str:

@@ -48,7 +48,7 @@ def project_settings(subcommand: str, subcommands: Sequence[str], folder: Path |
     prefix = f"{path}: " + ("tool.opduel." if path.name == SHARED_FILE else "")
     tables = {name: value for name, value in table.items() if isinstance(value, dict)}
     if unknown := sorted(set(tables) - set(subcommands)):
-        raise UsageError(f"{prefix}{unknown[0]}: is no subcommand: use {', '.join(subcommands)}, or take it out")
+        raise UsageError(f"{prefix}{unknown[0]}: is not a subcommand: use {', '.join(subcommands)}, or take it out")
     own = {f"{subcommand}.{name}": value for name, value in tables.get(subcommand, {}).items()}
     shared = {name: value for name, value in table.items() if name not in tables}
     settings = [

@@ -26,9 +26,9 @@ from opduel.commands.pass_notices import Line, PassNotices
 from opduel.commands.recorded_options import recorded
 from opduel.commands.session import Session, exit_code, plan_session
 from opduel.driver.builds import BuildCache, recipe_of, resolve_build
+from opduel.driver.builds.cache import prune
 from opduel.driver.builds.commit_builder import BuildSettings, CommitBuilder
 from opduel.driver.builds.compiler import Limits
-from opduel.driver.builds.prune import prune
 from opduel.driver.builds.repository_data import load_platform, load_repository_data
 from opduel.driver.commit_file import kept_name
 from opduel.driver.documents import write_document
@@ -264,7 +264,7 @@ class _Teller:
         for line in told.lines:
             log.info("%s", line)
         for line in told.failures:
-            log.error("%s; to be tried again at the next pass", line)
+            log.error("%s; the next pass tries again", line)
 
     def begins(
         self, control: Commit, treatment: Commit, why: str, line: Sequence[Commit], strategy: str, branch: str | None

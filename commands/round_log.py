@@ -30,7 +30,7 @@ class FileRoundLog:
         such file."""
         self._path = path
         if is_special(path):  # not even opened: a pipe would be waited for
-            raise self._refusal("is no regular file: give the path of one, or of no file")
+            raise self._refusal("is not a regular file: give another path")
         with contextlib.ExitStack() as stack:
             try:
                 # Unbuffered: what could not be written is not written later either.
@@ -71,7 +71,7 @@ class FileRoundLog:
 
     def _lock(self) -> None:
         if not stat.S_ISREG(os.fstat(self._file.fileno()).st_mode):
-            raise self._refusal("is no regular file: give the path of one, or of no file")
+            raise self._refusal("is not a regular file: give another path")
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -96,7 +96,7 @@ class FileRoundLog:
                 return int(header["seed"])
         except (UnreadableError, KeyError, TypeError):
             pass
-        raise self._refusal("is no log of rounds: give the path of one, or of no file")
+        raise self._refusal("is not a round log: give another path")
 
     def _end_last_line(self) -> None:
         """A line that was cut off when its process died must not run into the next one."""

@@ -33,7 +33,7 @@ to harness.py (see harness.py --help). Default arguments of both may be kept in 
 
 # What it does instead of a run: the option that asks for it, what it does in words, its own options that go with it.
 INSTEAD: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "list": ("takes a pattern and harness.py's options alone", ()),
+    "list": ("takes only a pattern and options of harness.py", ()),
     "convert": ("writes a report in another format and does nothing else", ("to", "side", "output")),
     "flush": ("sends what waits and does nothing else", ("retry_refused", "give_up")),
     "send": ("sends reports and does nothing else", ()),
@@ -99,7 +99,7 @@ def run_bench_parser() -> Parser:
         type=Path,
     )
     add("--to", f"with --convert: the format. {described()}", choices=list(FORMATS))
-    add("--side", "with --convert to a format that holds one side only: which one", choices=SIDES)
+    add("--side", "with --convert to a format for one side: which one", choices=SIDES)
     add(
         "--output FILE",
         "for --convert and --spec_from: where it is written, in place of standard output; {side} in the name of a "
@@ -216,5 +216,5 @@ def _checked(name: str, answer: str, releases: Releases) -> str:
         releases.recipe(package.strip(), version.strip())
         return answer
     if not os.path.exists(path):
-        raise UsageError(f"{answer!r} is neither a release nor a path that is there")
+        raise UsageError(f"{answer!r} is neither a release nor an existing path")
     return path

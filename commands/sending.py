@@ -17,7 +17,7 @@ from opduel.reporters import read_report
 from opduel.reporters.remote import RemoteReporter
 from opduel.reporters.remote.delivery import Sender
 from opduel.reporters.remote.place import Place, origin, parse_place
-from opduel.reporters.remote.reporter import has_id, sender_from, warn_of_open_token
+from opduel.reporters.remote.reporter import sender_from, warn_of_open_token
 from opduel.reporters.remote.spool import REPORT, endpoint_of, place_of
 from opduel.reporters.stream import print_result
 from opduel.reporters.text import escaped
@@ -27,7 +27,7 @@ COLUMNS = ("state", "run", "category", "endpoint", "what", "entry")
 
 def add_give_up(add: AddOption, where: str = "") -> None:
     """The option of ``flush`` that removes entries."""
-    add("--give_up NUMBER", f"{where}remove this entry, which then is not sent; repeatable", type=int, action="append")
+    add("--give_up NUMBER", f"{where}remove this entry without sending it; repeatable", type=int, action="append")
 
 
 def flush(arguments: Sequence[str], retry_refused: bool, give_up: Collection[int] = ()) -> int:
@@ -42,14 +42,14 @@ def flush(arguments: Sequence[str], retry_refused: bool, give_up: Collection[int
     if options.work_dir is not None:
         if retry_refused or give_up:
             option = "--retry_refused" if retry_refused else "--give_up"
-            raise UsageError(f"{option}: doesn't go with --work_dir, which only shows what waits: leave one out")
+            raise UsageError(f"{option}: can't be combined with --work_dir, which only shows what waits: leave one out")
         return _show_journal(Path(options.work_dir))
     sender = sender_from(options, os.environ)
     endpoints = {parse_place(text).endpoint for text in options.remote_reporter or ()} or None
     folder = sender.spool.directory
     if not os.path.isdir(folder):  # which takes a name that is too long for one that isn't there
         if os.path.lexists(folder):
-            raise UsageError(f"--spool {folder}: is no folder: give that in which reports wait")
+            raise UsageError(f"--spool {folder}: is not a folder: give the one in which reports wait")
         log.info("nothing waits: there is no %s", folder)
         return DONE
     _give_up(sender, give_up)
@@ -71,8 +71,8 @@ def send(paths: Sequence[Path], arguments: Sequence[str]) -> int:
     for one in reporters:
         one.check()
     for path in paths:  # before any is kept, and one at a time: all of them might not fit into memory
-        if not has_id(read_report(path)):
-            raise UsageError(f"--send {path}: has no run id, by which a server knows it: leave it out")
+        if not read_report(path).run.id:
+            raise UsageError(f"--send {path}: has no run id, which a server needs: leave it out")
     for path in paths:
         report = read_report(path)
         for one in reporters:
@@ -95,7 +95,7 @@ def _show_journal(folder: Path) -> int:
     """Show what waits in a driver's journal, which sends it itself; UsageError if there is no journal."""
     path = folder / "journal.db"
     if not path.is_file():
-        raise UsageError(f"--work_dir {folder}: holds no journal: give the folder of a driver")
+        raise UsageError(f"--work_dir {folder}: has no journal: give the folder of a driver")
     with closing(Journal(path)) as journal:
         entries = [entry for kind in (RUN, NOTICE) for entry in journal.outbox.entries(kind)]
     when = "the next pass of repo_driver.py delivers it"

@@ -24,8 +24,7 @@ from opduel.harness.run import RunRequest
 from opduel.records import Build, Case, Report, RunConfiguration, RunError, RunRecord, UsageError
 from opduel.records.atomic import check_folder
 from opduel.reporters import Reporter, ReportOutcome, chosen_reporters, report_all
-from opduel.reporters.folder import FolderReporter
-from opduel.reporters.local import LocalReporter
+from opduel.reporters.local import FolderReporter, LocalReporter
 from opduel.reporters.screen import ScreenReporter
 from opduel.reporters.stream import write_text
 from opduel.reporters.summary import conclusion, not_broken_down_line, open_lines, validity_line
@@ -127,7 +126,7 @@ def _check_verify_after(options: argparse.Namespace) -> None:
     if after is not None and not options.verify:
         raise UsageError("--verify_after: works only with --verify: add that, or leave it out")
     if after is not None and budget is not None and after >= budget:
-        raise UsageError(f"--verify_after {after:g}: the time budget of {budget:g} s covers the wait: make it larger")
+        raise UsageError(f"--verify_after {after:g}: the time budget of {budget:g} s includes the wait: increase it")
 
 
 def _reporters(options: argparse.Namespace, config: Mapping[str, str]) -> list[Reporter]:
@@ -159,7 +158,7 @@ def check_profile_output(options: argparse.Namespace) -> None:
         return
     check_folder(folder, "profile_output")
     if not is_profiles_folder(folder):
-        raise UsageError(f"--profile_output {folder}: holds something else than profiles: give a new or empty folder")
+        raise UsageError(f"--profile_output {folder}: contains other files than profiles: give a new or empty folder")
 
 
 def log_profiles(run: RunRecord) -> None:

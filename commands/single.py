@@ -31,7 +31,7 @@ SINGLE_ONLY = ("single", "rounds", "output_format", "output_file", "baseline", "
 CALLS = {
     "warmup": "an A/B warms up by itself, until calls have settled: leave it out, or measure one build alone "
     "(--single, without --control)",
-    "runs": "an A/B makes as many calls as it needs: bound it with --time_budget or --max_rounds, or measure one build "
+    "runs": "an A/B makes as many calls as it needs: limit it with --time_budget or --max_rounds, or measure one build "
     "alone (--single, without --control)",
 }
 AB_ONLY = (
@@ -127,7 +127,7 @@ def _baseline(options: argparse.Namespace) -> SingleReport | None:
     then = read_single(options.baseline)
     clock = then.run.configuration.profiler
     if clock != (options.profiler or "python"):
-        raise UsageError(f"--baseline {options.baseline}: was timed with --profiler {clock}: give that")
+        raise UsageError(f"--baseline {options.baseline}: was timed with --profiler {clock}: use that")
     return then
 
 
@@ -169,7 +169,7 @@ def _check_output(options: argparse.Namespace) -> None:
     path: Path = options.output_file
     check_file(path, "output_file")
     if not os.path.isdir(path.absolute().parent):
-        raise UsageError(f"--output_file {path}: its folder is not there")
+        raise UsageError(f"--output_file {path}: its folder does not exist")
 
 
 def _tell(options: argparse.Namespace, report: SingleReport, compared: Sequence[BaselineComparison]) -> None:

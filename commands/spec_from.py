@@ -12,7 +12,8 @@ from opduel.commands.option_types import path
 from opduel.commands.options import NETWORK_FORMS, Parser
 from opduel.commands.overwrite_check import refuse_overwriting
 from opduel.driver.builds import BuildCache, resolve_build
-from opduel.driver.catalogue import Input, ask_network, load_rules, network_spec, network_test, operator_tests
+from opduel.driver.catalogue.network import Input, ask_network, network_spec, network_test, operator_tests
+from opduel.driver.catalogue.rules import load_rules
 from opduel.frameworks import framework_names, get_framework
 from opduel.frameworks.base import SPECIFICATIONS
 from opduel.harness.specs import expand_cases, load_spec
@@ -36,13 +37,13 @@ def spec_from_parser(positional: bool = False) -> Parser:
         add("--spec_from NETWORK", NETWORK_FORMS, required=True)
     add(
         "--shape NAME=SIZES",
-        "what an input is given: data=1,3,224,224, or with a dtype data=1,3,224,224:float16; repeatable",
+        "the shape of an input: data=1,3,224,224, or with a dtype data=1,3,224,224:float16; repeatable",
         type=shape,
         action="append",
         default=[],
     )
     add("--with_network", "also write a case of the whole network, with the checksums of its files")
-    add("--build BUILD", "which build is asked (default: the treatment)")
+    add("--build BUILD", "the build that infers shapes and types (default: the treatment)")
     add("--output FILE", "where the spec is written (default: standard output)", type=path)
     add("--framework", "the network's", choices=framework_names(), default=framework_names()[0])
     add("--exec_dir DIR", "the build cache (default: in the user's cache folder)", type=path)
@@ -70,7 +71,7 @@ def write_spec_from(arguments: Sequence[str], parser: Parser | None = None) -> i
         raise UsageError("--shape: one input is given twice: keep one")
     output: Path | None = options.output
     if output and output.suffix != ".json":
-        raise UsageError(f"--output {output}: a spec is found by its suffix: let the name end in .json")
+        raise UsageError(f"--output {output}: the name of a spec must end in .json")
     if output:
         check_file(output, "output")
         refuse_overwriting({"--spec_from": [Path(options.spec_from)]}, "--output", [output])

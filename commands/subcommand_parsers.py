@@ -70,7 +70,7 @@ def flush_parser() -> Parser:
     from opduel.commands.sending import add_give_up  # imports what few subcommands need
 
     parser = _small("flush", _OF_COMPARE)
-    parser.options()("--retry_refused", "send also what a server refused")
+    parser.options()("--retry_refused", "also send reports that a server refused")
     add_give_up(parser.options())
     return parser
 

@@ -10,10 +10,9 @@ from opduel.comparator.aa_checks import AACheck, run_aa_checks, withhold_verdict
 from opduel.comparator.empirical_bayes import Prior
 from opduel.comparator.explanations import in_words
 from opduel.comparator.instruction_attribution import attribute_changes
-from opduel.comparator.interim_analysis import InterimAnalysis, analyse_interim
 from opduel.comparator.looks import DEFAULT_MAX_ROUNDS, Looks, plan_looks
 from opduel.comparator.replication import apply_replication, replicate_report
-from opduel.comparator.run_analysis import fit_priors
+from opduel.comparator.run_analysis import InterimAnalysis, analyse_interim, fit_priors
 from opduel.comparator.verdicts import compare_cases
 
 __all__ = [

@@ -33,25 +33,15 @@ def compare_with_baseline(
 
 def machine_differences(now: SingleReport, then: SingleReport) -> list[str]:
     """In what the two runs' surroundings differ, one line each: every one is a reason to doubt all ratios."""
-    sides = {
-        "cpu_model": (then.host.cpu_model, now.host.cpu_model),
-        "logical_cpus": (then.host.logical_cpus, now.host.logical_cpus),
-        "kernel": (then.host.kernel, now.host.kernel),
-        "governors": (then.host.governors, now.host.governors),
-    }
-    asked = {
-        "threads": (then.run.configuration.threads, now.run.configuration.threads),
-        "seed": (then.run.seed, now.run.seed),
-        "warmup": (then.run.warmup, now.run.warmup),
-        "runs": (then.run.runs, now.run.runs),
-    }
-    sides |= {name: pair for name, pair in asked.items() if name in then.run}
-    lines = [f"{name}: {before} then, {after} now" for name, (before, after) in sides.items() if before != after]
+    host = ("cpu_model", "logical_cpus", "kernel", "governors")
+    asked = [name for name in ("threads", "seed", "warmup", "runs") if name in then.run]
+    sides = [(name, getattr(then.host, name), getattr(now.host, name)) for name in host]
+    sides += [(name, getattr(then.run, name), getattr(now.run, name)) for name in asked]
     before, after = _given(then), _given(now)
-    for name in sorted(before.keys() | after.keys()):
-        if before.get(name) != after.get(name):
-            lines.append(f"{name}: {before.get(name, 'not set')} then, {after.get(name, 'not set')} now")
-    return lines
+    sides += [
+        (name, before.get(name, "not set"), after.get(name, "not set")) for name in sorted(before.keys() | after.keys())
+    ]
+    return [f"{name}: {old} then, {new} now" for name, old, new in sides if old != new]
 
 
 def _given(report: SingleReport) -> dict[str, str]:
@@ -61,25 +51,25 @@ def _given(report: SingleReport) -> dict[str, str]:
 
 
 def _compared(now: SingleResult, then: SingleResult | None, threshold: float) -> BaselineComparison:
-    value, old = _value(now), None if then is None else _value(then)
+    value = _value(now)
     if then is None:
         return BaselineComparison(now.case, "new", None, value, None, "not in the baseline")
+    old = _value(then)
     if now.failure is not None:
-        return BaselineComparison(
-            now.case, "failed", old, value, None, now.failure.reason, failed_then=then.failure is not None
-        )
+        failed_then = then.failure is not None
+        return BaselineComparison(now.case, "failed", old, value, None, now.failure.reason, failed_then)
     if then.failure is not None or value is None or old is None:
-        when = "now" if value is None else "in the baseline"
-        why = now.note or then.note or f"not measured {when}"
-        return BaselineComparison(now.case, "incomparable", old, value, None, why)
-    if _what(now) != _what(then):
-        return BaselineComparison(now.case, "incomparable", old, value, None, "measures something else than then")
-    if not old or not value:
-        return BaselineComparison(now.case, "incomparable", old, value, None, "too short for the profiler's clock")
-    ratio = value / old
-    if ratio > 1 + threshold:
-        return BaselineComparison(now.case, "slower", old, value, ratio)
-    return BaselineComparison(now.case, "faster" if ratio < 1 / (1 + threshold) else "within", old, value, ratio)
+        why = now.note or then.note or f"not measured {'now' if value is None else 'in the baseline'}"
+    elif _what(now) != _what(then):
+        why = "measures something else than then"
+    elif not old or not value:
+        why = "too short for the profiler's clock"
+    else:
+        ratio = value / old
+        if ratio > 1 + threshold:
+            return BaselineComparison(now.case, "slower", old, value, ratio)
+        return BaselineComparison(now.case, "faster" if ratio < 1 / (1 + threshold) else "within", old, value, ratio)
+    return BaselineComparison(now.case, "incomparable", old, value, None, why)
 
 
 def _what(one: SingleResult) -> tuple[object, ...]:

@@ -107,7 +107,7 @@ def _row(share: float, threshold: float, runs: Sequence[tuple[Report, Sequence[C
         threshold=threshold,
         runs=len(runs),
         unfinished=sum(not report.run.complete for report, _ in runs),
-        held_back=sum(_held_back(report) for report, _ in runs),
+        held_back=sum(report.run.validity.valid is False for report, _ in runs),
         found=_rate(slowed, "regressed"),
         missed_as_unchanged=_rate(slowed, "unchanged"),
         backwards=_rate(slowed, "improved").count,
@@ -121,10 +121,6 @@ def _row(share: float, threshold: float, runs: Sequence[tuple[Report, Sequence[C
 
 def _rate(comparisons: Sequence[Comparison], *verdicts: str) -> Rate:
     return Rate(sum(one.verdict in verdicts for one in comparisons), len(comparisons))
-
-
-def _held_back(report: Report) -> bool:
-    return report.run.validity.valid is False
 
 
 @dataclass(frozen=True)

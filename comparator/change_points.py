@@ -59,7 +59,7 @@ def find_change_points(
     """
     scan = _Scan(heads, tails, weights, count)
     score = scan.scores(values[:, None])[:, 0]
-    noise = _noise(scan, weights, seed)
+    noise = scan.scores(_draws(len(weights), seed) / np.sqrt(weights)[:, None])  # of edges in which nothing changes
     chosen: list[tuple[int, int]] = []
     p_values: list[float] = []
     first_p = 1.0
@@ -171,11 +171,6 @@ def _squared_rises(heads: bytes, tails: bytes, count: int) -> Floats:
 @lru_cache(maxsize=2)
 def _draws(edges: int, seed: int) -> Floats:
     return np.random.default_rng(seed).standard_normal((edges, SIMULATIONS))
-
-
-def _noise(scan: _Scan, weights: Floats, seed: int) -> Floats:
-    """Scores of simulated edges in which nothing changes, shape (count, simulations)."""
-    return scan.scores(_draws(len(weights), seed) / np.sqrt(weights)[:, None])
 
 
 def _p_value(z: float, scan: _Scan, noise: Floats, given: Sequence[tuple[int, int]]) -> float:

@@ -5,8 +5,6 @@ from opduel.comparator.looks import Looks
 from opduel.comparator.run_analysis import CaseAnalysis
 from opduel.records import Forecast, Verdict
 
-LOOKS_LIKE: dict[Verdict, str] = {"regressed": "looks regressed", "improved": "looks improved"}
-
 
 def explain(
     analysis: CaseAnalysis, looks: Looks, family: int, alpha: float, suspected: Verdict | None, retest: bool = False
@@ -21,10 +19,14 @@ def explain(
     if test.looked and (test.stage == "screening" or test.n >= looks.confirmation[0]):
         why = _why_open(analysis, looks, family, alpha)
     elif test.stage == "confirmation":
-        why = ("" if retest else _unclear(family)) + _unconfirmed(test.n, looks.confirmation[0])
+        among = f" among {family} cases" if family > 1 else ""
+        unclear = "" if retest else f"looked changed at screening, but not clearly enough to be sure{among}; "
+        why = f"{unclear}confirming it takes {looks.confirmation[0]} fresh rounds, and {_made(test.n)}"
+    elif test.n:
+        why = f"its first test takes {looks.screening[0]} rounds, and {_made(test.n)}"
     else:
-        why = _untested(test.n, looks.screening[0])
-    return f"{LOOKS_LIKE[suspected]}, but is not settled: {why}" if suspected else why
+        why = f"the run ended before this case was measured; its first test takes {looks.screening[0]} rounds"
+    return f"looks {suspected}, but is not settled: {why}" if suspected else why
 
 
 def in_words(forecast: Forecast, most: int) -> str:
@@ -46,26 +48,8 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h"
 
 
-def _untested(made: int, first: int) -> str:
-    """Of a case that has not come to its first look."""
-    if not made:
-        return f"the run ended before this case was measured; its first test takes {first} rounds"
-    return f"its first test takes {first} rounds, and {_were(made)} made before the run ended"
-
-
-def _were(made: int) -> str:
-    return f"{made} was" if made == 1 else f"{made} were"
-
-
-def _unclear(family: int) -> str:
-    """Of a suspect: why the screening didn't settle it."""
-    among = f" among {family} cases" if family > 1 else ""
-    return f"looked changed at screening, but not clearly enough to be sure{among}; "
-
-
-def _unconfirmed(made: int, first: int) -> str:
-    """Of a case whose confirmation has not come to its first look."""
-    return f"confirming it takes {first} fresh rounds, and {_were(made)} made before the run ended"
+def _made(rounds: int) -> str:
+    return f"{rounds} {'was' if rounds == 1 else 'were'} made before the run ended"
 
 
 def _why_open(analysis: CaseAnalysis, looks: Looks, family: int, alpha: float) -> str:
@@ -78,9 +62,11 @@ def _why_open(analysis: CaseAnalysis, looks: Looks, family: int, alpha: float) -
     interval = f"the interval, {low:+.1%} to {high:+.1%},"
     up, down = threshold, 1 / (1 + threshold) - 1
     if low > up or high < down:
-        lacking = f"{interval} lies beyond the threshold of {up if low > up else down:+.1%}, " + _not_enough(
-            analysis, family, alpha
-        )
+        lacking = f"{interval} lies beyond the threshold of {up if low > up else down:+.1%}, but "
+        if family == 1:
+            lacking += f"p = {test.p_value:.2g} is not below {alpha:g}"
+        else:
+            lacking += f"not clearly enough among {family} cases (q = {analysis.q_value:.2g}, needed: {alpha:g})"
     elif threshold == 0:
         lacking = f"{interval} includes 0, and with a threshold of 0 nothing can be shown to be unchanged"
     elif low < down and high > up:
@@ -90,17 +76,9 @@ def _why_open(analysis: CaseAnalysis, looks: Looks, family: int, alpha: float) -
     return f"{lacking}; {_rounds_made(analysis, looks)}"
 
 
-def _not_enough(analysis: CaseAnalysis, family: int, alpha: float) -> str:
-    """Why a case whose interval lies beyond the threshold isn't called changed."""
-    if family == 1:
-        return f"but p = {analysis.test.p_value:.2g} is not below {alpha:g}"
-    return f"but not clearly enough among {family} cases (q = {analysis.q_value:.2g}, needed: {alpha:g})"
-
-
 def _rounds_made(analysis: CaseAnalysis, looks: Looks) -> str:
     test = analysis.test
-    stage = "screening" if test.stage == "screening" else "confirmation"
-    made = f"{test.n} {stage} rounds"
+    made = f"{test.n} {test.stage} rounds"
     if test.exhausted:
         return f"all {made} were used"
     if test.futile:

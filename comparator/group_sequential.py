@@ -1,7 +1,4 @@
-"""One case's way through the looks: cleared, flagged or suspected at screening, then decided on fresh samples.
-
-The two stages are "screen" and "own".
-"""
+"""One case's way through the looks: cleared, flagged or suspected at screening, then decided on fresh samples."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -49,8 +46,8 @@ class Decisive:
     """The look with the smallest p value: the samples that it took, and the probability on either side that it spends.
 
     For a confirmation look that is its part of alpha among all confirmation looks; for a screening look its part of
-    the screening's share, so that the intervals of all screening looks hold the truth with probability
-    1 - ``screening_share`` alpha together.
+    the screening's share, so that the intervals of all screening looks together hold the truth with probability
+    1 - ``screening_share`` alpha.
     """
 
     stage: Stage
@@ -81,10 +78,8 @@ def split(samples: Sequence[PairSample]) -> dict[Stage, Values]:
     Raises:
         ValueError: as ``Values.of``.
     """
-    return {
-        "screening": Values.of([sample for sample in samples if sample.stage == "screening"]),
-        "confirmation": Values.of([sample for sample in samples if sample.stage == "confirmation"]),
-    }
+    stages: tuple[Stage, ...] = ("screening", "confirmation")
+    return {stage: Values.of([sample for sample in samples if sample.stage == stage]) for stage in stages}
 
 
 def run_sequential_test(
@@ -108,35 +103,21 @@ def run_sequential_test(
     count, with all of the error; from the screening only what it says of their noise is kept.
     """
     screening = _Stage(case, values, "screening", prior, looks, alpha)
-    if retest:
-        return _confirm(
-            _confirmation_stage(case, values, prior, looks, alpha, _prior_weight(screening)),
-            screening,
-            _Tests(),
-            True,
-            closing,
-            True,
-        )
     tests = _Tests()
     suspect, futile, prior_weight = False, False, 1.0
-    for effect in screening.at(screening.looks(closing and not len(values["confirmation"]))):
-        if effect.within:
-            return _cleared("screening", False, len(screening.values), effect)
-        tests.add(screening, effect, looks.tested("screening", effect.n))
+    for effect in screening.at(screening.looks(retest or (closing and not len(values["confirmation"])))):
+        if not retest:
+            if effect.within:
+                return _cleared("screening", False, len(screening.values), effect)
+            tests.add(screening, effect, looks.tested("screening", effect.n))
         prior_weight = effect.prior_weight
         suspect = effect.p_changed < looks.suspect_level
-        futile = not suspect and screening.is_futile(effect)
+        futile = not (suspect or retest) and screening.is_futile(effect)
         if suspect or futile:
             break
-    if suspect or len(values["confirmation"]):
-        return _confirm(
-            _confirmation_stage(case, values, prior, looks, alpha, prior_weight),
-            screening,
-            tests,
-            suspect,
-            closing,
-            False,
-        )
+    if retest or suspect or len(values["confirmation"]):
+        confirmation = _Stage(case, values, "confirmation", discounted(prior, prior_weight), looks, alpha)
+        return _confirm(confirmation, screening, tests, retest or suspect, closing, retest)
     exhausted = looks.next_after("screening", len(screening.values)) is None
     return _open(screening, False, exhausted, futile, tests, screening)
 
@@ -223,22 +204,6 @@ class _Tests:
         return stage.decisive(
             effect.n, share if stage.name == "screening" else stage.schedule.weight("confirmation", effect.n)
         )
-
-
-def _confirmation_stage(
-    case: Case, values: dict[Stage, Values], prior: Prior, looks: Looks, alpha: float, prior_weight: float
-) -> "_Stage":
-    return _Stage(case, values, "confirmation", discounted(prior, prior_weight), looks, alpha)
-
-
-def _prior_weight(screening: "_Stage") -> float:
-    """How far the prior may speak for a case that was flagged: what the look that made it a suspect said."""
-    prior_weight = 1.0
-    for effect in screening.at(screening.looks(True)):
-        prior_weight = effect.prior_weight
-        if effect.p_changed < screening.schedule.suspect_level:
-            break
-    return prior_weight
 
 
 class _Stage:

@@ -43,22 +43,19 @@ def link(first: tuple[str, str], second: tuple[str, str], order: Mapping[str, fl
     """
     if first in (second, second[::-1]):
         return Link("same builds", first[1], first[1], (-1, 1 if first == second else -1))
-    found = _link(first, second)
-    if found is None or order[found.older] <= order[found.newer]:
+    if first[0] == second[0]:
+        found = Link("same control", first[1], second[1], (-1, 1))
+    elif first[1] == second[1]:
+        found = Link("same treatment", first[0], second[0], (1, -1))
+    elif first[1] == second[0]:
+        found = Link("one after the other", first[0], second[1], (1, 1))
+    elif second[1] == first[0]:
+        found = Link("one after the other", second[0], first[1], (1, 1))
+    else:
+        return None
+    if order[found.older] <= order[found.newer]:
         return found
     return Link(found.way, found.newer, found.older, (-found.signs[0], -found.signs[1]))
-
-
-def _link(first: tuple[str, str], second: tuple[str, str]) -> Link | None:
-    if first[0] == second[0]:
-        return Link("same control", first[1], second[1], (-1, 1))
-    if first[1] == second[1]:
-        return Link("same treatment", first[0], second[0], (1, -1))
-    if first[1] == second[0]:
-        return Link("one after the other", first[0], second[1], (1, 1))
-    if second[1] == first[0]:
-        return Link("one after the other", second[0], first[1], (1, 1))
-    return None
 
 
 def indirect_estimate(how: Link, first: Edge, second: Edge, z: float) -> IndirectEstimate:

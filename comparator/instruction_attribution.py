@@ -39,10 +39,9 @@ def attribution_note(time: Comparison, instructions: Comparison) -> str:
 def attribute_changes(comparisons: Sequence[Comparison]) -> list[Comparison]:
     """The comparisons in their order, those of time with the reading added to their note."""
     known = {one.case: one for one in comparisons}
-    return [_attributed(one, known.get(case_id_for("instructions", one.case))) for one in comparisons]
-
-
-def _attributed(one: Comparison, instructions: Comparison | None) -> Comparison:
-    if one.metric != DEFAULT_METRIC or instructions is None or not (words := attribution_note(one, instructions)):
-        return one
-    return replace(one, note="; ".join(filter(None, (one.note, words))))
+    found = []
+    for one in comparisons:
+        instructions = known.get(case_id_for("instructions", one.case)) if one.metric == DEFAULT_METRIC else None
+        words = attribution_note(one, instructions) if instructions else ""
+        found.append(replace(one, note="; ".join(filter(None, (one.note, words)))) if words else one)
+    return found

@@ -1,6 +1,7 @@
 """Mann and Whitney's test on process values: the test that assumes nothing about the noise."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate
@@ -60,14 +61,8 @@ def mann_whitney_interval(control: Sequence[float], treatment: Sequence[float], 
 def _lower_end(low: Array, high: Array, ratios: Array, tail: float) -> float:
     """The largest shift up to which all are rejected: one of the ascending ``ratios``, or minus infinity."""
     middles = np.concatenate(([ratios[0] - 1], (ratios[1:] + ratios[:-1]) / 2))
-    rejected, accepted = -1, len(middles)  # places among the middles; p rises with the shift
-    while accepted - rejected > 1:
-        place = (rejected + accepted) // 2
-        if mann_whitney_p(low + middles[place], high) <= tail:
-            rejected = place
-        else:
-            accepted = place
-    return float(ratios[rejected]) if rejected >= 0 else -math.inf
+    rejected = bisect_left(middles, True, key=lambda middle: mann_whitney_p(low + middle, high) > tail)
+    return float(ratios[rejected - 1]) if rejected else -math.inf  # p rises with the shift
 
 
 def _normal_tail(u: float, m: int, n: int, tie_sizes: Array) -> float:

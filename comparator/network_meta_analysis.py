@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse, special, stats
 from scipy.sparse import csgraph
 
-from opduel.comparator.change_points import DEFAULT_LEVEL, FittedChange, find_change_points
+from opduel.comparator.change_points import DEFAULT_LEVEL, find_change_points
 from opduel.comparator.trimmed_mean import RESOLUTION
 
 Floats = NDArray[np.float64]
@@ -223,33 +223,20 @@ def _component(graph: _Graph, minimal: float, alpha: float, level: float, seed: 
         level=level,
         seed=seed,
     )
+
+    def interval(estimate: float, error: float) -> tuple[float, float]:
+        return estimate - z * error, estimate + z * error
+
+    nodes = graph.nodes
     newest, error = float(places[-1]), math.sqrt(graph.newest_variance() * dispersion)
-    drift = Drift(graph.nodes[0], graph.nodes[-1], newest, error, (newest - z * error, newest + z * error))
-    positions: tuple[Position, ...] = ()
+    drift = Drift(nodes[0], nodes[-1], newest, error, interval(newest, error))
+    changes = []
+    for one in ramps:
+        ci = interval(one.size, one.standard_error)
+        changes.append(Change(nodes[one.start], nodes[one.end], one.end - one.start, one.size, ci, one.p_value))
+    positions = []
     if with_positions:
         errors = np.sqrt(np.maximum(graph.variances(), 0) * dispersion)
-        positions = tuple(
-            Position(node, float(x), float(se), (float(x - z * se), float(x + z * se)))
-            for node, x, se in zip(graph.nodes, places, errors, strict=True)
-        )
-    return Component(
-        graph.nodes,
-        len(graph.values),
-        drift,
-        tuple(_change(graph.nodes, ramp, z) for ramp in ramps),
-        p_value,
-        dispersion,
-        positions,
-    )
-
-
-def _change(nodes: Sequence[str], ramp: FittedChange, z: float) -> Change:
-    reach = z * ramp.standard_error
-    return Change(
-        nodes[ramp.start],
-        nodes[ramp.end],
-        ramp.end - ramp.start,
-        ramp.size,
-        (ramp.size - reach, ramp.size + reach),
-        ramp.p_value,
-    )
+        for node, x, se in zip(nodes, map(float, places), map(float, errors), strict=True):
+            positions.append(Position(node, x, se, interval(x, se)))
+    return Component(nodes, len(graph.values), drift, tuple(changes), p_value, dispersion, tuple(positions))

@@ -13,7 +13,7 @@ from scipy import special
 from opduel.comparator.looks import Looks
 from opduel.comparator.significance import SHARE_OF_T
 from opduel.comparator.trimmed_mean import TRIMMED_FROM_EACH_END, TrimmedMean
-from opduel.records import Stage
+from opduel.records import Forecast, Stage
 
 # Below this chance a case is given up: of those that would have been settled, at most that share is lost.
 FUTILE_BELOW = 0.05
@@ -63,7 +63,7 @@ class CaseState:
     """Where an open case stands.
 
     ``trimmed_mean`` is what its samples say so far, those of the stage ``seen``.  ``stage`` is where the next sample
-    belongs, and ``n`` counts that stage's: ``seen`` is "screen" for a suspect whose confirmation has not come to its
+    belongs, and ``n`` counts that stage's: ``seen`` is "screening" for a suspect whose confirmation has not come to its
     first look.
     """
 
@@ -87,31 +87,23 @@ class Terms:
     flagged_at: float
 
 
-@dataclass(frozen=True)
-class Projection:
-    """``rounds``: after so many more the case is settled with a chance of ``chance``, ``LIKELY`` or more.  None when
-    there is no such number within the rounds that it may have: ``chance`` is then that of all of them."""
-
-    chance: float
-    rounds: int | None
-
-
-def project(state: CaseState, terms: Terms) -> Projection:
+def project(state: CaseState, terms: Terms) -> Forecast:
     """The fewest rounds that are likely to settle a case, as ``regressed``, ``improved`` or ``unchanged``.
 
     The true change is taken to be distributed as the samples so far say (a t distribution about their estimate, with a
     flat prior: predictive power, Spiegelhalter, Freedman and Blackburn 1986), and samples to come to be as noisy as
     these.  Of several looks only the most promising counts, so that the chance is rather too low.
     """
-    truths = _truths(state.trimmed_mean)
+    seen, shares = state.trimmed_mean, (np.arange(TRUTHS) + 0.5) / TRUTHS
+    truths = seen.estimate + seen.standard_error * special.stdtrit(seen.degrees_of_freedom, shares)
     ways = _confirmation(state, terms, truths) if state.stage == "confirmation" else _screening(state, terms, truths)
     best, chance = np.zeros(TRUTHS), 0.0
     for rounds, settled in sorted(ways, key=lambda way: way[0]):
         best = np.maximum(best, settled)
         chance = float(np.mean(best))
         if chance >= LIKELY:
-            return Projection(chance, rounds)
-    return Projection(chance, None)
+            return Forecast(chance, rounds)
+    return Forecast(chance, None)
 
 
 def _confirmation(state: CaseState, terms: Terms, truths: Array) -> list[tuple[int, Array]]:
@@ -167,13 +159,6 @@ def _then(trimmed_mean: TrimmedMean, n: int, truths: Array, goes_on: bool) -> tu
     freedom = trimmed_mean.degrees_of_freedom + kept * max(0, n - trimmed_mean.n)
     deviation = math.sqrt(trimmed_mean.variance)
     return mean, deviation * math.sqrt(n - seen) / n, deviation / math.sqrt(n), freedom
-
-
-def _truths(trimmed_mean: TrimmedMean) -> Array:
-    """True changes, equally likely given the samples so far."""
-    shares = (np.arange(TRUTHS) + 0.5) / TRUTHS
-    quantiles: Array = special.stdtrit(trimmed_mean.degrees_of_freedom, shares)
-    return trimmed_mean.estimate + trimmed_mean.standard_error * quantiles
 
 
 def _within(estimate: Array, spread: float, limit: float) -> Array:

@@ -55,7 +55,9 @@ def _record(one: Comparison, second: Comparison | None) -> Verification:
     if second is None:
         return Verification(first=one.verdict)
     samples = tuple(sample for sample in second.samples if sample.stage == "confirmation")
-    record = Verification(
+    # with fewer than two samples the figures would be the first measurement's
+    figures = ("ratio", "ci", "mde", "control", "treatment") if second.decided_on == "confirmation" else ()
+    return Verification(
         first=one.verdict,
         verdict=second.verdict,
         p_value=second.p_value,
@@ -64,16 +66,7 @@ def _record(one: Comparison, second: Comparison | None) -> Verification:
         failure=second.failure,
         note=second.note,
         samples=samples,
-    )
-    if second.decided_on != "confirmation":  # with fewer than two samples the figures would be the first measurement's
-        return record
-    return replace(
-        record,
-        ratio=second.ratio,
-        ci=second.ci,
-        mde=second.mde,
-        control=second.control,
-        treatment=second.treatment,
+        **{name: getattr(second, name) for name in figures},
     )
 
 

@@ -1,7 +1,7 @@
-"""The whole run weighed at once: one computation, from which both standings and comparisons are read."""
+"""The whole run weighed at once: one computation, from which interim analyses and comparisons are read."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from opduel.comparator.effect_estimate import Values
 from opduel.comparator.empirical_bayes import NO_PRIOR, Prior, fit_prior
@@ -55,33 +55,25 @@ def analyse_run(
     used = _priors(cases, values, looks) if priors is None else priors
     unscreened = (case for case in cases if case.id not in failures and not _screened(case, values, looks))
     waiting = set() if retest else {case.metric for case in unscreened}
-    tests = _sequential_tests(cases, values, used, looks, alpha, False, retest)
+
+    def sequential_tests(closing: bool) -> list[SequentialTest]:
+        return [
+            run_sequential_test(
+                case, values[case.id], used[case.metric], looks.of_metric(case.metric), alpha, closing, retest
+            )
+            for case in cases
+        ]
+
+    tests = sequential_tests(False)
     q_values = _q_values(cases, tests, failures, apart)
     if closing:
-        closed = _sequential_tests(cases, values, used, looks, alpha, True, retest)
+        closed = sequential_tests(True)
         flagged = [q <= alpha and not test.cleared for q, test in zip(q_values, tests, strict=True)]
         tests = [now if stays else last for now, last, stays in zip(tests, closed, flagged, strict=True)]
         q_values = _q_values(cases, tests, failures, apart)
     return [
         CaseAnalysis(case, test, q, _verdict(case, test, q, case.id in failures, alpha), case.metric not in waiting)
         for case, test, q in zip(cases, tests, q_values, strict=True)
-    ]
-
-
-def _sequential_tests(
-    cases: Sequence[Case],
-    values: Mapping[str, dict[Stage, Values]],
-    priors: Mapping[str, Prior],
-    looks: Looks,
-    alpha: float,
-    closing: bool,
-    retest: bool,
-) -> list[SequentialTest]:
-    return [
-        run_sequential_test(
-            case, values[case.id], priors[case.metric], looks.of_metric(case.metric), alpha, closing, retest
-        )
-        for case in cases
     ]
 
 
@@ -138,10 +130,7 @@ def _verdict(case: Case, test: SequentialTest, q_value: float, failed: bool, alp
 
 
 def _check(
-    cases: Sequence[Case],
-    samples: Mapping[str, Sequence[PairSample]],
-    failures: Mapping[str, Failure],
-    alpha: float,
+    cases: Sequence[Case], samples: Mapping[str, Sequence[PairSample]], failures: Mapping[str, Failure], alpha: float
 ) -> None:
     if not 0 < alpha < 1:
         raise ValueError(f"alpha must lie between 0 and 1, not {alpha}")
@@ -157,3 +146,64 @@ def _check(
             raise ValueError(f"{case.id}: no such metric: {case.metric}")
         if any(sample.case_id != case.id for sample in samples.get(case.id, ())):
             raise ValueError(f"{case.id}: has samples of another case")
+
+
+@dataclass(frozen=True)
+class InterimAnalysis:
+    """What is known of a case so far, and what it needs next.
+
+    ``settled`` cases get no more samples.  A settled verdict is final, but for one thing: a case whose looks are all
+    spent is settled as ``inconclusive``, and another case's rejection may still carry it over the bar of the false
+    discovery rate.  ``stage`` is where the next sample belongs: a suspect's in the confirmation, and never back.
+    ``next_look`` counts that stage's samples; ``missing`` says how many of them are still to come: 0 for a settled
+    case, and for one that has come to its first look while others have not.  ``excess`` is a suspect's size, as in
+    ``SequentialTest``: what to spend a time budget on first.
+    """
+
+    verdict: Verdict
+    stage: Stage
+    suspect: bool
+    settled: bool
+    next_look: int | None
+    missing: int
+    excess: float | None = field(default=None, compare=False)
+
+
+def analyse_interim(
+    cases: Sequence[Case],
+    samples: Mapping[str, Sequence[PairSample]],
+    failures: Mapping[str, Failure],
+    looks: Looks,
+    alpha: float = 0.05,
+    priors: Mapping[str, Prior] | None = None,
+    apart: frozenset[str] = frozenset(),
+) -> dict[str, InterimAnalysis]:
+    """The interim analysis of each case, by id, after any number of rounds.
+
+    Every look takes exactly the first n_k samples of its stage, in the order given, so that asking more or less
+    often changes nothing.  Until every case of a metric has failed or reached the first look at screening, none of
+    them is settled or a suspect, failed cases apart.
+    ``priors`` and ``apart`` are those of a replication, as in ``analyse_run``.
+
+    Raises:
+        ValueError: as ``analyse_run``.
+    """
+    analyses = analyse_run(cases, samples, failures, looks, alpha, closing=False, priors=priors, apart=apart)
+    return {
+        analysis.case.id: _interim_analysis(analysis, looks.of_metric(analysis.case.metric)) for analysis in analyses
+    }
+
+
+def _interim_analysis(analysis: CaseAnalysis, looks: Looks) -> InterimAnalysis:
+    test = analysis.test
+    if analysis.verdict == "failed":
+        return InterimAnalysis("failed", test.stage, False, True, None, 0)
+    if not analysis.ready:
+        first = looks.screening[0]
+        missing = max(0, first - test.n) if test.stage == "screening" else 0
+        return InterimAnalysis("inconclusive", "screening", False, False, first, missing)
+    if analysis.verdict != "inconclusive" or test.exhausted or test.futile:
+        return InterimAnalysis(analysis.verdict, test.stage, test.suspect, True, None, 0)
+    next_look = looks.next_after(test.stage, test.n)
+    missing = next_look - test.n if next_look is not None else 0
+    return InterimAnalysis("inconclusive", test.stage, test.suspect, False, next_look, missing, test.excess)

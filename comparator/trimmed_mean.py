@@ -1,7 +1,7 @@
 """Where the log ratios of one case lie: a 20 % trimmed mean, its standard error, t test and confidence interval."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import special
@@ -61,9 +61,7 @@ def estimate_trimmed_mean(log_ratios: Sequence[float]) -> TrimmedMean:
 
 def mirrored(trimmed_mean: TrimmedMean) -> TrimmedMean:
     """The location with control and treatment exchanged."""
-    return TrimmedMean(
-        -trimmed_mean.estimate, trimmed_mean.standard_error, trimmed_mean.degrees_of_freedom, trimmed_mean.n
-    )
+    return replace(trimmed_mean, estimate=-trimmed_mean.estimate)
 
 
 def t_quantile(trimmed_mean: TrimmedMean, tail: float) -> float:

@@ -34,14 +34,18 @@ def compare_cases(
         ValueError: as ``analyse_run``.
     """
     analyses = analyse_run(cases, samples, failures, looks, alpha, closing=True, priors=priors, apart=apart)
-    runs = {
-        separate: _Run.of([one for one in analyses if (one.case.id in apart) == separate], alpha, priors is not None)
-        for separate in (False, True)
-    }
+    runs = {}
+    for separate in (False, True):
+        family = [one for one in analyses if (one.case.id in apart) == separate]
+        flagged = sum(one.verdict in FLAGGED for one in family)
+        runs[separate] = _Run(alpha, len(family), flagged, priors is not None)
     comparisons = []
     for analysis in analyses:
-        case = analysis.case
-        bare = _bare(analysis, samples.get(case.id, ()), failures.get(case.id), case.id in injected)
+        case, verdict = analysis.case, analysis.verdict
+        measured, failure = samples.get(case.id, ()), failures.get(case.id)
+        bare = Comparison.without_figures(
+            case, verdict, samples=measured, failure=failure, injected=case.id in injected
+        )
         run = runs[case.id in apart]
         comparisons.append(bare if bare.failure else _whole(bare, analysis, looks.of_metric(case.metric), run))
     return comparisons
@@ -56,17 +60,6 @@ class _Run:
     family: int
     flagged: int
     retest: bool
-
-    @classmethod
-    def of(cls, analyses: Sequence[CaseAnalysis], alpha: float, retest: bool) -> "_Run":
-        """The run as the cases of one family see it."""
-        return cls(alpha, len(analyses), sum(one.verdict in FLAGGED for one in analyses), retest)
-
-
-def _bare(analysis: CaseAnalysis, samples: Sequence[PairSample], failure: Failure | None, injected: bool) -> Comparison:
-    """The comparison without figures."""
-    case = analysis.case
-    return Comparison.without_figures(case, analysis.verdict, samples=samples, failure=failure, injected=injected)
 
 
 def _whole(bare: Comparison, analysis: CaseAnalysis, looks: Looks, run: _Run) -> Comparison:
@@ -125,8 +118,7 @@ def _forecast(analysis: CaseAnalysis, looks: Looks, run: _Run) -> Forecast | Non
     if analysis.verdict != "inconclusive" or spent or test.figures is None or test.shown is None:
         return None
     terms = Terms(math.log1p(analysis.case.threshold), looks, run.alpha, (1 + run.flagged) / run.family)
-    found = project(CaseState(test.figures.trimmed_mean, test.shown, test.stage, test.n), terms)
-    return Forecast(found.chance, found.rounds)
+    return project(CaseState(test.figures.trimmed_mean, test.shown, test.stage, test.n), terms)
 
 
 def _shown(analysis: CaseAnalysis, looks: Looks, alpha: float) -> tuple[EffectEstimate | None, Stage | None, float]:

@@ -305,9 +305,9 @@ class _Search:
         if undecided:
             notes.append("no smaller range shows the change by itself")
         elif skipped:
-            notes.append("the points in between could not be built")
+            notes.append("the revisions in between could not be built")
         if failing := [case for case in cases if undecided and self._fails_within(one, case)]:
-            notes.append(f"could not be measured at points in between: {', '.join(failing)}")
+            notes.append(f"could not be measured at revisions in between: {', '.join(failing)}")
         if more := [case for case in cases if case in doubted]:
             notes.append(f"more of the change may lie elsewhere: {', '.join(more)}")
         evidence = {case: self.steps[one, case] for case in cases}

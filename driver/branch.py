@@ -241,7 +241,8 @@ class Branch:
         trouble = self._services.journal.record_trouble(self._item(commit), str(error), soon)
         kind = "unbuildable" if isinstance(error, UnbuildableError) else "failed"
         when = time.strftime("after %Y-%m-%d %H:%M UTC", time.gmtime(trouble.retry_at))
-        record(self._services.journal, kind, f"{error}; to be tried again {'at the next pass' if soon else when}")
+        again = "the next pass tries again" if soon else f"to be tried again {when}"
+        record(self._services.journal, kind, f"{error}; {again}")
 
     def _investigate(self, treatment: Commit) -> Outcome:
         """

@@ -47,7 +47,9 @@ def kept_commit(path: Path, resolve: Callable[[str], Commit]) -> Commit | None:
     except UsageError as error:
         if not _ID.fullmatch(name):
             raise _foreign(path, str(error)) from None
-        log.warning("--commit_file %s: no commit of this repository (%s): starting from the beginning", path, error)
+        log.warning(
+            "--commit_file %s: does not name a commit of this repository (%s): starting from the beginning", path, error
+        )
         return None
 
 

@@ -348,7 +348,7 @@ def why_untrusted(outcome: Outcome) -> str:
         if report is not None and report.run.aborted:
             return f"not completed: {report.run.stop_reason}"
         if report is not None and any(one.held_back for one in report.comparisons):
-            return "verdicts were held back, for the run can't be trusted"
+            return "verdicts were held back, because the run can't be trusted"
     return ""
 
 

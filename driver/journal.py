@@ -53,7 +53,7 @@ class Journal(SqliteFile):
         super().__init__(path, _TABLES + OUTBOX_TABLE, "--work_dir", clock)
         self.outbox = Outbox(self, clock)
         if self.damage:
-            self.note("damage", f"the journal before this one was damaged: {self.damage}")
+            self.note("damage", f"the previous journal was damaged: {self.damage}")
         _take_over(self)
 
     def note(self, kind: str, text: str) -> None:
@@ -140,17 +140,15 @@ class Journal(SqliteFile):
         self.note("damage", text)
 
     def queue_notice(
-        self, name: str, whom: Sequence[str], text: str, tells: Sequence[str], forgets: Sequence[str] = ()
+        self, name: str, receivers: Sequence[str], text: str, reported: Sequence[str], removed: Sequence[str] = ()
     ) -> None:
-        """Put a notice into the outbox for everyone in ``whom``; and keep, as facts named ``tells``, that it reports
-        them. The facts named ``forgets`` go.
-
-        All of it is done or nothing. A notice that was queued before stays as it was.
+        """Put a notice into the outbox for each receiver, keep facts named ``reported`` that it reports, and remove
+        those named ``removed``: all of it, or nothing. A notice that was queued before stays as it was.
         """
         with self.transaction() as connection:
-            self.outbox.put(NOTICE, whom, name, text.encode())
-            connection.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", [(one, name) for one in tells])
-            connection.executemany("DELETE FROM facts WHERE name = ?", [(one,) for one in forgets])
+            self.outbox.put(NOTICE, receivers, name, text.encode())
+            connection.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", [(one, name) for one in reported])
+            connection.executemany("DELETE FROM facts WHERE name = ?", [(one,) for one in removed])
 
     def trouble(self, item: str) -> Trouble | None:
         """What is the matter with the item, if anything."""
@@ -223,11 +221,11 @@ def _take_over(journal: Journal) -> None:
             for (run,) in connection.execute(query).fetchall():
                 journal.outbox.put(RUN, [RECIPIENT], run)
         if "notices" in tables:
-            query = "SELECT name, whom, text, attempts, told FROM notices ORDER BY rowid"
-            for name, whom, text, attempts, delivered in connection.execute(query).fetchall():
-                journal.outbox.put(NOTICE, [whom], name, b"" if delivered else text.encode())
+            rows = connection.execute("SELECT * FROM notices ORDER BY rowid").fetchall()
+            for name, receiver, text, attempts, delivered in rows:
+                journal.outbox.put(NOTICE, [receiver], name, b"" if delivered else text.encode())
                 changes = "attempts = ?, state = ? WHERE kind = ? AND receiver = ? AND key = ?"
                 state = "delivered" if delivered else "waiting"
-                connection.execute(f"UPDATE outbox SET {changes}", (attempts, state, NOTICE, whom, name))
+                connection.execute(f"UPDATE outbox SET {changes}", (attempts, state, NOTICE, receiver, name))
         for table in tables & {"told", "notices"}:
             connection.execute(f"DROP TABLE {table}")

@@ -32,7 +32,7 @@ def sole_driver(work: Path) -> Iterator[None]:
         except BlockingIOError:
             holder = os.pread(descriptor, 100, 0).decode(errors="replace").strip() or "unknown"
             raise RunError(
-                f"{work}: another driver (process {holder}) works there: wait for its end, or give another --work_dir"
+                f"{work}: another driver (process {holder}) is using it: wait until it ends, or give another --work_dir"
             ) from None
         try:
             os.truncate(descriptor, 0)

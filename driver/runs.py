@@ -48,7 +48,7 @@ class NotSettled(RunError):
 
 
 class Harness(Protocol):
-    """What measures, and what tells: the rooms that the driver does not know."""
+    """What measures and what reports: packages that the driver does not import."""
 
     def measure(self, order: RunOrder) -> Report:
         """Make the run, from its kept rounds on."""
@@ -116,7 +116,7 @@ class Runs:
             report = kept or self._measure(one, attempt, order)
             self.deliver_all()
             if report.run.continues:
-                raise NotSettled(report, f"{open_words(report)}; the next pass measures on")
+                raise NotSettled(report, f"{open_words(report)}; the next pass continues")
             if attempt == TRIES or not any(comparison.held_back for comparison in report.comparisons):
                 return report
         raise AssertionError("count() has no end")

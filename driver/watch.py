@@ -131,7 +131,7 @@ class Watch:
         except RemoteGone as error:
             if not self._services.repository.has_branches():
                 raise  # there are no commits at hand
-            record(self._services.journal, "remote gone", f"{error}; going on with the commits at hand")
+            record(self._services.journal, "remote gone", f"{error}; continuing with the commits fetched before")
             tally.fail("remote", str(error))
             return
         for moved in fetched.moved:

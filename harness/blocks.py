@@ -27,6 +27,8 @@ LOW = 0.1  # the quantile of a block's calls that stands for it
 OTHER_BLOCKS = 4  # asked of the other side when one fails: its preparing may have made fewer calls, of some 10 ms
 MAX_LOPSIDED = 2.0  # beyond this ratio the sides' blocks hold different numbers of calls
 
+DESCRIBED = ("operator", "direction", "inputs", "dtype", "context", "mode")  # what an adaptor needs to know of a case
+
 Processes = dict[Side, CaseProcess]
 
 
@@ -72,17 +74,9 @@ class CaseRequest:
 
     def description(self) -> dict[str, Any]:
         """What the adaptor needs to know of the case."""
-        case = self.case
-        return {
-            "id": case.time_id,  # inputs are drawn from it: alike for every metric
-            "operator": case.operator,
-            "direction": case.direction,
-            "inputs": case.inputs,
-            "dtype": case.dtype,
-            "context": case.context,
-            "mode": case.mode,
-            "files": {name: file.path for name, file in case.files.items()},
-        }
+        files = {name: file.path for name, file in self.case.files.items()}
+        told = {name: getattr(self.case, name) for name in DESCRIBED}
+        return {"id": self.case.time_id, **told, "files": files}  # inputs are drawn from the id: alike for every metric
 
     def message(self, side: Side) -> dict[str, Any]:
         """The worker's "prepare" request."""
@@ -111,10 +105,8 @@ def settle(
         inner = 1 if wipe_ns else max(1, math.ceil(INNER_NS / call_ns[side]))
         calls = max(1, round(SETTLE_NS / (inner * call_ns[side] + wipe_ns)))
         requests[side] = {"op": "block", "discard": 1, "calls": calls, "inner": inner}
-    settled: dict[Side, float] = {}
-    for side in rng.sample(SIDES, 2):
-        settled[side] = lower_decile(_block(side, processes, requests, case, deadline))
-    return settled
+    order = rng.sample(SIDES, 2)
+    return {side: lower_decile(_block(side, processes, requests, case, deadline)) for side in order}
 
 
 def measure_blocks(
@@ -151,16 +143,12 @@ def _block(
     side: Side, processes: Processes, requests: Mapping[Side, Mapping[str, Any]], case: Case, deadline: float
 ) -> list[float]:
     """One block of ``side``, ns a call. When it fails, the other side is asked for some, too: "both" is worth knowing.
-
-    Raises:
-        CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both".
-    """
-    errors: dict[Side, AskError] = {}
+    Raises CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both"."""
     try:
         values: list[float] = processes[side].ask(requests[side], time_left(case, deadline))["ns"]
         return values
     except AskError as error:
-        errors[side] = error
+        errors = {side: error}
     (other,) = set(SIDES) - {side}
     try:
         for _ in range(OTHER_BLOCKS):
@@ -193,19 +181,16 @@ class ForkValue:
 
 def summarise(blocks: dict[Side, list[list[float]]], plan: BlockPlan) -> ForkValue:
     """Boil the blocks of one fork down to process values and one log ratio, taken quad by quad."""
-    log_values = {side: [math.log(lower_decile(block)) for block in blocks[side]] for side in SIDES}
-    quad_means = {
-        side: [statistics.fmean(logs[i : i + 2]) for i in range(0, len(logs), 2)] for side, logs in log_values.items()
-    }
-    differences = [
-        treatment - control for control, treatment in zip(quad_means["control"], quad_means["treatment"], strict=True)
-    ]
+    control, treatment = ([math.log(lower_decile(block)) for block in blocks[side]] for side in SIDES)
+    quads = [slice(i, i + 2) for i in range(0, len(control), 2)]
     return ForkValue(
-        control=math.exp(statistics.median(log_values["control"])),
-        treatment=math.exp(statistics.median(log_values["treatment"])),
-        log_ratio=statistics.median(differences),
-        blocks=len(log_values["control"]),
-        calls=len(log_values["control"]) * plan.inner * min(plan.calls.values()),
+        control=math.exp(statistics.median(control)),
+        treatment=math.exp(statistics.median(treatment)),
+        log_ratio=statistics.median(
+            statistics.fmean(treatment[quad]) - statistics.fmean(control[quad]) for quad in quads
+        ),
+        blocks=len(control),
+        calls=len(control) * plan.inner * min(plan.calls.values()),
     )
 
 

@@ -1,10 +1,19 @@
-"""What is left of a time budget: which cases still get to their next look, the largest suspects first."""
+"""How long rounds take, and time budgets.
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+The former is learnt from rounds that were run.  It says which cases still get to their next look, the largest suspects
+first, and what would settle those that a run left open.  Pure: no clock, seconds in and out.
+"""
 
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from typing import Any
+
+from opduel.comparator import Looks, in_words
 from opduel.harness.blocks import CaseRequest
-from opduel.harness.round_duration import Load, RoundDuration
+from opduel.harness.pair import FORKED_S, MOST_FORKS, Round, RoundResult, forks_for
+from opduel.records import DEFAULT_METRIC, Case, Comparison
 
 SPENT_S = 1.0  # with less left than this, a budget is spent
 # What is kept of a time budget for profiles, which are made after measuring: no more than a share, and no more than
@@ -12,7 +21,125 @@ SPENT_S = 1.0  # with less left than this, a budget is spent
 PROFILING_SHARE = 0.25
 PROFILING_START_S = 10.0
 PROFILING_CASE_S = 3.0
+MOST = 0.8  # of the cases that can be settled: what a run's time budget is named for
+ROUNDED_TO_S = 10
 NO_TIME_LEFT = "the time budget was spent"
+
+CanFork = Callable[[Case], bool]
+
+
+@dataclass
+class RoundDuration:
+    """What starting a pair and measuring a case took lately, by metric and by case; 0 before the first round."""
+
+    can_fork: CanFork
+    first_start_s: dict[str, float] = field(default_factory=dict)  # with nothing measured meanwhile
+    last_start_s: dict[str, float] = field(default_factory=dict)  # what was left to wait for
+    fork_s: dict[str, float] = field(default_factory=dict)  # by case id: in one fork
+    usual_s: dict[str, float] = field(default_factory=dict)  # by metric: of a case that has not been measured
+
+    def note(self, plan: Round, result: RoundResult, metric: str) -> None:
+        """Take note of a round: its timed calls case by case, all the rest of its time shared out evenly."""
+        if not result.samples:
+            return
+        self.first_start_s.setdefault(metric, result.start_s)
+        self.last_start_s[metric] = result.start_s
+        timed = dict.fromkeys((sample.case_id for sample in result.samples), 0.0)
+        if metric == DEFAULT_METRIC:
+            timed = {one.case_id: 1e-9 * one.calls * (one.control + one.treatment) for one in result.samples}
+        forks = {sample.case_id: max(1, sample.forks) for sample in result.samples}
+        rest = max(0.0, result.wall_s - result.start_s - sum(timed.values())) / sum(forks.values())
+        for case_id, seconds in timed.items():
+            self.fork_s[case_id] = seconds / forks[case_id] + rest
+        self.usual_s[metric] = sum(self.fork_s[case_id] for case_id in timed) / len(timed)
+
+    def of(self, case: Case) -> float:
+        """Seconds that one fork of a case takes."""
+        return self.fork_s.get(case.id, self.usual_s.get(case.metric, 0.0))
+
+    def start_s(self, metric: str, measured_s: float) -> float:
+        """Seconds to wait for a pair whose start overlaps with so many seconds of measuring."""
+        whole = self.first_start_s.get(metric, 0.0)
+        return max(self.last_start_s.get(metric, 0.0), whole - measured_s)
+
+    def least_s(self, case: Case) -> float:
+        """Seconds that the shortest round that measures a case takes."""
+        return self.last_start_s.get(case.metric, 0.0) + self.of(case)
+
+    def seconds(self, needs: Iterable[tuple[Case, int]]) -> float:
+        """Seconds until each case has had so many further rounds, all of them being measured together."""
+        load = Load(self)
+        for case, rounds in needs:
+            load.add(case, rounds)
+        return load.seconds
+
+    def until(self, needs: Sequence[tuple[Case, int]]) -> dict[str, float]:
+        """By case id, the seconds until it has had its rounds, all of them being measured together."""
+        load = Load(self)
+        for case, rounds in needs:
+            load.add(case, rounds)
+        ends = [0.0, *accumulate(map(sum, zip(load.alone_s, load.together_s, strict=True)))]
+        return {case.id: ends[rounds] for case, rounds in needs}
+
+
+@dataclass
+class _Group:
+    """The cases of one metric in one round that share a pair: how many, and their seconds."""
+
+    cases: int = 0
+    once_s: float = 0.0  # in one fork each
+    heavy_once_s: float = 0.0  # of that, what cases take that are not measured in as many forks as a small round has
+    heavy_s: float = 0.0  # these in as many as they get
+
+    def seconds(self, pace: RoundDuration, metric: str) -> float:
+        forks = forks_for(self.cases) if metric == DEFAULT_METRIC else 1
+        measured_s = self.once_s if forks == 1 else forks * (self.once_s - self.heavy_once_s) + self.heavy_s
+        return pace.start_s(metric, measured_s) + measured_s
+
+
+class Load:
+    """Rounds to come, filled case by case."""
+
+    def __init__(self, pace: RoundDuration) -> None:
+        self._pace = pace
+        self._rounds: list[dict[str, _Group]] = []
+        self.alone_s: list[float] = []  # by round: in pairs of their own
+        self.together_s: list[float] = []
+
+    @property
+    def seconds(self) -> float:
+        """What all of them take."""
+        return sum(self.alone_s) + sum(self.together_s)
+
+    def add(self, case: Case, rounds: int) -> None:
+        """One more case in the first ``rounds`` of them."""
+        pace = self._pace
+        fork_s = pace.of(case)
+        while len(self._rounds) < rounds:
+            self._rounds.append({})
+            self.alone_s.append(0.0)
+            self.together_s.append(0.0)
+        if not pace.can_fork(case):  # a pair for each case and round
+            for place in range(rounds):
+                self.alone_s[place] += pace.start_s(case.metric, 0.0) + fork_s
+            return
+        heavy = case.metric == DEFAULT_METRIC and fork_s * MOST_FORKS > FORKED_S
+        for place in range(rounds):
+            group = self._rounds[place].setdefault(case.metric, _Group())
+            group.cases += 1
+            group.once_s += fork_s
+            if heavy:
+                group.heavy_once_s += fork_s
+                group.heavy_s += min(fork_s * MOST_FORKS, fork_s + FORKED_S)
+            self.together_s[place] = sum(one.seconds(pace, metric) for metric, one in self._rounds[place].items())
+
+    def with_case(self, case: Case, rounds: int) -> "Load":
+        """These rounds with one more case, to be looked at apart."""
+        other = Load(self._pace)
+        other._rounds = [{metric: replace(one) for metric, one in groups.items()} for groups in self._rounds]
+        other.alone_s, other.together_s = list(self.alone_s), list(self.together_s)
+        other.add(case, rounds)
+        return other
 
 
 @dataclass(frozen=True)
@@ -77,3 +204,37 @@ def spent_words(budget: str, left_s: float, needed_s: float | None) -> str:
     if needed_s is None or left_s < SPENT_S:
         return f"{budget} was spent"
     return f"{left_s:.0f} s of {budget} are left, and the next round takes about {needed_s:.0f} s"
+
+
+def with_seconds(
+    comparisons: Sequence[Comparison], cases: Mapping[str, Case], pace: RoundDuration | None, looks: Looks
+) -> list[Comparison]:
+    """The comparisons, the forecasts of open ones with the time that they take, in figures and in the note."""
+    needs = [(cases[one.case], one.forecast.rounds) for one in comparisons if one.forecast and one.forecast.rounds]
+    until = pace.until(needs) if pace and pace.usual_s else {}
+    result = []
+    for one in comparisons:
+        if one.forecast is not None:
+            forecast = replace(one.forecast, seconds=until.get(one.case))
+            words = in_words(forecast, looks.of_metric(one.metric).confirmation[-1])
+            one = replace(one, forecast=forecast, note="; ".join(filter(None, (one.note, words))))
+        result.append(one)
+    return result
+
+
+def budget_for(
+    comparisons: Sequence[Comparison], wall_s: float, share: float, profiled: int = 0
+) -> dict[str, Any] | None:
+    """The report's ``run["forecast"]``: the time budget that would settle most of the open cases that can be settled.
+
+    ``wall_s`` is what the run has taken; ``share``: the part of a budget that its first measurement gets; ``profiled``:
+    how many cases are profiled after it.
+    """
+    open_cases = [one for one in comparisons if one.forecast]
+    ends = sorted(one.forecast.seconds for one in open_cases if one.forecast and one.forecast.seconds is not None)
+    if not ends:
+        return None
+    settles = math.ceil(MOST * len(ends))
+    whole = with_profiling((wall_s + ends[settles - 1]) / share, profiled)
+    budget = ROUNDED_TO_S * math.ceil(whole / ROUNDED_TO_S)
+    return {"time_budget": float(budget), "settles": settles, "open": len(open_cases)}

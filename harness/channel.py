@@ -35,7 +35,8 @@ class Waiting:
         while (remaining := self.deadline - time.monotonic()) > 0:
             if select.select([self.descriptor], [], [], min(remaining, LOOK_S))[0]:
                 return
-            bound_outputs()
+            for channel in list(_OPEN):
+                channel.bound_output()
 
 
 # A piece of work that pauses whenever it would have to wait, so that others can go on meanwhile.
@@ -97,12 +98,6 @@ class Background(Generic[T]):
 
 class ClosedError(Exception):
     """Nobody is at the other end."""
-
-
-def bound_outputs() -> None:
-    """Shorten the output of every worker and case that has printed too much."""
-    for channel in list(_OPEN):
-        channel.bound_output()
 
 
 class Channel:
@@ -173,9 +168,8 @@ class Channel:
 
     def clear_output_tail(self) -> None:
         """Forget what was printed so far."""
-        if self._closed:
-            return
-        self._printed.truncate(0)
+        if not self._closed:
+            self._printed.truncate(0)
 
     def bound_output(self) -> None:
         """Keep only the ends of what was printed, if that is too much."""

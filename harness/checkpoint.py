@@ -154,6 +154,7 @@ class Checkpoint:
 
     def __init__(self, round_log: RoundLog | None, run: str) -> None:
         self._log, self.run = round_log, run
+        self.keeps = round_log is not None
         self.entries = [] if round_log is None else _read(round_log.rounds(), run)
         self.starts = [one for one in self.entries if isinstance(one, Start)]
 
@@ -196,15 +197,6 @@ class Checkpoint:
         """The part of the log that one measurement reads and writes; ``monitor`` watches the host meanwhile."""
         return PhaseCheckpoint(self, phase, monitor)
 
-    def begin_verifying(self, elapsed_s: float, stopped: str | None) -> None:
-        """Note that the first measurement is over, as ``Verifying`` says."""
-        self.keep(Verifying(self.run, elapsed_s, stopped))
-
-    @property
-    def is_disabled(self) -> bool:
-        """Whether there is no log."""
-        return self._log is None
-
     def keep(self, entry: Entry) -> None:
         """Keep an entry; an interrupt meanwhile is raised when that is done."""
         if self._log is None:
@@ -224,11 +216,7 @@ class PhaseCheckpoint:
 
     def __init__(self, checkpoint: Checkpoint, phase: Phase, monitor: HostMonitor | None) -> None:
         self._checkpoint, self._phase, self._monitor = checkpoint, phase, monitor
-
-    @property
-    def keeps(self) -> bool:
-        """Whether rounds are kept, so that a later start goes on with them."""
-        return not self._checkpoint.is_disabled
+        self.keeps = checkpoint.keeps  # whether rounds are kept, so that a later start goes on with them
 
     @property
     def over(self) -> Verifying | None:
@@ -250,8 +238,9 @@ class PhaseCheckpoint:
 
     def keep(self, result: RoundResult, plan: Round, metric: str, elapsed_s: float) -> None:
         """Keep a finished round, or what there is of one that was cut short."""
-        if self._checkpoint.is_disabled:
+        if not self.keeps:
             return
+        aa_cases = None if result.aa_cases is None else replace(result.aa_cases, unmeasured=[])
         kept = KeptRound(
             run=self._checkpoint.run,
             phase=self._phase,
@@ -261,7 +250,7 @@ class PhaseCheckpoint:
             planned=_named(plan.requests),
             aa_cases=tuple(request.case.id for request in plan.aa_cases),
             unmeasured=_named(result.unmeasured),
-            result=_without_requests(result),
+            result=replace(result, unmeasured=[], aa_cases=aa_cases),
             elapsed_s=elapsed_s,
             noise=self._noise(),
         )
@@ -283,11 +272,6 @@ class PhaseCheckpoint:
 
 def _named(requests: Sequence[CaseRequest]) -> tuple[tuple[str, Stage], ...]:
     return tuple((request.case.id, request.stage) for request in requests)
-
-
-def _without_requests(result: RoundResult) -> RoundResult:
-    aa_cases = None if result.aa_cases is None else replace(result.aa_cases, unmeasured=[])
-    return replace(result, unmeasured=[], aa_cases=aa_cases)
 
 
 def _read(texts: Sequence[str], run: str) -> list[Entry]:

@@ -1,51 +1,80 @@
-"""One round in which nothing is timed: a fresh process pair, both sides at once, one value a side for each case."""
+"""Rounds in which nothing is timed: a fresh process pair, both sides at once, one value a side for each case.
 
+Here are those of memory: the storage that a call needs, by the framework's counters, and what its process holds.
+Neither depends on what else the machine does.  ``opduel.harness.instructions`` has those that count instructions.
+"""
+
+import math
 import random
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from opduel.harness.blocks import CaseRequest, Processes
+from opduel.harness.blocks import CaseRequest, Processes, time_left
 from opduel.harness.channel import Steps, complete
-from opduel.harness.pair import Round, RoundResult
-from opduel.harness.pair_pool import Pair
+from opduel.harness.pair import Round, RoundResult, is_out_of_time
+from opduel.harness.pair_pool import PADDING_BYTES, Pair, PairPool
+from opduel.harness.process import START_TIMEOUT_S, Worker
 from opduel.harness.worker_errors import AskError, CaseLostError, CaseRefusedError, WorkerLostError, merged_error
 from opduel.records import PairSample
 from opduel.records.measurement import SIDES, Side
 
+CALLS = 5  # whose memory is measured
+STORAGE = "memory"  # the metric of the framework's counters; the other is the operating system's
+NOTHING = 1.0  # byte: what a side that holds none at all counts as in a ratio
+
 T = TypeVar("T")
+Measure = Callable[[Processes, CaseRequest, Round], PairSample]
+
+
+def run_memory_round(pool: PairPool, plan: Round, rng: random.Random, result: RoundResult) -> None:
+    """Measure, by the metric of each case, in one fresh process pair; the rest is as in ``run_counter_round``.
+
+    The pair is none of ``pool``'s. All cases of a round have one metric; for ``STORAGE``, workers get what that needs.
+    """
+    bench = pool.bench
+    storage = any(request.case.metric == STORAGE for request in plan.requests)
+    environment = {**bench.environment, **(bench.memory_environment if storage else {})}
+
+    def start(side: Side, padding: Mapping[str, str]) -> Worker:
+        return Worker(side, bench.builds[side], bench.adaptor, {**environment, **padding}, bench.cpus.start)
+
+    run_counter_round(plan, rng, result, start, START_TIMEOUT_S, _measure_memory)
 
 
 def run_counter_round(
     plan: Round,
     rng: random.Random,
     result: RoundResult,
-    start: Callable[[ExitStack], Pair],
-    measure: Callable[[Processes, CaseRequest, Round], PairSample],
+    start: Callable[[Side, Mapping[str, str]], Worker],
+    start_timeout_s: float,
+    measure: Measure,
 ) -> None:
     """Measure the round's cases, in random order, in one fresh process pair, and fill ``result`` as it goes.
 
-    ``start`` starts the pair, which the stack ends; ``measure`` asks both sides' fresh processes of a case. Sentinels
-    are not measured. Never raises for what a worker does; when it is interrupted, what was measured is in ``result``.
+    ``start`` starts the worker of a side, with further variables: each has an environment of a random size. ``measure``
+    asks both sides' fresh processes of a case. Sentinels are not measured. Never raises for what a worker does; when it
+    is interrupted, what was measured is in ``result``.
     """
     began = time.monotonic()
     result.unmeasured = rng.sample(list(plan.requests), len(plan.requests))
+    pair: Pair = {}
     with ExitStack() as stack:
         try:
-            pair = start(stack)
+            for side in rng.sample(SIDES, 2):
+                padding = {"OPDUEL_PADDING": "x" * rng.randrange(PADDING_BYTES)}
+                pair[side] = stack.enter_context(start(side, padding))
+            # one that isn't ready when the round must end measures nothing
+            limit_s = max(0.001, min(start_timeout_s, plan.deadline - time.monotonic()))
+            at_once({side: pair[side].readying(limit_s) for side in SIDES})
             result.start_s = time.monotonic() - began
             while result.unmeasured and time.monotonic() < plan.deadline:
                 _measure_case(pair, result.unmeasured.pop(0), plan, result, measure)
         except WorkerLostError as error:
-            if not _out_of_time(error, plan):
+            if not is_out_of_time(error, plan):
                 result.lost_worker = error.failure
     result.wall_s = time.monotonic() - began
-
-
-def start_limit_s(plan: Round, usual_s: float) -> float:
-    """Seconds to wait for the start of a pair: one that isn't ready when the round must end measures nothing."""
-    return max(0.001, min(usual_s, plan.deadline - time.monotonic()))
 
 
 def at_once(steps: Mapping[Side, Steps[T]]) -> dict[Side, T]:
@@ -73,18 +102,27 @@ def at_once(steps: Mapping[Side, Steps[T]]) -> dict[Side, T]:
     return found
 
 
-def _measure_case(
-    pair: Pair,
-    request: CaseRequest,
-    plan: Round,
-    result: RoundResult,
-    measure: Callable[[Processes, CaseRequest, Round], PairSample],
-) -> None:
-    """Measure one case and note what came of it.
+def ask_both(
+    processes: Processes, messages: Mapping[Side, Mapping[str, Any]], timeout_s: float
+) -> dict[Side, dict[str, Any]]:
+    """Both sides' answers, each to its message within so many seconds.
 
     Raises:
-        WorkerLostError: a worker was lost, and with it the pair.
+        CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both".
     """
+    return at_once({side: processes[side].asking(messages[side], timeout_s) for side in SIDES})
+
+
+def sample_of(
+    request: CaseRequest, plan: Round, control: float, treatment: float, calls: int, least: float = 0.0
+) -> PairSample:
+    """One value a side as a sample; in the ratio, less than ``least`` counts as that."""
+    log_ratio = math.log(max(treatment, least) / max(control, least))
+    return PairSample(request.case.id, request.stage, plan.number, control, treatment, log_ratio, 1, calls)
+
+
+def _measure_case(pair: Pair, request: CaseRequest, plan: Round, result: RoundResult, measure: Measure) -> None:
+    """Measure one case and note what came of it. Raises WorkerLostError: a worker was lost, and with it the pair."""
     case = request.case
     processes: Processes = {}
     try:
@@ -94,7 +132,7 @@ def _measure_case(
     except CaseRefusedError as error:
         result.refused[case.id] = error.failure
     except (CaseLostError, WorkerLostError) as error:
-        if _out_of_time(error, plan):
+        if is_out_of_time(error, plan):
             result.unmeasured.append(request)
         else:
             result.lost[case.id] = error.failure
@@ -104,6 +142,20 @@ def _measure_case(
         process.end()
 
 
-def _out_of_time(error: CaseLostError | WorkerLostError, plan: Round) -> bool:
-    """Whether it was the run's time that was up, and not the case's."""
-    return error.failure.kind == "timeout" and time.monotonic() >= plan.deadline
+def _measure_memory(processes: Processes, request: CaseRequest, plan: Round) -> PairSample:
+    """Both sides' values in bytes: what a call needs, or the peak over several; raises as ``ask_both``."""
+    timeout_s = time_left(request.case, plan.deadline)
+    if request.case.metric == STORAGE:
+        answers = ask_both(processes, dict.fromkeys(SIDES, storage_question(request, CALLS)), timeout_s)
+        control, treatment = (float(sum(answers[side]["bytes"].values())) for side in SIDES)
+    else:
+        ask_both(processes, {side: request.message(side) for side in SIDES}, timeout_s)
+        timeout_s = time_left(request.case, plan.deadline)
+        answers = ask_both(processes, {side: {"op": "resident", "calls": CALLS} for side in SIDES}, timeout_s)
+        control, treatment = (float(answers[side]["bytes"]) for side in SIDES)
+    return sample_of(request, plan, control, treatment, CALLS, NOTHING)
+
+
+def storage_question(request: CaseRequest, calls: int) -> dict[str, Any]:
+    """The worker's "memory" request: what a call needs, by device."""
+    return {"op": "memory", "case": request.description(), "seed": request.seed, "calls": calls}

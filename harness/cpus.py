@@ -1,14 +1,14 @@
-"""Which processors measure, which start workers: the same for both sides, on one memory node."""
+"""Which processors measure, which start workers: the same for both sides, on one memory node; and how fast they run."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from opduel.records import UsageError
 
-_NODES = Path("/sys/devices/system/node")
+_SYS = Path("/sys")
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def this_thread_on(cpus: frozenset[int]) -> Iterator[None]:
 
 def _same_node(cpus: frozenset[int]) -> frozenset[int]:
     found: set[int] = set()
-    for listing in sorted(_NODES.glob("node[0-9]*/cpulist")):
+    for listing in sorted((_SYS / "devices/system/node").glob("node[0-9]*/cpulist")):
         node = parse_cpu_list(listing.read_text(encoding="ascii"))
         if node & cpus:
             found |= node
@@ -78,3 +78,20 @@ def parse_cpu_list(text: str) -> frozenset[int]:
             first, _, last = part.partition("-")
             cpus.update(range(int(first), int(last or first) + 1))
     return frozenset(cpus)
+
+
+def current_mhz(cpus: Iterable[int], sys_folder: Path = _SYS) -> list[float]:
+    """MHz of each of ``cpus`` that tells (virtual machines mostly don't), to be read right after they have measured: an
+    idle one may slow down.
+
+    https://docs.kernel.org/admin-guide/pm/cpufreq.html, ``scaling_cur_freq``, which is in kHz.
+    """
+    found = []
+    for cpu in cpus:
+        try:
+            text = (sys_folder / f"devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq").read_text(encoding="ascii")
+        except (OSError, ValueError):
+            continue
+        if text.strip().isdigit() and int(text) > 0:
+            found.append(int(text) / 1000)
+    return found

@@ -50,20 +50,19 @@ def draw_cases(
     metrics: dict[str, list[Case]] = {}
     for case in cases:
         metrics.setdefault(case.time_id, []).append(case)
+
+    def of_metric(case: Case, like: Case) -> Case:  # the drawn case, measured by the metric of ``like``
+        return replace(like, id=case_id_for(like.metric, case.id), inputs=case.inputs)
+
     found = templates([replace(group[0], metric=DEFAULT_METRIC, id=key) for key, group in metrics.items()])
     random.Random(f"templates {seed}").shuffle(found)
     draws: list[tuple[Drawn, Case]] = []
-    for template, wanted in zip(found, _shares(count, len(found)), strict=True):
-        if wanted:
+    for number, template in enumerate(found):  # as evenly as can be
+        if wanted := count // len(found) + (number < count % len(found)):
             draws += _accepted(template, wanted, seed, len(draws), control, framework)
     if not draws:
         raise RunError("--fuzz: the control refused all inputs that were drawn: choose other operators")
-    return [(one, [_of_metric(case, like) for like in metrics[one.template.like.id]]) for one, case in draws]
-
-
-def _shares(count: int, templates: int) -> list[int]:
-    """``count`` spread over so many templates as evenly as can be."""
-    return [count // templates + (number < count % templates) for number in range(templates)]
+    return [(one, [of_metric(case, like) for like in metrics[one.template.like.id]]) for one, case in draws]
 
 
 def _accepted(
@@ -80,11 +79,6 @@ def _accepted(
         if len(kept) == wanted:
             break
     return kept
-
-
-def _of_metric(case: Case, like: Case) -> Case:
-    """The drawn case, measured by the metric of ``like``."""
-    return replace(like, id=case_id_for(like.metric, case.id), inputs=case.inputs)
 
 
 def findings(draws: Sequence[tuple[Drawn, Sequence[Case]]], comparisons: Mapping[str, Comparison]) -> list[Finding]:

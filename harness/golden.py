@@ -12,6 +12,7 @@ import tempfile
 import time
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,12 +22,15 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from opduel.frameworks import Framework, worker_environment
+from opduel.harness.blocks import DESCRIBED
+from opduel.harness.budget import NO_TIME_LEFT
 from opduel.harness.cpus import plan_cpus
 from opduel.harness.host import host_fingerprint
-from opduel.harness.output_check import Array, Difference, Results, ask_results, difference, elements
+from opduel.harness.outputs import Answer, Array, Difference, Kept, ask_results, difference, elements
 from opduel.harness.restarting_worker import RestartingWorker
 from opduel.records import Build, Case, Failure, RunError, UsageError
 from opduel.records.atomic import write_atomically
+from opduel.records.files import MissingError, UnreadableError, parse_json, read_bytes
 from opduel.records.upgrade import upgraded_golden
 from opduel.records.validation import explain
 
@@ -35,17 +39,6 @@ KIND, SCHEMA_VERSION = "opduel golden outputs", 2
 MOST_MANIFEST_BYTES = 256 << 20
 MOST_FILE_BYTES = 16 << 30  # of one case, unpacked
 _FIX = "give a folder that harness.py --golden wrote"
-
-
-@dataclass(frozen=True)
-class Kept:
-    """An array in a case's file, under its number: see ``opduel.harness.output_check.Array``."""
-
-    name: str
-    dtype: str
-    shape: Sequence[int]
-    storage: str
-    count: int
 
 
 @dataclass(frozen=True)
@@ -128,81 +121,65 @@ def write_golden(
     """
     check_new(folder)
     found: dict[str, GoldenCase] = {}
-    writer = _Writer(request, folder)
+    environment = {**worker_environment(), **request.framework.environment(request.threads)}
+    cpus, adaptor = plan_cpus(request.threads).start, request.framework.adaptor
     try:
         (folder / "outputs").mkdir(parents=True)
-        try:
+        with ExitStack() as stack:
+            stack.callback(_write_manifest, request, folder, found)
+            workers = [
+                stack.enter_context(RestartingWorker("treatment", request.build, adaptor, environment, cpus))
+                for _ in range(2)
+            ]
+            deadline = math.inf if request.time_budget is None else time.monotonic() + request.time_budget
             for case in request.cases:
-                kept = writer.keep(case, len(found))
+                kept = _keep(request, case, workers, folder, f"outputs/{len(found):05d}.npz", deadline)
                 if kept is None:
                     break
                 found[case.time_id] = kept
                 on_case(len(found))
-        finally:
-            writer.close()
-            if any(one.failure is None for one in found.values()):
-                _write_manifest(request, folder, found)
-            else:
-                shutil.rmtree(folder / "outputs")
     except OSError as error:
         raise RunError(f"--golden {folder}: can't be written: {error.strerror}") from None
-    if not any(one.failure is None for one in found.values()):
-        reasons = [_reason(one.failure) for one in found.values() if one.failure is not None]
-        raise RunError(f"no outputs could be computed: {[*reasons, 'the time budget was spent'][0]}")
+    failures = [one.failure for one in found.values() if one.failure is not None]
+    if len(failures) == len(found):
+        said = failures[0].output_tail.strip().splitlines() if failures else []
+        reason = ": ".join([failures[0].reason, *said[-1:]]) if failures else NO_TIME_LEFT
+        raise RunError(f"no outputs could be computed: {reason}")
     return found
 
 
-def _reason(failure: Failure) -> str:
-    """Why, with the last line that the process printed."""
-    said = failure.output_tail.strip().splitlines()
-    return f"{failure.reason}: {said[-1].strip()}" if said else failure.reason
-
-
-class _Writer:
-    """Two workers of the build, and the folder that they write to."""
-
-    def __init__(self, request: GoldenRequest, folder: Path) -> None:
-        cpus = plan_cpus(request.threads)
-        environment = {**worker_environment(), **request.framework.environment(request.threads)}
-        build, adaptor = request.build, request.framework.adaptor
-        self._solos = [RestartingWorker("treatment", build, adaptor, environment, cpus.start) for _ in range(2)]
-        self._request, self._folder = request, folder
-        self._deadline = math.inf if request.time_budget is None else time.monotonic() + request.time_budget
-
-    def close(self) -> None:
-        for worker in self._solos:
-            worker.close()
-
-    def keep(self, case: Case, number: int) -> GoldenCase | None:
-        """The case's outputs, written; None when the time was up before they were computed."""
-        request = self._request
-        fork = request.framework.can_fork(request.threads, case.context)
-        with tempfile.TemporaryDirectory(prefix="opduel-outputs-") as folder:
-            both = []
-            for name, worker in zip(("first", "second"), self._solos, strict=True):
-                if time.monotonic() >= self._deadline:
-                    return None
-                both.append(ask_results(worker, case, request.seed, Path(folder) / name, fork, self._deadline, True))
-            first, second = both
-            asked = asked_of(case)
-            if isinstance(first.results, Failure) or isinstance(second.results, Failure):
-                failure = next(one.results for one in both if isinstance(one.results, Failure))
-                return None if time.monotonic() >= self._deadline else GoldenCase(asked, failure=failure)
-            itself = difference(first.results, second.results, case.tolerance, ("first", "second"))
-            path = self._folder / "outputs" / f"{number:05d}.npz"
-            np.savez(path, *(elements(one).reshape(-1) for one in first.results))
-        return GoldenCase(
-            asked,
-            inputs=first.inputs,
-            arrays=[Kept(one.name, one.dtype, list(one.shape), one.storage, one.count) for one in first.results],
-            file=str(path.relative_to(self._folder)),
-            sha256=_sha256(path),
-            differs=itself.words,
-            figure=itself.figure if math.isfinite(itself.figure) else None,
-        )
+def _keep(
+    request: GoldenRequest, case: Case, workers: Sequence[RestartingWorker], folder: Path, file: str, deadline: float
+) -> GoldenCase | None:
+    """The case's outputs, written to ``file`` in ``folder``; None when the time was up before they were computed."""
+    fork, asked = request.framework.can_fork(request.threads, case.context), asked_of(case)
+    with tempfile.TemporaryDirectory(prefix="opduel-outputs-") as parent:
+        answers = [
+            ask_results(worker, case, request.seed, Path(parent) / str(number), fork, deadline, digest=True)
+            for number, worker in enumerate(workers)
+        ]
+        first, second = (one.results for one in answers)
+        if isinstance(first, Failure) or isinstance(second, Failure):
+            failure = next(one for one in (first, second) if isinstance(one, Failure))
+            return None if time.monotonic() >= deadline else GoldenCase(asked, failure=failure)
+        itself = difference(first, second, case.tolerance, ("first", "second"))
+        np.savez(folder / file, *(elements(one).reshape(-1) for one in first))
+    return GoldenCase(
+        asked,
+        inputs=answers[0].inputs,
+        arrays=[Kept(one.name, one.dtype, list(one.shape), one.storage, one.count) for one in first],
+        file=file,
+        sha256=_sha256(folder / file),
+        differs=itself.words,
+        figure=itself.figure if math.isfinite(itself.figure) else None,
+    )
 
 
 def _write_manifest(request: GoldenRequest, folder: Path, found: Mapping[str, GoldenCase]) -> None:
+    """Say what the outputs are of; where there are none, leave nothing behind."""
+    if all(one.failure is not None for one in found.values()):
+        shutil.rmtree(folder / "outputs")
+        return
     manifest = Manifest(
         SCHEMA_VERSION,
         request.framework.name,
@@ -220,21 +197,14 @@ def _write_manifest(request: GoldenRequest, folder: Path, found: Mapping[str, Go
 
 def asked_of(case: Case) -> dict[str, Any]:
     """All of a case that decides what is computed, as plain JSON data; files by their checksums."""
-    asked = {
-        "operator": case.operator,
-        "direction": case.direction,
-        "dtype": case.dtype,
-        "context": case.context,
-        "mode": case.mode,
-        "inputs": case.inputs,
-        "files": {name: file.sha256 or file.md5 for name, file in case.files.items()},
-    }
+    asked = {name: getattr(case, name) for name in DESCRIBED}
+    asked["files"] = {name: file.sha256 or file.md5 for name, file in case.files.items()}
     return dict(json.loads(json.dumps(asked)))
 
 
 @dataclass(frozen=True)
 class Golden:
-    """Golden outputs that were read, as the ``reference`` of ``opduel.harness.output_check.OutputCheck``."""
+    """Golden outputs that were read, which may stand in for a control."""
 
     folder: Path
     manifest: Manifest
@@ -262,16 +232,18 @@ class Golden:
                     )
             self._check_file(self.manifest.cases[case.time_id])
 
-    def results(self, case: Case, folder: Path) -> Results:
-        """The case's outputs, their elements in files of ``folder``, which is made; or why there are none.
+    def answer(self, case: Case, folder: Path) -> Answer:
+        """What was computed of the case, the elements in files of ``folder``, which is made; or why there is nothing.
 
         Raises:
             UsageError: the file is not the one that was written.
         """
         kept = self.manifest.cases[case.time_id]
+        itself = Difference(kept.differs, math.inf if kept.figure is None else kept.figure)
         if kept.failure is not None:
-            return replace(kept.failure, side="control")
+            return Answer(replace(kept.failure, side="control"), kept.inputs, itself)
         folder.mkdir()
+        found = []
         try:
             with np.load(self.folder / kept.file, allow_pickle=False) as arrays:
                 for place, one in enumerate(kept.arrays):
@@ -279,43 +251,26 @@ class Golden:
                     if values.dtype != np.dtype(one.dtype) or values.size != one.count:
                         raise ValueError(f"{one.name} is not what the manifest says")
                     values.tofile(folder / f"{place}.bin")
+                    found.append(Array(**{**vars(one), "shape": tuple(one.shape)}, file=str(folder / f"{place}.bin")))
         except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
             raise UsageError(f"--golden {self.folder}: {kept.file}: {' '.join(str(error).split())}: {_FIX}") from None
-        return [
-            Array(one.name, one.dtype, tuple(one.shape), one.storage, str(folder / f"{place}.bin"), one.count)
-            for place, one in enumerate(kept.arrays)
-        ]
+        return Answer(found, kept.inputs, itself)
 
     def _check_file(self, kept: GoldenCase) -> None:
-        """
-        Raises:
-            UsageError: the file can't be read, is not the one that was written, or holds more than any case's.
-        """
-        path, words = self.folder / kept.file, ""
+        """Raises UsageError: the file can't be read, is not the one that was written, or holds more than any case's."""
         if kept.failure is not None:
             return
+        path = self.folder / kept.file
         try:
             if _sha256(path) != kept.sha256:
-                words = "is not the file that was written (its checksum differs)"
-            else:
-                with zipfile.ZipFile(path) as packed:
-                    size = sum(info.file_size for info in packed.infolist())
-                words = f"holds more than {MOST_FILE_BYTES} bytes" if size > MOST_FILE_BYTES else ""
-        except OSError as error:
-            words = f"cannot be read ({error.strerror})"
-        except zipfile.BadZipFile:
-            words = "is no .npz file"
-        if words:
-            raise UsageError(f"--golden {self.folder}: {kept.file}: {words}: {_FIX}")
-
-    def itself(self, case: Case) -> Difference:
-        """How the build that wrote it differed from itself in a second process."""
-        kept = self.manifest.cases[case.time_id]
-        return Difference(kept.differs, math.inf if kept.figure is None else kept.figure)
-
-    def inputs(self, case: Case) -> str:
-        """The digest of the inputs' values; empty where it isn't known."""
-        return self.manifest.cases[case.time_id].inputs
+                raise ValueError("is not the file that was written (its checksum differs)")
+            with zipfile.ZipFile(path) as packed:
+                if sum(info.file_size for info in packed.infolist()) > MOST_FILE_BYTES:
+                    raise ValueError(f"holds more than {MOST_FILE_BYTES} bytes")
+        except (OSError, ValueError, zipfile.BadZipFile) as error:
+            why = f"cannot be read ({error.strerror})" if isinstance(error, OSError) else str(error)
+            why = "is no .npz file" if isinstance(error, zipfile.BadZipFile) else why
+            raise UsageError(f"--golden {self.folder}: {kept.file}: {why}: {_FIX}") from None
 
 
 def read_golden(folder: Path) -> Golden:
@@ -324,20 +279,12 @@ def read_golden(folder: Path) -> Golden:
     Raises:
         UsageError: there are none, or they were written by a newer version.
     """
-    path = folder / MANIFEST
     where = f"--golden {folder}: {MANIFEST}"
     try:
-        if not path.is_file():
-            raise UsageError(f"{where}: is not there: {_FIX}")
-        with path.open("rb") as stream:
-            content = stream.read(MOST_MANIFEST_BYTES + 1)
-        if len(content) > MOST_MANIFEST_BYTES:
-            raise UsageError(f"{where}: has more than {MOST_MANIFEST_BYTES} bytes: {_FIX}")
-        document = json.loads(content)
-    except OSError as error:
-        raise UsageError(f"{where}: cannot be read ({error.strerror}): {_FIX}") from None
-    except (ValueError, RecursionError):
-        raise UsageError(f"{where}: is not a JSON document: {_FIX}") from None
+        document = parse_json(read_bytes(folder / MANIFEST, MOST_MANIFEST_BYTES, pipes=False))
+    except UnreadableError as error:
+        why = "is not there" if isinstance(error, MissingError) else error
+        raise UsageError(f"{where}: {why}: {_FIX}") from None
     if not isinstance(document, dict) or document.pop("kind", None) != KIND:
         raise UsageError(f"{where}: kind: is not {KIND!r}: {_FIX}")
     version = document.get("schema_version")

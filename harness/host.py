@@ -17,6 +17,7 @@ T = TypeVar("T")
 PROC = Path("/proc")
 SYS = Path("/sys")
 PRESSURES = ("cpu", "memory", "io")
+SHARES = (*(f"{name}_pressure" for name in PRESSURES), "steal", "other_cpu", "neighbours", "stolen")
 # Fields of /proc/stat's cpu lines, https://man7.org/linux/man-pages/man5/proc_stat.5.html; guest time is in user.
 _STAT_FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 _BUSY_FIELDS = ("user", "nice", "system", "irq", "softirq")
@@ -24,7 +25,8 @@ _BUSY_FIELDS = ("user", "nice", "system", "irq", "softirq")
 
 def host_fingerprint(proc: Path = PROC, sys_folder: Path = SYS) -> dict[str, Any]:
     """What the host is, as JSON data; None for whatever it doesn't tell. Keys and units: docs/reference/report.md."""
-    cpuinfo = _cpuinfo(proc)
+    first = text_of(proc / "cpuinfo").partition("\n\n")[0]  # of several CPUs
+    cpuinfo = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in first.splitlines())}
     memory, swap = _tolerant(psutil.virtual_memory), _tolerant(psutil.swap_memory)
     flags = cpuinfo.get("flags")
     return {
@@ -61,7 +63,7 @@ class HostSample:
 
 def out_of_memory_kills(proc: Path = PROC) -> int | None:
     """How many processes the kernel has killed for memory since boot; None where it doesn't say."""
-    found = re.search(r"^oom_kill (\d+)$", _text(proc / "vmstat"), re.M)
+    found = re.search(r"^oom_kill (\d+)$", text_of(proc / "vmstat"), re.M)
     return int(found[1]) if found else None
 
 
@@ -94,8 +96,22 @@ class HostMonitor:
 
     def sample(self) -> None:
         """Take a sample, unless the last one is too recent."""
-        if not self._samples or self.clock() - self._samples[-1].time_s >= self.interval_s:
-            self._samples.append(self._take())
+        if self._samples and self.clock() - self._samples[-1].time_s < self.interval_s:
+            return
+        pressures = {name: pressure for name in PRESSURES if (pressure := _pressure(self.proc, name))}
+        memory = _tolerant(psutil.virtual_memory)
+        sample = HostSample(
+            time_s=self.clock(),
+            load=_tolerant(lambda: os.getloadavg()[0]),
+            pressure_avg10={name: average for name, (average, _) in pressures.items()},
+            pressure_total_s={name: total for name, (_, total) in pressures.items()},
+            cpu_s=_cpu_seconds(self.proc),
+            allowed_s=_cpu_seconds(self.proc, self.allowed),
+            own_cpu_s=self.own_cpu(),
+            available_memory=memory and memory.available,
+            oom_kills=out_of_memory_kills(self.proc),
+        )
+        self._samples.append(sample)
 
     def begin(self) -> None:
         """The run begins now: this sample (the last one, if too recent) ends "before" and starts "during"."""
@@ -108,39 +124,23 @@ class HostMonitor:
             return {"before": _summed(self._samples), "during": None}
         return {"before": _summed(self._samples[: self._begin + 1]), "during": _summed(self._samples[self._begin :])}
 
-    def _take(self) -> HostSample:
-        pressures = {name: pressure for name in PRESSURES if (pressure := _pressure(self.proc, name))}
-        memory = _tolerant(psutil.virtual_memory)
-        return HostSample(
-            time_s=self.clock(),
-            load=_tolerant(lambda: os.getloadavg()[0]),
-            pressure_avg10={name: average for name, (average, _) in pressures.items()},
-            pressure_total_s={name: total for name, (_, total) in pressures.items()},
-            cpu_s=_cpu_seconds(self.proc),
-            allowed_s=_cpu_seconds(self.proc, self.allowed),
-            own_cpu_s=self.own_cpu(),
-            available_memory=memory and memory.available,
-            oom_kills=out_of_memory_kills(self.proc),
-        )
-
 
 def _summed(samples: Sequence[HostSample]) -> dict[str, Any] | None:
     """One phase: {min, max, mean} of each measure. Means are over time, the extremes those of the intervals."""
     if not samples:
         return None
     first, last = samples[0], samples[-1]
-    kills = (first.oom_kills, last.oom_kills)
+    intervals, whole = [_between(*pair) for pair in pairwise(samples)], _between(first, last)
+    shares = {name: _spread([one.get(name) for one in intervals], whole.get(name)) for name in SHARES}
+    if len(samples) == 1:  # the kernel's own average over the last 10 s
+        shares |= {f"{name}_pressure": _spread([first.pressure_avg10.get(name)]) for name in PRESSURES}
     return {
         "samples": len(samples),
         "seconds": last.time_s - first.time_s,
         "load": _spread([sample.load for sample in samples]),
-        **{f"{name}_pressure": _pressure_spread(samples, name) for name in PRESSURES},
-        "steal": _interval_spread(samples, _steal_share),
-        "other_cpu": _interval_spread(samples, _other_share),
-        "neighbours": _interval_spread(samples, _neighbours),
-        "stolen": _interval_spread(samples, _stolen),
+        **shares,
         "available_memory": _spread([sample.available_memory for sample in samples]),
-        "oom_kills": None if kills[0] is None or kills[1] is None else kills[1] - kills[0],
+        "oom_kills": None if first.oom_kills is None or last.oom_kills is None else last.oom_kills - first.oom_kills,
     }
 
 
@@ -179,54 +179,23 @@ def _spread(values: Sequence[float | None], mean: float | None = None) -> dict[s
     return {"min": min(known), "max": max(known), "mean": sum(known) / len(known) if mean is None else mean}
 
 
-def _interval_spread(
-    samples: Sequence[HostSample], share: Callable[[HostSample, HostSample], float | None]
-) -> dict[str, float] | None:
-    """Spread of a share that has a value between two samples; its mean is that between the first and the last."""
-    return _spread([share(*pair) for pair in pairwise(samples)], share(samples[0], samples[-1]))
-
-
-def _pressure_spread(samples: Sequence[HostSample], resource: str) -> dict[str, float] | None:
-    """Of a lone sample, the kernel's own average over the last 10 s."""
-    if len(samples) == 1:
-        return _spread([samples[0].pressure_avg10.get(resource)])
-    return _interval_spread(samples, lambda start, end: _pressure_share(start, end, resource))
-
-
-def _pressure_share(start: HostSample, end: HostSample, resource: str) -> float | None:
-    totals = (start.pressure_total_s.get(resource), end.pressure_total_s.get(resource))
-    if totals[0] is None or totals[1] is None:
-        return None
-    return _share(totals[1] - totals[0], end.time_s - start.time_s)
-
-
-def _steal_share(start: HostSample, end: HostSample) -> float | None:
-    if start.cpu_s is None or end.cpu_s is None:
-        return None
-    return _share(_grown(start.cpu_s, end.cpu_s, ("steal",)), _grown(start.cpu_s, end.cpu_s, _STAT_FIELDS))
-
-
-def _other_share(start: HostSample, end: HostSample) -> float | None:
-    """Share of all CPUs' time that other processes than ours took."""
-    if start.cpu_s is None or end.cpu_s is None:
-        return None
-    busy = _grown(start.cpu_s, end.cpu_s, _BUSY_FIELDS)
-    return _share(busy - (end.own_cpu_s - start.own_cpu_s), _grown(start.cpu_s, end.cpu_s, _STAT_FIELDS))
-
-
-def _neighbours(start: HostSample, end: HostSample) -> float | None:
-    """How many of the allowed CPUs others kept busy: we ourselves run nowhere else."""
-    if start.allowed_s is None or end.allowed_s is None or end.time_s <= start.time_s:
-        return None
-    busy = _grown(start.allowed_s, end.allowed_s, _BUSY_FIELDS)
-    return max(0.0, busy - (end.own_cpu_s - start.own_cpu_s)) / (end.time_s - start.time_s)
-
-
-def _stolen(start: HostSample, end: HostSample) -> float | None:
-    """How many of the allowed CPUs the hypervisor withheld."""
-    if start.allowed_s is None or end.allowed_s is None or end.time_s <= start.time_s:
-        return None
-    return max(0.0, _grown(start.allowed_s, end.allowed_s, ("steal",))) / (end.time_s - start.time_s)
+def _between(start: HostSample, end: HostSample) -> dict[str, float | None]:
+    """What has a value between two samples: shares of time, and how many of the allowed CPUs others kept busy
+    (``neighbours``: we ourselves run nowhere else) and the hypervisor withheld (``stolen``)."""
+    seconds, own_s = end.time_s - start.time_s, end.own_cpu_s - start.own_cpu_s
+    found: dict[str, float | None] = {}
+    for name in PRESSURES:
+        begun, ended = start.pressure_total_s.get(name), end.pressure_total_s.get(name)
+        found[f"{name}_pressure"] = None if begun is None or ended is None else _share(ended - begun, seconds)
+    if start.cpu_s is not None and end.cpu_s is not None:
+        whole = _grown(start.cpu_s, end.cpu_s, _STAT_FIELDS)
+        found["steal"] = _share(_grown(start.cpu_s, end.cpu_s, ("steal",)), whole)
+        found["other_cpu"] = _share(_grown(start.cpu_s, end.cpu_s, _BUSY_FIELDS) - own_s, whole)
+    if start.allowed_s is not None and end.allowed_s is not None and seconds > 0:
+        others_s = _grown(start.allowed_s, end.allowed_s, _BUSY_FIELDS) - own_s
+        found["neighbours"] = max(0.0, others_s) / seconds
+        found["stolen"] = max(0.0, _grown(start.allowed_s, end.allowed_s, ("steal",))) / seconds
+    return found
 
 
 def _grown(start: dict[str, float], end: dict[str, float], kinds: Sequence[str]) -> float:
@@ -238,7 +207,7 @@ def _share(part: float, whole: float) -> float | None:
     return min(1.0, max(0.0, part / whole)) if whole > 0 else None
 
 
-def _text(path: Path) -> str:
+def text_of(path: Path) -> str:
     """What the file says; empty when there is none, or none for us."""
     try:
         return path.read_text(encoding="utf-8", errors="replace")
@@ -253,17 +222,10 @@ def _tolerant(call: Callable[[], T]) -> T | None:
         return None
 
 
-def _cpuinfo(proc: Path) -> dict[str, str]:
-    """The first CPU's entries in /proc/cpuinfo."""
-    block = _text(proc / "cpuinfo").partition("\n\n")[0]
-    pairs = (line.partition(":") for line in block.splitlines())
-    return {key.strip(): value.strip() for key, _, value in pairs}
-
-
 def _governors(sys_folder: Path) -> list[str] | None:
     """The distinct frequency governors of all CPUs; None where there are none, as on most VMs."""
     files = (sys_folder / "devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor")
-    names = {_text(file).strip() for file in files} - {""}
+    names = {text_of(file).strip() for file in files} - {""}
     return sorted(names) or None
 
 
@@ -277,7 +239,7 @@ def _frequency() -> dict[str, float | None] | None:
 
 def _pressure(proc: Path, resource: str) -> tuple[float, float] | None:
     """Share over the last 10 s and seconds since boot (https://docs.kernel.org/accounting/psi.html), of "some"."""
-    for line in _text(proc / "pressure" / resource).splitlines():
+    for line in text_of(proc / "pressure" / resource).splitlines():
         kind, *pairs = line.split() or [""]
         values = dict(pair.partition("=")[::2] for pair in pairs)
         if kind == "some":
@@ -293,7 +255,7 @@ def _cpu_seconds(proc: Path, cpus: frozenset[int] | None = None) -> dict[str, fl
     wanted = {"cpu"} if cpus is None else {f"cpu{number}" for number in cpus}
     second = os.sysconf("SC_CLK_TCK")
     total = dict.fromkeys(_STAT_FIELDS, 0.0)
-    for line in _text(proc / "stat").splitlines():
+    for line in text_of(proc / "stat").splitlines():
         name, *ticks = line.split() or [""]
         if name in wanted and len(ticks) >= len(_STAT_FIELDS) and all(tick.isdigit() for tick in ticks):
             wanted.remove(name)

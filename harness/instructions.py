@@ -4,12 +4,12 @@ Counts don't mind what else the machine does, so that the sides need not take tu
 docs/explanation/instructions.md.
 """
 
+import itertools
 import math
 import platform
 import random
 import shutil
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,9 +17,9 @@ from typing import Any
 
 from opduel.frameworks import Framework, run_environment
 from opduel.harness.blocks import CaseRequest, Processes, time_left
-from opduel.harness.counter_round import at_once, run_counter_round, start_limit_s
+from opduel.harness.counter_round import ask_both, run_counter_round, sample_of
 from opduel.harness.pair import Round, RoundResult
-from opduel.harness.pair_pool import PADDING_BYTES, Bench, Counting, Pair, PairPool
+from opduel.harness.pair_pool import Counting, PairPool
 from opduel.harness.process import WORKER, Worker
 from opduel.harness.worker_errors import CaseRefusedError, merged_error
 from opduel.records import Case, Failure, PairSample, UsageError
@@ -117,78 +117,40 @@ def run_counting_round(pool: PairPool, plan: Round, rng: random.Random, result: 
     Raises:
         ValueError: the bench doesn't say how to count.
     """
-    bench = pool.bench
-    counting = bench.counting
+    bench, counting = pool.bench, pool.bench.counting
     if counting is None:
         raise ValueError("this bench counts no instructions")
+
+    def start(side: Side, padding: Mapping[str, str]) -> Worker:
+        paths = Path(folder) / side[0]  # of one length: what a process's heap looks like depends on it
+        environment = {**counting.environment, "OPDUEL_COUNTS": str(paths), **padding}
+        command = callgrind(counting, paths)
+        return Worker(side, bench.builds[side], bench.adaptor, environment, bench.cpus.start, SCRIPT, command)
+
     with TemporaryDirectory(prefix="opduel-counts-") as folder:
-        run_counter_round(
-            plan, rng, result, lambda stack: _start_pair(bench, counting, Path(folder), plan, stack, rng), _count
-        )
-
-
-def _start_pair(
-    bench: Bench, counting: Counting, folder: Path, plan: Round, stack: ExitStack, rng: random.Random
-) -> Pair:
-    """Start both sides, each with a random environment size, on all processors; wait until both are ready.
-
-    Raises:
-        WorkerLostError: a side didn't start.
-    """
-    pair: Pair = {}
-    for side in rng.sample(SIDES, 2):
-        paths = folder / side[0]  # of one length: what a process's heap looks like depends on it
-        environment = {
-            **counting.environment,
-            "OPDUEL_COUNTS": str(paths),
-            "OPDUEL_PADDING": "x" * rng.randrange(PADDING_BYTES),
-        }
-        worker = Worker(
-            side,
-            bench.builds[side],
-            bench.adaptor,
-            environment,
-            bench.cpus.start,
-            script=SCRIPT,
-            prefix=callgrind(counting, paths),
-        )
-        pair[side] = stack.enter_context(worker)
-    limit_s = start_limit_s(plan, START_TIMEOUT_S)
-    at_once({side: pair[side].readying(limit_s) for side in SIDES})
-    return pair
+        run_counter_round(plan, rng, result, start, START_TIMEOUT_S, _count)
 
 
 def _count(processes: Processes, request: CaseRequest, plan: Round) -> PairSample:
-    """Count one case.
-
-    Raises:
-        CaseRefusedError, CaseLostError, WorkerLostError: as ``_ask_both``.
-    """
-    first = _ask_both(processes, dict.fromkeys(SIDES, _preparation(request)), request.case, plan)
+    """Count one case. Raises CaseRefusedError, CaseLostError, WorkerLostError: as ``_counts``."""
+    preparation = {"op": "prepare", "case": request.description(), "seed": request.seed}
+    first = _counts(processes, dict.fromkeys(SIDES, preparation), request.case, plan)
     counts = plan_counts(first, request.inject)
     messages = {side: {"op": "count", "discard": counts.discard, "calls": counts.calls[side]} for side in SIDES}
-    return _sample(_ask_both(processes, messages, request.case, plan), counts, request, plan)
+    totals = _counts(processes, messages, request.case, plan)
+    control, treatment = (totals[side] / counts.scale for side in SIDES)
+    return sample_of(request, plan, control, treatment, counts.scale)
 
 
-def _preparation(request: CaseRequest) -> dict[str, Any]:
-    """The worker's "prepare" request."""
-    return {"op": "prepare", "case": request.description(), "seed": request.seed}
-
-
-def _ask_both(
+def _counts(
     processes: Processes, messages: Mapping[Side, Mapping[str, Any]], case: Case, plan: Round
 ) -> dict[Side, int]:
-    """Both sides' counts, all above 0.
-
-    Raises:
-        CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both".
-    """
-    timeout_s = time_left(case, plan.deadline, SLOWDOWN)
-    answers = at_once({side: processes[side].asking(messages[side], timeout_s) for side in SIDES})
+    """Both sides' counts, all above 0. Raises CaseRefusedError, CaseLostError, WorkerLostError: with the side, or
+    "both"."""
+    answers = ask_both(processes, messages, time_left(case, plan.deadline, SLOWDOWN))
     counts = {side: int(answers[side]["count"]) for side in SIDES}
-    nothing = {side: CaseRefusedError(Failure(side, "error", NOTHING)) for side in SIDES if counts[side] == 0}
-    if nothing:
-        raise merged_error(dict(nothing))
+    if nothing := [side for side in SIDES if counts[side] == 0]:
+        raise merged_error({side: CaseRefusedError(Failure(side, "error", NOTHING)) for side in nothing})
     return counts
 
 
@@ -200,25 +162,7 @@ def plan_counts(first: Mapping[Side, int], inject: float) -> CountPlan:
     """
     calls = max(FEWEST_CALLS, min(MOST_CALLS, math.ceil(CASE_INSTRUCTIONS / max(first.values()))))
     if inject:
-        calls = next(n for n in range(max(calls, math.ceil(0.5 / inject)), 1 << 30) if _divides(n, inject))
+        enough = itertools.count(max(calls, math.ceil(0.5 / inject)))
+        calls = next(n for n in enough if abs(round(inject * n) - inject * n) <= 0.01 * inject * n)
     extra = round(inject * calls)
     return CountPlan(math.ceil(DISCARD * calls), {"control": calls, "treatment": calls + extra}, calls)
-
-
-def _divides(calls: int, share: float) -> bool:
-    """Whether ``share`` of so many calls is a whole number of them, to 1 %."""
-    return abs(round(share * calls) - share * calls) <= 0.01 * share * calls
-
-
-def _sample(totals: Mapping[Side, int], counts: CountPlan, request: CaseRequest, plan: Round) -> PairSample:
-    control, treatment = (totals[side] / counts.scale for side in SIDES)
-    return PairSample(
-        case_id=request.case.id,
-        stage=request.stage,
-        round=plan.number,
-        control=control,
-        treatment=treatment,
-        log_ratio=math.log(treatment / control),
-        blocks=1,
-        calls=counts.scale,
-    )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from opduel.comparator import Looks, Prior
 from opduel.harness.aa_selection import draw_aa_cases
 from opduel.harness.blocks import CaseRequest
-from opduel.harness.round_duration import RoundDuration
+from opduel.harness.budget import RoundDuration
 from opduel.records import DEFAULT_METRIC, METRICS, Case, Failure, Incident, PairSample
 
 

@@ -10,14 +10,31 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from opduel.harness.blocks import CaseRequest, ForkValue, measure_blocks, pair_sample, plan_blocks, settle, summarise
-from opduel.harness.cpu_frequency import current_mhz
-from opduel.harness.cpus import this_thread_on
+from opduel.harness.blocks import (
+    CaseRequest,
+    ForkValue,
+    Processes,
+    measure_blocks,
+    pair_sample,
+    plan_blocks,
+    settle,
+    summarise,
+    time_left,
+)
+from opduel.harness.channel import Background, Steps
+from opduel.harness.cpus import CpuPlan, current_mhz, this_thread_on
 from opduel.harness.pair_pool import Pair, PairPool
-from opduel.harness.preparation import Preparation
-from opduel.harness.worker_errors import CaseLostError, CaseRefusedError, WorkerLostError, merged_failure
+from opduel.harness.process import CaseProcess
+from opduel.harness.worker_errors import (
+    AskError,
+    CaseLostError,
+    CaseRefusedError,
+    WorkerLostError,
+    merged_error,
+    merged_failure,
+)
 from opduel.records import Failure, PairSample
-from opduel.records.measurement import SIDES
+from opduel.records.measurement import SIDES, Side
 
 MOST_FORKS = 6
 # Kalibera and Jones (2013, "Rigorous Benchmarking in Reasonable Time", ISMM, section 9): a level is repeated
@@ -100,6 +117,67 @@ def run_round(pool: PairPool, plan: Round, rng: random.Random, result: RoundResu
         running.close()
 
 
+class Preparation:
+    """A case made ready on both sides of a pair, step by step, so that it can be done while another is measured.
+
+    ``processes`` are those begun so far.
+    """
+
+    def __init__(self, pair: Pair, request: CaseRequest, fork: bool, deadline: float, rng: random.Random) -> None:
+        self.request = request
+        self.processes: Processes = {}
+        self._pair = pair
+        self._fork = fork
+        self._deadline = deadline
+        self._order = rng.sample(SIDES, 2)
+        self.steps = Background(self._preparing(), AskError)
+
+    def advance(self) -> None:
+        """Go on as far as it goes without waiting. ``finish`` raises what goes wrong."""
+        self.steps.advance()
+
+    def finish(self, cpus: CpuPlan) -> dict[Side, float]:
+        """Wait until both sides are ready, on all processors meanwhile; nanoseconds a call of each.
+
+        Raises:
+            CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both".
+        """
+        if self.steps.over:
+            return self.steps.finish()
+        self._pin(cpus.start)
+        call_ns = self.steps.finish()
+        self._pin(cpus.prepare)
+        return call_ns
+
+    def _pin(self, cpus: frozenset[int]) -> None:
+        for worker in self._pair.values():  # what it forks meanwhile, too
+            worker.pin(cpus)
+        for process in self.processes.values():
+            process.pin(cpus)
+
+    def end(self, rng: random.Random) -> None:
+        """Ask the processes to end; they do so on their own time."""
+        for side in rng.sample(SIDES, 2):
+            if side in self.processes:
+                self.processes[side].end()
+
+    def _preparing(self) -> Steps[dict[Side, float]]:
+        """When one side fails, or its worker is lost, the other is still asked: "both" is worth knowing."""
+        call_ns: dict[Side, float] = {}
+        errors: dict[Side, AskError] = {}
+        for side in self._order:
+            try:
+                process: CaseProcess = yield from self._pair[side].beginning(self._fork)
+                self.processes[side] = process
+                timeout_s = time_left(self.request.case, self._deadline)
+                call_ns[side] = (yield from process.asking(self.request.message(side), timeout_s))["call_ns"]
+            except AskError as error:
+                errors[side] = error
+        if errors:
+            raise merged_error(errors)
+        return call_ns
+
+
 @dataclass
 class _Share:
     """The ordinary cases of a round, or its A/A cases: who measures them, and the result."""
@@ -164,7 +242,7 @@ class _Running:
             self._shares[-1].pair = self._aa_pair(pair) if self._plan.aa_cases else pair
             self._measure_all()
         except WorkerLostError as error:
-            if not self._out_of_time(error):
+            if not is_out_of_time(error, self._plan):
                 self._result.lost_worker = error.failure
 
     def close(self) -> None:
@@ -191,10 +269,7 @@ class _Running:
         return dict(zip(SIDES, processes, strict=True))
 
     def _measure_all(self) -> None:
-        """
-        Raises:
-            WorkerLostError: a worker was lost, and with it the pair.
-        """
+        """Raises WorkerLostError: a worker was lost, and with it the pair."""
         present = self._prepare_next()
         while present:
             following = self._prepare_next() if self._pool.bench.cpus.can_overlap else None
@@ -214,18 +289,15 @@ class _Running:
         return None
 
     def _measure(self, present: _Task, following: _Task | None) -> None:
-        """Measure one fork of a case and note what came of it; meanwhile get on with the following.
-
-        Raises:
-            WorkerLostError: a worker was lost, and with it the pair.
-        """
+        """Measure one fork of a case and note what came of it; meanwhile get on with the following. Raises
+        WorkerLostError: a worker was lost, and with it the pair."""
         case, share, began = present.request.case, present.share, time.monotonic()
         try:
             self._measure_fork(present, following)
         except CaseRefusedError as error:
             share.note(share.result.refused, case.id, error.failure)
         except (CaseLostError, WorkerLostError) as error:
-            if not self._out_of_time(error):
+            if not is_out_of_time(error, self._plan):
                 share.note(share.result.lost, case.id, error.failure)
             if isinstance(error, WorkerLostError) and any(one.closed for one in self._shares[0].pair.values()):
                 raise
@@ -257,6 +329,7 @@ class _Running:
         self._result.block_s += time.monotonic() - ready
         self._result.timed_s += 1e-9 * sizes.inner * sum(sum(map(sum, blocks[side])) for side in SIDES)
 
-    def _out_of_time(self, error: CaseLostError | WorkerLostError) -> bool:
-        """Whether it was the run's time that was up, and not the case's."""
-        return error.failure.kind == "timeout" and time.monotonic() >= self._plan.deadline
+
+def is_out_of_time(error: CaseLostError | WorkerLostError, plan: Round) -> bool:
+    """Whether it was the run's time that was up, and not the case's."""
+    return error.failure.kind == "timeout" and time.monotonic() >= plan.deadline

@@ -9,6 +9,7 @@ from opduel.harness.caches import VARIABLE, Wiping
 from opduel.harness.channel import Background, Steps
 from opduel.harness.cpus import CpuPlan
 from opduel.harness.process import Worker
+from opduel.harness.restarting_worker import RestartingWorker
 from opduel.harness.worker_errors import WorkerLostError
 from opduel.records import Build
 from opduel.records.measurement import SIDES, Side
@@ -38,6 +39,10 @@ class Bench:
     counting: Counting | None = None  # None: no instructions are counted in this run
     wiping: Wiping | None = None  # None: the caches are left alone
     memory_environment: Mapping[str, str] = field(default_factory=dict)  # beyond ``environment``, to measure storage
+
+    def worker(self, side: Side, environment: Mapping[str, str], cpus: frozenset[int]) -> RestartingWorker:
+        """Workers of one side, one at a time, that are no part of a pair."""
+        return RestartingWorker(side, self.builds[side], self.adaptor, environment, cpus)
 
 
 class PairStart:

@@ -3,8 +3,10 @@
 import math
 import random
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from opduel.comparator import analyse_interim, compare_cases, plan_looks
 from opduel.comparator.calibration import Rate
@@ -25,6 +27,13 @@ class Noise:
 
     case: Case
     pairs: tuple[Pair, ...]
+
+    def drawn(self, stage: Stage, count: int, change: float, rng: random.Random) -> list[PairSample]:
+        """So many samples, the treatment's changed by a log ratio of ``change``."""
+        return [
+            PairSample(self.case.id, stage, 0, math.exp(control), math.exp(treatment + change), ratio + change, 1, 1)
+            for control, treatment, ratio in rng.choices(self.pairs, k=count)
+        ]
 
 
 @dataclass(frozen=True)
@@ -66,17 +75,9 @@ def _centred(samples: Sequence[PairSample]) -> list[Pair]:
     if len(samples) < 2:
         return []
     widen = math.sqrt(len(samples) / (len(samples) - 1))
-    columns = [
-        [math.log(sample.control) for sample in samples],
-        [math.log(sample.treatment) for sample in samples],
-        [sample.log_ratio for sample in samples],
-    ]
-    middles = [estimate_trimmed_mean(column).estimate for column in columns]
-    rows = zip(*columns, strict=True)
-    return [
-        (widen * (control - middles[0]), widen * (treatment - middles[1]), widen * (ratio - middles[2]))
-        for control, treatment, ratio in rows
-    ]
+    rows = np.array([(math.log(one.control), math.log(one.treatment), one.log_ratio) for one in samples])
+    middles = [estimate_trimmed_mean(column.tolist()).estimate for column in rows.T]
+    return [(control, treatment, ratio) for control, treatment, ratio in (widen * (rows - middles)).tolist()]
 
 
 def simulate(
@@ -86,39 +87,20 @@ def simulate(
     runs = math.ceil(CHANGED_CASES / max(1, len(cases) // 2))
     looks = plan_looks(max_rounds)
     count = of = pairs = 0
+    measured = [replace(one.case, threshold=threshold) for one in cases]
+    noise = {one.case.id: one for one in cases}
     for _ in range(runs):
         changed = {one.case.id for one in rng.sample(list(cases), max(1, len(cases) // 2))}
-        run = _Run(cases, {case: math.log1p(share) for case in changed}, threshold, rng)
-        while wanted := {
-            k: s for k, s in analyse_interim(run.cases, run.samples, {}, looks, alpha).items() if s.missing
-        }:
+        samples: dict[str, list[PairSample]] = {case_id: [] for case_id in noise}
+        while wanted := {k: s for k, s in analyse_interim(measured, samples, {}, looks, alpha).items() if s.missing}:
             for case_id, needs in wanted.items():
-                run.measure(case_id, needs.stage, needs.missing)
-        verdicts = compare_cases(run.cases, run.samples, {}, looks, alpha)
+                change = math.log1p(share) if case_id in changed else 0.0
+                samples[case_id] += noise[case_id].drawn(needs.stage, needs.missing, change, rng)
+        verdicts = compare_cases(measured, samples, {}, looks, alpha)
         count += sum(one.verdict == "regressed" for one in verdicts if one.case in changed)
         of += len(changed)
         pairs += sum(one.rounds for one in verdicts)
     return Rate(count, of), pairs / (runs * len(cases))
-
-
-class _Run:
-    """One simulated run: its cases, and the samples drawn so far."""
-
-    def __init__(
-        self, cases: Sequence[Noise], changes: Mapping[str, float], threshold: float, rng: random.Random
-    ) -> None:
-        self.cases = [Case(**{**vars(one.case), "threshold": threshold}) for one in cases]
-        self.samples: dict[str, list[PairSample]] = {one.case.id: [] for one in cases}
-        self._pairs = {one.case.id: one.pairs for one in cases}
-        self._changes = changes
-        self._rng = rng
-
-    def measure(self, case_id: str, stage: Stage, count: int) -> None:
-        change = self._changes.get(case_id, 0.0)
-        for control, treatment, ratio in self._rng.choices(self._pairs[case_id], k=count):
-            self.samples[case_id].append(
-                PairSample(case_id, stage, 0, math.exp(control), math.exp(treatment + change), ratio + change, 1, 1)
-            )
 
 
 def forecast(

@@ -13,13 +13,7 @@ import psutil
 
 from opduel.harness.channel import Channel, ClosedError, Steps, complete
 from opduel.harness.host import out_of_memory_kills
-from opduel.harness.worker_errors import (
-    CaseLostError,
-    CaseRefusedError,
-    WorkerLostError,
-    cause_of_death,
-    refusal,
-)
+from opduel.harness.worker_errors import CaseLostError, CaseRefusedError, WorkerLostError, cause_of_death, refusal
 from opduel.records import Build, Failure
 from opduel.records.measurement import Side
 
@@ -55,33 +49,30 @@ class Worker:
         self._oom_kills = out_of_memory_kills()
         with contextlib.ExitStack() as ends, contextlib.ExitStack() as ours:
             try:
-                self._channel = _opened(ours, ends)
-                self._slots = [_opened(ours, ends) for _ in range(SLOTS)]
-                self._start([*prefix, build.interpreter, str(script)], build, adaptor, environment)
+                channels = [ours.enter_context(contextlib.closing(Channel(ends))) for _ in range(1 + SLOTS)]
+                self._channel, *self._slots = channels
+                descriptors = [",".join(map(str, channel.passed)) for channel in channels]
+                options = ["--adaptor", str(adaptor), "--control", descriptors[0]]
+                options += [f"--slot={text}" for text in descriptors[1:]]
+                self._process = subprocess.Popen(
+                    [*prefix, build.interpreter, str(script), *options],
+                    stdin=subprocess.DEVNULL,
+                    stdout=self._channel.passed[2],
+                    stderr=subprocess.STDOUT,
+                    env={**environment, **build.environment},
+                    pass_fds=[descriptor for channel in channels for descriptor in channel.passed],
+                    start_new_session=True,
+                    cwd=tempfile.gettempdir(),
+                )
             except OSError as error:
                 program = prefix[0] if prefix else build.interpreter
                 reason = f"could not be started ({error.strerror or error}): {program}"
                 raise WorkerLostError(Failure(side, "start", reason)) from None
             self._ours = ours.pop_all()
-        self._closed = False
+        self.closed = False  # True when it has been ended, or lost
         self._failure: Failure | None = None
         self._cases: list[CaseProcess | None] = [None] * SLOTS
         self.pin(cpus)
-
-    def _start(self, command: Sequence[str], build: Build, adaptor: Path, environment: Mapping[str, str]) -> None:
-        channels = [self._channel, *self._slots]
-        texts = [",".join(map(str, channel.passed)) for channel in channels]
-        options = ["--control", texts[0], *(word for text in texts[1:] for word in ("--slot", text))]
-        self._process = subprocess.Popen(
-            [*command, "--adaptor", str(adaptor), *options],
-            stdin=subprocess.DEVNULL,
-            stdout=self._channel.passed[2],
-            stderr=subprocess.STDOUT,
-            env={**environment, **build.environment},
-            pass_fds=[descriptor for channel in channels for descriptor in channel.passed],
-            start_new_session=True,
-            cwd=tempfile.gettempdir(),
-        )
 
     def __enter__(self) -> "Worker":
         return self
@@ -93,11 +84,6 @@ class Worker:
     def pid(self) -> int:
         """The process id."""
         return self._process.pid
-
-    @property
-    def closed(self) -> bool:
-        """Whether it has been ended, or lost."""
-        return self._closed
 
     def readying(self, timeout_s: float = START_TIMEOUT_S) -> Steps[dict[str, Any]]:
         """Wait until the framework is imported; returns its versions.
@@ -152,15 +138,11 @@ class Worker:
             raise RuntimeError(f"{SLOTS} cases are in progress already")
         return (free or ending)[0]
 
-    def output_tail(self) -> str:
-        """What the worker itself printed last."""
-        return self._channel.output_tail()
-
     def close(self) -> None:
         """End the process, its children and the pipes. Idempotent."""
-        if self._closed:
+        if self.closed:
             return
-        self._closed = True
+        self.closed = True
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -170,7 +152,7 @@ class Worker:
         """The failure of a worker whose pipes are closed; of one that was lost before, what was said then."""
         if self._failure:
             return self._failure
-        words = "\n".join(filter(None, [self.output_tail(), *(channel.output_tail() for channel in self._slots)]))
+        words = "\n".join(filter(None, (channel.output_tail() for channel in (self._channel, *self._slots))))
         try:
             return cause_of_death(self.side, self._process.wait(DYING_S), words, self._oom_kills)
         except subprocess.TimeoutExpired:
@@ -256,11 +238,8 @@ class CaseProcess:
         return self._channel.output_tail()
 
     def _answered(self, timeout_s: float, doing: str) -> Steps[dict[str, Any]]:
-        """The next message. When none comes in time, a child is killed and the case lost; else the worker is.
-
-        Raises:
-            CaseLostError, WorkerLostError: there is none.
-        """
+        """The next message. When none comes in time, a child is killed and the case lost; else the worker is. Raises
+        CaseLostError, WorkerLostError: there is none."""
         answer = yield from self._received(timeout_s)
         if answer is None:
             failure = self._worker.hung(timeout_s, doing, self._channel)
@@ -268,15 +247,13 @@ class CaseProcess:
             raise CaseLostError(failure)
         if "ended" in answer:
             self.over = True
-            raise CaseLostError(self._cause(int(answer["ended"])))
+            tail = self.output_tail()
+            raise CaseLostError(cause_of_death(self._worker.side, int(answer["ended"]), tail, self._oom_kills))
         return answer
 
     def _killed(self, failure: Failure) -> Steps[None]:
-        """Kill the case's child, which hung; its worker, if it has none.
-
-        Raises:
-            WorkerLostError: it had none, or the worker is lost, too.
-        """
+        """Kill the case's child, which hung; its worker, if it has none. Raises WorkerLostError: it had none, or the
+        worker is lost, too."""
         if not self._fork or self.pid == self._worker.pid:
             raise self._worker.lost(failure)
         with contextlib.suppress(ProcessLookupError):
@@ -297,9 +274,6 @@ class CaseProcess:
             failure = Failure(self._worker.side, "crash", "stopped in mid-answer", self.output_tail())
             raise self._worker.lost(failure) from None
 
-    def _cause(self, code: int) -> Failure:
-        return cause_of_death(self._worker.side, code, self.output_tail(), self._oom_kills)
-
 
 def pin(pid: int, cpus: frozenset[int]) -> None:
     """Keep every thread of a process on ``cpus``: those that a framework started, too."""
@@ -307,9 +281,3 @@ def pin(pid: int, cpus: frozenset[int]) -> None:
         for thread in psutil.Process(pid).threads():
             with contextlib.suppress(OSError):  # a thread that has just ended
                 os.sched_setaffinity(thread.id, cpus)
-
-
-def _opened(ours: contextlib.ExitStack, ends: contextlib.ExitStack) -> Channel:
-    channel = Channel(ends)
-    ours.callback(channel.close)
-    return channel

@@ -1,45 +1,167 @@
-"""The framework's own profile of every case, on every side, in a folder: its trace, its table, what the case printed.
+"""What the framework's own profiler says of cases: what a run's report tells of it, and its files in a folder.
 
-It is made after all measuring, in processes of its own.  Whatever goes wrong here costs a case its profile and nothing
-else.
+*A breakdown* says which operators a case's time goes into on either side, beside the verdict.  It is no second
+verdict: one process a side, the profiler's own cost in it, and the case in the form in which each operator can be seen.
+*A profile* is its trace, its table, and what the case printed.  Both are made after all measuring, in processes of
+their own.  Whatever goes wrong here costs a case its breakdown or profile and nothing else.
 """
 
 import json
 import math
 import random
 import re
+import statistics
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from opduel.frameworks import Framework
 from opduel.harness.blocks import CaseRequest, time_left
 from opduel.harness.budget import NO_TIME_LEFT
-from opduel.harness.cpus import CpuPlan
-from opduel.harness.restarting_worker import RestartingWorker
-from opduel.records import Build, Case, Failure, RunError
-from opduel.records.measurement import Side
+from opduel.harness.measurement_plan import MeasurementResult
+from opduel.harness.pair_pool import Bench
+from opduel.harness.restarting_worker import Question, RestartingWorker
+from opduel.records import DEFAULT_METRIC, Breakdown, Case, Comparison, Failure, OperatorTime, RunError
+from opduel.records.measurement import SIDES, Side
 
-PROFILED_NS = 200_000_000  # about as much profiled work as a case gets on either side
-MOST_CALLS = 20
+BREAKDOWN_NS, MOST_BROKEN_DOWN = 500_000_000, 10  # about as much profiled work, or calls, as a case gets on either side
+PROFILED_NS, MOST_PROFILED = 200_000_000, 20  # the same of a profile
 INDEX = "profiles.json"
 FILES = ("trace.json", "table.txt", "output.txt")
 LONGEST_PART = 100  # characters of one part of a path
+_PLACES = {"regressed": 0, "improved": 1}
+
+
+class NotProfiledError(Exception):
+    """Why there is no profile: ``NO_TIME_LEFT``, or else with the tail of what was printed, where that is known."""
+
+    def __init__(self, reason: str, output_tail: str | None = None) -> None:
+        super().__init__(reason)
+        self.output_tail = output_tail
 
 
 @dataclass(frozen=True)
-class Subject:
-    """What is profiled: the builds by side, and how their workers run."""
+class Profiling:
+    """Asks the profiler on ``bench``, whose environment is that of the run's workers; the profiler's own is added.
 
-    builds: Mapping[Side, Build]
+    After ``deadline`` (of the monotonic clock) nothing further is asked.
+    """
+
+    bench: Bench
     framework: Framework
-    environment: Mapping[str, str]  # of the run's workers; the profiler's own is added
-    cpus: CpuPlan
     threads: int
     seed: int
+    deadline: float = math.inf
+
+    @contextmanager
+    def workers(self, cpus: frozenset[int]) -> Iterator[dict[Side, RestartingWorker]]:
+        """A worker of each build on ``cpus``, started when it is first asked."""
+        environment = {**self.bench.environment, **self.framework.profiling_environment()}
+        with ExitStack() as stack:
+            yield {side: stack.enter_context(self.bench.worker(side, environment, cpus)) for side in self.bench.builds}
+
+    def ask(self, worker: RestartingWorker, case: Case, question: Question) -> Mapping[str, Any]:
+        """The answer to a question about a case that was prepared, in a process of its own.
+
+        Raises:
+            NotProfiledError: there is none.
+        """
+        if time.monotonic() >= self.deadline:  # before a worker is started
+            raise NotProfiledError(NO_TIME_LEFT)
+        prepare = CaseRequest(case, self.seed).message(worker.side)
+        fork = self.framework.can_fork(self.threads, case.context)
+        try:
+            answers = worker.ask([prepare, question], time_left(case, self.deadline), fork=fork)
+        except RunError as error:
+            raise NotProfiledError(str(error)) from None
+        if not isinstance(answers, Failure):
+            return answers[1]
+        if answers.kind == "timeout" and time.monotonic() >= self.deadline:
+            raise NotProfiledError(NO_TIME_LEFT)
+        raise NotProfiledError(f"{answers.kind}: {answers.reason}", answers.output_tail)
+
+
+def calls_within(limit_ns: float, call_ns: float, most: int) -> int:
+    """How many calls take ``limit_ns``: 1 to ``most``."""
+    return max(1, min(most, int(limit_ns / call_ns)))
+
+
+def add_breakdowns(
+    comparisons: Sequence[Comparison],
+    cases: Sequence[Case],
+    findings: MeasurementResult,
+    profiling: Profiling,
+    every_case: bool,
+) -> list[Comparison]:
+    """The comparisons, those of ``to_break_down`` with a breakdown, if they were timed on both sides.
+
+    Those that regressed come first, then those that improved.  How many were left out for want of time is noted in
+    ``findings``.  A run that was cut short gets none; a signal meanwhile is noted in ``findings``.
+    """
+    framework = profiling.framework
+    by_id = {case.id: case for case in to_break_down(cases, framework, every_case)}
+    wanted = [number for number, one in enumerate(comparisons) if one.case in by_id and one.control is not None]
+    if findings.aborted:
+        return list(comparisons)
+    wanted.sort(key=lambda number: _PLACES.get(comparisons[number].verdict, len(_PLACES)))
+    result = list(comparisons)
+    try:
+        with profiling.workers(profiling.bench.cpus.start) as workers:
+            for done, number in enumerate(wanted):
+                one, case = comparisons[number], framework.as_profiled(by_id[comparisons[number].case])
+                made = _break_down(profiling, case, workers, one.control or 0.0)
+                if made is None:
+                    findings.not_broken_down = len(wanted) - done
+                    break
+                result[number] = replace(one, breakdown=made)
+    except KeyboardInterrupt as error:
+        findings.stop(error)
+    return result
+
+
+def to_break_down(cases: Sequence[Case], framework: Framework, every_case: bool) -> list[Case]:
+    """The cases that get a breakdown if they are measured: those of networks, or every one that is timed."""
+    return [case for case in cases if case.metric == DEFAULT_METRIC and (every_case or framework.is_network(case))]
+
+
+def _break_down(
+    profiling: Profiling, case: Case, workers: Mapping[Side, RestartingWorker], call_ns: float
+) -> Breakdown | None:
+    """One case on both sides; what can't be profiled is said in the note. None: the time was up before it was over."""
+    calls = calls_within(BREAKDOWN_NS, call_ns, MOST_BROKEN_DOWN)
+    tables: dict[Side, tuple[OperatorTime, ...]] = dict.fromkeys(SIDES, ())
+    problems = []
+    for side in SIDES:
+        try:
+            answer = profiling.ask(workers[side], case, {"op": "profile", "calls": 1 + calls})
+        except NotProfiledError as error:
+            if str(error) == NO_TIME_LEFT:
+                return None
+            problems.append(f"{side}: {error}")
+            continue
+        tables[side] = operator_times(answer["calls"][1:])  # the first one sets the profiler up, too
+        if not tables[side]:
+            problems.append(f"{side}: the framework's profiler saw no operator")
+    return Breakdown(tables["control"], tables["treatment"], "; ".join(problems))
+
+
+def operator_times(calls: Sequence[Mapping[str, Any]]) -> tuple[OperatorTime, ...]:
+    """What one call spends in each operator: medians over ``calls``, as the worker's "profile" answers them.
+
+    Those that take longest come first; shares are of all operators together.
+    """
+    names = sorted({name for call in calls for name in call["operators"]})
+    runs = {name: [call["operators"].get(name, []) for call in calls] for name in names}
+    spent = {name: statistics.median(map(sum, runs[name])) for name in names}
+    whole = sum(spent.values())
+    rows = [
+        OperatorTime(name, statistics.median(map(len, runs[name])), spent[name], spent[name] / whole if whole else 0.0)
+        for name in names
+    ]
+    return tuple(sorted(rows, key=lambda row: -row.ns))
 
 
 @dataclass
@@ -54,28 +176,18 @@ class Profiles:
     skipped: str = ""  # why none was made
     stopped: BaseException | None = None  # the signal that ended it
 
-    @property
-    def problems(self) -> list[str]:
-        """What could not be profiled, and why, a line each."""
-        missing = [f"{one['case']} ({one['side']}): {one['problem']}" for one in self.entries if one["problem"]]
-        return [self.skipped, *missing] if self.skipped else missing
-
     def record(self) -> dict[str, Any]:
-        """What the report keeps of it."""
-        written = sum(one["problem"] is None for one in self.entries)
-        return {"folder": str(self.folder), "written": written, "problems": self.problems}
+        """What the report keeps of it; ``problems``: what could not be profiled, and why, a line each."""
+        missing = [f"{one['case']} ({one['side']}): {one['problem']}" for one in self.entries if one["problem"]]
+        problems = [self.skipped, *missing] if self.skipped else missing
+        return {"folder": str(self.folder), "written": len(self.entries) - len(missing), "problems": problems}
 
 
 def write_profiles(
-    folder: Path,
-    cases: Sequence[Case],
-    failed: Mapping[str, str],
-    subject: Subject,
-    cut_short: bool,
-    deadline: float = math.inf,
+    folder: Path, cases: Sequence[Case], failed: Mapping[str, str], profiling: Profiling, cut_short: bool
 ) -> Profiles:
     """Profile each of ``cases``, once whatever its metrics, but for those that have ``failed`` (id -> why); none, if
-    the run was ``cut_short``; none after ``deadline`` (of the monotonic clock).
+    the run was ``cut_short``.
 
     The files are in ``<folder>/<case>/<side>``, or in ``<folder>/<case>`` where there is one side alone; those of an
     earlier run are replaced. Never raises for what a worker does, or for a signal.
@@ -83,25 +195,21 @@ def write_profiles(
     if cut_short:
         return Profiles(folder, skipped="none was made, as the run was cut short")
     profiles, places = Profiles(folder), _places(cases)
-    rng = random.Random(f"profiles {subject.seed}")
-    environment = {**subject.environment, **subject.framework.profiling_environment()}
-    with ExitStack() as stack:
-        workers = {
-            side: stack.enter_context(
-                RestartingWorker(side, build, subject.framework.adaptor, environment, subject.cpus.measure)
-            )
-            for side, build in subject.builds.items()
-        }
+    rng = random.Random(f"profiles {profiling.seed}")
+    with profiling.workers(profiling.bench.cpus.measure) as workers:
         try:
             for case in {case.time_id: case for case in cases}.values():
                 for side in rng.sample(list(workers), len(workers)):
                     place = places[case.time_id] if len(workers) == 1 else places[case.time_id] / side
                     entry = {"case": case.time_id, "side": side, "folder": place.as_posix(), "calls": None}
-                    why = failed.get(case.id) or _profile(workers[side], case, folder / place, subject, deadline, entry)
+                    why = failed.get(case.id) or _profile(profiling, case, workers[side], folder / place, entry)
                     profiles.entries.append({**entry, "problem": why})
         except KeyboardInterrupt as error:
             profiles.stopped = error
-    _write_index(profiles, subject)
+    builds = {side: build.requested for side, build in profiling.bench.builds.items()}
+    document = {"builds": builds, "profiles": profiles.entries}
+    with suppress(OSError):  # the report has the same
+        (folder / INDEX).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     return profiles
 
 
@@ -116,10 +224,10 @@ def is_profiles_folder(folder: Path) -> bool:
 
 
 def _profile(
-    worker: RestartingWorker, case: Case, folder: Path, subject: Subject, deadline: float, entry: dict[str, Any]
+    profiling: Profiling, case: Case, worker: RestartingWorker, folder: Path, entry: dict[str, Any]
 ) -> str | None:
     """Profile one case on one side, and note the number of calls; returns why there is no profile."""
-    if time.monotonic() >= deadline:  # before a worker is started
+    if time.monotonic() >= profiling.deadline:
         return NO_TIME_LEFT
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -129,49 +237,29 @@ def _profile(
         return f"its folder can't be written ({error.strerror})"
 
     def question(answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        calls = max(1, min(MOST_CALLS, int(PROFILED_NS / float(answers[0]["call_ns"]))))
+        calls = calls_within(PROFILED_NS, float(answers[0]["call_ns"]), MOST_PROFILED)
         return {"op": "write_profile", "calls": calls, "folder": str(folder), "name": case.time_id}
 
-    prepare = CaseRequest(case, subject.seed).message("control")  # nothing is slowed
-    fork = subject.framework.can_fork(subject.threads, case.context)
     try:
-        answers = worker.ask([prepare, question], time_left(case, deadline), fork=fork)
-    except RunError as error:
+        entry["calls"] = profiling.ask(worker, case, question)["calls"]
+    except NotProfiledError as error:
+        if error.output_tail is not None:  # a child that died left none
+            with suppress(OSError), open(folder / "output.txt", "x", encoding="utf-8") as stream:
+                stream.write(f"{error.output_tail}\n")
         return str(error)
-    if not isinstance(answers, Failure):
-        entry["calls"] = answers[1]["calls"]
-        return None
-    if answers.kind == "timeout" and time.monotonic() >= deadline:
-        return NO_TIME_LEFT
-    with suppress(OSError), open(folder / "output.txt", "x", encoding="utf-8") as stream:  # a child that died left none
-        stream.write(f"{answers.output_tail}\n")
-    return f"{answers.kind}: {answers.reason}"
+    return None
 
 
 def _places(cases: Sequence[Case]) -> dict[str, Path]:
     """Id (less the metric) -> the case's folder, below that of all: its id, made fit for a path, and none twice."""
     places: dict[str, Path] = {}
     taken: set[str] = set()
-    for case in cases:
-        if case.time_id in places:
-            continue
-        parts = [
-            re.sub(r"[^\w.,=+@()\[\]-]+|^\.+", "_", part)[:LONGEST_PART] or "_" for part in case.time_id.split("/")
-        ]
+    for name in dict.fromkeys(case.time_id for case in cases):
+        parts = [re.sub(r"[^\w.,=+@()\[\]-]+|^\.+", "_", part)[:LONGEST_PART] or "_" for part in name.split("/")]
         place, number = "/".join(parts), 1
         while place.casefold() in taken:  # some file systems take no notice of case
             number += 1
             place = "/".join([*parts[:-1], f"{parts[-1]}_{number}"])
         taken.add(place.casefold())
-        places[case.time_id] = Path(place)
+        places[name] = Path(place)
     return places
-
-
-def _write_index(profiles: Profiles, subject: Subject) -> None:
-    """Which case is where, beside the folders."""
-    document = {
-        "builds": {side: build.requested for side, build in subject.builds.items()},
-        "profiles": profiles.entries,
-    }
-    with suppress(OSError):  # the report has the same
-        (profiles.folder / INDEX).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")

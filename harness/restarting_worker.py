@@ -1,12 +1,11 @@
 """One build asked about cases, each in a process of its own; whatever dies or hangs costs its case alone."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from opduel.harness.channel import complete
-from opduel.harness.process import START_TIMEOUT_S, CaseProcess, Worker
+from opduel.harness.process import Worker
 from opduel.harness.worker_errors import CaseLostError, CaseRefusedError, WorkerLostError
 from opduel.records import Build, Failure, RunError
 from opduel.records.measurement import Side
@@ -27,7 +26,7 @@ class RestartingWorker:
     def __init__(
         self, side: Side, build: Build, adaptor: Path, environment: Mapping[str, str], cpus: frozenset[int]
     ) -> None:
-        self._side: Side = side
+        self.side: Side = side
         self._build = build
         self._adaptor = adaptor
         self._environment = environment
@@ -40,11 +39,6 @@ class RestartingWorker:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    @property
-    def side(self) -> Side:
-        """Which side the build is."""
-        return self._side
 
     def close(self) -> None:
         """End the worker, if there is one."""
@@ -63,37 +57,28 @@ class RestartingWorker:
             RunError: workers can't be started.
         """
         try:
-            with self._case(fork) as case:
-                answers: list[dict[str, Any]] = []
+            case = complete(self._ready().beginning(fork))
+            answers: list[dict[str, Any]] = []
+            try:
                 for request in requests:
                     answers.append(case.ask(request(answers) if callable(request) else request, timeout_s))
-                return answers
+            finally:
+                case.end()
+            return answers
         except (CaseRefusedError, CaseLostError, WorkerLostError) as error:
             return error.failure
         finally:
             if not fork:
                 self.close()
 
-    @contextmanager
-    def _case(self, fork: bool) -> Iterator[CaseProcess]:
-        worker = self._ready()
-        case = complete(worker.beginning(fork))
-        try:
-            yield case
-        finally:
-            case.end()
-
     def _ready(self) -> Worker:
-        """The worker, once the framework is imported.
-
-        Raises:
-            WorkerLostError: it could not be started; RunError: that happened several times in a row.
-        """
+        """The worker, once the framework is imported. Raises WorkerLostError: it could not be started; RunError: that
+        happened several times in a row."""
         if self._worker is not None and not self._worker.closed:
             return self._worker
         try:
-            self._worker = Worker(self._side, self._build, self._adaptor, self._environment, self._cpus)
-            self._worker.wait_ready(START_TIMEOUT_S)
+            self._worker = Worker(self.side, self._build, self._adaptor, self._environment, self._cpus)
+            self._worker.wait_ready()
         except WorkerLostError as error:
             self._failed_starts += 1
             if self._failed_starts >= FAILED_STARTS:

@@ -9,12 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from opduel.harness.caches import largest_cache
 from opduel.harness.cpus import CpuPlan, this_thread_on
 from opduel.records import RunError
 from opduel.records.output import key_line
 
 PROBE = Path(__file__).with_name("roofline_probe.py")
 TIMEOUT_S = 60.0
+CACHES = 4  # a copied array is so many times the largest cache, within these bounds
+LEAST_COPIED, MOST_COPIED = 1 << 26, 1 << 28  # bytes
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -32,10 +35,11 @@ def measure_roofline(cpus: CpuPlan, threads: int, environment: Mapping[str, str]
         RunError: it could not be measured.
     """
     ours = {**dict.fromkeys(THREADS, str(threads)), "PYTHONPATH": str(Path(np.__file__).parents[1])}
+    copied = max(LEAST_COPIED, min(MOST_COPIED, CACHES * largest_cache()))
     try:
         with this_thread_on(cpus.measure):
             done = subprocess.run(
-                [sys.executable, str(PROBE), str(threads)],
+                [sys.executable, str(PROBE), str(threads), str(copied)],
                 capture_output=True,
                 text=True,
                 timeout=TIMEOUT_S,

@@ -1,6 +1,7 @@
 """How fast this machine computes and copies at best: a script of its own, so that its threads are set before numpy.
 
-Prints one line of JSON; harness/roofline.py runs it.  One argument: the number of threads.
+Prints one line of JSON; harness/roofline.py runs it.  Two arguments: the number of threads, and
+the bytes of an array that no cache holds.
 """
 
 import json
@@ -8,16 +9,12 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 
 DTYPES = ("float32", "float64")
 MATRIX = 768  # rows and columns: large enough that multiplying is all that counts, small enough for a tenth of a second
 BUDGET_S = 0.3  # for each figure
-LEAST_COPIED = 1 << 26  # bytes
-MOST_COPIED = 1 << 28
-CACHES = 4  # a copied array is so many times the largest cache, within these bounds
 
 
 def best_of(call: Callable[[], object]) -> float:
@@ -39,15 +36,6 @@ def peak_gflops(dtype: str) -> float:
     return 2e-9 * MATRIX**3 / best_of(lambda: np.matmul(a, b, out=out))
 
 
-def copied_bytes() -> int:
-    """The size of an array that no cache holds."""
-    sizes = [0]
-    for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
-        text = path.read_text(encoding="ascii").strip()
-        sizes.append(int(text.rstrip("KMG")) << {"K": 10, "M": 20, "G": 30}.get(text[-1], 0))
-    return max(LEAST_COPIED, min(MOST_COPIED, CACHES * max(sizes)))
-
-
 def copy_gbytes(size: int, threads: int) -> float:
     """10^9 bytes a second, read and written, of copying an array of so many bytes in parts, one a thread."""
     source = np.ones(size // 8)
@@ -58,7 +46,7 @@ def copy_gbytes(size: int, threads: int) -> float:
 
 
 def main() -> None:
-    threads, size = int(sys.argv[1]), copied_bytes()
+    threads, size = int(sys.argv[1]), int(sys.argv[2])
     gflops = {dtype: peak_gflops(dtype) for dtype in DTYPES}
     found = {"gflops": gflops, "gbytes": copy_gbytes(size, threads), "threads": threads, "copied_bytes": size}
     print(json.dumps(found))

@@ -4,36 +4,30 @@ import dataclasses
 import math
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from opduel.comparator import (
-    attribute_changes,
-    withhold_verdicts,
-)
-from opduel.frameworks import run_environment
-from opduel.harness.breakdown import add_breakdowns
-from opduel.harness.budget_forecast import budget_for, with_seconds
+from opduel.comparator import attribute_changes, withhold_verdicts
+from opduel.frameworks import recorded_environment, run_environment
+from opduel.harness.budget import budget_for, with_seconds
 from opduel.harness.caches import plan_wiping
-from opduel.harness.checked_outputs import CheckedOutputs
 from opduel.harness.checkpoint import Checkpoint, Start
-from opduel.harness.comparisons import build_comparisons, without_first_measurement
 from opduel.harness.cpus import plan_cpus, this_thread_on
 from opduel.harness.host import HostMonitor, host_fingerprint
 from opduel.harness.instructions import plan_counting
+from opduel.harness.output_check import check_outputs
 from opduel.harness.pair_pool import Bench
-from opduel.harness.profiles import Subject, write_profiles
+from opduel.harness.profiles import Profiling, add_breakdowns, write_profiles
 from opduel.harness.roofline import measure_roofline
 from opduel.harness.run_request import RunRequest, count_profiled, identity_of, plan_of
-from opduel.harness.run_summary import judge_validity, run_record
 from opduel.harness.schedule import MeasurementPlan, MeasurementResult, Progress, Schedule
-from opduel.harness.verification import FIRST_SHARE, Verifier, first_order
+from opduel.harness.validity import judge_validity
+from opduel.harness.verification import FIRST_SHARE, Verifier, build_comparisons, first_order, without_first_measurement
 from opduel.records import (
     DEFAULT_METRIC,
     Build,
-    Case,
     Comparison,
     HostRecord,
     Report,
@@ -84,20 +78,21 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     began = time.monotonic()
     roofline = measure_roofline(cpus, asked.threads, environment) if asked.roofline else None
     order = dataclasses.replace(order, spent_s=time.monotonic() - began if asked.roofline else 0.0)
-    output_check = CheckedOutputs(request, bench, order)
     host = {**host_fingerprint(), "roofline": roofline}
     checkpoint = Checkpoint(request.log, identity_of(request, order, bench, host))
     start = _begin(checkpoint)
     kept = checkpoint.phase("first", monitor)
     with this_thread_on(cpus.control):
-        order = output_check.compare(tell, checkpoint.elapsed_s)
+        output_check, order = check_outputs(request, bench, order, tell, checkpoint.elapsed_s)
         findings = MeasurementResult(samples={case.id: [] for case in order.cases}, wall_s=order.spent_s)
         if output_check.stopped is None and order.cases:
             after_s = asked.verifies_after
             findings = Schedule(bench, order if after_s is None else first_order(order, after_s), tell, kept).run()
-        output_check.note(findings)
+        if output_check.stopped is not None:
+            findings.stop(output_check.stopped)
         during = kept.noise()
-        if findings.aborted and not _measured(order, findings) and not output_check.found:
+        compared = any(one.rounds or one.failure for one in output_check.comparisons)
+        if findings.aborted and not _measured(order, findings) and not compared:
             error = InterruptedRunError if findings.interrupted else RunError
             raise error(f"nothing was measured: {findings.stopped}")
         began = time.monotonic() - findings.wall_s
@@ -107,51 +102,34 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
             comparisons = list(map(without_first_measurement, comparisons))
         if asked.verifies_after is not None:
             comparisons = verifier.verify(findings, comparisons)
-        output_check.note_time(findings)
+        if output_check.out_of_time:  # some cases were not come to: the next start may
+            findings.stopped = findings.stopped or f"{order.budget} was spent"
+            findings.closed = False
         comparisons = with_seconds(comparisons, {case.id: case for case in order.cases}, findings.pace, order.looks)
         ends = math.inf if asked.time_budget is None else verifier.began + asked.time_budget
-        comparisons = add_breakdowns(
-            comparisons,
-            request.cases,
-            findings,
-            bench,
-            request.framework,
-            seed=request.seed,
-            threads=asked.threads,
-            every_case=asked.breakdown,
-            deadline=ends,
-        )
-        profiles = _profiles(request, comparisons, findings, bench, ends)
+        profiling = Profiling(bench, request.framework, asked.threads, request.seed, ends)
+        comparisons = add_breakdowns(comparisons, request.cases, findings, profiling, asked.breakdown)
+        profiles = None
+        if asked.profile_output is not None:
+            failed = {one.case: one.failure.reason for one in comparisons if one.failure is not None}
+            folder = Path(asked.profile_output)
+            profiles = write_profiles(folder, request.cases, failed, profiling, findings.aborted)
+            if profiles.stopped is not None:
+                findings.stop(profiles.stopped)
     noise = {**monitor.summary(), "during": during, "verifying": verifier.host}
-    validity = judge_validity(request, order, findings, noise, cpus)
+    spare = max(0, len(cpus.measure | cpus.control) - asked.threads - 1)  # one for controller and starting workers
+    timed = any(case.metric == DEFAULT_METRIC for case in request.cases)
+    validity = {"hold": asked.holds, **judge_validity(order, findings, noise, spare, timed)}
     if asked.holds and not validity["valid"]:
         comparisons = withhold_verdicts(comparisons)
-    comparisons = _with_work(request, output_check.among(attribute_changes(comparisons)))
-    run = run_record(request, order, findings, start, checkpoint.resumed, bench, validity)
+    comparisons = _with_work(request, [*attribute_changes(comparisons), *output_check.comparisons])
+    run = _run_record(request, order, findings, start, checkpoint.resumed, bench, validity)
     if findings.stopped is not None:
         share = 1.0 if asked.verifies_after is None else FIRST_SHARE
         run["forecast"] = budget_for(comparisons, findings.wall_s, share, count_profiled(request))
-    run["profile_output"] = profiles
+    run["profile_output"] = profiles and profiles.record()
     sides = request.control, request.treatment
     return Report(RunRecord(run), *sides, HostRecord({**host, **noise}), comparisons, cases=tuple(request.cases))
-
-
-def _profiles(
-    request: RunRequest, comparisons: Sequence[Comparison], findings: MeasurementResult, bench: Bench, deadline: float
-) -> dict[str, Any] | None:
-    """Write the profiles that were asked for, unless the run was cut short; returns what the report keeps of them.
-
-    None is made after ``deadline``, of the monotonic clock.
-    """
-    asked = request.configuration
-    if asked.profile_output is None:
-        return None
-    failed = {one.case: one.failure.reason for one in comparisons if one.failure is not None}
-    subject = Subject(bench.builds, request.framework, bench.environment, bench.cpus, asked.threads, request.seed)
-    profiles = write_profiles(Path(asked.profile_output), request.cases, failed, subject, findings.aborted, deadline)
-    if profiles.stopped is not None:
-        findings.stop(profiles.stopped)
-    return profiles.record()
 
 
 def without_measuring(request: RunRequest, why: str) -> Report:
@@ -169,22 +147,80 @@ def without_measuring(request: RunRequest, why: str) -> Report:
     monitor.begin()
     noise = {**monitor.summary(), "verifying": None}
     validity = {"valid": True, "hold": asked.holds, "reasons": [], "frequency_mhz": None, "aa_checks": []}
-    run = run_record(request, order, findings, _begin(Checkpoint(None, "")), [], bench, validity)
-    comparisons = [_unmeasured(case, why) for case in request.cases]
+    run = _run_record(request, order, findings, _begin(Checkpoint(None, "")), [], bench, validity)
+    comparisons = [Comparison.without_figures(case, "unchanged", note=why) for case in request.cases]
     host = {**host_fingerprint(), "roofline": None, **noise}
     return Report(
         RunRecord(run), request.control, request.treatment, HostRecord(host), comparisons, cases=request.cases
     )
 
 
+def _run_record(
+    request: RunRequest,
+    order: MeasurementPlan,
+    findings: MeasurementResult,
+    start: Start,
+    resumed: Sequence[int],
+    bench: Bench,
+    validity: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The report's ``run``: what was asked for, and how it went."""
+    asked, counting = request.configuration, bench.counting
+
+    def recorded(environment: Mapping[str, str]) -> dict[str, str]:  # without the user's secrets
+        return recorded_environment(environment, request.env, request.framework.name)
+
+    return {
+        "id": start.id,
+        "started": start.started,
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "resumed": resumed,
+        "configuration": dataclasses.asdict(asked),
+        "platform": asked.platform,
+        "threshold": asked.threshold.get(DEFAULT_METRIC),
+        "user_identifier": asked.user_identifier,
+        "run_type": asked.run_type,
+        **request.labels,
+        "framework": request.framework.name,
+        "seed": request.seed,
+        "alpha": asked.alpha,
+        "threads": asked.threads,
+        "max_rounds": asked.max_rounds,
+        "time_budget": asked.time_budget,
+        "inject": asked.inject or None,
+        "verify_after": asked.verifies_after,
+        "breakdown": "all" if asked.breakdown else "networks",
+        "aa_cases": len(order.chosen_aa_cases),
+        "looks": dataclasses.asdict(order.looks),
+        "environment": recorded(bench.environment),
+        "env": sorted(request.env),
+        "counting": counting and {**dataclasses.asdict(counting), "environment": recorded(counting.environment)},
+        "wipe_cache": bench.wiping.size if bench.wiping else None,
+        "golden": str(request.golden.folder) if request.golden else None,
+        "cpus": {"measure": sorted(bench.cpus.measure), "start": sorted(bench.cpus.start)},
+        "complete": findings.stopped is None,
+        "resumable": request.log is not None and findings.resumable,
+        "aborted": findings.aborted,
+        "interrupted": findings.interrupted,
+        "stop_reason": findings.stopped,
+        "forecast": None,
+        "continues": False,
+        "not_broken_down": findings.not_broken_down,
+        "rounds": findings.rounds,
+        "wall_s": findings.wall_s,
+        "timed_s": findings.timed_s,
+        "spent_s": findings.spent_s,
+        "incidents": [dataclasses.asdict(incident) for incident in findings.incidents],
+        "validity": validity,
+        "profile_output": None,
+    }
+
+
 def _with_work(request: RunRequest, comparisons: Sequence[Comparison]) -> list[Comparison]:
-    """The comparisons of time with the work of a call, where it is known."""
+    """The comparisons, in the order of the run's cases; those of time with the work of a call, where it is known."""
     known = {case.id: request.framework.work(case) for case in request.cases if case.metric == DEFAULT_METRIC}
-    return [dataclasses.replace(one, work=known.get(one.case)) for one in comparisons]
-
-
-def _unmeasured(case: Case, why: str) -> Comparison:
-    return Comparison.without_figures(case, "unchanged", note=why)
+    found = {one.case: dataclasses.replace(one, work=known.get(one.case)) for one in comparisons}
+    return [found[case.id] for case in request.cases]
 
 
 def _begin(checkpoint: Checkpoint) -> Start:

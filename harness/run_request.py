@@ -8,13 +8,13 @@ from typing import Any
 from opduel.comparator import Looks, plan_looks
 from opduel.frameworks import Framework
 from opduel.harness.aa_selection import usual_count
-from opduel.harness.breakdown import to_break_down
 from opduel.harness.budget import kept_for_profiling
 from opduel.harness.checkpoint import RoundLog, fingerprint
 from opduel.harness.golden import Golden
 from opduel.harness.instructions import threads_of
 from opduel.harness.measurement_plan import FirstMeasurement, MeasurementPlan
 from opduel.harness.pair_pool import Bench
+from opduel.harness.profiles import to_break_down
 from opduel.records import DEFAULT_METRIC, SAMPLED, Build, Case, RunConfiguration
 
 

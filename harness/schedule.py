@@ -2,25 +2,27 @@
 
 import random
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from opduel.comparator import InterimAnalysis, analyse_interim
 from opduel.harness.aa_selection import Turns
 from opduel.harness.blocks import CaseRequest
-from opduel.harness.budget import Trip, affordable, spent_words
+from opduel.harness.budget import RoundDuration, Trip, affordable, spent_words
 from opduel.harness.checkpoint import Checkpoint, PhaseCheckpoint
-from opduel.harness.collector import FAILED_STARTS, Collector
+from opduel.harness.counter_round import run_memory_round
 from opduel.harness.instructions import run_counting_round
 from opduel.harness.measurement_plan import Batch, FirstMeasurement, MeasurementPlan, MeasurementResult, Progress
-from opduel.harness.memory import run_memory_round
 from opduel.harness.pair import Round, RoundResult, run_round
 from opduel.harness.pair_pool import Bench, PairPool
-from opduel.harness.round_duration import RoundDuration
-from opduel.records import DEFAULT_METRIC, METRICS, Case, RunError, Stage
+from opduel.harness.worker_errors import merged_failure
+from opduel.records import DEFAULT_METRIC, METRICS, Case, Failure, Incident, RunError, Stage
 
 __all__ = ["FAILED_STARTS", "Batch", "FirstMeasurement", "MeasurementPlan", "MeasurementResult", "Progress", "Schedule"]
 
+LOST_FOR_GOOD = 2  # rounds that a case may be lost in before it has failed: once may be someone else's doing
+FAILED_STARTS = 3  # in a row
 LONG_ROUND_S = 60.0  # a round of all open cases that takes longer has suspects measured on their own in between
 ROUNDS = {  # metric -> what a process pair does for it
     "time": run_round,
@@ -33,7 +35,7 @@ ROUNDS = {  # metric -> what a process pair does for it
 class _OutOfTime(Exception):
     """The budget leaves no room for another process pair: ``needed_s`` is what the shortest round would take."""
 
-    def __init__(self, needed_s: float | None = None) -> None:
+    def __init__(self, needed_s: float) -> None:
         self.needed_s = needed_s
 
 
@@ -60,11 +62,15 @@ class Schedule:
     ) -> None:
         self._checkpoint = checkpoint or Checkpoint(None, "").phase("first")
         self._kept = self._checkpoint.rounds(order.cases, order.chosen_aa_cases)
-        self.findings = _fresh_findings(order)
+        first = order.first_measurement  # what made a replication's cases suspects is there before it begins
+        samples = {case.id: list(first.samples[case.id]) if first else [] for case in order.cases}
+        self.findings = MeasurementResult(samples=samples, rounds=first.rounds if first else 0)
         self._turns = Turns(order.chosen_aa_cases, sum(case.metric == DEFAULT_METRIC for case in order.cases))
         self._plan = order
         self._on_progress = on_progress
-        self._rng = random.Random(_coin_seed(order, len(self._kept)))
+        seed = f"verify {order.seed}" if first else order.seed
+        # one that resumes a run doesn't repeat the random choices of those before
+        self._rng = random.Random(f"{seed} resumed after {len(self._kept)}" if self._kept else seed)
         self._pool = PairPool(bench, random.Random(f"pairs {self._rng.random()}"))
         self._began = time.monotonic() - order.spent_s
         self._collector = Collector(self.findings, self._turns)
@@ -79,7 +85,7 @@ class Schedule:
             self._take_in_kept()
             with self._pool:
                 while not self._checkpoint.over and (batches := self._next_wave()):
-                    needed = [self._run_in_time(batch) for batch in batches]
+                    needed = [self._run_batch(batch) for batch in batches]
                     if None not in needed:
                         raise _OutOfTime(min(one for one in needed if one is not None))
         except _OutOfTime as error:
@@ -95,11 +101,8 @@ class Schedule:
         return self.findings
 
     def _take_in_kept(self) -> None:
-        """Absorb the rounds of earlier processes, which leaves all as it was after the last of them.
-
-        Raises:
-            RunError: it had given up then.
-        """
+        """Absorb the rounds of earlier processes, which leaves all as it was after the last of them. Raises RunError:
+        it had given up then."""
         if self._kept:
             self._began -= self._kept[-1].elapsed_s
         cases = {case.id: case for case in self._plan.cases}
@@ -132,11 +135,8 @@ class Schedule:
         )
 
     def _next_wave(self) -> list[Batch]:
-        """One round for every open case, or for those that there is time for, in as few process pairs as can be.
-
-        Raises:
-            _OutOfTime: there are open cases, and no time for any.
-        """
+        """One round for every open case, or for those that there is time for, in as few process pairs as can be. Raises
+        _OutOfTime: there are open cases, and no time for any."""
         wanting = self._before_long_rounds(self._in_budget(self.interim()))
         batches: list[Batch] = []
         for metric in METRICS:
@@ -153,11 +153,8 @@ class Schedule:
         return batches
 
     def _in_budget(self, interim: Mapping[str, InterimAnalysis]) -> list[CaseRequest]:
-        """The open cases, or those of them that the time budget is spent on.
-
-        Raises:
-            _OutOfTime: there are some, and no time for any.
-        """
+        """The open cases, or those of them that the time budget is spent on. Raises _OutOfTime: there are some, and no
+        time for any."""
         order = self._plan
         open_cases = [case for case in self._in_turn if interim[case.id].missing]
         requests = [self._request(case, interim[case.id].stage) for case in open_cases]
@@ -167,7 +164,11 @@ class Schedule:
                 raise _NoSuspectsError(len(open_cases))
         if order.time_budget is None or not self.findings.rounds or not requests:
             return requests
-        trips = [self._trip(request, interim[request.case.id]) for request in requests]
+        trips = []
+        for request in requests:
+            place = interim[request.case.id]
+            excess = place.excess if request.stage == "confirmation" else None
+            trips.append(Trip(request, place.missing, excess, self._was_looked_at(request, interim)))
         if any(trip.request.stage == "screening" and not trip.closes for trip in trips):
             return requests  # nothing is known of any case until all have come to the first look
         left_s = self._deadline() - time.monotonic()
@@ -175,10 +176,6 @@ class Schedule:
         if not chosen:
             raise _OutOfTime(min(self._pace.least_s(request.case) for request in requests))
         return [trip.request for trip in chosen]
-
-    def _trip(self, request: CaseRequest, place: InterimAnalysis) -> Trip:
-        excess = place.excess if request.stage == "confirmation" else None
-        return Trip(request, place.missing, excess, self._was_looked_at(request, {request.case.id: place}))
 
     def _was_looked_at(self, request: CaseRequest, interim: Mapping[str, InterimAnalysis]) -> bool:
         """Whether its present stage has had a look."""
@@ -196,28 +193,30 @@ class Schedule:
         needed_s = self._pace.seconds((request.case, 1) for request in wanting)
         return suspects if suspects and self._for_suspects_s > 0 and needed_s > LONG_ROUND_S else wanting
 
-    def _run_in_time(self, batch: Batch) -> float | None:
-        """Run a batch; returns what its shortest round takes if there is no time for that: there may still be some for
-        another metric's."""
-        try:
-            self._run_batch(batch)
-        except _OutOfTime as error:
-            return error.needed_s or 0.0
-        self._tell()
-        return None
+    def _run_batch(self, batch: Batch) -> float | None:
+        """Run a batch, in as many process pairs as lost workers make necessary; returns what its shortest round takes
+        if there is no time for that: there may still be some for another metric's.
 
-    def _run_batch(self, batch: Batch) -> None:
-        """Run a batch, in as many process pairs as lost workers make necessary."""
+        No pair is started that would come too late to measure anything; the first one is started in any case, unless
+        what came before it took all the time.
+        """
         requests, aa_cases = batch.requests, batch.aa_cases
         while requests or aa_cases:
-            self._check_time([request.case for request in (*requests, *aa_cases)])
+            needed_s = min(self._pace.least_s(request.case) for request in (*requests, *aa_cases))
+            if (self.findings.rounds or self._plan.spent_s) and time.monotonic() + needed_s >= self._deadline():
+                return needed_s
             result = RoundResult()
             plan = Round(requests, self.findings.rounds, batch.fork, self._deadline(), aa_cases)
             try:
                 ROUNDS[batch.metric](self._pool, plan, self._rng, result)
             finally:
-                self._keep_and_absorb(result, plan, batch.metric)
+                try:  # kept first: a round that the report knows is one that a resumed run knows
+                    self._checkpoint.keep(result, plan, batch.metric, self._elapsed())
+                finally:
+                    self._absorb(result, plan, batch.metric)
             requests, aa_cases = result.unmeasured if result.lost_worker else [], []
+        self._tell()
+        return None
 
     def _request(self, case: Case, stage: Stage) -> CaseRequest:
         inject = self._plan.inject if case.id in self._plan.injected else 0.0
@@ -226,13 +225,6 @@ class Schedule:
     def _watch(self, aa_cases: Sequence[Case]) -> list[CaseRequest]:
         """Sentinels are never slowed."""
         return [CaseRequest(case, self._plan.seed) for case in aa_cases]
-
-    def _keep_and_absorb(self, result: RoundResult, plan: Round, metric: str) -> None:
-        """Kept first: a round that the report knows is one that a resumed run knows."""
-        try:
-            self._checkpoint.keep(result, plan, metric, self._elapsed())
-        finally:
-            self._absorb(result, plan, metric)
 
     def _absorb(self, result: RoundResult, plan: Round, metric: str) -> None:
         if any(request.stage == "screening" for request in plan.requests):
@@ -249,17 +241,6 @@ class Schedule:
         budget = self._plan.time_budget
         return float("inf") if budget is None else self._began + budget
 
-    def _check_time(self, cases: Sequence[Case]) -> None:
-        """No pair is started that would come too late to measure anything; the first one is started in any case,
-        unless what came before it took all the time.
-
-        Raises:
-            _OutOfTime: this one would.
-        """
-        needed_s = min(self._pace.least_s(case) for case in cases)
-        if (self.findings.rounds or self._plan.spent_s) and time.monotonic() + needed_s >= self._deadline():
-            raise _OutOfTime(needed_s)
-
     def _tell(self) -> None:
         interim = self.interim()
         left_s = self._pace.seconds((case, interim[case.id].missing) for case in self._plan.cases)
@@ -270,15 +251,79 @@ class Schedule:
         self._on_progress(Progress(self.findings.rounds, open_cases, cases, self._elapsed(), left_s, again))
 
 
-def _fresh_findings(order: MeasurementPlan) -> MeasurementResult:
-    """Nothing yet; for a replication, what made its cases suspects."""
-    if order.first_measurement is None:
-        return MeasurementResult(samples={case.id: [] for case in order.cases})
-    screens = {case.id: list(order.first_measurement.samples[case.id]) for case in order.cases}
-    return MeasurementResult(samples=screens, rounds=order.first_measurement.rounds)
+class Collector:
+    """Adds rounds to ``findings``; a case that can't be measured as an A/A case any more is dropped from ``turns``."""
+
+    def __init__(self, findings: MeasurementResult, turns: Turns) -> None:
+        self.findings = findings
+        self._turns = turns
+        # each case, in rounds without its sample
+        self._case_failures: defaultdict[str, list[Failure]] = defaultdict(list)
+        self._failed_starts = 0
+
+    def absorb(self, result: RoundResult, plan: Round) -> None:
+        """Add what a round measured, and which cases and processes it lost.
+
+        Raises:
+            RunError: no worker could be started for ``FAILED_STARTS`` rounds in a row.
+        """
+        findings = self.findings
+        findings.rounds = plan.number + 1
+        findings.timed_s += result.timed_s
+        for name, seconds in _spending(result).items():
+            findings.spent_s[name] = findings.spent_s.get(name, 0.0) + seconds
+        for case_id, failure in result.refused.items():
+            again = bool(findings.samples[case_id])  # the framework has run it in an earlier round
+            self._absorb_failure(case_id, failure, plan.number, again)
+        for sample in result.samples:
+            findings.samples[sample.case_id].append(sample)
+        for case_id, failure in result.lost.items():
+            self._absorb_failure(case_id, failure, plan.number)
+        told = [*result.lost.values(), *self._absorb_aa_samples(result.aa_cases, plan.number)]
+        findings.mhz += result.mhz
+        if result.lost_worker and result.lost_worker not in told:
+            findings.incidents.append(Incident(plan.number, None, result.lost_worker, "a fresh pair was started"))
+        started = result.lost_worker is None or len(result.unmeasured) < len(plan.requests)
+        self._failed_starts = 0 if started else self._failed_starts + 1
+        if result.lost_worker and self._failed_starts >= FAILED_STARTS:
+            side = "either" if result.lost_worker.side == "both" else f"the {result.lost_worker.side}"
+            reason = f"could not be started {FAILED_STARTS} times in a row: {result.lost_worker.reason}"
+            raise RunError(f"{side} worker {reason}")
+
+    def _absorb_failure(self, case_id: str, failure: Failure, number: int, again: bool = True) -> None:
+        """The case has failed the second time, or if not ``again`` to be tried: on "both" sides if not always one."""
+        findings, case_failures = self.findings, self._case_failures[case_id]
+        case_failures.append(failure)
+        if not again or len(case_failures) >= LOST_FOR_GOOD:
+            findings.failures[case_id] = (
+                merged_failure(case_failures) if again else replace(failure, side=merged_failure(case_failures).side)
+            )
+            consequence = "the case has failed"
+        else:
+            consequence = "the round's sample is missing; the case goes on in the next round"
+        if again:
+            findings.incidents.append(Incident(number, case_id, failure, consequence))
+
+    def _absorb_aa_samples(self, result: RoundResult | None, number: int) -> list[Failure]:
+        """Keep the A/A checks' samples; one that can't be measured is dropped, and told if it cost a process."""
+        if result is None:
+            return []
+        for sample in result.samples:
+            self.findings.aa_cases.setdefault(sample.case_id, []).append(sample)
+        for case_id in (*result.refused, *result.lost):
+            self._turns.drop(case_id)
+        for case_id, failure in result.lost.items():
+            consequence = "it was being measured as an A/A case, and is one no more"
+            self.findings.incidents.append(Incident(number, case_id, failure, consequence))
+        return list(result.lost.values())
 
 
-def _coin_seed(order: MeasurementPlan, kept: int) -> int | str:
-    """What a process draws its random choices from: one that resumes a run doesn't repeat those of the ones before."""
-    seed = order.seed if order.first_measurement is None else f"verify {order.seed}"
-    return f"{seed} resumed after {kept}" if kept else seed
+def _spending(result: RoundResult) -> dict[str, float]:
+    """Where the round's wall time went, in seconds; the parts sum to the whole."""
+    parts = {
+        "waiting for a pair": result.start_s,
+        "waiting for a case": result.prepare_s,
+        "timed calls": result.timed_s,
+        "between timed calls": result.block_s - result.timed_s,
+    }
+    return {**parts, "ending and the rest": result.wall_s - sum(parts.values())}

@@ -14,18 +14,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from opduel.frameworks import Framework, recorded_environment, run_environment
 from opduel.harness.blocks import CaseRequest, time_left
 from opduel.harness.budget import kept_for_profiling
 from opduel.harness.caches import VARIABLE, plan_wiping
+from opduel.harness.counter_round import storage_question
 from opduel.harness.cpus import plan_cpus, this_thread_on
 from opduel.harness.host import HostMonitor, host_fingerprint
-from opduel.harness.memory import storage_question
-from opduel.harness.profiles import Profiles, Subject, write_profiles
+from opduel.harness.outputs import FOR_GOOD
+from opduel.harness.pair_pool import Bench
+from opduel.harness.profiles import Profiles, Profiling, write_profiles
 from opduel.harness.restarting_worker import Question, RestartingWorker
 from opduel.harness.roofline import measure_roofline
 from opduel.records import Build, Case, Failure, HostRecord, RunConfiguration, RunError
-from opduel.records.measurement import Side
 from opduel.records.run_record import SingleRunRecord
 from opduel.records.single import Distribution, ProfiledOperator, SingleReport, SingleResult
 
@@ -34,7 +37,6 @@ CASE_NS = 50_000_000  # timed calls of one case in one process, about
 LEAST_CALLS, MOST_CALLS = 5, 1000
 DEFAULT_WARMUP = 2  # calls before the timed ones; preparing has warmed up already
 MEMORY_CALLS = 3
-FINAL = ("error", "missing")  # failures that a second process would only repeat
 # Why the framework's profiler has no time for a case.
 UNSEEN = "the framework's profiler saw no operator in it: it is Python code, or returns a view; use --profiler python"
 TOO_SHORT = "most calls are shorter than a tick of the framework's profiler: use --profiler python"
@@ -83,15 +85,7 @@ class _Gathered:
     @property
     def failed(self) -> bool:
         """Whether it is given up."""
-        return len(self.failures) > 1 or any(one.kind in FINAL for one in self.failures)
-
-
-@dataclass(frozen=True)
-class _Workers:
-    """Workers that time cases, and those that measure storage: each is started when it is first asked."""
-
-    timing: RestartingWorker
-    storage: RestartingWorker
+        return len(self.failures) > 1 or any(one.kind in FOR_GOOD for one in self.failures)
 
 
 class _OutOfTime(Exception):
@@ -122,8 +116,8 @@ class _Run:
         ours = run_environment(request.framework, asked.threads, request.env, [request.build])
         self._wiping = plan_wiping() if asked.wipe_cache else None
         wiping = {VARIABLE: str(self._wiping.size)} if self._wiping else {}
-        self._environment = {**ours, **profiling, **wiping}
-        self._storage_environment = {**self._environment, **request.framework.memory_environment()}
+        environment = {**ours, **profiling, **wiping}
+        self._bench = Bench({"treatment": request.build}, request.framework.adaptor, environment, self._cpus)
         self._gathered = {case.id: _Gathered() for case in request.cases}
         self._monitor = HostMonitor(allowed=self._cpus.measure | self._cpus.control)
         self._started = time.monotonic()
@@ -133,7 +127,7 @@ class _Run:
 
     def run(self) -> SingleReport:
         started = datetime.now(UTC)
-        asked, environment = self._asked, self._environment
+        request, asked, environment = self._request, self._asked, self._bench.environment
         roofline = measure_roofline(self._cpus, asked.threads, environment) if asked.roofline else None
         host = {**host_fingerprint(), "roofline": roofline}
         self._monitor.begin()
@@ -157,17 +151,17 @@ class _Run:
             "configuration": asdict(asked),
             "platform": asked.platform,
             "user_identifier": asked.user_identifier,
-            **self._request.labels,
-            "framework": self._request.framework.name,
+            **request.labels,
+            "framework": request.framework.name,
             "profiler": asked.profiler,
-            "seed": self._request.seed,
+            "seed": request.seed,
             "threads": asked.threads,
             "rounds": asked.rounds or DEFAULT_ROUNDS,
             "warmup": self._warmup,
             "runs": asked.runs,
             "time_budget": asked.time_budget,
-            "environment": recorded_environment(environment, self._request.env, self._request.framework.name),
-            "env": sorted(self._request.env),
+            "environment": recorded_environment(environment, request.env, request.framework.name),
+            "env": sorted(request.env),
             "cpus": sorted(self._cpus.measure),
             "complete": stopped is None,
             "aborted": aborted,
@@ -176,26 +170,26 @@ class _Run:
             "wall_s": time.monotonic() - self._started,
             "profile_output": profiles and profiles.record(),
         }
-        framework = self._request.framework
-        cases = tuple(_result(case, self._gathered[case.id], framework) for case in self._request.cases)
+        cases = tuple(_result(case, self._gathered[case.id], request.framework) for case in request.cases)
         noise = self._monitor.summary()
-        return SingleReport(SingleRunRecord(run), self._request.build, HostRecord(host, **noise), cases)
+        return SingleReport(SingleRunRecord(run), request.build, HostRecord(host, **noise), cases)
 
     def _measure(self) -> None:
-        """All rounds, each with a fresh worker and the cases in an order of its own.
-
-        Raises:
-            _OutOfTime: the time budget is spent; RunError: workers can't be started.
-        """
-        request = self._request
+        """All rounds, each with a fresh worker and the cases in an order of its own. Raises _OutOfTime: the time budget
+        is spent; RunError: workers can't be started."""
+        request, bench = self._request, self._bench
+        for_storage = {**bench.environment, **request.framework.memory_environment()}
         rng = random.Random(request.seed)
         rounds = self._asked.rounds or DEFAULT_ROUNDS
         for number in range(1, rounds + 1):
             order = [case for case in request.cases if not self._gathered[case.id].failed]
             rng.shuffle(order)
-            with self._worker(self._environment) as timing, self._worker(self._storage_environment) as storage:
+            with (
+                bench.worker("treatment", bench.environment, self._cpus.measure) as timing,
+                bench.worker("treatment", for_storage, self._cpus.measure) as storage,
+            ):
                 for done, case in enumerate(order, 1):
-                    self._one(_Workers(timing, storage), case)
+                    self._one(timing, storage, case)
                     self._monitor.sample()
                     elapsed = time.monotonic() - self._started
                     self._on_progress(SingleProgress(number, rounds, done, len(order), elapsed))
@@ -206,38 +200,29 @@ class _Run:
         if asked.profile_output is None:
             return None
         failed = {name: one.failures[-1].reason for name, one in self._gathered.items() if one.failed}
-        builds: dict[Side, Build] = {"treatment": request.build}
-        subject = Subject(builds, request.framework, self._environment, self._cpus, asked.threads, request.seed)
+        profiling = Profiling(self._bench, request.framework, asked.threads, request.seed, self._ends)
         with this_thread_on(self._cpus.control):
-            return write_profiles(Path(asked.profile_output), request.cases, failed, subject, aborted, self._ends)
+            return write_profiles(Path(asked.profile_output), request.cases, failed, profiling, aborted)
 
-    def _worker(self, environment: Mapping[str, str]) -> RestartingWorker:
-        request = self._request
-        return RestartingWorker("treatment", request.build, request.framework.adaptor, environment, self._cpus.measure)
-
-    def _one(self, workers: _Workers, case: Case) -> None:
+    def _one(self, timing: RestartingWorker, storage: RestartingWorker, case: Case) -> None:
         """Time one case in a process of its own; with the first such, also what memory it takes, in another."""
         gathered = self._gathered[case.id]
-        native = self._asked.profiler == "native"
         prepare = CaseRequest(case, self._request.seed).message("control")  # nothing is slowed
-        answer = self._ask(workers.timing, case, [prepare, self._native if native else self._block])
+        answer = self._ask(timing, case, [prepare, self._timing_question])
         if isinstance(answer, Failure):
             gathered.failures.append(answer)
             return
-        if native:
+        if self._asked.profiler == "native":
             _take_profile(gathered, answer[-1]["calls"][self._warmup :])
         else:
             gathered.processes.append([float(value) for value in answer[-1]["ns"]])
         if not gathered.asked_for_memory:
             gathered.asked_for_memory = True
-            gathered.memory = self._memory(workers.storage, case)
+            gathered.memory = self._memory(storage, case)
 
     def _memory(self, worker: RestartingWorker, case: Case) -> dict[str, float] | None:
-        """What a call needs, device -> bytes; None where that can't be measured, which costs nothing else.
-
-        Raises:
-            _OutOfTime: as ``_ask``.
-        """
+        """What a call needs, device -> bytes; None where that can't be measured, which costs nothing else. Raises
+        _OutOfTime: as ``_ask``."""
         try:
             answer = self._ask(worker, case, [storage_question(CaseRequest(case, self._request.seed), MEMORY_CALLS)])
         except RunError:
@@ -247,11 +232,8 @@ class _Run:
     def _ask(
         self, worker: RestartingWorker, case: Case, requests: Sequence[Question]
     ) -> list[dict[str, Any]] | Failure:
-        """Ask about the case, in a process of its own.
-
-        Raises:
-            _OutOfTime: there is no time left, or it ended in between.
-        """
+        """Ask about the case, in a process of its own. Raises _OutOfTime: there is no time left, or it ended in
+        between."""
         if time.monotonic() >= self._deadline:
             raise _OutOfTime
         fork = self._request.framework.can_fork(self._asked.threads, case.context)
@@ -260,18 +242,16 @@ class _Run:
             raise _OutOfTime
         return answer
 
-    def _block(self, answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        return {"op": "block", "discard": self._warmup, "calls": self._calls(answers), "inner": 1}
-
-    def _native(self, answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        return {"op": "profile", "calls": self._warmup + self._calls(answers)}
-
-    def _calls(self, answers: Sequence[Mapping[str, Any]]) -> int:
-        if self._asked.runs is not None:
-            return self._asked.runs
-        wipe_ns = self._wiping.ns if self._wiping else 0.0
-        fitting = round(CASE_NS / (float(answers[0]["call_ns"]) + wipe_ns))
-        return max(LEAST_CALLS, min(MOST_CALLS, fitting))
+    def _timing_question(self, answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """What a case that was prepared is asked: as many calls as the user says, or as fit."""
+        calls = self._asked.runs
+        if calls is None:
+            wipe_ns = self._wiping.ns if self._wiping else 0.0
+            fitting = round(CASE_NS / (float(answers[0]["call_ns"]) + wipe_ns))
+            calls = max(LEAST_CALLS, min(MOST_CALLS, fitting))
+        if self._asked.profiler == "native":
+            return {"op": "profile", "calls": self._warmup + calls}
+        return {"op": "block", "discard": self._warmup, "calls": calls, "inner": 1}
 
 
 def _take_profile(gathered: _Gathered, calls: Sequence[Mapping[str, Any]]) -> None:
@@ -312,21 +292,6 @@ def _result(case: Case, gathered: _Gathered, framework: Framework) -> SingleResu
 
 def distribution(calls: Sequence[float]) -> Distribution:
     """One call or more, in ns, summed up; percentiles between two calls are interpolated."""
-    ordered = sorted(calls)
-    return Distribution(
-        mean=statistics.fmean(ordered),
-        p50=percentile(ordered, 0.5),
-        p90=percentile(ordered, 0.9),
-        p99=percentile(ordered, 0.99),
-        min=ordered[0],
-        max=ordered[-1],
-        stdev=statistics.stdev(ordered) if len(ordered) > 1 else 0.0,
-    )
-
-
-def percentile(ordered: Sequence[float], share: float) -> float:
-    """The value that ``share`` of the ascending values lie below, as numpy's default takes it."""
-    place = share * (len(ordered) - 1)
-    low = math.floor(place)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (place - low) * (ordered[high] - ordered[low])
+    p50, p90, p99 = map(float, np.percentile(calls, (50, 90, 99)))
+    stdev = statistics.stdev(calls) if len(calls) > 1 else 0.0
+    return Distribution(statistics.fmean(calls), p50, p90, p99, min(calls), max(calls), stdev)

@@ -49,15 +49,12 @@ def smoke_check(
         environment.update(framework.profiling_environment())
     with RestartingWorker("treatment", build, framework.adaptor, environment, plan_cpus(1).start) as worker:
         for case in cases:
-            yield _attempt(worker, case, framework.can_fork(1, case.context), seed, limit_s, profile)
-
-
-def _attempt(worker: RestartingWorker, case: Case, fork: bool, seed: int, limit_s: float, profile: bool) -> SmokeCheck:
-    prepare = CaseRequest(case, seed).message("treatment")
-    answer = worker.ask([prepare, PROFILE] if profile else [prepare], limit_s, fork=fork)
-    if profile and isinstance(answer, Failure):  # perhaps of the profiler alone
-        answer = worker.ask([prepare], limit_s, fork=fork)
-    if isinstance(answer, Failure):
-        return SmokeCheck(case, None, answer)
-    operators = frozenset(name for call in answer[-1].get("calls", ()) for name in call["operators"])
-    return SmokeCheck(case, answer[0]["call_ns"], None, operators)
+            prepare, fork = CaseRequest(case, seed).message("treatment"), framework.can_fork(1, case.context)
+            answer = worker.ask([prepare, PROFILE] if profile else [prepare], limit_s, fork=fork)
+            if profile and isinstance(answer, Failure):  # perhaps of the profiler alone
+                answer = worker.ask([prepare], limit_s, fork=fork)
+            if isinstance(answer, Failure):
+                yield SmokeCheck(case, None, answer)
+                continue
+            operators = frozenset(name for call in answer[-1].get("calls", ()) for name in call["operators"])
+            yield SmokeCheck(case, answer[0]["call_ns"], None, operators)

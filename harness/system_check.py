@@ -1,13 +1,13 @@
 """What on this host makes measurements noisy, as far as it was observed, and the command that fixes it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
 
 from opduel.harness.cpus import CpuPlan, parse_cpu_list
-from opduel.harness.host import PROC, SYS, HostMonitor
+from opduel.harness.host import PROC, SYS, HostMonitor, text_of
 
 # From here on a fact is worth a word. They decide what is said, not what is measured or claimed.
 STEAL = 0.005  # share of all CPUs' time that the hypervisor gave to others
@@ -92,21 +92,17 @@ class Watch:
 
 def check_system(facts: Facts) -> list[Remedy]:
     """What could be fixed; nothing that was not observed. Pure."""
-    rules: Sequence[Callable[[Facts], Remedy | None]] = (
-        _one_cpu, _busy_others, _stolen, _swapping, _governor, _boosted, _shared_core, _virtual,
-    )  # fmt: skip
-    return [advice for rule in rules if (advice := rule(facts))]
+    return [one for one in (_one_cpu(facts), _busy_others(facts), *_others(facts)) if one]
 
 
 def _one_cpu(facts: Facts) -> Remedy | None:
     if set(facts.control) - set(facts.measure):
         return None
     told = f"the controller runs on CPU {_listed(facts.measure)}, where the timed calls do: no other may be used"
+    fix = "use a machine with one processor more than --threads"
     if facts.logical_cpus > len(facts.measure):
-        return Remedy(
-            told, "let it use one more: taskset -c " + _listed(range(len(facts.measure) + 1)) + " python3 ..."
-        )
-    return Remedy(told, "use a machine with one processor more than --threads")
+        fix = f"let it use one more: taskset -c {_listed(range(len(facts.measure) + 1))} python3 ..."
+    return Remedy(told, fix)
 
 
 def _busy_others(facts: Facts) -> Remedy | None:
@@ -128,101 +124,68 @@ def _busy_others(facts: Facts) -> Remedy | None:
     return Remedy(told, "; ".join(fixes))
 
 
-def _stolen(facts: Facts) -> Remedy | None:
-    if facts.steal is None or facts.steal < STEAL:
-        return None
-    return Remedy(
-        f"the hypervisor gave {facts.steal:.1%} of the processors' time to other machines",
-        "take an instance type with dedicated processors, or another hour",
-    )
+def _others(facts: Facts) -> Iterator[Remedy]:
+    """Those of one fact each."""
+    if facts.steal is not None and facts.steal >= STEAL:
+        told = f"the hypervisor gave {facts.steal:.1%} of the processors' time to other machines"
+        yield Remedy(told, "take an instance type with dedicated processors, or another hour")
+    if facts.swapped_pages:
+        yield Remedy(f"{facts.swapped_pages} pages were swapped in or out", "free memory, then: sudo swapoff -a")
+    if slow := {cpu: name for cpu, name in facts.governors.items() if name != "performance"}:
+        names = ", ".join(sorted(set(slow.values())))
+        told = f"the frequency governor of CPU {_listed(slow)} is {names}, not performance"
+        yield Remedy(told, f"echo performance | sudo tee {_files(slow, 'cpufreq/scaling_governor')}")
+    if facts.turbo is not None:
+        off = 1 if facts.turbo.endswith("no_turbo") else 0
+        yield Remedy("turbo is on: the clock changes with heat and neighbours", f"echo {off} | sudo tee {facts.turbo}")
+    if facts.siblings:
+        told = f"CPU {_listed(facts.siblings)} shares a core with CPU {_listed(facts.measure)}, which measures"
+        yield Remedy(told, f"switch it off meanwhile: echo 0 | sudo tee {_files(facts.siblings, 'online')}")
+    if facts.virtual:
+        yield Remedy(
+            "this is a virtual machine: clock changes and other guests can't be seen from inside, except as stolen "
+            "time",
+            "for the smallest changes use a machine of your own",
+        )
 
 
-def _swapping(facts: Facts) -> Remedy | None:
-    if not facts.swapped_pages:
-        return None
-    return Remedy(f"{facts.swapped_pages} pages were swapped in or out", "free memory, then: sudo swapoff -a")
+def _files(cpus: Iterable[int], name: str) -> str:
+    return " ".join(f"/sys/devices/system/cpu/cpu{cpu}/{name}" for cpu in cpus)
 
 
-def _governor(facts: Facts) -> Remedy | None:
-    slow = {cpu: name for cpu, name in facts.governors.items() if name != "performance"}
-    if not slow:
-        return None
-    files = " ".join(f"/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor" for cpu in slow)
-    names = ", ".join(sorted(set(slow.values())))
-    return Remedy(
-        f"the frequency governor of CPU {_listed(slow)} is {names}, not performance",
-        f"echo performance | sudo tee {files}",
-    )
-
-
-def _boosted(facts: Facts) -> Remedy | None:
-    if facts.turbo is None:
-        return None
-    off = 1 if facts.turbo.endswith("no_turbo") else 0
-    return Remedy("turbo is on: the clock changes with heat and neighbours", f"echo {off} | sudo tee {facts.turbo}")
-
-
-def _shared_core(facts: Facts) -> Remedy | None:
-    if not facts.siblings:
-        return None
-    files = " ".join(f"/sys/devices/system/cpu/cpu{cpu}/online" for cpu in facts.siblings)
-    return Remedy(
-        f"CPU {_listed(facts.siblings)} shares a core with CPU {_listed(facts.measure)}, which measures",
-        f"switch it off meanwhile: echo 0 | sudo tee {files}",
-    )
-
-
-def _virtual(facts: Facts) -> Remedy | None:
-    if not facts.virtual:
-        return None
-    return Remedy(
-        "this is a virtual machine: clock changes and other guests can't be seen from inside, except as stolen time",
-        "for the smallest changes use a machine of your own",
-    )
-
-
-def _listed(cpus: Sequence[int] | Mapping[int, str] | range) -> str:
+def _listed(cpus: Iterable[int]) -> str:
     return ",".join(map(str, cpus))
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="ascii", errors="replace").strip()
-    except OSError:
-        return ""
 
 
 def _cpus_in(path: Path) -> tuple[int, ...]:
     """A file in the kernel's list format; what is not, is nothing."""
     try:
-        return tuple(sorted(parse_cpu_list(_text(path))))
+        return tuple(sorted(parse_cpu_list(text_of(path))))
     except ValueError:
         return ()
 
 
 def _governors(folder: Path, cpus: frozenset[int]) -> dict[int, str]:
-    found = {cpu: _text(folder / f"cpu{cpu}/cpufreq/scaling_governor") for cpu in sorted(cpus)}
+    found = {cpu: text_of(folder / f"cpu{cpu}/cpufreq/scaling_governor").strip() for cpu in sorted(cpus)}
     return {cpu: name for cpu, name in found.items() if name}
 
 
 def _turbo(folder: Path) -> str | None:
     """The switch of a turbo that is on (docs.kernel.org/admin-guide/pm/intel_pstate.html and cpufreq.html)."""
     for name, on in (("intel_pstate/no_turbo", "0"), ("cpufreq/boost", "1")):
-        if _text(folder / name) == on:
+        if text_of(folder / name).strip() == on:
             return f"/sys/devices/system/cpu/{name}"
     return None
 
 
 def _siblings(folder: Path, cpus: frozenset[int]) -> tuple[int, ...]:
-    found: set[int] = set()
-    for cpu in cpus:
-        found.update(_cpus_in(folder / f"cpu{cpu}/topology/thread_siblings_list"))
+    found = {one for cpu in cpus for one in _cpus_in(folder / f"cpu{cpu}/topology/thread_siblings_list")}
     return tuple(sorted(found - cpus))
 
 
 def _swapped_pages(proc: Path) -> int | None:
     """Pages swapped in and out since boot."""
-    counts = dict(line.partition(" ")[::2] for line in _text(proc / "vmstat").splitlines())
+    counts = dict(line.partition(" ")[::2] for line in text_of(proc / "vmstat").splitlines())
     try:
         return int(counts["pswpin"]) + int(counts["pswpout"])
     except (KeyError, ValueError):

@@ -2,31 +2,19 @@
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from opduel.comparator import AACheck
+from opduel.comparator import AACheck, fit_priors, run_aa_checks
+from opduel.harness.measurement_plan import MeasurementPlan, MeasurementResult
 
-
-@dataclass(frozen=True)
-class Limits:
-    """From where on a disturbance counts, as means over a measurement.
-
-    docs/explanation/statistics.md has what lies behind them.
-
-    ``neighbours`` and ``stolen`` are in processors: a fifth of one is what the 20 % trimmed mean can leave out at
-    each end; the hypervisor's other guests also take caches and memory bandwidth that nothing here shows, hence half
-    of that.  ``memory_pressure`` is a share of time: a host with memory to spare has none at all.
-    ``frequency`` is the share by which the slowest tenth of readings lies below the fastest.
-    """
-
-    neighbours: float = 0.2
-    stolen: float = 0.1
-    memory_pressure: float = 0.01
-    frequency: float = 0.2
-
-
-LIMITS = Limits()
+# From where on a disturbance counts, as means over a measurement; docs/explanation/statistics.md has what lies behind
+# them.  The first two are in processors: a fifth of one is what the 20 % trimmed mean can leave out at each end; the
+# hypervisor's other guests also take caches and memory bandwidth that nothing here shows, hence half of that.
+NEIGHBOURS = 0.2
+STOLEN = 0.1
+MEMORY_PRESSURE = 0.01  # share of time: a host with memory to spare has none at all
+FREQUENCY = 0.2  # the share by which the slowest tenth of readings lies below the fastest
 FEWEST_READINGS = 20  # of the frequency
 
 
@@ -46,24 +34,22 @@ class Frequency:
         return cls(tenths[0], tenths[-1])
 
 
-def validity_problems(
-    host: Mapping[str, Any] | None, spare: int, frequency: Frequency | None, limits: Limits = LIMITS
-) -> list[str]:
+def validity_problems(host: Mapping[str, Any] | None, spare: int, frequency: Frequency | None) -> list[str]:
     """Why a measurement on such a host can't be trusted; empty if it can.
 
     ``host`` is a phase of ``HostMonitor.summary``; ``spare`` counts the processors that opduel may use but has no need
     of: neighbours who fit there are in nobody's way.
     """
-    host = host or {}
+    spreads = [(host or {}).get(key) for key in ("neighbours", "stolen", "memory_pressure")]
+    neighbours, stolen, pressure = (float(spread["mean"]) if spread else 0.0 for spread in spreads)
     reasons = []
-    crowding = _mean(host, "neighbours") - spare
-    if crowding > limits.neighbours:
-        reasons.append(f"other processes kept {_mean(host, 'neighbours'):.2f} of opduel's processors busy")
-    if _mean(host, "stolen") > limits.stolen:
-        reasons.append(f"the hypervisor withheld {_mean(host, 'stolen'):.2f} of opduel's processors")
-    if _mean(host, "memory_pressure") > limits.memory_pressure:
-        reasons.append(f"processes waited for memory for {_mean(host, 'memory_pressure'):.0%} of the time")
-    if frequency is not None and frequency.low < (1 - limits.frequency) * frequency.high:
+    if neighbours - spare > NEIGHBOURS:
+        reasons.append(f"other processes kept {neighbours:.2f} of opduel's processors busy")
+    if stolen > STOLEN:
+        reasons.append(f"the hypervisor withheld {stolen:.2f} of opduel's processors")
+    if pressure > MEMORY_PRESSURE:
+        reasons.append(f"processes waited for memory for {pressure:.0%} of the time")
+    if frequency is not None and frequency.low < (1 - FREQUENCY) * frequency.high:
         reasons.append(f"the processors' frequency went from {frequency.high:.0f} down to {frequency.low:.0f} MHz")
     return reasons
 
@@ -77,7 +63,28 @@ def aa_problems(checks: Sequence[AACheck]) -> list[str]:
     ]
 
 
-def _mean(host: Mapping[str, Any], key: str) -> float:
-    """0 where the host doesn't tell."""
-    spread = host.get(key)
-    return float(spread["mean"]) if spread else 0.0
+def judge_validity(
+    order: MeasurementPlan, findings: MeasurementResult, noise: Mapping[str, Any], spare: int, timed: bool
+) -> dict[str, Any]:
+    """Whether the run can be trusted, and all that this was judged by: keys of the report's ``run["validity"]``.
+
+    ``spare``: as in ``validity_problems``. ``timed``: whether it measured time: nothing disturbs counts.
+    """
+    frequency = Frequency.of(findings.mhz)
+    cases = [case for case in order.chosen_aa_cases if case.id in findings.aa_cases]
+    first = order.first_measurement
+    priors = first.priors if first else fit_priors(order.cases, findings.samples, order.looks)
+    checks = run_aa_checks(cases, findings.aa_cases, priors)
+    reasons = [
+        *validity_problems(noise["during"], spare, frequency),
+        *(f"{reason}, while verifying" for reason in validity_problems(noise["verifying"], spare, None)),
+        *aa_problems(checks),
+    ]
+    return {
+        "valid": not (timed and reasons),
+        "reasons": reasons if timed else [],
+        "frequency_mhz": frequency and asdict(frequency),
+        "aa_checks": [
+            {**asdict(check), "samples": list(map(asdict, findings.aa_cases[check.case]))} for check in checks
+        ],
+    }

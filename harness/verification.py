@@ -5,13 +5,12 @@ flagged cases of an earlier report (the driver's). Both take over the same thing
 """
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from opduel.comparator import Looks, apply_replication, fit_priors
-from opduel.harness.checkpoint import Checkpoint
-from opduel.harness.comparisons import build_comparisons
+from opduel.comparator import Looks, apply_replication, compare_cases, fit_priors
+from opduel.harness.checkpoint import Checkpoint, Verifying
 from opduel.harness.host import HostMonitor
 from opduel.harness.pair_pool import Bench
 from opduel.harness.schedule import FirstMeasurement, MeasurementPlan, MeasurementResult, Progress, Schedule
@@ -19,6 +18,34 @@ from opduel.records import FLAGGED, SAMPLED, Case, Comparison, PairSample, Repor
 
 FIRST_SHARE = 0.7  # of a time budget, for the first measurement; the second has what is left of the whole
 ENDED = "the run ended before"
+
+
+def build_comparisons(order: MeasurementPlan, findings: MeasurementResult) -> list[Comparison]:
+    """The verdicts on what was found; an interrupt is noted in ``findings``, and costs nothing."""
+    first = order.first_measurement
+    try:
+        return compare_cases(
+            order.cases,
+            findings.samples,
+            findings.failures,
+            order.looks,
+            order.alpha,
+            order.injected,
+            first.priors if first else None,
+            first.failed if first else frozenset(),
+        )
+    except KeyboardInterrupt as error:
+        findings.stop(error)
+        return build_comparisons(order, findings)
+
+
+def without_first_measurement(one: Comparison) -> Comparison:
+    """The comparison of a replication with its own samples alone, and with figures that are based on them."""
+    samples = tuple(sample for sample in one.samples if sample.stage == "confirmation")
+    one = replace(one, samples=samples, rounds=len(samples))
+    if one.decided_on == "confirmation" or (one.decided_on is None and samples):
+        return one
+    return replace(one, ratio=None, ci=None, confidence=None, mde=None, control=None, treatment=None, decided_on=None)
 
 
 def first_order(order: MeasurementPlan, after_s: float = 0.0) -> MeasurementPlan:
@@ -30,25 +57,6 @@ def first_order(order: MeasurementPlan, after_s: float = 0.0) -> MeasurementPlan
     return replace(order, time_budget=FIRST_SHARE * max(0.0, order.time_budget - after_s), budget_words=words)
 
 
-def first_measurement(
-    cases: Sequence[Case],
-    samples: Mapping[str, Sequence[PairSample]],
-    looks: Looks,
-    again: Collection[str],
-    injected: frozenset[str],
-    aa_cases: Sequence[Case],
-    **others: Any,
-) -> FirstMeasurement:
-    """What the replication of the cases ``again`` (ids) takes over: their screening samples, and the priors that all
-    ``cases`` of the first measurement have together. ``others``: as in ``FirstMeasurement``."""
-    screening = {
-        case.id: [sample for sample in samples.get(case.id, ()) if sample.stage == "screening"]
-        for case in cases
-        if case.id in again
-    }
-    return FirstMeasurement(screening, fit_priors(cases, samples, looks), injected, tuple(aa_cases), **others)
-
-
 def first_measurement_of(
     report: Report, cases: Sequence[Case], looks: Looks, again: Collection[str], most_aa_cases: int
 ) -> FirstMeasurement:
@@ -58,16 +66,20 @@ def first_measurement_of(
     their samples: the new run has its own report, which must be valid by itself.
     """
     comparisons = {one.case: one for one in report.comparisons}
+    samples = {case_id: one.samples for case_id, one in comparisons.items()}
     checked = {check.case for check in report.run.validity.aa_checks}
-    return first_measurement(
-        [case for case in cases if case.metric in SAMPLED],
-        {case_id: one.samples for case_id, one in comparisons.items()},
-        looks,
-        again,
+    return FirstMeasurement(
+        _screening(samples, [case.id for case in cases if case.id in again and case.metric in SAMPLED]),
+        fit_priors([case for case in cases if case.metric in SAMPLED], samples, looks),
         frozenset(case_id for case_id, one in comparisons.items() if one.injected),
-        [case for case in cases if case.id in checked][:most_aa_cases],
+        tuple(case for case in cases if case.id in checked)[:most_aa_cases],
         failed=frozenset(case_id for case_id in again if case_id in comparisons and comparisons[case_id].failure),
     )
+
+
+def _screening(samples: Mapping[str, Sequence[PairSample]], again: Iterable[str]) -> dict[str, list[PairSample]]:
+    """The screening's samples of the cases ``again`` (ids): they made these suspects."""
+    return {case_id: [one for one in samples.get(case_id, ()) if one.stage == "screening"] for case_id in again}
 
 
 @dataclass
@@ -110,29 +122,31 @@ class Verifier:
 
     def _begin(self, findings: MeasurementResult, cases: int) -> None:
         """Wait, and keep that the first measurement is over, and why."""
-        if self.checkpoint.verifying:
-            self.began = time.monotonic() - self.checkpoint.verifying.elapsed_s - self.order.spent_s
+        checkpoint = self.checkpoint
+        if checkpoint.verifying:
+            self.began = time.monotonic() - checkpoint.verifying.elapsed_s - self.order.spent_s
             return
-        self._wait(findings, cases)
-        self.checkpoint.begin_verifying(time.monotonic() - self.began, findings.stopped)
-
-    def _wait(self, findings: MeasurementResult, cases: int) -> None:
         end = time.monotonic() + self.after_s
         while (left := end - time.monotonic()) > 0:
             self.on_progress(Progress(findings.rounds, cases, cases, time.monotonic() - self.began, left, True))
             time.sleep(min(left, 1.0))
+        checkpoint.keep(Verifying(checkpoint.run, time.monotonic() - self.began, findings.stopped))
 
     def _second_order(self, findings: MeasurementResult, flagged: set[str]) -> MeasurementPlan:
         order = self.order
-        aa_cases = [case for case in order.chosen_aa_cases if case.id in findings.aa_cases]
-        first = first_measurement(
-            order.cases, findings.samples, order.looks, flagged, order.injected, aa_cases, rounds=findings.rounds
-        )
-        budget = order.time_budget
-        left = None if budget is None else budget - (time.monotonic() - self.began)
         cases = [case for case in order.cases if case.id in flagged]
-        words = "" if budget is None else order.budget
-        return replace(order, cases=cases, time_budget=left, first_measurement=first, spent_s=0.0, budget_words=words)
+        first = FirstMeasurement(
+            _screening(findings.samples, [case.id for case in cases]),
+            fit_priors(order.cases, findings.samples, order.looks),
+            order.injected,
+            tuple(case for case in order.chosen_aa_cases if case.id in findings.aa_cases),
+            findings.rounds,
+        )
+        order = replace(order, cases=cases, first_measurement=first, spent_s=0.0)
+        if order.time_budget is None:
+            return order
+        left_s = order.time_budget - (time.monotonic() - self.began)
+        return replace(order, time_budget=left_s, budget_words=order.budget)
 
     def _measure(self, order: MeasurementPlan) -> MeasurementResult:
         monitor = HostMonitor(allowed=self.bench.cpus.measure | self.bench.cpus.control)

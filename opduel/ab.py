@@ -18,10 +18,9 @@ from opduel.commands.single import refuse_round_log, refuse_single_options
 from opduel.harness.run import InterruptedRunError, run_ab
 from opduel.records import Comparison, OpduelError, Report, UsageError, Verdict, disk_error
 from opduel.reporters import Reporter, report_all, write_report
-from opduel.reporters.folder import FolderReporter
-from opduel.reporters.html import write_page
-from opduel.reporters.html.notebook import to_notebook_html
+from opduel.reporters.html import to_notebook_html, write_page
 from opduel.reporters.interchange.table import case_rows, sample_rows
+from opduel.reporters.local import FolderReporter
 from opduel.reporters.screen import render
 from opduel.reporters.summary import Conclusion, conclusion, open_lines, validity_line, worst_first
 

@@ -35,7 +35,7 @@ def user_path(text: str, option: str) -> Path:
     try:
         return Path(text).expanduser()
     except RuntimeError:
-        raise UsageError(f"{option} {text}: there is no such user: write the folder out") from None
+        raise UsageError(f"{option} {text}: there is no such user: give the full path") from None
 
 
 def write_atomically(
@@ -52,11 +52,11 @@ def write_atomically(
     it.
 
     Raises:
-        OSError: it could not be written, or what is there is no regular file; and what ``content`` and
+        OSError: it could not be written, or what is there is not a regular file; and what ``content`` and
             ``before_replace`` raise.
     """
     if is_special(path):
-        raise OSError(errno.EINVAL, "it is no regular file")
+        raise OSError(errno.EINVAL, "it is not a regular file")
     aside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
         with open(aside, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
@@ -85,7 +85,7 @@ def check_file(path: Path, option: str) -> None:
     if not path.name or os.path.isdir(path):
         raise UsageError(f"--{option} {path}: is a folder: give a file's name")
     if is_special(path):
-        raise UsageError(f"--{option} {path}: is no regular file: give a file's name")
+        raise UsageError(f"--{option} {path}: is not a regular file: give a file's name")
 
 
 def check_folder(directory: Path, option: str) -> None:

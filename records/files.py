@@ -55,7 +55,7 @@ def read_bytes(
         if stat.S_ISDIR(status.st_mode):
             raise UnreadableError("is a folder")
         if not stat.S_ISREG(status.st_mode) and not (is_pipe and pipes):
-            raise UnreadableError("is no regular file")
+            raise UnreadableError("is not a regular file")
         look(status)
         if not is_pipe and status.st_size > longest:
             raise TooLargeError(f"is larger than {_size(longest)}")

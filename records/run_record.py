@@ -157,6 +157,7 @@ class RunRecord(JsonObject):
 class SingleRunRecord(RunRecord):
     """The same of a single-build run."""
 
+    threads: int | None = None
     warmup: int | None = None
     runs: int | None = None
 

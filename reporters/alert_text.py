@@ -1,6 +1,7 @@
 """An alarm in words: a plain text, a message that Slack and its like understand, and variables for a command."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import html
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from opduel.reporters.alerts import Alert, Cause, Finding
@@ -105,21 +106,15 @@ def _about(alert: Alert) -> Iterator[str]:
     """All but the causes."""
     if alert.sure:
         yield alert.sure
-    for doubt in alert.doubts:
-        yield _short(doubt, 2)
-    if alert.branch:
-        yield f"branch     {_short(alert.branch)}"
-    if alert.control:
-        yield f"control    {_short(alert.control)}"
-    if alert.treatment:
-        yield f"treatment  {_short(alert.treatment)}"
+    yield from (_short(doubt, 2) for doubt in alert.doubts)
+    for label in ("branch", "control", "treatment"):
+        if text := getattr(alert, label):
+            yield f"{label:<11}{_short(text)}"
     if alert.spec:
         measured = "" if alert.title else "measured "
         yield f"spec       {_short(f'{alert.spec} ({alert.framework})')}, {measured}{_short(alert.moment or 'lately')}"
-    for place in alert.places:
-        yield f"report     {_short(place, 3)}"
-    for page in alert.pages:
-        yield f"page       {_short(page, 3)}"
+    yield from (f"report     {_short(place, 3)}" for place in alert.places)
+    yield from (f"page       {_short(page, 3)}" for page in alert.pages)
 
 
 def _short(text: str, times: int = 1) -> str:
@@ -141,16 +136,10 @@ def _fenced(lines: Sequence[str], longest: int = LONGEST_BLOCK) -> str:
     room = longest - 2 * len(_FENCE) - len("\n\n...\n")
     kept: list[str] = []
     for line in lines:
-        escaped = _escaped(line)
+        escaped = html.escape(line, quote=False).replace("`", "'")  # no mention, link or end of the fence
         room -= len(escaped) + 1
         if room < 0:
             kept.append("...")
             break
         kept.append(escaped)
     return "\n".join([_FENCE, *kept, _FENCE])
-
-
-def _escaped(line: str) -> str:
-    """No entity, mention or link, and no end of the preformatted text."""
-    text: Mapping[str, str] = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "`": "'"}
-    return "".join(text.get(char, char) for char in line)

@@ -1,17 +1,18 @@
-"""What a reporter is, and telling them all without one stopping another."""
+"""What a reporter is, and delivery to all of them: one that fails does not stop another."""
 
 import argparse
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Self
 
-from opduel.records import OpduelError, Report, UsageError
+from opduel.records import OpduelError, Report, RunError, UsageError
 
 
 class Reporter(ABC):
-    """Someone who is reported a finished run. It reads the records and nothing else.
+    """Delivers the report of a finished run. It reads the records and nothing else.
 
     A new reporter is one new file with a subclass, and one line in ``opduel.reporters.registry``.
     """
@@ -50,8 +51,12 @@ class Reporter(ABC):
 
     @classmethod
     def from_option(cls, value: str | None) -> Self:
-        """The reporter that the option asks for; ``value`` is None for a switch. Needless with own ``from_options``."""
-        raise NotImplementedError
+        """The reporter that the option asks for; ``value`` is its argument, None for a switch.
+
+        Raises:
+            UsageError: the argument is wrong.
+        """
+        return cls()
 
     def check(self) -> None:  # noqa: B027 - most have nothing to check
         """Find out, before anything is measured, whether reporting can work.
@@ -101,6 +106,19 @@ class PartlyReportedError(OpduelError):
         self.line = line
 
 
+@contextmanager
+def writing(what: str | Path, fix: str) -> Iterator[None]:
+    """Word why ``what`` can't be written within; ``fix`` says what to give in its place.
+
+    Raises:
+        RunError: an OSError was raised within.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise RunError(f"cannot write {what} ({error.strerror}): give {fix}") from error
+
+
 @dataclass(frozen=True)
 class ReportOutcome:
     """The result of all reporters: lines for the user, and a line for each reporter that failed."""
@@ -120,24 +138,13 @@ def catch_up_all(reporters: Iterable[Reporter]) -> ReportOutcome:
 
 
 def _deliver(reporters: Iterable[Reporter], deliver: Callable[[Reporter], str | None]) -> ReportOutcome:
-    lines: list[str] = []
+    lines: list[str | None] = []
     failures: list[str] = []
     for reporter in reporters:
         try:
-            line = deliver(reporter)
-        except PartlyReportedError as error:
-            lines.append(error.line)
-            failures.append(f"--{reporter.option} failed: {error}")
+            lines.append(deliver(reporter))
         except Exception as error:
-            failures.append(f"--{reporter.option} failed: {_reason(error)}")
-        else:
-            if line is not None:
-                lines.append(line)
-    return ReportOutcome(tuple(lines), tuple(failures))
-
-
-def _reason(error: Exception) -> str:
-    """The text of an error meant for the user; of any other error its type too."""
-    if isinstance(error, OpduelError):
-        return str(error)
-    return f"{type(error).__name__}: {error}"
+            lines.append(error.line if isinstance(error, PartlyReportedError) else None)
+            reason = str(error) if isinstance(error, OpduelError) else f"{type(error).__name__}: {error}"
+            failures.append(f"--{reporter.option} failed: {reason}")
+    return ReportOutcome(tuple(line for line in lines if line is not None), tuple(failures))

@@ -42,6 +42,12 @@ def strict(value: Any) -> Any:
     return strict(plain() if callable(plain) else str(value))
 
 
+def json_text(value: Any, indent: int | None = 1) -> str:
+    """``value`` as strict JSON, ending in a newline: on many lines, or without any blank where ``indent`` is None."""
+    separators = (",", ":") if indent is None else None
+    return json.dumps(strict(value), ensure_ascii=False, allow_nan=False, indent=indent, separators=separators) + "\n"
+
+
 def to_bytes(report: Report) -> bytes:
     """The document in UTF-8, ending in a newline. An interval is two numbers, or else null as a whole."""
     document = strict(report.to_json())

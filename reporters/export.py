@@ -1,15 +1,16 @@
-"""The export reporter: the report in a file of a format that other tools read, or in two, one a side."""
+"""The reporters that write a file for others: a page for a browser, or a format of another tool, in one file or two."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Self
 
-from opduel.records import Report, RunError, UsageError
+from opduel.records import Report, UsageError
 from opduel.records.atomic import check_file, check_folder, path_part, user_path, write_atomically
 from opduel.records.measurement import SIDES, Side
-from opduel.reporters.base import Reporter
+from opduel.reporters.base import Reporter, writing
 from opduel.reporters.formats import FORMATS, check_side, write_format
+from opduel.reporters.html import write_page
 
 SIDE, RUN = "{side}", "{run}"
 
@@ -17,61 +18,57 @@ SIDE, RUN = "{side}", "{run}"
 @dataclass(frozen=True)
 class Export:
     """Where a report goes in the format called ``to`` (one of ``FORMATS``). In the name ``file``, ``{side}`` stands for
-    control and treatment, with a file for each, and ``{run}`` for the run's id; or ``side`` alone is written."""
+    control and treatment, with a file for each, and ``{run}`` for the run's id; or ``side`` alone is written.
+    ``option`` is what errors name."""
 
     to: str
     file: str
+    option: str
     side: Side | None = None
 
-    def check(self, option: str) -> None:
+    def check(self) -> None:
         """See that format and name go together, and that the files can be written.
 
         Raises:
-            UsageError: it is not so; the text names ``option`` and the fix.
+            UsageError: it is not so; the text names the option and the fix.
         """
         if self.side is not None and SIDE in self.file:
-            raise UsageError(f"{option} {self.file}: {SIDE} writes both sides: leave it or --side out")
+            raise UsageError(f"{self.option} {self.file}: {SIDE} writes both sides: leave it or --side out")
         word = SIDE if self.side is None else "--side"
         is_given = self.side is not None or SIDE in self.file
-        check_side(self.to, is_given, option, word, f"put {SIDE} into the file's name, and both are written")
-        for side in self._sides():
-            path = self._path(RUN, side, option)
-            check_file(path, option.removeprefix("--"))
+        check_side(self.to, is_given, self.option, word, f"put {SIDE} into the file's name, and both are written")
+        for path in self.files():
+            check_file(path, self.option.removeprefix("--"))
             named = [folder for folder in path.parents if RUN in folder.name]  # made when the run's id is known
-            check_folder((named or [path])[-1].parent, option.removeprefix("--"))
+            check_folder((named or [path])[-1].parent, self.option.removeprefix("--"))
 
-    def write(self, report: Report, option: str) -> list[str]:
+    def write(self, report: Report) -> list[str]:
         """Write the file, or both; returns a line for each, which says what the format left out.
 
         Raises:
             RunError: a file could not be written; whatever was in its place is still there.
         """
         lines = []
-        for side in self._sides():
-            path = self._path(path_part(str(report.run.id or "unknown")), side, option)
-            written = write_format(report, self.to, side, option)
-            try:
+        for side, path in zip(self._sides(), self.files(path_part(str(report.run.id or "unknown"))), strict=True):
+            written = write_format(report, self.to, side, self.option)
+            with writing(path, f"{self.option} a file that can be"):
                 if not path.parent.exists():  # the run's id may name it
                     path.parent.mkdir(parents=True, exist_ok=True)
                 write_atomically(path, written.text.encode("utf-8", "backslashreplace"))
-            except OSError as error:
-                raise RunError(f"cannot write {path} ({error.strerror}): give {option} a file that can be") from error
             lines.append(f"{self.to}: {path}" + (f" (left out: {written.left_out})" if written.left_out else ""))
         return lines
 
-    def files(self, option: str) -> list[Path]:
-        """What will be written, the run's id still unknown.
+    def files(self, run: str = RUN) -> list[Path]:
+        """What will be written, by default the run's id still unknown.
 
         Raises:
-            UsageError: the name means no path; the text names ``option``.
+            UsageError: the name means no path; the text names the option.
         """
-        return [self._path(RUN, side, option) for side in self._sides()]
+        names = [self.file.replace(SIDE, side or "").replace(RUN, run) for side in self._sides()]
+        return [user_path(name, self.option) for name in names]
 
     def _sides(self) -> tuple[Side | None, ...]:
         return SIDES if SIDE in self.file else (self.side,)
-
-    def _path(self, run: str, side: Side | None, option: str) -> Path:
-        return user_path(self.file.replace(SIDE, side or "").replace(RUN, run), option)
 
 
 class ExportReporter(Reporter):
@@ -91,30 +88,50 @@ class ExportReporter(Reporter):
 
     @classmethod
     def from_option(cls, value: str | None) -> Self:
-        """The reporter for ``--export_reporter FORMAT=FILE``."""
         to, _, file = (value or "").partition("=")
         to, file = to.strip(), file.strip()
         if to not in FORMATS:
             raise UsageError(f"--{cls.option} {value}: {to!r} is no format: use one of {', '.join(FORMATS)}")
         if not file:
             raise UsageError(f"--{cls.option} {value}: names no file: write {to}=FILE")
-        return cls(Export(to, file))
+        return cls(Export(to, file, f"--{cls.option}"))
 
     def files(self) -> Sequence[Path]:
-        return self.target.files(f"--{self.option}")
+        return self.target.files()
 
     def check(self) -> None:
-        """See that format and file go together, and that the file can be written.
-
-        Raises:
-            UsageError: it is not so.
-        """
-        self.target.check(f"--{self.option}")
+        self.target.check()
 
     def report(self, report: Report) -> str:
-        """Write the file or files, and return a line for each.
+        """Write the file or files, and return a line for each."""
+        return "\n".join(self.target.write(report))
 
-        Raises:
-            RunError: it could not be written.
-        """
-        return "\n".join(self.target.write(report, f"--{self.option}"))
+
+class HtmlReporter(Reporter):
+    """Writes FILE, atomically: one self-contained page, to be opened from disk without a network."""
+
+    option: ClassVar[str] = "html_reporter"
+    metavar: ClassVar[str | None] = "FILE"
+    help: ClassVar[str] = "write the run as one page for a browser, with plots; needs no network"
+
+    def __init__(self, path: Path) -> None:
+        """Write at ``path``."""
+        self.path = path
+
+    @classmethod
+    def from_option(cls, value: str | None) -> Self:
+        return cls(user_path(value or ".", f"--{cls.option}").absolute())
+
+    def files(self) -> Sequence[Path]:
+        return [self.path]
+
+    def check(self) -> None:
+        check_file(self.path, self.option)
+        check_folder(self.path.parent, self.option)
+
+    def report(self, report: Report) -> str:
+        """Write the page and return its path as a line; what was at the path before is replaced."""
+        with writing(self.path, f"--{self.option} a file that can be written"):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            write_page(self.path, report)
+        return f"page: {self.path}"

@@ -7,12 +7,11 @@ from typing import Literal
 from opduel.records import Report, UsageError
 from opduel.records.measurement import Side
 from opduel.reporters.html import to_html
+from opduel.reporters.interchange.benchmark_json import to_bmf, to_github_action_benchmark
 from opduel.reporters.interchange.benchstat import to_benchstat
-from opduel.reporters.interchange.bmf import to_bmf
-from opduel.reporters.interchange.github_action_benchmark import to_github_action_benchmark
+from opduel.reporters.interchange.cases import Rendered
 from opduel.reporters.interchange.junit import to_junit
 from opduel.reporters.interchange.pyperf import to_pyperf
-from opduel.reporters.interchange.rendered import Rendered
 from opduel.reporters.interchange.table import to_csv, to_csv_samples
 from opduel.reporters.markdown import to_markdown
 
@@ -30,16 +29,6 @@ class Format:
     sides: Literal["both", "either", "one"] = "both"
 
 
-def whole(write: Callable[[Report], Rendered | str]) -> Callable[[Report, Side | None], Rendered]:
-    """A ``Format.write`` that writes both sides, whatever it is asked for."""
-
-    def written(report: Report, _: Side | None) -> Rendered:
-        made = write(report)
-        return made if isinstance(made, Rendered) else Rendered(made)
-
-    return written
-
-
 def _one_side(report: Report, side: Side | None) -> Rendered:
     if side is None:
         raise ValueError("pyperf's files hold one side: it must be said which")
@@ -49,13 +38,15 @@ def _one_side(report: Report, side: Side | None) -> Rendered:
 FORMATS: Mapping[str, Format] = {
     "pyperf": Format("pyperf's JSON, a file a side", _one_side, "one"),
     "benchstat": Format("Go benchmark text, both sides or one", to_benchstat, "either"),
-    "bmf": Format("Bencher Metric Format", whole(to_bmf)),
-    "github-action-benchmark": Format("its customSmallerIsBetter", whole(to_github_action_benchmark)),
-    "junit": Format("JUnit XML, a test a case", whole(to_junit)),
-    "csv": Format("a line a case", whole(to_csv)),
-    "csv-samples": Format("a line a process pair", whole(to_csv_samples)),
-    "html": Format("a page, in one file", whole(to_html)),
-    "md": Format("Markdown", whole(to_markdown)),
+    "bmf": Format("Bencher Metric Format", lambda report, _: to_bmf(report)),
+    "github-action-benchmark": Format(
+        "its customSmallerIsBetter", lambda report, _: to_github_action_benchmark(report)
+    ),
+    "junit": Format("JUnit XML, a test a case", lambda report, _: to_junit(report)),
+    "csv": Format("a line a case", lambda report, _: to_csv(report)),
+    "csv-samples": Format("a line a process pair", lambda report, _: to_csv_samples(report)),
+    "html": Format("a page, in one file", lambda report, _: Rendered(to_html(report))),
+    "md": Format("Markdown", lambda report, _: Rendered(to_markdown(report))),
 }
 
 

@@ -1,26 +1,32 @@
-"""The GitHub reporter: in GitHub Actions, a summary of the step, annotations, and outputs for later steps."""
+"""The GitHub reporter: in GitHub Actions, a summary of the step, annotations, and outputs for later steps.
+
+docs.github.com/actions/reference/workflow-commands-for-github-actions; escapes as in actions/toolkit's command.ts.
+"""
 
 import atexit
 import logging
 import os
+import secrets
 import sys
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import ClassVar, Literal
 
 from opduel.records import Comparison, Report, RunError, UsageError
 from opduel.reporters.alerts import is_confirmed
 from opduel.reporters.base import Reporter
-from opduel.reporters.github_commands import Kind, add_summary, annotations, set_outputs, stop_commands, summary_room
 from opduel.reporters.markdown import cell, to_markdown
 from opduel.reporters.notifier import places_of
 from opduel.reporters.stream import write_text
-from opduel.reporters.summary import Conclusion, conclusion, open_lines, validity_line, worst_first
+from opduel.reporters.summary import Conclusion, caveats, conclusion, worst_first
 from opduel.reporters.text import printable, shorten
 from opduel.reporters.units import human_change, human_interval, human_value
 
+Kind = Literal["error", "warning", "notice"]
+MOST_SHOWN = 10  # annotations of a kind that GitHub shows of one step
+SUMMARY_BYTES = 1024 * 1024  # of all that one step writes to its summary; with more, GitHub shows nothing of it
 OUTPUTS = ("verdict", "regressed", "cases", "report")
 _OUTPUT, _SUMMARY = "GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"
 _WORST: tuple[Conclusion, ...] = ("regressed", "incomplete", "done")
@@ -29,15 +35,6 @@ _LONGEST_MESSAGE = 1000
 _SPARE = 1024  # bytes of the summary left free
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class _Reported:
-    """What is kept of a run for the outputs."""
-
-    conclusion: Conclusion
-    worse: tuple[str, ...]
-    places: tuple[str, ...]
 
 
 class GithubReporter(Reporter):
@@ -55,12 +52,10 @@ class GithubReporter(Reporter):
         self._environment = os.environ if environment is None else environment
         self._others: Sequence[Reporter] = ()
         self._resume = ""
-        self._reported: list[_Reported] = []  # of all runs of this process
-
-    @classmethod
-    def from_option(cls, value: str | None) -> Self:
-        """The reporter for ``--github``."""
-        return cls()
+        # Of all runs of this process:
+        self._conclusions: list[Conclusion] = []
+        self._worse: list[str] = []
+        self._places: list[str] = []
 
     def check(self) -> None:
         """See that this is a step of a workflow; from now on nothing printed is taken for a command.
@@ -80,15 +75,9 @@ class GithubReporter(Reporter):
         atexit.register(self._go_on)
 
     def meet(self, others: Sequence[Reporter]) -> None:
-        """Know those who can say where the report lies."""
         self._others = others
 
     def report(self, report: Report) -> None:
-        """Tell of the run.
-
-        Raises:
-            RunError: the summary or the outputs could not be written.
-        """
         self.tell(report, [])
 
     def tell(self, report: Report, culprits: Sequence[str]) -> None:
@@ -97,8 +86,9 @@ class GithubReporter(Reporter):
         Raises:
             RunError: the summary or the outputs could not be written.
         """
-        worse = tuple(printable(one.case) for one in worst_first(report.comparisons) if one.is_worse)
-        self._reported.append(_Reported(conclusion(report), worse, tuple(places_of(self._others, report)[:1])))
+        self._conclusions.append(conclusion(report))
+        self._worse += [printable(one.case) for one in worst_first(report.comparisons) if one.is_worse]
+        self._places += places_of(self._others, report)[:1]
         lines = [line for kind, wanted in _wanted(report).items() for line in annotations(kind, wanted)]
         self._go_on()
         try:
@@ -106,34 +96,31 @@ class GithubReporter(Reporter):
         finally:
             self._stop()
         problems = []
-        for write in (self._write_outputs, lambda: self._add_summary(report, culprits)):
+        for variable in (_OUTPUT, _SUMMARY):
             try:
-                write()
+                if path := self._environment.get(variable):
+                    room = _summary_room(Path(path)) - _SPARE
+                    text = self._outputs() if variable == _OUTPUT else _summary(report, culprits, room)
+                    _append(Path(path), variable, text)
             except RunError as error:
                 problems.append(str(error))
         if problems:
             raise RunError("; ".join(problems))
 
-    def _write_outputs(self) -> None:
-        if path := self._environment.get(_OUTPUT):
-            set_outputs(Path(path), self._outputs())
-
-    def _add_summary(self, report: Report, culprits: Sequence[str]) -> None:
-        if path := self._environment.get(_SUMMARY):
-            add_summary(Path(path), _summary(report, culprits, summary_room(Path(path)) - _SPARE))
-
-    def _outputs(self) -> dict[str, str]:
-        worse = [case for one in self._reported for case in one.worse]
-        return {
-            "verdict": min((one.conclusion for one in self._reported), key=_WORST.index),
-            "regressed": str(len(worse)),
-            "cases": "\n".join(worse),
-            "report": "\n".join(place for one in self._reported for place in one.places),
-        }
+    def _outputs(self) -> str:
+        """The step's outputs, whatever their values hold."""
+        verdict = min(self._conclusions, key=_WORST.index)
+        values = (verdict, str(len(self._worse)), "\n".join(self._worse), "\n".join(self._places))
+        lines = ""
+        for name, value in zip(OUTPUTS, values, strict=True):
+            end = f"opduel_{secrets.token_hex(16)}"
+            lines += f"{name}<<{end}\n{value}\n{end}\n"
+        return lines
 
     def _stop(self) -> None:
-        stop, self._resume = stop_commands()
-        write_text(sys.stdout, f"{stop}\n")
+        token = f"opduel-{secrets.token_hex(16)}"  # no line is taken for a command until it is repeated
+        self._resume = f"::{token}::"
+        write_text(sys.stdout, f"::stop-commands::{token}\n")
 
     def _go_on(self) -> None:
         if not self._resume:
@@ -147,15 +134,11 @@ class GithubReporter(Reporter):
 def _wanted(report: Report) -> dict[Kind, list[tuple[str, str]]]:
     """By kind, the annotations' titles and messages, the worst first."""
     ordered = worst_first(report.comparisons)
-    doubts = [validity_line(report)]
-    if report.run.is_cut_short:
-        doubts.append(f"not complete: {report.run.why_stopped}")
-    doubts += open_lines(report)
     failed = [one for one in ordered if one.failure is not None and not one.is_worse]
     return {
         "error": [_words(one) for one in ordered if one.is_worse],
         "warning": [
-            *(("opduel", _short(doubt, _LONGEST_MESSAGE)) for doubt in doubts if doubt),
+            *(("opduel", _short(doubt, _LONGEST_MESSAGE)) for doubt in caveats(report)),
             *map(_words, failed),
         ],
         "notice": [_words(one) for one in ordered if one.verdict == "improved"],
@@ -187,13 +170,8 @@ def _summary(report: Report, culprits: Sequence[str], room: int) -> str:
     whole = start + to_markdown(report)
     if _size(whole) <= room:
         return whole + "\n"
-    fits, too_many = 0, len(report.comparisons)
-    while too_many - fits > 1:
-        middle = (fits + too_many) // 2
-        if _size(start + to_markdown(report, middle)) <= room:
-            fits = middle
-        else:
-            too_many = middle
+    some = range(1, len(report.comparisons))
+    fits = bisect_right(some, room, key=lambda most: _size(start + to_markdown(report, most)))
     text = start + to_markdown(report, fits) + "\n"
     if _size(text) > room:
         raise RunError("the step's summary is full: this run is not in it; report it in another step")
@@ -206,3 +184,36 @@ def _size(text: str) -> int:
 
 def _short(text: str, longest: int) -> str:
     return shorten(printable(text), longest)
+
+
+def annotations(kind: Kind, wanted: Sequence[tuple[str, str]]) -> list[str]:
+    """Titles and messages, the most important first, as lines; one says how many would not be shown."""
+    told = list(wanted)
+    if len(told) > MOST_SHOWN:
+        left = len(told) - (MOST_SHOWN - 1)
+        told = [*told[: MOST_SHOWN - 1], (f"and {left} more", "the step's summary and the report have them")]
+    return [f"::{kind} title={_property(title)}::{_data(message)}" for title, message in told]
+
+
+def _summary_room(path: Path) -> int:
+    """Bytes that the step's summary still has room for."""
+    try:
+        return max(0, SUMMARY_BYTES - path.stat().st_size)
+    except OSError:
+        return SUMMARY_BYTES
+
+
+def _append(path: Path, variable: str, text: str) -> None:
+    try:
+        with path.open("ab") as file:
+            file.write(text.encode("utf-8", "backslashreplace"))
+    except OSError as error:
+        raise RunError(f"{variable} {path}: cannot be written ({error.strerror})") from None
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,15 +1,50 @@
-"""The local reporter: every run's report.json in a folder of its own, by framework, spec, date and commits."""
+"""The reporters that keep report.json on disk: each run's in a folder of its own, or the newest in the same place."""
 
+import fcntl
 import os
-from collections.abc import Iterable
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from itertools import chain, count
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Self
 
-from opduel.records import Report, RunError, RunRecord
-from opduel.records.atomic import path_part
-from opduel.reporters.document import REPORT_NAME, write_report
-from opduel.reporters.folder import FolderReporter, written_with_page
+from opduel.records import Report, RunRecord, UsageError
+from opduel.records.atomic import check_folder, path_part, user_path, write_atomically
+from opduel.reporters.base import PartlyReportedError, Reporter, writing
+from opduel.reporters.document import REPORT_NAME, read_report, to_bytes, write_report
+from opduel.reporters.html import write_page
+
+
+class FolderReporter(Reporter):
+    """Keeps reports on disk, in or below a folder that is made when it is not there."""
+
+    metavar: ClassVar[str | None] = "DIR"
+
+    def __init__(self, directory: Path) -> None:
+        """Write in or below ``directory``."""
+        self.directory = directory
+
+    @classmethod
+    def from_option(cls, value: str | None) -> Self:
+        return cls(user_path(value or ".", f"--{cls.option}"))
+
+    def check(self) -> None:
+        check_folder(self.directory, self.option)
+
+    def kept(self, report: Report) -> Path | None:
+        """Where this very run's report lies already, if it does; the newest files are looked into first."""
+        newest_first = sorted(self.places(report), key=_modified, reverse=True)
+        return next((path for path in newest_first if _run_id(path) == report.run.id), None)
+
+    @abstractmethod
+    def places(self, report: Report) -> Iterable[Path]:
+        """Where the report would lie, had it been written before."""
+
+    def where(self, report: Report) -> str | None:
+        path = self.kept(report)
+        return None if path is None else str(path.absolute())
 
 
 class LocalReporter(FolderReporter):
@@ -28,32 +63,60 @@ class LocalReporter(FolderReporter):
             PartlyReportedError: the page could not.
         """
         parent = run_folder(self.directory, report)
-        try:
+        with writing(f"below {parent}", f"--{self.option} a folder that can be written"):
             folder = _new_numbered_folder(parent)
             try:
                 write_report(folder / REPORT_NAME, report)
             except BaseException:
                 folder.rmdir()
                 raise
-        except OSError as error:
-            raise RunError(
-                f"cannot write below {parent} ({error.strerror}): give --{self.option} a folder that can be written"
-            ) from error
-        return written_with_page(folder / REPORT_NAME, report)
+        return _written_with_page(folder / REPORT_NAME, report)
 
     def places(self, report: Report) -> Iterable[Path]:
         return run_folder(self.directory, report).glob(f"*/{REPORT_NAME}")
+
+
+class SimpleLocalReporter(FolderReporter):
+    """Writes DIR/report.json, or DIR/<user_identifier>/report.json when the run has a user identifier."""
+
+    option: ClassVar[str] = "simple_local_reporter"
+    help: ClassVar[str] = (
+        "save DIR/report.json (DIR/<user_identifier>/report.json if one is given); an older one is kept beside it"
+    )
+
+    def report(self, report: Report) -> str:
+        """Write the report, and its page beside it, and return its path as a line.
+
+        An earlier one becomes ``report-<its run id>.json``, and its page ``report-<its run id>.html``.
+
+        Raises:
+            RunError: the folder or the file could not be made.
+            PartlyReportedError: the page could not.
+        """
+        path = self._folder(report) / REPORT_NAME
+        with writing(path, f"--{self.option} a folder that can be written"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with _locked(path.parent):
+                write_atomically(path, to_bytes(report), before_replace=lambda _: _keep(path))
+                return _written_with_page(path, report)
+
+    def places(self, report: Report) -> Iterable[Path]:
+        return self._folder(report).glob("report*.json")
+
+    def _folder(self, report: Report) -> Path:
+        identifier = report.configuration.user_identifier
+        return self.directory / path_part(identifier) if identifier else self.directory
 
 
 def run_folder(directory: Path, report: Report) -> Path:
     """The folder of all runs with the report's framework, platform, spec, date (UTC) and pair of builds."""
     names = [one or "unknown" for one in (report.run.framework, report.configuration.platform, report.run.spec)]
     builds = f"{path_part(report.control.requested)}..{path_part(report.treatment.requested)}"
-    return directory.joinpath(*map(path_part, names), *_date_parts(report.run), builds)
+    return directory.joinpath(*map(path_part, names), _date_folder(report.run), builds)
 
 
-def _date_parts(run: RunRecord) -> tuple[str, str, str]:
-    """Year, month and day of the run's start, or of its end; zeros when it has neither."""
+def _date_folder(run: RunRecord) -> str:
+    """``2024/02/29``, when the run started, or ended; zeros when neither is known."""
     for text in (run.started, run.finished):
         try:
             moment = datetime.fromisoformat(text or "")
@@ -61,19 +124,84 @@ def _date_parts(run: RunRecord) -> tuple[str, str, str]:
             continue
         if moment.tzinfo is not None:
             moment = moment.astimezone(UTC)
-        return f"{moment.year:04d}", f"{moment.month:02d}", f"{moment.day:02d}"
-    return "0000", "00", "00"
+        return f"{moment.year:04d}/{moment.month:02d}/{moment.day:02d}"
+    return "0000/00/00"
 
 
 def _new_numbered_folder(parent: Path) -> Path:
     """A new folder in ``parent``: the number after the highest there, from 0. No two callers get the same."""
     parent.mkdir(parents=True, exist_ok=True)
     taken = [int(name) for name in os.listdir(parent) if name.isascii() and name.isdigit()]
-    number = max(taken, default=-1) + 1
-    while True:
-        try:
+    for number in count(max(taken, default=-1) + 1):
+        with suppress(FileExistsError):
             (parent / str(number)).mkdir()
+            break
+    return parent / str(number)
+
+
+def _written_with_page(path: Path, report: Report) -> str:
+    """Write the page of the report that lies at ``path`` beside it; returns the line that says where the report is.
+
+    Raises:
+        PartlyReportedError: the page could not be made or written. The report is there all the same.
+    """
+    line, page = f"report: {path}", path.with_suffix(".html")
+    try:
+        write_page(page, report)
+    except Exception as error:
+        reason = error.strerror if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
+        why = f"cannot write {page} ({reason}); {path} is there, and has everything"
+        raise PartlyReportedError(line, why) from error
+    return line
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """One writer in ``folder`` at a time: between keeping the old report and replacing it comes no third."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _keep(path: Path) -> None:
+    """Give the report at ``path`` a second name, of its own run, that no other file has; its page goes along.
+
+    A page without a report is somebody else's, and is kept in the same way.
+    """
+    page = path.with_suffix(".html")
+    if not path.exists():
+        if page.exists():
+            page.rename(next(one for one in _names(page, "report-unknown") if not one.exists()))
+        return
+    for kept in _names(path, f"report-{path_part(_run_id(path) or 'unknown')}"):
+        try:
+            os.link(path, kept)
         except FileExistsError:
-            number += 1
-        else:
-            return parent / str(number)
+            continue
+        with suppress(OSError):  # a page costs no report
+            page.replace(kept.with_suffix(".html"))
+        return
+
+
+def _names(path: Path, stem: str) -> Iterator[Path]:
+    """Names beside ``path`` that begin with ``stem``, without end."""
+    return (path.with_name(f"{stem}{suffix}{path.suffix}") for suffix in chain([""], (f"-{n}" for n in count(1))))
+
+
+def _run_id(path: Path) -> str | None:
+    """The run id in the report at ``path``; None when it has none or can't be read."""
+    try:
+        return read_report(path).run.id
+    except UsageError:
+        return None
+
+
+def _modified(path: Path) -> float:
+    """Seconds since 1970; 0 for a file that has gone."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0

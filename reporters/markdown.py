@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from opduel.records import Build, Comparison, Report, Verdict
-from opduel.reporters.summary import WORST_FIRST, injection, injection_line, open_lines, validity_line, worst_first
+from opduel.reporters.summary import WORST_FIRST, caveats, injection_line, worst_first
 from opduel.reporters.text import printable
 from opduel.reporters.units import human_change, human_duration, human_interval, human_share, human_value
 
@@ -53,13 +53,7 @@ def _heading(report: Report) -> Iterator[str]:
     counts = ", ".join(f"{report.count(verdict)} {verdict}" for verdict in WORST_FIRST)
     yield f"**{counts}**"
     yield ""
-    if line := validity_line(report):
-        yield f"**{cell(line)}**"
-        yield ""
-    if run.is_cut_short:
-        yield f"**not complete: {cell(run.why_stopped)}**"
-        yield ""
-    for line in open_lines(report):
+    for line in caveats(report):
         yield f"**{cell(line)}**"
         yield ""
     sides = (("control", report.control), ("treatment", report.treatment))
@@ -74,9 +68,9 @@ def _heading(report: Report) -> Iterator[str]:
         f"host {cell(str(report.host.cpu_model))}, {cell(str(report.host.logical_cpus))} CPUs",
     ]
     yield "; ".join(word for word in words if word)
-    if outcome := injection(report):
+    if line := injection_line(report):
         yield ""
-        yield injection_line(outcome)
+        yield line
 
 
 def _build(build: Build) -> list[str]:
@@ -102,18 +96,9 @@ def _failures(cases: Sequence[Comparison]) -> list[str]:
 
 def _changes(cases: Sequence[Comparison]) -> list[str]:
     headings = ["case", "change", "interval", "control", "rounds", "smallest to be seen", "note"]
-    return table(
-        headings,
-        [
-            [
-                code(one.case),
-                human_change(one.ratio),
-                human_interval(one.ci),
-                cell(human_value(one.control, one.unit)),
-                str(one.rounds),
-                human_share(one.mde),
-                cell(one.note),
-            ]
-            for one in cases
-        ],
-    )
+    rows = []
+    for one in cases:
+        control = cell(human_value(one.control, one.unit))
+        figures = [human_change(one.ratio), human_interval(one.ci), control, str(one.rounds), human_share(one.mde)]
+        rows.append([code(one.case), *figures, cell(one.note)])
+    return table(headings, rows)

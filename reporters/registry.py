@@ -10,18 +10,15 @@ from importlib.metadata import entry_points
 from opduel.records import UsageError
 from opduel.records.text import one_line
 from opduel.reporters.base import Reporter
-from opduel.reporters.export import ExportReporter
+from opduel.reporters.export import ExportReporter, HtmlReporter
 from opduel.reporters.github import GithubReporter
-from opduel.reporters.html_page import HtmlReporter
-from opduel.reporters.json_screen import JsonReporter
-from opduel.reporters.local import LocalReporter
+from opduel.reporters.local import LocalReporter, SimpleLocalReporter
 from opduel.reporters.notifier import UNVERIFIED, Notifier
 from opduel.reporters.notify_command import NotifyCommand
 from opduel.reporters.notify_webhook import NotifyWebhook
 from opduel.reporters.remote import RemoteReporter
 from opduel.reporters.screen import ScreenReporter
-from opduel.reporters.simple_local import SimpleLocalReporter
-from opduel.reporters.simple_screen import SimpleScreenReporter
+from opduel.reporters.simple_screen import JsonReporter, SimpleScreenReporter
 
 REPORTERS: tuple[type[Reporter], ...] = (
     ScreenReporter,
@@ -55,12 +52,10 @@ def all_reporters() -> tuple[type[Reporter], ...]:
                 raise ValueError(f"there is a --{reporter.option} already")
         except Exception as error:  # whatever that package does when it is imported
             package = point.dist.name if point.dist else point.value
-            text = one_line(f"{error}")
-            log.warning(
-                "reporter %s: not available (%s): repair the package %s, or uninstall it", point.name, text, package
-            )
-            continue
-        found.append(reporter)
+            words = f"not available ({one_line(str(error))}): repair the package {package}, or uninstall it"
+            log.warning("reporter %s: %s", point.name, words)
+        else:
+            found.append(reporter)
     return tuple(found)
 
 
@@ -88,8 +83,7 @@ def chosen_reporters(options: argparse.Namespace, terminal: bool) -> list[Report
         UsageError: an option's argument is empty or wrong, two would write one file, or a switch has nothing to switch.
     """
     chosen = [one for kind in all_reporters() for one in kind.from_options(options)]
-    _check_files(chosen)
-    _check_stream(chosen)
+    _check(chosen)
     if getattr(options, UNVERIFIED, False) and not any(isinstance(one, Notifier) for one in chosen):
         raise UsageError(f"--{UNVERIFIED}: goes with --notify_command or --notify_webhook: add one, or leave it out")
     if terminal and not any(isinstance(one, ON_STANDARD_OUTPUT) for one in chosen):
@@ -99,23 +93,11 @@ def chosen_reporters(options: argparse.Namespace, terminal: bool) -> list[Report
     return chosen
 
 
-def _check_stream(reporters: Sequence[Reporter]) -> None:
-    """See that nothing else is printed beside JSON, which would then be none.
+def _check(reporters: Sequence[Reporter]) -> None:
+    """See that no reporter replaces what another one wrote, and that nothing else is printed beside JSON.
 
     Raises:
-        UsageError: something is.
-    """
-    options = [one.option for one in reporters if isinstance(one, ON_STANDARD_OUTPUT)]
-    if JsonReporter.option in options and len(options) > 1:
-        other = next(option for option in options if option != JsonReporter.option)
-        raise UsageError(f"--{JsonReporter.option}: --{other} prints on standard output, too: leave one of the two out")
-
-
-def _check_files(reporters: Sequence[Reporter]) -> None:
-    """See that no reporter replaces what another one wrote.
-
-    Raises:
-        UsageError: one does.
+        UsageError: it is not so.
     """
     seen: set[str] = set()
     for one in reporters:
@@ -124,3 +106,7 @@ def _check_files(reporters: Sequence[Reporter]) -> None:
             if place in seen:
                 raise UsageError(f"--{one.option}: {file} is given twice: the second would replace the first")
             seen.add(place)
+    options = [one.option for one in reporters if isinstance(one, ON_STANDARD_OUTPUT)]
+    if JsonReporter.option in options and len(options) > 1:
+        other = next(option for option in options if option != JsonReporter.option)
+        raise UsageError(f"--{JsonReporter.option}: --{other} prints on standard output, too: leave one of the two out")

@@ -13,8 +13,8 @@ from opduel.reporters.text import printable
 # Options of a run that hold for each of its cases, too; the others chose cases, bounded the run or reported it.
 _OF_A_CASE = (
     *("category", "ctx", "dtype", "framework", "int64_tensor", "timeout", "model_cache", "root_model_dir"),
-    "shared_libs",
-    *("threshold", "alpha", "max_rounds", "threads", "wipe_cache", "roofline", "breakdown", "with_operators"),
+    *("shared_libs", "threshold", "alpha", "max_rounds", "threads", "wipe_cache", "roofline", "breakdown"),
+    "with_operators",
 )
 _OF_INPUTS = ("directions", "metric")
 _OF_A_NETWORK = ("network", "inputs")
@@ -51,7 +51,8 @@ def reproduction(report: Report) -> Reproduction:
     asked = report.configuration
     own_inputs = bool(asked.inputs or asked.fuzz) and not asked.network
     names = (*_OF_A_CASE, *(() if own_inputs else _OF_INPUTS), *(_OF_A_NETWORK if asked.network else ()))
-    common = [*_spec(report), *asked.words(names), *_variables(report), *_seed(report)]
+    seed = [] if report.run.seed is None else ["--seed", str(report.run.seed)]
+    common = [*_spec(report), *asked.words(names), *_variables(report), *seed]
     golden = asked.golden  # outputs that were kept stood in for the control
     control = ["--golden", str(golden)] if golden else ["--control", _name(report.control)]
     sides = [*control, "--treatment", _name(report.treatment)]
@@ -88,11 +89,6 @@ def _variables(report: Report) -> list[str]:
     """``--env`` for the variables that the user gave; the value of one that may be a secret is not in the report."""
     values = report.run.environment
     return [word for name in report.configuration.env if name in values for word in ("--env", f"{name}={values[name]}")]
-
-
-def _seed(report: Report) -> list[str]:
-    seed = report.run.seed
-    return [] if seed is None else ["--seed", str(seed)]
 
 
 def _name(build: Build) -> str:

@@ -3,7 +3,7 @@
 import math
 from typing import Any, TypeGuard
 
-from opduel.records import SAMPLED, Build, Failure, HostRecord, Report
+from opduel.records import SAMPLED, Build, Commit, Failure, HostRecord, Report
 from opduel.reporters.units import human_duration, human_share, human_size
 
 _BUSY = 0.05  # share of the CPUs that others took, from which on it is said
@@ -13,6 +13,24 @@ def build_text(build: Build) -> str:
     """``PACKAGE==1.9.1 (PACKAGE 1.9.1, Python 3.11.7) digest 0343360f866f``."""
     words = f"{build.requested} ({build.framework} {build.version}, Python {build.python})"
     return f"{words} digest {build.digest[:12]}" if build.digest else words
+
+
+def failure_text(failure: Failure) -> str:
+    """``treatment: crash: the worker died of SIGSEGV``."""
+    return f"{failure.side}: {failure.kind}: {failure.reason}"
+
+
+def confidence_text(alpha: float | None, what: str) -> str:
+    """``95 % CI``; without the confidence where that is not known. ``what`` is the interval's name."""
+    return f"{100 * (1 - alpha):g} % {what}" if alpha and 0 < alpha < 1 else what
+
+
+def commit_moment(commit: Commit) -> str | None:
+    """When it was made; None where that is no year of ours, as a foreign report may have it."""
+    try:
+        return commit.moment
+    except (OverflowError, OSError, ValueError):
+        return None
 
 
 def host_text(host: HostRecord) -> str:

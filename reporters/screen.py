@@ -4,20 +4,24 @@ import io
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Self, TextIO
+from typing import ClassVar, TextIO
 
 from rich.console import Console
 from rich.text import Text
 
-from opduel.records import Comparison, Report
+from opduel.records import Failure, Report
+from opduel.records.output import key_line
 from opduel.reporters.base import Reporter
-from opduel.reporters.screen_breakdown import breakdown_lines
-from opduel.reporters.screen_table import cases_lines
-from opduel.reporters.screen_words import footer_lines, header_lines, validity_lines
+from opduel.reporters.rates import roofline_words
+from opduel.reporters.run_text import build_text, disturbance_text, effort_text, failure_text, host_text, incidents
+from opduel.reporters.screen_table import STYLES, breakdown_lines, cases_lines
 from opduel.reporters.stream import write_text
+from opduel.reporters.summary import WORST_FIRST, injection_line, open_lines, validity_line, worst_first
+from opduel.reporters.text import fold, printable, shorten
 
 NARROW = 80  # columns, wherever the output is no terminal
 _NARROWEST = 76  # narrower terminals wrap
+_MOST_DETAILS = 20  # failures, and incidents, told one by one
 MOST_UNCHANGED = 40  # rows of unchanged cases; of more than that, none is shown
 
 
@@ -42,11 +46,6 @@ class ScreenReporter(Reporter):
         self.width = width
         self.colour = colour
         self.most_unchanged = most_unchanged
-
-    @classmethod
-    def from_option(cls, value: str | None) -> Self:
-        """The reporter for ``--screen_reporter``."""
-        return cls()
 
     def report(self, report: Report) -> None:
         """Print the report; a pipe that closes early is no error."""
@@ -73,20 +72,84 @@ def render(report: Report, width: int = NARROW, colour: bool = False, most_uncha
     )
     hidden = report.count("unchanged") if report.count("unchanged") > most_unchanged else 0
     shown = [one for one in report.comparisons if not (hidden and one.verdict == "unchanged")]
-    for line in [*header_lines(report, width), *validity_lines(report, width)]:
+    for line in [*_header_lines(report, width), *_warning(validity_line(report), width)]:
         console.print(line)
     if shown:
-        console.print(Text(""), *_table(report, shown, width), sep="\n")
+        console.print(Text(""), *cases_lines(shown, report.configuration.alpha, width, report.host.roofline), sep="\n")
     if parts := breakdown_lines(report, width):
         console.print(*parts, sep="\n")
     console.print(Text(""))
-    for line in footer_lines(report, hidden, width):
+    for line in _footer_lines(report, hidden, width):
         console.print(line)
     return "".join(f"{line.rstrip()}\n" for line in sink.getvalue().splitlines())
 
 
-def _table(report: Report, shown: Sequence[Comparison], width: int) -> list[Text]:
-    return cases_lines(shown, report.configuration.alpha, width, report.host.roofline)
+def _header_lines(report: Report, width: int) -> list[Text]:
+    """Who was compared, on what host, by which spec."""
+    run = report.run
+    spec = " ".join(one for one in (run.spec, run.framework, report.configuration.platform) if one)
+    lines = [
+        ("spec", spec or "-"),
+        ("control", build_text(report.control)),
+        ("treatment", build_text(report.treatment)),
+        ("host", host_text(report.host)),
+        ("roofline", roofline_words(report.host.roofline)),
+        ("busy host", disturbance_text(report.host)),
+    ]
+    return [Text(f"{label:<11}").append(shorten(printable(words), width - 11)) for label, words in lines if words]
+
+
+def _warning(line: str, width: int) -> list[Text]:
+    """``line`` as a sentence of its own, folded; nothing for an empty one."""
+    return _folded(printable(line[:1].upper() + line[1:]), width, "bold yellow") if line else []
+
+
+def _footer_lines(report: Report, hidden: int, width: int) -> list[Text]:
+    """Counts, what the table left out, failures, incidents, whether the run is complete, and the injection."""
+    lines = [line for line in (_counts(report), Text(effort_text(report))) if line]
+    if hidden:
+        lines.append(Text(f"not shown: the {hidden} unchanged (--simple_screen_reporter and report.json have them)"))
+    failed = [(one.case, one.failure, "") for one in worst_first(report.comparisons) if one.failure is not None]
+    lines += _failures("failures", failed, width) + _failures("incidents", incidents(report), width)
+    if report.run.is_cut_short:
+        lines += _warning(f"NOT COMPLETE: {report.run.why_stopped}", width)
+    for line in open_lines(report):
+        lines += _warning(line, width)
+    if line := injection_line(report):
+        lines.append(Text(line))
+    # What does not fit is folded, and then without colours.
+    return [piece for line in lines for piece in ([line] if line.cell_len <= width else _folded(line.plain, width))]
+
+
+def _counts(report: Report) -> Text:
+    line = Text()
+    for verdict in WORST_FIRST:
+        count = report.count(verdict)
+        line.append(", " if line else "").append(f"{count} {verdict}", style=STYLES[verdict] if count else "")
+    return line
+
+
+def _failures(title: str, told: Sequence[tuple[str, Failure, str]], width: int) -> list[Text]:
+    """Failures or incidents, as ``run_text.incidents`` has them, under their title."""
+    lines = [f"{title}:"] if told else []
+    for where, failure, consequence in told[:_MOST_DETAILS]:
+        lines.append(f"  {shorten(printable(where), 3 * width)}: {failure_text(failure)}")
+        line = key_line(failure.output_tail)
+        if line and line not in failure.reason:
+            lines.append(f"    output tail: {line}")
+        if consequence:
+            lines.append(f"    then: {consequence}")
+    if (left := len(told) - _MOST_DETAILS) > 0:
+        lines.append(f"  not shown: {left} more {title} (report.json has them)")
+    return [piece for line in lines for piece in _folded(printable(line), width)]
+
+
+def _folded(text: str, width: int, style: str = "") -> list[Text]:
+    """``text`` folded to ``width``, its later lines indented; the middle of what is longer than six lines left out."""
+    indent = " " * (len(text) - len(text.lstrip()) + 2)
+    pieces = fold(shorten(text.strip(), 6 * (width - len(indent))), width - len(indent))
+    first = f"{indent[2:]}{pieces[0]}"
+    return [Text(line, style=style) for line in [first, *(f"{indent}{piece}" for piece in pieces[1:])]]
 
 
 def wants_colour(stream: TextIO, environment: Mapping[str, str]) -> bool:

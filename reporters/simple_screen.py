@@ -1,44 +1,36 @@
-"""The simple screen reporter: one tab-separated line a case, for pipes. docs/reference/report.md has its columns."""
+"""The reporters that print for programs: a tab-separated line a case, or JSON. docs/reference/report.md has both."""
 
 import math
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, Self, TextIO
+from operator import attrgetter
+from typing import Any, ClassVar, TextIO
 
 from opduel.records import Comparison, Report
 from opduel.reporters.base import Reporter
-from opduel.reporters.stream import write_text
-from opduel.reporters.summary import injection, injection_line, open_lines, validity_line
+from opduel.reporters.document import to_bytes
+from opduel.reporters.stream import print_result, write_text
+from opduel.reporters.summary import caveats, injection_line
 from opduel.reporters.text import escaped
 
+
+def _own(*names: str) -> dict[str, Callable[[Comparison], Any]]:
+    """Columns that are called as a comparison's own fields are."""
+    return {name: attrgetter(name) for name in names}
+
+
 COLUMNS: dict[str, Callable[[Comparison], Any]] = {
-    "verdict": lambda one: one.verdict,
-    "case": lambda one: one.case,
-    "operator": lambda one: one.operator,
-    "direction": lambda one: one.direction,
-    "metric": lambda one: one.metric,
-    "unit": lambda one: one.unit,
-    "ratio": lambda one: one.ratio,
+    **_own("verdict", "case", "operator", "direction", "metric", "unit", "ratio"),
     "ci_low": lambda one: one.ci and one.ci[0],
     "ci_high": lambda one: one.ci and one.ci[1],
-    "p_value": lambda one: one.p_value,
-    "q_value": lambda one: one.q_value,
-    "threshold": lambda one: one.threshold,
-    "mde": lambda one: one.mde,
-    "control": lambda one: one.control,
-    "treatment": lambda one: one.treatment,
-    "rounds": lambda one: one.rounds,
-    "decided_on": lambda one: one.decided_on,
-    "injected": lambda one: one.injected,
+    **_own("p_value", "q_value", "threshold", "mde", "control", "treatment", "rounds", "decided_on", "injected"),
     "failure_side": lambda one: one.failure and one.failure.side,
     "failure_kind": lambda one: one.failure and one.failure.kind,
     "failure_reason": lambda one: one.failure and one.failure.reason,
-    "note": lambda one: one.note,
-    "held_back": lambda one: one.held_back,
+    **_own("note", "held_back"),
     "verified": lambda one: one.verification and one.verification.verdict,
     "verified_ratio": lambda one: one.verification and one.verification.ratio,
-    "confidence": lambda one: one.confidence,
-    "suspected": lambda one: one.suspected,
+    **_own("confidence", "suspected"),
     "rounds_needed": lambda one: one.forecast and one.forecast.rounds,
     "seconds_needed": lambda one: one.forecast and one.forecast.seconds,
 }
@@ -54,14 +46,19 @@ class SimpleScreenReporter(Reporter):
         """Print to ``stream``, by default what ``sys.stdout`` is when reporting."""
         self.stream = stream
 
-    @classmethod
-    def from_option(cls, value: str | None) -> Self:
-        """The reporter for ``--simple_screen_reporter``."""
-        return cls()
-
     def report(self, report: Report) -> None:
         """Print the report; a pipe that closes early is no error."""
         write_text(self.stream or sys.stdout, "".join(f"{line}\n" for line in tab_separated(report)))
+
+
+class JsonReporter(Reporter):
+    """Prints what report.json holds, and nothing else."""
+
+    option: ClassVar[str] = "json"
+    help: ClassVar[str] = "print the report as JSON on standard output, in place of the table"
+
+    def report(self, report: Report) -> None:
+        print_result(to_bytes(report).decode("utf-8"), "give --local_reporter DIR to keep it as a file")
 
 
 def tab_separated(report: Report) -> Iterator[str]:
@@ -69,14 +66,9 @@ def tab_separated(report: Report) -> Iterator[str]:
     yield "#" + "\t".join(COLUMNS)
     for comparison in report.comparisons:
         yield "\t".join(_field(value(comparison)) for value in COLUMNS.values())
-    if line := validity_line(report):
-        yield f"# {escaped(line)}"
-    if report.run.is_cut_short:
-        yield f"# not complete: {escaped(report.run.why_stopped)}"
-    yield from (f"# {escaped(line)}" for line in open_lines(report))
-    outcome = injection(report)
-    if outcome is not None:
-        yield f"# {injection_line(outcome)}"
+    yield from (f"# {escaped(line)}" for line in caveats(report))
+    if line := injection_line(report):
+        yield f"# {line}"
 
 
 def _field(value: Any) -> str:

@@ -1,6 +1,5 @@
 """A single-build run as one strict JSON document, and read back: what --output-format json writes, --baseline reads."""
 
-import json
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from opduel.records.files import LONGEST_REPORT, UnreadableError, parse_json, re
 from opduel.records.single import SINGLE_SCHEMA_VERSION, SingleReport
 from opduel.records.upgrade import upgraded_single
 from opduel.records.validation import explain
-from opduel.reporters.document import strict
+from opduel.reporters.document import json_text
 from opduel.reporters.opperf_form import opperf_results
 
 KIND = "opduel single-build run"
@@ -22,14 +21,8 @@ _FIX = "give a file that harness.py wrote with --output-format json"
 
 def single_text(report: SingleReport) -> str:
     """The document, ending in a newline. docs/how-to/single.md has its keys."""
-    whole = asdict(report)
-    document = {
-        "kind": KIND,
-        "schema_version": whole.pop("schema_version"),
-        "results": opperf_results(report),
-        **whole,
-    }
-    return json.dumps(strict(document), ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+    first = {"kind": KIND, "schema_version": report.schema_version, "results": opperf_results(report)}
+    return json_text(first | asdict(report))
 
 
 def read_single(path: Path) -> SingleReport:

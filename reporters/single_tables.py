@@ -13,30 +13,14 @@ from opduel.reporters.text import printable
 from opduel.reporters.units import ABSENT, human_change, human_size, human_value
 
 CSV_COLUMNS = (
-    "case",
-    "operator",
-    "direction",
-    "dtype",
-    "context",
+    *("case", "operator", "direction", "dtype", "context"),
     *(f"{name}_ms" for name in STATISTICS),
-    "calls",
-    "rounds",
-    "max_storage_mem_alloc_kb",
-    "gflops",
-    "gbytes",
-    "inputs",
-    "failure",
-    "mode",
-    "note",
+    *("calls", "rounds", "max_storage_mem_alloc_kb", "gflops", "gbytes", "inputs", "failure", "mode", "note"),
 )
 MARKDOWN_COLUMNS = (
-    "Operator",
-    "Case",
-    "Inputs",
-    "Max Mem Usage (Storage) (kB)",
+    *("Operator", "Case", "Inputs", "Max Mem Usage (Storage) (kB)"),
     *(f"{kind} {name} Time (ms)" for name in ("Forward", "Backward") for kind in ("Avg", "P50", "P90", "P99")),
 )
-_DIRECTIONS = ("forward", "backward")
 _WORST_FIRST = ("slower", "failed", "incomparable", "gone", "new", "faster", "within")
 
 
@@ -71,19 +55,17 @@ def markdown_text(report: SingleReport) -> str:
         sizes = [sum(one.memory.values()) / KB for one in group if one.memory is not None]
         size = f"{max(sizes):.4f}" if sizes else "---"
         cells = [group[0].operator, without_direction(group[0]), json.dumps(group[0].inputs), size]
-        for direction in _DIRECTIONS:
-            cells += _markdown_times(by_direction.get(direction))
-        lines.append(_row(cells))
+        times = [time for name in ("forward", "backward") for time in _markdown_times(by_direction.get(name))]
+        lines.append(_row([*cells, *times]))
     both = [one for one in report.cases if one.direction == "both" and one.time is not None]
     if both:
         lines += ["", "# Forward and Backward together", "", _row(["Case", "Avg Time (ms)", "P50", "P90", "P99"])]
         lines += [_row([":---:"] * 5), *(_row([one.case, *_markdown_times(one)]) for one in both)]
-    failed = [f"- {one.case}: {printable(one.failure.reason)}" for one in report.cases if one.failure is not None]
-    if failed:
-        lines += ["", "# Failed", "", *failed]
-    untimed = [f"- {one.case}: {printable(one.note)}" for one in report.cases if one.note]
-    if untimed:
-        lines += ["", "# Not timed", "", *untimed]
+    failed = [(one.case, one.failure.reason) for one in report.cases if one.failure is not None]
+    untimed = [(one.case, one.note) for one in report.cases if one.note]
+    for title, found in (("Failed", failed), ("Not timed", untimed)):
+        if found:
+            lines += ["", f"# {title}", "", *(f"- {case}: {printable(why)}" for case, why in found)]
     return "\n".join(lines) + "\n"
 
 
@@ -131,11 +113,6 @@ def baseline_text(comparisons: Sequence[BaselineComparison]) -> str:
 def aligned(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
     """Rows of cells as lines: the first ``left`` columns to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for row in rows:
-        cells = [
-            cell.ljust(width) if number < left else cell.rjust(width)
-            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append("  ".join(cells).rstrip())
-    return lines
+    sides = [*["<"] * left, *[">"] * (len(widths) - left)]
+    layout = "  ".join(f"{{:{side}{width}}}" for side, width in zip(sides, widths, strict=True))
+    return [layout.format(*row).rstrip() for row in rows]

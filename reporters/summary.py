@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal
 
 from opduel.records import FLAGGED, Comparison, Report, Verdict
@@ -47,6 +46,13 @@ def open_lines(report: Report) -> list[str]:
     """What a run left open that its reader must know: that nothing was compared, which cases look changed but are not
     settled, and how long it would take to settle the open ones. Empty for most runs."""
     return [line for line in (_nothing_line(report), _suspects_line(report), _forecast_line(report)) if line]
+
+
+def caveats(report: Report) -> list[str]:
+    """What a reader must know before believing the rest: why the run can't be trusted, or is not complete, and what it
+    left open. Empty for most runs."""
+    stopped = f"not complete: {report.run.why_stopped}" if report.run.is_cut_short else ""
+    return [line for line in (validity_line(report), stopped, *open_lines(report)) if line]
 
 
 def _nothing_line(report: Report) -> str:
@@ -98,49 +104,18 @@ def validity_line(report: Report) -> str:
     return f"can't be trusted: {'; '.join(reasons)}; {done}; measure again when the machine is quiet"
 
 
-@dataclass(frozen=True)
-class Injection:
-    """What became of an injected slowdown of ``share``. Failed cases are counted apart, in ``failed`` alone.
-
-    ``found`` of ``injected`` cases were called regressed; ``false_alarms`` of ``clean`` cases, into which nothing was
-    injected, were called regressed or improved.
-    """
-
-    share: float
-    found: int
-    injected: int
-    false_alarms: int
-    clean: int
-    failed: int
-
-    @property
-    def missed(self) -> int:
-        """Injected cases called anything but regressed."""
-        return self.injected - self.found
-
-
-def injection(report: Report) -> Injection | None:
-    """What became of the run's injected slowdown; None when the run had none."""
+def injection_line(report: Report) -> str:
+    """``injected +5 %: found 9 of 10, missed 1; false alarms 0 of 10``, and the failed cases if any; empty when nothing
+    was injected. False alarms are cases called regressed or improved into which nothing was injected."""
     share = report.configuration.inject
     if not share:
-        return None
+        return ""
     measured = [one for one in report.comparisons if one.verdict != "failed"]
-    injected = [one for one in measured if one.injected]
-    clean = [one for one in measured if not one.injected]
-    return Injection(
-        share=float(share),
-        found=sum(one.verdict == "regressed" for one in injected),
-        injected=len(injected),
-        false_alarms=sum(one.verdict in FLAGGED for one in clean),
-        clean=len(clean),
-        failed=len(report.comparisons) - len(measured),
-    )
-
-
-def injection_line(outcome: Injection) -> str:
-    """``injected +5 %: found 9 of 10, missed 1; false alerts 0 of 10``, and the failed ones if any."""
+    injected = [one.verdict == "regressed" for one in measured if one.injected]
+    clean = [one.verdict in FLAGGED for one in measured if not one.injected]
+    found, failed = sum(injected), len(report.comparisons) - len(measured)
     line = (
-        f"injected {outcome.share * 100:+.3g} %: found {outcome.found} of {outcome.injected}, "
-        f"missed {outcome.missed}; false alarms {outcome.false_alarms} of {outcome.clean}"
+        f"injected {float(share) * 100:+.3g} %: found {found} of {len(injected)}, "
+        f"missed {len(injected) - found}; false alarms {sum(clean)} of {len(clean)}"
     )
-    return f"{line}; failed {outcome.failed}" if outcome.failed else line
+    return f"{line}; failed {failed}" if failed else line

@@ -4,14 +4,14 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import date, datetime, timedelta
-from typing import IO, Annotated, Any
+from typing import IO, Annotated, Any, TypeVar
 from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, HTTPException, Path, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import AfterValidator
-from sqlalchemy import Select, text
+from sqlalchemy import Select, select, text
 from sqlalchemy.orm import Session
 
 from opduel.records import Verdict
@@ -24,6 +24,8 @@ from opduel.server.queries import SHORTEST_COMMIT, RunFilter
 from opduel.server.schemas import MOST_ROWS
 from opduel.server.subprocess_jobs import LARGE_BYTES, SharedFile, SubprocessJobs
 from opduel.server.upload import receive
+
+Row = TypeVar("Row")
 
 _PIECE = 2**16  # bytes of a file that are sent at a time
 
@@ -150,7 +152,7 @@ def list_runs(
     with database_of(request).reading() as session:
         total = queries.count_runs(session, wanted)
         runs = [schemas.run_out(run) for run in queries.latest_runs(session, wanted, limit, offset)]
-    return schemas.RunsOut(runs=runs, total=total, next_offset=next_offset(offset, len(runs), total))
+    return schemas.RunsOut(runs=runs, total=total, next_offset=schemas.next_offset(offset, len(runs), total))
 
 
 @_api.get("/runs/{run_id}", responses=problems({404: "no such run"}), tags=["runs"])
@@ -175,7 +177,7 @@ def run_results(
         total, rows = _some(session, asked, limit, offset)
         results = [schemas.result_out(result, case) for result, case in rows]
     return schemas.ResultsOut(
-        run_id=run_id, results=results, total=total, next_offset=next_offset(offset, len(results), total)
+        run_id=run_id, results=results, total=total, next_offset=schemas.next_offset(offset, len(results), total)
     )
 
 
@@ -203,11 +205,10 @@ def list_cases(
 ) -> schemas.CasesOut:
     """Cases whose id or operator has a text, in the order of their names."""
     with database_of(request).reading() as session:
-        wanted = queries.CaseFilter(framework, text, operator_category)
-        total = queries.count_cases(session, wanted)
-        found = queries.find_cases(session, wanted, limit, offset)
-        cases = [schemas.CaseOut.model_validate(case) for case in found]
-    return schemas.CasesOut(cases=cases, total=total, next_offset=next_offset(offset, len(cases), total))
+        asked = queries.find_cases(framework, text, operator_category)
+        total, rows = _some(session, asked, limit, offset)
+        cases = [schemas.CaseOut.model_validate(case) for (case,) in rows]
+    return schemas.CasesOut(cases=cases, total=total, next_offset=schemas.next_offset(offset, len(cases), total))
 
 
 @_api.get("/cases/{number}/history", responses=problems({404: "no such case"}), tags=["cases"])
@@ -223,16 +224,27 @@ def case_history(
 ) -> schemas.HistoryOut:
     """All that runs said of a case, the oldest first; without runs that slowed it on purpose."""
     with database_of(request).reading() as session:
-        case = found_case(session, number)
+        case = found(session.get(Case, number), "case")
         total, rows = _some(session, queries.history_of(case, platform, category, branch), limit, offset)
         points = [schemas.point_out(result, run) for result, run in rows]
         about = schemas.CaseOut.model_validate(case)
     return schemas.HistoryOut(
-        case=about, points=points, total=total, next_offset=next_offset(offset, len(points), total)
+        case=about, points=points, total=total, next_offset=schemas.next_offset(offset, len(points), total)
     )
 
 
 router.include_router(_api)
+
+
+def found(row: Row | None, what: str) -> Row:
+    """What was asked for.
+
+    Raises:
+        HTTPException: 404, there is no such thing.
+    """
+    if row is None:
+        raise HTTPException(404, f"there is no such {what}")
+    return row
 
 
 def found_run(session: Session, run_id: str) -> Run:
@@ -241,10 +253,7 @@ def found_run(session: Session, run_id: str) -> Run:
     Raises:
         HTTPException: 404.
     """
-    run = queries.find_run(session, run_id)
-    if run is None:
-        raise HTTPException(404, "there is no such run")
-    return run
+    return found(session.scalar(select(Run).where(Run.run_id == run_id)), "run")
 
 
 async def sent_report(request: Request, run_id: str, form: large.Form, name: str) -> Response:
@@ -285,23 +294,6 @@ def _pieces(file: IO[bytes]) -> Iterator[bytes]:
         yield from iter(lambda: file.read(_PIECE), b"")
 
 
-def found_case(session: Session, number: int) -> Case:
-    """The case with this number.
-
-    Raises:
-        HTTPException: 404.
-    """
-    case = session.get(Case, number)
-    if case is None:
-        raise HTTPException(404, "there is no such case")
-    return case
-
-
 def _some(session: Session, asked: Select[*tuple[Any, ...]], limit: int, offset: int) -> tuple[int, list[Any]]:
     rows = list(session.execute(asked.limit(limit).offset(offset)))
     return queries.count(session, asked), rows
-
-
-def next_offset(offset: int, given: int, total: int) -> int | None:
-    """Where the next part of a list begins; None at its end."""
-    return offset + given if given and offset + given < total else None

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from fastapi import FastAPI
 
@@ -10,9 +11,10 @@ from opduel.records import SCHEMA_VERSION
 from opduel.server import api, assets, drift_api, drift_pages, login, pages
 from opduel.server.compression import Compression
 from opduel.server.database import Database
-from opduel.server.description import describe
+from opduel.server.drift import DriftAnalysis
 from opduel.server.error_handlers import add_error_handlers
 from opduel.server.middleware import SecurityMiddleware
+from opduel.server.schemas import Posted
 from opduel.server.settings import Settings
 from opduel.server.subprocess_jobs import SubprocessJobs
 
@@ -20,6 +22,64 @@ _PARSED_AT_ONCE = 2  # small reports: each takes many times its size in memory
 _DESCRIPTION = f"""Reports of A/B runs, kept whole, with the history of every case.
 
 Errors are answered with one line: `{{"detail": "..."}}`. Reports are those of schema version {SCHEMA_VERSION}."""
+
+_BUILD: dict[str, Any] = {
+    "framework": "toy",
+    "strategy": "environment",
+    "interpreter": "/usr/bin/python3",
+    "python": "3.11.7",
+    "packages": {},
+    "environment": {},
+    "directory": None,
+    "created": None,
+    "duration_s": None,
+    "commit": None,
+}
+EXAMPLE: dict[str, Any] = {
+    "category": "nightly",
+    "report": {
+        "schema_version": 2,
+        "run": {"id": "20261121T231820Z-ce81b5", "started": "2026-11-21T23:18:20+00:00", "spec": "smoke"},
+        "control": {**_BUILD, "requested": "toy-1.0", "version": "1.0", "digest": "d5afb59098f1"},
+        "treatment": {**_BUILD, "requested": "toy-1.1", "version": "1.1", "digest": "0343360f866f"},
+        "host": {"cpu_model": "AMD EPYC"},
+        "comparisons": [
+            {
+                "case": "softmax/forward",
+                "operator": "nd.softmax",
+                "direction": "forward",
+                "metric": "time",
+                "unit": "ns",
+                "verdict": "regressed",
+                "ratio": 1.1031,
+                "ci": [1.0893, 1.1172],
+                "p_value": 0.00021,
+                "q_value": 0.0011,
+                "threshold": 0.02,
+                "mde": 0.031,
+                "control": 41210.5,
+                "treatment": 45459.4,
+                "rounds": 12,
+                "decided_on": "confirmation",
+                "failure": None,
+                "injected": False,
+            }
+        ],
+    },
+}
+
+
+class Application(FastAPI):
+    """FastAPI, whose OpenAPI document has the schema of what is posted, too: that is read by hand."""
+
+    def openapi(self) -> dict[str, Any]:
+        """The document, made when it is asked for first: that takes longer than all else at the start."""
+        document = super().openapi()
+        schema = Posted.model_json_schema(ref_template="#/components/schemas/{model}")
+        document["components"]["schemas"] |= schema.pop("$defs") | {"Posted": schema}
+        post = document["paths"]["/api/v1/reports"]["post"]
+        post["requestBody"]["content"]["application/json"]["example"] = EXAMPLE
+        return document
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -35,7 +95,7 @@ def create_app(settings: Settings) -> FastAPI:
         yield
         database.close()
 
-    app = FastAPI(
+    app = Application(
         title="opduel results server",
         version="1",
         description=_DESCRIPTION,
@@ -51,11 +111,11 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.posts_apart, app.state.reads_apart = (
         SubprocessJobs(database, settings.max_report_bytes) for _ in range(2)
     )
+    app.state.drift = DriftAnalysis(database)
     app.state.failures = login.Failures()
     add_error_handlers(app)
     for module in (api, drift_api, login, assets, pages, drift_pages):
         app.include_router(module.router)
-    describe(app)
     app.add_middleware(Compression)
     app.add_middleware(SecurityMiddleware)
     return app

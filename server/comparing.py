@@ -12,8 +12,8 @@ from opduel.comparator.indirect_comparison import IndirectEstimate, Link, indire
 from opduel.comparator.network_meta_analysis import Edge, edge_from_interval
 from opduel.reporters.units import human_share
 from opduel.server.histories import CONFIDENCE_ALPHA, BuildName, build_of, interval, node_order
-from opduel.server.listing import results_worst_first
 from opduel.server.models import Run
+from opduel.server.queries import results_worst_first
 
 _MANY_TIMES = 11.0  # a change from which on it is a factor in words
 

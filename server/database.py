@@ -128,7 +128,7 @@ def _refuse_foreign(path: Path, name: str) -> None:
     """Raises UsageError for a database that is something else's. Opening it as ours would change its journal mode."""
     try:
         if not (os.path.isdir(path) or stat.S_ISREG(path.stat().st_mode)):
-            raise UsageError(f"--database {name}: is no regular file: give another")
+            raise UsageError(f"--database {name}: is not a regular file: give another")
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
             tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     except (OSError, sqlite3.Error):  # not there, or no database: whoever opens it says so

@@ -156,14 +156,6 @@ class DriftAnalysis:
                     session.execute(delete(AnalysedSeries).where(*_is(one)))
 
 
-def drift_analysis_of(state: object) -> DriftAnalysis:
-    """The one weighing of a server, kept in its application's ``state``."""
-    if not hasattr(state, "weighing"):
-        state.analysis = DriftAnalysis(state.database)  # type: ignore[attr-defined]
-    found: DriftAnalysis = state.analysis  # type: ignore[attr-defined]
-    return found
-
-
 def _analysed(session: Session, series: Series, runs: Mapping[int, _RunBuilds]) -> _Analysed:
     query = select(Result.run_number, Result.ratio, Result.ci_low, Result.ci_high, Result.threshold)
     edges, seen, threshold = [], [], 0.0

@@ -6,24 +6,15 @@ from typing import Annotated
 from fastapi import APIRouter, HTTPException, Path, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, Field, ValidationError
+from sqlalchemy.orm import Session
 
 from opduel.records.validation import explain
 from opduel.server.access import CanRead, CanWrite, database_of
-from opduel.server.api import PROBLEMS, Branch, Limit, Offset, OperatorCategory, Words, next_offset, problems
+from opduel.server.api import PROBLEMS, Branch, Limit, Offset, OperatorCategory, Words, found, problems
 from opduel.server.change_points import LONGEST_NOTE, acknowledge, withdraw
-from opduel.server.drift import drift_analysis_of
-from opduel.server.findings import (
-    Direction,
-    Finding,
-    State,
-    Wanted,
-    exp,
-    find_findings,
-    list_findings,
-    moment_of,
-)
+from opduel.server.findings import Direction, Finding, State, Wanted, exp, find_findings, list_findings, moment_of
 from opduel.server.forms import small_body
-from opduel.server.schemas import CaseOut
+from opduel.server.schemas import CaseOut, next_offset, taken
 
 router = APIRouter(
     prefix="/api/v1", responses=problems(PROBLEMS | {422: "a parameter is wrong"}), tags=["change points"]
@@ -106,16 +97,16 @@ def list_change_points(
     offset: Offset = 0,
 ) -> ChangePointsOut:
     """Change points, the worst first: the largest slowdown, ..., the largest gain."""
-    progress = drift_analysis_of(request.app.state).progress()
+    progress = request.app.state.drift.progress()
     begin = None if since is None else moment_of(since)
     wanted = Wanted(state, direction, platform, framework, begin, q, branch, category, operator_category)
     with database_of(request).reading() as session:
-        found = list_findings(session, wanted)
-        some = [_out(one) for one in found[offset : offset + limit]]
+        listed = list_findings(session, wanted)
+        some = [_out(one) for one in listed[offset : offset + limit]]
     return ChangePointsOut(
         change_points=some,
-        total=len(found),
-        next_offset=next_offset(offset, len(some), len(found)),
+        total=len(listed),
+        next_offset=next_offset(offset, len(some), len(listed)),
         complete=progress.is_complete,
     )
 
@@ -124,9 +115,7 @@ def list_change_points(
 def one_change_point(request: Request, _reader: CanRead, number: Number) -> ChangePointOut:
     """One change point."""
     with database_of(request).reading() as session:
-        for one in find_findings(session, [number]):
-            return _out(one)
-    raise _no_such()
+        return _out(_one(session, number))
 
 
 @router.put(
@@ -151,24 +140,22 @@ async def put_acknowledgement(request: Request, token: CanWrite, number: Number)
 
 def _acknowledged(request: Request, number: int, token: str, note: str) -> ChangePointOut:
     with database_of(request).writing() as session:
-        for one in find_findings(session, [number]):
-            acknowledge(one.point, token, note, datetime.now(UTC))
-            return _out(one)
-    raise _no_such()
+        one = _one(session, number)
+        acknowledge(one.point, token, note, datetime.now(UTC))
+        return _out(one)
 
 
 @router.delete("/change_points/{number}/acknowledgement", responses=_GONE)
 def delete_acknowledgement(request: Request, _token: CanWrite, number: Number) -> ChangePointOut:
     """Take an acknowledgement back."""
     with database_of(request).writing() as session:
-        for one in find_findings(session, [number]):
-            withdraw(one.point)
-            return _out(one)
-    raise _no_such()
+        one = _one(session, number)
+        withdraw(one.point)
+        return _out(one)
 
 
-def _no_such() -> HTTPException:
-    return HTTPException(404, "there is no such change point")
+def _one(session: Session, number: int) -> Finding:
+    return found(next(iter(find_findings(session, [number])), None), "change point")
 
 
 def _out(one: Finding) -> ChangePointOut:
@@ -178,25 +165,13 @@ def _out(one: Finding) -> ChangePointOut:
         acknowledgement = AcknowledgementOut(
             at=point.acknowledged, by=point.acknowledged_by or "", note=point.note or "", counts=point.is_acknowledged
         )
-    return ChangePointOut(
-        number=point.number,
+    return taken(
+        ChangePointOut,
+        point,
         case=CaseOut.model_validate(one.case),
-        platform=one.series.platform,
-        threads=one.series.threads,
-        branch=one.series.branch,
-        kind=point.kind,
-        before=_build(point.before),
-        after=_build(point.after),
-        builds=point.builds,
-        ratio=one.ratio,
+        **{name: getattr(one.series, name) for name in ("platform", "threads", "branch")},
+        **{name: taken(BuildOut, getattr(one, name)) for name in ("before", "after")},
+        **{name: getattr(one, name) for name in ("ratio", "q_value")},
         ci=(exp(point.ci_low), exp(point.ci_high)),
-        p_value=point.p_value,
-        q_value=one.q_value,
-        found=point.found,
-        changed=point.changed,
         acknowledgement=acknowledgement,
     )
-
-
-def _build(kept: dict[str, object]) -> BuildOut:
-    return BuildOut.model_validate({name: kept[name] for name in BuildOut.model_fields})

@@ -20,7 +20,6 @@ from opduel.server.access import (
 )
 from opduel.server.api import days
 from opduel.server.change_points import LONGEST_NOTE, acknowledge, withdraw
-from opduel.server.drift import drift_analysis_of
 from opduel.server.findings import ALERT_Q, Wanted, count_series, drift_choices, find_findings, list_findings
 from opduel.server.forms import form_of
 from opduel.server.pages import Words, dates_asked, day_of, page_of, words_of
@@ -53,7 +52,7 @@ def drift_page(
     operator_category: Words = "",
 ) -> Response:
     """Change points, the worst first."""
-    progress = drift_analysis_of(request.app.state).progress()
+    progress = request.app.state.drift.progress()
     seen = _seen(request)
     narrowed = {"platform": platform, "branch": branch, "category": category, "operator_category": operator_category}
     chosen = {name: words_of(value) or None for name, value in narrowed.items()}
@@ -127,7 +126,7 @@ def feed(
     operator_category: Words = "",
 ) -> Response:
     """The change points found or materially changed last, as an Atom feed (RFC 4287)."""
-    drift_analysis_of(request.app.state).progress(0.0)
+    request.app.state.drift.progress(0.0)
     narrowed = {"platform": platform, "framework": framework, "branch": branch, "category": category}
     narrowed |= {"operator_category": operator_category}
     chosen = {name: words_of(value) or None for name, value in narrowed.items()}

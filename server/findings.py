@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session, aliased, joinedload
 from opduel.comparator.significance import benjamini_hochberg
 from opduel.server.histories import BuildName, Series
 from opduel.server.models import UNKNOWN_THREADS, AnalysedSeries, Case, ChangePoint, Result, Run
+from opduel.server.queries import distinct, equal
 
 ALERT_Q = 0.05  # the share of false ones to expect among those that alerts and feeds report
 State = Literal["open", "acknowledged", "all"]
@@ -99,16 +100,7 @@ def count_series(session: Session) -> int:
 
 def drift_choices(session: Session) -> dict[str, list[str]]:
     """What there is to choose from: platforms and branches of histories, categories of runs and of operators."""
-    columns = {
-        "platform": AnalysedSeries.platform,
-        "branch": AnalysedSeries.branch,
-        "category": Run.category,
-        "operator_category": Case.operator_category,
-    }
-    return {
-        name: [one for one in session.scalars(select(column).distinct().order_by(column)) if one]
-        for name, column in columns.items()
-    }
+    return distinct(session, AnalysedSeries.platform, AnalysedSeries.branch, Run.category, Case.operator_category)
 
 
 def exp(log_ratio: float) -> float:
@@ -132,14 +124,8 @@ def _conditions(wanted: Wanted) -> list[ColumnElement[bool]]:
     found: list[ColumnElement[bool]] = [ChangePoint.gone.is_(None)]
     if wanted.direction != "all":
         found.append(ChangePoint.log_ratio > 0 if wanted.direction == "slower" else ChangePoint.log_ratio < 0)
-    if wanted.platform is not None:
-        found.append(AnalysedSeries.platform == wanted.platform)
-    if wanted.framework is not None:
-        found.append(Case.framework == wanted.framework)
-    if wanted.operator_category is not None:
-        found.append(Case.operator_category == wanted.operator_category)
-    if wanted.branch is not None:
-        found.append(AnalysedSeries.branch == wanted.branch)
+    columns = (AnalysedSeries.platform, Case.framework, Case.operator_category, AnalysedSeries.branch)
+    found += equal(wanted, *columns)
     if wanted.category is not None:
         found.append(_has_run_in(wanted.category))
     if wanted.since is not None:

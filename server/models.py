@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import (
     JSON,
     BigInteger,
+    Column,
     DateTime,
     Dialect,
     Double,
@@ -18,8 +19,22 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
+from sqlalchemy.types import TypeEngine
+
+from opduel.reporters.text import printable
 
 UNKNOWN_THREADS = -1
+
+
+def columns(kind: TypeEngine[Any], *names: str, nullable: bool = False) -> list[Column[Any]]:
+    """Columns of one type, for migrations."""
+    return [Column(name, kind, nullable=nullable) for name in names]
+
+
+def fit(text: str, most: int = 200) -> str:
+    """``text`` as tables keep it: printable, and no longer than ``most`` characters."""
+    line = printable(text[:most])
+    return line if len(line) <= most and len(text) <= most else f"{line[: most - 3]}..."
 
 
 class Moment(TypeDecorator[datetime]):

@@ -15,7 +15,7 @@ from opduel.reporters.assets import PLOT_CLASS, PLOT_STYLE, csp_hash
 from opduel.reporters.summary import WORST_FIRST
 from opduel.reporters.units import human_change, human_duration, human_interval, human_share, human_value
 from opduel.server.access import CanRead, database_of, settings_of
-from opduel.server.api import days, found_case, found_run, sent_report
+from opduel.server.api import days, found, found_run, sent_report
 from opduel.server.comparing import compare_runs, in_words
 from opduel.server.histories import (
     Series,
@@ -26,17 +26,18 @@ from opduel.server.histories import (
     runs_of_builds,
     series_of,
 )
-from opduel.server.listing import (
+from opduel.server.middleware import SECURITY_HEADERS
+from opduel.server.models import Case, Run
+from opduel.server.queries import (
     MOST_FOUND,
+    RunFilter,
     choices,
+    latest_runs,
     list_runs,
     results_worst_first,
     search_cases,
     search_runs,
 )
-from opduel.server.middleware import SECURITY_HEADERS
-from opduel.server.models import Run
-from opduel.server.queries import RunFilter, latest_runs
 from opduel.server.templating import ENVIRONMENT, page
 
 _LONGEST_QUERY = 200
@@ -117,7 +118,7 @@ def case_page(
     """A case's history over builds, in one of its series (an empty ``branch``: of runs that name none), from all its
     runs or those of a category; of all of it, the builds and runs of some days."""
     with database_of(request).reading() as session:
-        case = found_case(session, number)
+        case = found(session.get(Case, number), "case")
         all_series = series_of(session, number)
         wanted = [
             one

@@ -1,5 +1,6 @@
 """What the API and the pages ask the tables: runs and cases by what is looked for, results, histories."""
 
+import re
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,9 +11,12 @@ from sqlalchemy import ColumnElement, Select, func, or_, select
 from sqlalchemy.orm import Session
 
 from opduel.records import Verdict
+from opduel.reporters.summary import WORST_FIRST
 from opduel.server.models import Case, Document, Result, Run
 
 SHORTEST_COMMIT = 4  # digits
+RUNS_A_PAGE = 50
+MOST_FOUND = 100
 
 
 @dataclass(frozen=True)
@@ -38,11 +42,7 @@ class RunFilter:
 
     def conditions(self) -> list[ColumnElement[bool]]:
         """The filter as conditions on ``Run``."""
-        found: list[ColumnElement[bool]] = []
-        for name in ("framework", "spec", "category", "platform"):
-            value = getattr(self, name)
-            if value is not None:
-                found.append(getattr(Run, name) == value)
+        found = equal(self, Run.framework, Run.spec, Run.category, Run.platform)
         if self.branch is not None:
             found.append(is_of_branch(self.branch))
         if self.verdict is not None:
@@ -75,6 +75,11 @@ _RUN_TEXTS = (
 )
 
 
+def equal(wanted: object, *columns: Any) -> list[ColumnElement[bool]]:
+    """Conditions that columns have the values that ``wanted`` has by their names, as far as these aren't None."""
+    return [column == value for column in columns if (value := getattr(wanted, column.key)) is not None]
+
+
 def is_of_branch(branch: str) -> ColumnElement[bool]:
     """The condition that a run is of ``branch``, or names none where that is empty."""
     return Run.branch == branch if branch else Run.branch.is_(None)
@@ -91,11 +96,6 @@ def latest_runs(session: Session, wanted: RunFilter, limit: int, offset: int = 0
     return session.scalars(statement.limit(limit).offset(offset)).all()
 
 
-def find_run(session: Session, run_id: str) -> Run | None:
-    """The run called ``run_id``."""
-    return session.scalar(select(Run).where(Run.run_id == run_id))
-
-
 def document_of(session: Session, run: Run) -> bytes:
     """The run's report, whole, as compact JSON; ``ingest.readable`` makes report.json of it."""
     return zlib.decompress(session.scalars(select(Document.content).where(Document.run_number == run.number)).one())
@@ -107,35 +107,16 @@ def results_of(run: Run, verdict: Verdict | None = None) -> Select[Result, Case]
     return statement if verdict is None else statement.where(Result.verdict == verdict)
 
 
-@dataclass(frozen=True)
-class CaseFilter:
-    """Which cases: those for which everything holds that isn't None. ``text`` is a part of their id or operator."""
-
-    framework: str | None = None
-    text: str | None = None
-    operator_category: str | None = None
-
-    def conditions(self) -> list[ColumnElement[bool]]:
-        """The filter as conditions on ``Case``."""
-        found: list[ColumnElement[bool]] = []
-        if self.framework is not None:
-            found.append(Case.framework == self.framework)
-        if self.text:
-            found.append(_has(self.text, Case.case, Case.operator))
-        if self.operator_category is not None:
-            found.append(Case.operator_category == self.operator_category)
-        return found
-
-
-def count_cases(session: Session, wanted: CaseFilter) -> int:
-    """How many cases ``wanted`` lets through."""
-    return session.scalar(select(func.count()).select_from(Case).where(*wanted.conditions())) or 0
-
-
-def find_cases(session: Session, wanted: CaseFilter, limit: int, offset: int = 0) -> Sequence[Case]:
-    """Those cases, in the order of their names."""
-    statement = select(Case).where(*wanted.conditions()).order_by(Case.case, Case.framework)
-    return session.scalars(statement.limit(limit).offset(offset)).all()
+def find_cases(framework: str | None, text: str | None, operator_category: str | None) -> Select[Case]:
+    """Asks for cases, in the order of their names; ``text`` is a part of their id or operator."""
+    statement = select(Case)
+    if framework is not None:
+        statement = statement.where(Case.framework == framework)
+    if text:
+        statement = statement.where(_has(text, Case.case, Case.operator))
+    if operator_category is not None:
+        statement = statement.where(Case.operator_category == operator_category)
+    return statement.order_by(Case.case, Case.framework)
 
 
 def history_of(
@@ -159,3 +140,61 @@ def count(session: Session, statement: Select[*tuple[Any, ...]]) -> int:
 
 def _has(text: str, *columns: Any) -> ColumnElement[bool]:
     return or_(*(column.icontains(text, autoescape=True) for column in columns))
+
+
+@dataclass(frozen=True)
+class RunList:
+    """One page of runs, the latest first; ``page`` counts from 1."""
+
+    runs: Sequence[Run]
+    page: int
+    pages: int
+    total: int
+
+
+def list_runs(session: Session, wanted: RunFilter, page: int) -> RunList:
+    """That page of the runs which ``wanted`` lets through; the last page for one behind it."""
+    total = count_runs(session, wanted)
+    pages = max(1, -(-total // RUNS_A_PAGE))
+    page = min(max(1, page), pages)
+    return RunList(latest_runs(session, wanted, RUNS_A_PAGE, (page - 1) * RUNS_A_PAGE), page, pages, total)
+
+
+def choices(session: Session) -> dict[str, list[str]]:
+    """What there is to choose from: the frameworks, platforms, branches, categories and specs of all runs."""
+    return distinct(session, Run.framework, Run.platform, Run.branch, Run.category, Run.spec)
+
+
+def distinct(session: Session, *columns: Any) -> dict[str, list[str]]:
+    """The texts in some columns, in order, by the names of these; no empty ones."""
+    texts = {column.key: session.scalars(select(column).distinct().order_by(column)) for column in columns}
+    return {name: [one for one in found if one] for name, found in texts.items()}
+
+
+def results_worst_first(session: Session, run: Run) -> list[Any]:
+    """A run's results with their cases, by verdict, the largest changes first."""
+    columns = (*Result.__table__.columns, Case.case, Case.operator, Case.metric, Case.unit)
+    rows: Sequence[Any] = session.execute(select(*columns).join(Case).where(Result.run_number == run.number)).all()
+    places = {verdict: place for place, verdict in enumerate(WORST_FIRST)}
+    return sorted(rows, key=lambda one: (places.get(one.verdict, len(places)), -_factor(one.ratio), one.case))
+
+
+def _factor(ratio: float | None) -> float:
+    """How many times larger the larger side is."""
+    if ratio is None:
+        return 0.0
+    return max(ratio, 1 / ratio) if ratio > 0 else float("inf")
+
+
+def search_runs(session: Session, text: str) -> list[Run]:
+    """Runs with ``text`` in their id, spec, builds or commits, the latest first, ``MOST_FOUND`` at most."""
+    found = {run.number: run for run in latest_runs(session, RunFilter(text=text), MOST_FOUND)}
+    if re.fullmatch(rf"[0-9A-Fa-f]{{{SHORTEST_COMMIT},64}}", text):
+        found |= {run.number: run for run in latest_runs(session, RunFilter(commit=text), MOST_FOUND)}
+    return sorted(found.values(), key=lambda run: (run.started, run.number), reverse=True)[:MOST_FOUND]
+
+
+def search_cases(session: Session, text: str) -> Sequence[Case]:
+    """Cases with every word of ``text`` in their id or operator, by id, ``MOST_FOUND`` at most."""
+    words = [_has(word, Case.case, Case.operator) for word in text.split()]
+    return session.scalars(select(Case).where(*words).order_by(Case.case).limit(MOST_FOUND)).all()

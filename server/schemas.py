@@ -2,13 +2,17 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from opduel.records import Report, Verdict
+from opduel.reporters.summary import WORST_FIRST
+from opduel.server.histories import interval
 from opduel.server.ingest import Category
 from opduel.server.models import Case, Result, Run
+
+Model = TypeVar("Model", bound=BaseModel)
 
 MOST_ROWS = 1000
 _EXAMPLE_RUN = "20261121T231820Z-ce81b5"
@@ -63,7 +67,6 @@ class SideOut(BaseModel):
 class RunOut(BaseModel):
     """One run, without its results."""
 
-    model_config = ConfigDict(from_attributes=True)
     run_id: str = Field(examples=[_EXAMPLE_RUN])
     category: str
     received: datetime
@@ -191,54 +194,42 @@ class HistoryOut(BaseModel):
     next_offset: int | None
 
 
+def next_offset(offset: int, given: int, total: int) -> int | None:
+    """Where the next part of a list begins; None at its end."""
+    return offset + given if given and offset + given < total else None
+
+
+def taken(model: type[Model], row: object, **others: Any) -> Model:
+    """A ``model`` of the ``others``, and of what ``row`` has by the names of its other fields."""
+    return model(**others, **{name: getattr(row, name) for name in model.model_fields if name not in others})
+
+
 def side_out(run: Run, side: str) -> SideOut:
     """The ``side`` ("control" or "treatment") of ``run``."""
-    facts: dict[str, Any] = {name: getattr(run, f"{side}_{name}") for name in ("requested", "digest", "version")}
-    commit = getattr(run, f"{side}_commit")
-    if commit is None:
-        return SideOut(**facts, commit=None)
-    of_commit = {name: getattr(run, f"{side}_commit_{name}") for name in ("time", "subject", "author")}
-    return SideOut(**facts, commit=CommitOut(id=commit, **of_commit))
+    names = ("requested", "digest", "version", "commit", "commit_time", "commit_subject", "commit_author")
+    requested, digest, version, commit, time, subject, author = (getattr(run, f"{side}_{name}") for name in names)
+    of_commit = None if commit is None else CommitOut(id=commit, time=time, subject=subject, author=author)
+    return SideOut(requested=requested, digest=digest, version=version, commit=of_commit)
 
 
 def run_out(run: Run) -> RunOut:
     """``run`` for the API."""
-    verdicts = ("regressed", "improved", "unchanged", "inconclusive", "failed")
-    special = {"control", "treatment", "verdicts"}
-    return RunOut(
-        control=side_out(run, "control"),
-        treatment=side_out(run, "treatment"),
-        verdicts={verdict: getattr(run, verdict) for verdict in verdicts},
-        **{name: getattr(run, name) for name in RunOut.model_fields if name not in special},
-    )
-
-
-def figures_of(result: Result) -> Figures:
-    """The figures of ``result`` for the API."""
-    low, high = result.ci_low, result.ci_high
-    failure = None
-    if result.failure_side is not None:
-        failure = FailureOut(
-            side=result.failure_side, kind=result.failure_kind or "", reason=result.failure_reason or ""
-        )
-    return Figures(
-        ci=None if low is None or high is None else (low, high),
-        failure=failure,
-        **{name: getattr(result, name) for name in Figures.model_fields if name not in ("ci", "failure")},
-    )
+    verdicts = {verdict: getattr(run, verdict) for verdict in WORST_FIRST}
+    return taken(RunOut, run, control=side_out(run, "control"), treatment=side_out(run, "treatment"), verdicts=verdicts)
 
 
 def result_out(result: Result, case: Case) -> ResultOut:
     """One row of a run's results for the API."""
-    return ResultOut(case=CaseOut.model_validate(case), figures=figures_of(result))
+    return ResultOut(case=CaseOut.model_validate(case), figures=_figures(result))
 
 
 def point_out(result: Result, run: Run) -> PointOut:
     """One row of a case's history for the API."""
-    names = ("run_id", "started", "category", "platform", "branch", "alpha", "trusted")
-    return PointOut(
-        control=side_out(run, "control"),
-        treatment=side_out(run, "treatment"),
-        figures=figures_of(result),
-        **{name: getattr(run, name) for name in names},
-    )
+    sides = {side: side_out(run, side) for side in ("control", "treatment")}
+    return taken(PointOut, run, figures=_figures(result), **sides)
+
+
+def _figures(result: Result) -> Figures:
+    side, kind, reason = result.failure_side, result.failure_kind, result.failure_reason
+    failure = None if side is None else FailureOut(side=side, kind=kind or "", reason=reason or "")
+    return taken(Figures, result, ci=interval(result.ci_low, result.ci_high), failure=failure)

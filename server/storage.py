@@ -10,15 +10,19 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from opduel.records import Build, Comparison, Report, UsageError
-from opduel.reporters.text import printable
+from opduel.reporters.summary import WORST_FIRST
 from opduel.server.error_handlers import Refused
 from opduel.server.ingest import RunFacts, Submission
-from opduel.server.models import Base, Case, Document, Result, Run
+from opduel.server.models import Base, Case, Document, Result, Run, fit
 
 _AT_A_TIME = 500
 _DETAILS = ("operator", "direction", "metric", "unit", "dtype", "context", "operator_category")  # of a case
 _Row = TypeVar("_Row")
-_SHORT, _LONG = 200, 1000  # characters of a text
+_FIGURES = (
+    *("verdict", "held_back", "ratio", "p_value", "q_value", "threshold", "mde"),
+    *("control", "treatment", "rounds", "injected"),
+)
+_LONG = 1000  # characters of a text
 
 
 def store(session: Session, submission: Submission, token: str, now: datetime) -> bool:
@@ -71,8 +75,9 @@ def _check_identical(session: Session, submission: Submission) -> None:
 def _insert_run(session: Session, submission: Submission, token: str, now: datetime) -> int | None:
     """The new run's number; None if there is one with its id.  Of two at once, the second waits for the first."""
     values = {**_run(submission), "received": now, "received_from": token}
-    statement = upsert(session, Run).values(values).on_conflict_do_nothing().returning(Run.number)
-    number: int | None = session.scalar(statement)
+    number: int | None = session.scalar(
+        upsert(session, Run).values(values).on_conflict_do_nothing().returning(Run.number)
+    )
     return number
 
 
@@ -111,48 +116,33 @@ def _cases(report: Report) -> Iterator[tuple[str, dict[str, str | None]]]:
     details = {case.id: case for case in report.cases}
     for one in report.comparisons:
         case = details.get(one.case)
-        yield (
-            one.case,
-            {
-                "operator": _fit(one.operator),
-                "direction": _fit(one.direction),
-                "metric": _fit(one.metric),
-                "unit": _fit(one.unit),
-                "dtype": None if case is None else _fit(case.dtype),
-                "context": None if case is None else _fit(case.context),
-                "operator_category": None if case is None or not case.category else _fit(case.category),
-            },
-        )
+        about: dict[str, str | None] = {
+            name: fit(getattr(one, name)) for name in ("operator", "direction", "metric", "unit")
+        }
+        about |= {name: None if case is None else fit(getattr(case, name)) for name in ("dtype", "context")}
+        yield one.case, about | {"operator_category": fit(case.category) if case and case.category else None}
 
 
 def _run(submission: Submission) -> dict[str, Any]:
     facts, report = submission.facts, submission.report
     cpu_model = report.host.cpu_model
-    verdicts = ("regressed", "improved", "unchanged", "inconclusive", "failed")
     return {
+        **{name: getattr(facts, name) for name in ("started", "finished", "threads", "alpha", "inject", "wall_s")},
+        **{name: fit(getattr(facts, name)) for name in ("platform", "spec", "run_type")},
         "run_id": facts.id,
         "category": submission.category,
         "document_sha256": submission.sha256,
-        "started": facts.started,
-        "finished": facts.finished,
         "framework": report.control.framework,
-        "platform": _fit(facts.platform),
-        "spec": _fit(facts.spec),
-        "user_identifier": None if facts.user_identifier is None else _fit(facts.user_identifier, _LONG),
-        "branch": _fit(facts.branch) if facts.branch and facts.branch.strip() else None,
-        "run_type": _fit(facts.run_type),
+        "user_identifier": None if facts.user_identifier is None else fit(facts.user_identifier, _LONG),
+        "branch": fit(facts.branch) if facts.branch and facts.branch.strip() else None,
         **_side("control", report.control),
         **_side("treatment", report.treatment),
-        "cpu_model": _fit(cpu_model) if isinstance(cpu_model, str) else None,
-        "threads": facts.threads,
-        "alpha": facts.alpha,
-        "inject": facts.inject,
-        "wall_s": facts.wall_s,
+        "cpu_model": fit(cpu_model) if isinstance(cpu_model, str) else None,
         "trusted": facts.validity is None or facts.validity.valid,
         "distrust": _distrust(facts),
         "complete": facts.complete,
         "broken": facts.aborted,
-        **{verdict: sum(one.verdict == verdict for one in report.comparisons) for verdict in verdicts},
+        **{verdict: sum(one.verdict == verdict for one in report.comparisons) for verdict in WORST_FIRST},
         "broken_by_treatment": sum(one.is_broken_by_treatment for one in report.comparisons),
     }
 
@@ -161,45 +151,32 @@ def _distrust(facts: RunFacts) -> str | None:
     if facts.validity is None or facts.validity.valid:
         return None
     reasons = facts.validity.reasons
-    return _fit("; ".join(map(str, reasons)), _LONG) or None if isinstance(reasons, list) else None
+    return fit("; ".join(map(str, reasons)), _LONG) or None if isinstance(reasons, list) else None
 
 
 def _side(side: str, build: Build) -> dict[str, Any]:
-    commit = build.commit
-    return {
-        f"{side}_requested": _fit(build.requested, _LONG),
-        f"{side}_digest": build.digest,
-        f"{side}_version": _fit(build.version),
-        f"{side}_commit": None if commit is None else commit.id.lower(),
-        f"{side}_commit_time": None if commit is None else commit.time,
-        f"{side}_commit_subject": None if commit is None else _fit(commit.subject, _LONG),
-        f"{side}_commit_author": None if commit is None else _fit(commit.author),
+    values: dict[str, Any] = {
+        "requested": fit(build.requested, _LONG),
+        "digest": build.digest,
+        "version": fit(build.version),
     }
+    if (commit := build.commit) is not None:
+        values |= {"commit": commit.id.lower(), "commit_time": commit.time}
+        values |= {"commit_subject": fit(commit.subject, _LONG), "commit_author": fit(commit.author)}
+    return {f"{side}_{name}": value for name, value in values.items()}
 
 
 def _result(one: Comparison, run: int, case: int) -> dict[str, Any]:
-    low, high = one.ci or (None, None)
     failure = one.failure
     return {
         "run_number": run,
         "case_number": case,
-        "verdict": one.verdict,
-        "held_back": one.held_back,
-        "ratio": one.ratio,
-        "ci_low": low,
-        "ci_high": high,
-        "p_value": one.p_value,
-        "q_value": one.q_value,
-        "threshold": one.threshold,
-        "mde": one.mde,
-        "control": one.control,
-        "treatment": one.treatment,
-        "rounds": one.rounds,
-        "injected": one.injected,
+        **{name: getattr(one, name) for name in _FIGURES},
+        **dict(zip(("ci_low", "ci_high"), one.ci or (None, None), strict=True)),
         "failure_side": None if failure is None else failure.side,
-        "failure_kind": None if failure is None else _fit(failure.kind),
-        "failure_reason": None if failure is None else _fit(failure.reason, _LONG),
-        "note": None if failure is not None and one.note == failure.reason else _fit(one.note, _LONG) or None,
+        "failure_kind": None if failure is None else fit(failure.kind),
+        "failure_reason": None if failure is None else fit(failure.reason, _LONG),
+        "note": None if failure is not None and one.note == failure.reason else fit(one.note, _LONG) or None,
     }
 
 
@@ -208,12 +185,6 @@ def upsert(session: Session, table: type[Base]) -> Any:
     assert session.bind is not None
     dialect = sqlite if session.bind.dialect.name == "sqlite" else postgresql
     return dialect.insert(table)
-
-
-def _fit(text: str, most: int = _SHORT) -> str:
-    """``text`` printable, and no longer than ``most``."""
-    line = printable(text[:most])
-    return line if len(line) <= most and len(text) <= most else f"{line[: most - 3]}..."
 
 
 def _batches(rows: Sequence[_Row]) -> Iterator[Sequence[_Row]]:

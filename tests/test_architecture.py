@@ -1,4 +1,4 @@
-"""The rooms import in one direction only, and only one of them knows MXNet: ARCHITECTURE.md, validated against the
+"""The packages import in one direction only, and only one of them knows MXNet: ARCHITECTURE.md, checked against the
 code.
 """
 
@@ -28,7 +28,7 @@ def tracked(pattern: str) -> list[Path]:
     return [path for path in paths if path.exists() and not path.is_symlink()]
 
 
-def imported_rooms(path: Path) -> set[str]:
+def imported_packages(path: Path) -> set[str]:
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -37,10 +37,10 @@ def imported_rooms(path: Path) -> set[str]:
             found.add(node.module)
             if node.module == "opduel" and [alias.name for alias in node.names] == ["__version__"]:
                 found.discard("opduel")
-    return {room_of(name) for name in found} & {*MAY_IMPORT, "inside"}
+    return {package_of(name) for name in found} & {*MAY_IMPORT, "inside"}
 
 
-def room_of(module: str) -> str:
+def package_of(module: str) -> str:
     """``opduel.driver.git`` -> ``driver``; ``opduel`` for a module of the package itself."""
     top, _, rest = module.partition(".")
     second = rest.partition(".")[0]
@@ -58,32 +58,32 @@ def test_every_import_is_below_the_package() -> None:
             assert not wrong, path
 
 
-@pytest.mark.parametrize("room", [*sorted(set(MAY_IMPORT) - {"opduel"}), "specifications"])
-def test_the_package_has_each_room_by_a_link(room: str) -> None:
-    assert (ROOT / "opduel" / room).readlink() == Path("..", room)
+@pytest.mark.parametrize("package", [*sorted(set(MAY_IMPORT) - {"opduel"}), "specifications"])
+def test_opduel_has_each_package_by_a_link(package: str) -> None:
+    assert (ROOT / "opduel" / package).readlink() == Path("..", package)
 
 
-@pytest.mark.parametrize("room", MAY_IMPORT)
-def test_rooms_import_downwards_only(room: str) -> None:
-    files = tracked(f"{room}/*.py")
+@pytest.mark.parametrize("package", MAY_IMPORT)
+def test_packages_import_downwards_only(package: str) -> None:
+    files = tracked(f"{package}/*.py")
     assert files
     for path in files:
-        assert imported_rooms(path) <= MAY_IMPORT[room] | {room}, path
+        assert imported_packages(path) <= MAY_IMPORT[package] | {package}, path
 
 
-def test_only_its_own_room_knows_mxnet() -> None:
-    for room in MAY_IMPORT:
-        for path in tracked(f"{room}/*.py"):
+def test_only_one_package_knows_mxnet() -> None:
+    for package in MAY_IMPORT:
+        for path in tracked(f"{package}/*.py"):
             inside = path.is_relative_to(ROOT / "frameworks/mxnet") or path == ROOT / "frameworks/registry.py"
             code = "\n".join(line.partition("#")[0] for line in path.read_text(encoding="utf-8").splitlines())
             assert inside or "mxnet" not in code.lower(), path
 
 
-def test_every_room_is_in_the_architecture() -> None:
+def test_every_package_is_in_the_architecture() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    rooms = {path.relative_to(ROOT).parts[0] for path in tracked("*/*.py")}
-    assert rooms >= set(MAY_IMPORT)
-    assert all(f"{room}/" in text for room in rooms)
+    packages = {path.relative_to(ROOT).parts[0] for path in tracked("*/*.py")}
+    assert packages >= set(MAY_IMPORT)
+    assert all(f"{package}/" in text for package in packages)
 
 
 def test_no_file_names_a_registry() -> None:

@@ -8,15 +8,14 @@ import shutil
 import signal
 import sysconfig
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
 import platformdirs
 
-from opduel.driver.builds.commit_recipe import CommitRecipe
-from opduel.driver.builds.manifest import Manifest, UnusableBuild, read_manifest
+from opduel.driver.builds.manifest import FILE_NAME, CommitRecipe, Manifest, UnusableBuild, read_manifest
 from opduel.driver.builds.releases import Recipe
 from opduel.records import Build, NoSpaceError, RunError, is_full
 
@@ -90,6 +89,54 @@ class BuildCache:
             raise _explained(self.directory, error) from error
 
 
+def prune(cache: BuildCache, limit_bytes: float, keep: Collection[str] = ()) -> list[Path]:
+    """Remove builds until the cache takes no more than ``limit_bytes``; returns the places of those removed.
+
+    What killed processes left goes first. Left alone: the builds in the folders ``keep``, those that somebody is
+    making, what can't be removed, and what is no build. A file that several builds share is counted once, and takes
+    space as long as one of them is there.
+    """
+    for folder in cache.directory.glob(f"*/{sysconfig.get_platform()}"):
+        with suppress(OSError):  # a cache of another user's
+            sweep(folder)
+    places = [
+        path
+        for path in cache.directory.glob(f"*/{sysconfig.get_platform()}/[!.]*")
+        if (path / FILE_NAME).is_file()  # else no build: somebody else's folder
+    ]
+    owners: dict[tuple[int, int], set[Path]] = {}
+    sizes: dict[tuple[int, int], int] = {}
+    for place in places:
+        for file, size in _files(place):
+            owners.setdefault(file, set()).add(place)
+            sizes[file] = size
+    total = sum(sizes.values())
+    removed: list[Path] = []
+    for place in sorted(places, key=last_used):
+        if total <= limit_bytes:
+            break
+        if str(place) in keep or not remove_unlocked(place):
+            continue
+        removed.append(place)
+        log.info("removed %s from the build cache, which may hold %.1f GiB", place.name, limit_bytes / 2**30)
+        for file, holders in owners.items():
+            if place in holders:
+                holders.remove(place)
+                total -= 0 if holders else sizes[file]
+    return removed
+
+
+def _files(place: Path) -> list[tuple[tuple[int, int], int]]:
+    """Each file's identity on its disk, and the bytes that it takes there."""
+    found = []
+    for folder, _, names in os.walk(place):
+        for name in names:
+            with suppress(OSError):  # somebody else may be pruning
+                status = os.lstat(os.path.join(folder, name))
+                found.append(((status.st_dev, status.st_ino), status.st_blocks * 512))
+    return found
+
+
 def sweep(folder: Path, own: Path | None = None) -> None:
     """Remove what killed makers and pruners left in the folder, where no process holds the lock but this one ``own``'s.
 
@@ -102,7 +149,7 @@ def sweep(folder: Path, own: Path | None = None) -> None:
         other = leftover.with_name(leftover.name.removeprefix(_MAKING))
         with _lock_file(other) as descriptor:
             if other == own or _try_lock(descriptor):
-                log.info("removing %s, which a killed process left", leftover)
+                log.info("removing %s, left by a killed process", leftover)
                 _remove(leftover)
 
 

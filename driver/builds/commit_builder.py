@@ -4,17 +4,15 @@ import logging
 import shutil
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
 
 from opduel.driver.builds.cache import BuildCache
-from opduel.driver.builds.commit_build import commit_build, named_after
-from opduel.driver.builds.commit_recipe import CommitRecipe
 from opduel.driver.builds.compiler import Compiler, Limits, require_space
+from opduel.driver.builds.environment_build import commit_build, named_after, release_build
 from opduel.driver.builds.library import (
     Library,
     cached_library,
@@ -23,9 +21,10 @@ from opduel.driver.builds.library import (
     release_library_id,
     source_library_id,
 )
-from opduel.driver.builds.release import release_build
+from opduel.driver.builds.manifest import CommitRecipe
 from opduel.driver.builds.releases import Environment, Recipe, load_releases
 from opduel.driver.builds.repository_data import RepositoryData, load_platform, load_repository_data
+from opduel.driver.git.repository import Repository
 from opduel.driver.lock import ANOTHER_FOLDER
 from opduel.frameworks import Framework
 from opduel.records import Build, Commit, OpduelError, RunError, UsageError, disk_error
@@ -33,28 +32,6 @@ from opduel.records import Build, Commit, OpduelError, RunError, UsageError, dis
 STRATEGIES = ("auto", "release", "overlay", "source")
 
 log = logging.getLogger(__name__)
-
-
-class Sources(Protocol):
-    """What of a repository decides builds; ``opduel.driver.git`` has the real one."""
-
-    def commit(self, commit_id: str) -> Commit:
-        """Raises UsageError if it isn't there."""
-
-    def entries(self, commit: Commit) -> dict[str, str]:
-        """The top level: name -> mode, type and hash."""
-
-    def tree(self, commit: Commit, path: str) -> str:
-        """The hash of a folder; raises UsageError if it isn't there."""
-
-    def files(self, commit: Commit, path: str) -> Collection[str]:
-        """All files below a folder, relative to it."""
-
-    def export(self, commit: Commit, path: str, destination: Path) -> None:
-        """Put these files into ``destination``."""
-
-    def checkout(self, commit: Commit, folder: Path, patterns: Sequence[str], submodules: Sequence[str]) -> None:
-        """Bring the work tree ``folder`` to the commit, touching only what differs."""
 
 
 @dataclass(frozen=True)
@@ -83,10 +60,10 @@ class CommitBuilder:
     """
 
     def __init__(
-        self, framework: Framework, sources: Sources, cache: BuildCache, settings: BuildSettings, work: Path
+        self, framework: Framework, repository: Repository, cache: BuildCache, settings: BuildSettings, work: Path
     ) -> None:
         self._framework = framework
-        self._repository = sources
+        self._repository = repository
         self._cache = cache
         self._settings = settings
         self._work = work

@@ -37,7 +37,7 @@ def find_interpreter(python: str) -> Path:
     raise RunError(
         f"no Python {python} found: looked on PATH, in {_pyenv_versions()}, among uv's own, in /usr/bin, "
         f"/usr/local/bin and /opt/python*: install Python {python} so that `python{python}` runs, "
-        f"or give a path to an environment made elsewhere"
+        f"or give the path of another environment"
     )
 
 

@@ -8,8 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from opduel.driver.builds.cache import BuildCache
-from opduel.driver.builds.commit_recipe import CommitRecipe
-from opduel.driver.builds.manifest import Manifest, UnusableBuild, read_manifest
+from opduel.driver.builds.manifest import CommitRecipe, Manifest, UnusableBuild, read_manifest
 from opduel.driver.builds.releases import Recipe
 
 _CODE = (".py", ".pyc", ".pyi", ".pyx")

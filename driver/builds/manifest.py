@@ -1,12 +1,14 @@
 """The manifest of a cached build: written last, believed only if every word of it holds."""
 
+import hashlib
 import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from opduel.driver.builds.commit_recipe import CommitRecipe
 from opduel.driver.builds.releases import Recipe
 from opduel.records import Build
 from opduel.records.validation import explain
@@ -16,6 +18,36 @@ FILE_NAME = "manifest.json"
 
 class UnusableBuild(Exception):
     """What is in the build's place is not a complete build; the text says why."""
+
+
+@dataclass(frozen=True)
+class CommitRecipe:
+    """Commits with equal recipes share one build.
+
+    ``code`` is git's hash of the Python package's folder; ``library`` the identity of the native library
+    (``opduel.driver.builds.library``); ``pins`` name every package of the environment with its exact version.
+    """
+
+    code: str
+    library: str
+    python: str
+    pins: Mapping[str, str]
+
+    @property
+    def request(self) -> str:
+        """What is made, in words."""
+        return f"code {self.code[:12]} over {self.library}"
+
+    @property
+    def requirements(self) -> list[str]:
+        """Every package with its exact version, as installers read it."""
+        return [f"{name}=={version}" for name, version in sorted(self.pins.items())]
+
+    @property
+    def key(self) -> str:
+        """A readable name with a short hash of the content: equal keys, equal builds."""
+        content = json.dumps(asdict(self), sort_keys=True).encode()
+        return f"code-{self.code[:12]}-{hashlib.sha256(content).hexdigest()[:12]}"
 
 
 class NativePart(BaseModel):
@@ -61,20 +93,8 @@ class Manifest(BaseModel):
 
     def build(self, directory: Path) -> Build:
         """The record of the build, which lies in ``directory``."""
-        return Build(
-            framework=self.framework,
-            requested=self.requested,
-            strategy=self.strategy,
-            interpreter=str(directory / self.interpreter),
-            version=self.version,
-            python=self.python,
-            digest=self.digest,
-            packages=self.packages,
-            environment=self.environment,
-            directory=str(directory),
-            created=self.created,
-            duration_s=self.duration_s,
-        )
+        kept = self.model_dump(include={field.name for field in fields(Build)})
+        return Build(**{**kept, "interpreter": str(directory / self.interpreter)}, directory=str(directory))
 
 
 def read_manifest(directory: Path, recipe: Recipe | CommitRecipe | None = None) -> Manifest:
@@ -91,11 +111,6 @@ def read_manifest(directory: Path, recipe: Recipe | CommitRecipe | None = None) 
         raise UnusableBuild(f"its manifest is damaged ({explain(error, 'the file')})") from None
     if recipe is not None and manifest.recipe != recipe:
         raise UnusableBuild("its manifest belongs to another recipe")
-    _check_files(directory, manifest)
-    return manifest
-
-
-def _check_files(directory: Path, manifest: Manifest) -> None:
     interpreter = directory / manifest.interpreter
     if not (interpreter.is_file() and interpreter.stat().st_mode & 0o111):
         raise UnusableBuild("its interpreter is gone")
@@ -103,3 +118,4 @@ def _check_files(directory: Path, manifest: Manifest) -> None:
         library = directory / path
         if not library.is_file() or library.stat().st_size != size:
             raise UnusableBuild(f"its library {library.name} is gone or has another size")
+    return manifest

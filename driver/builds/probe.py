@@ -1,5 +1,6 @@
 """Asking an interpreter what it imports: version, Python, packages and files, in one subprocess."""
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,11 @@ class Facts:
     def libraries(self) -> dict[str, int]:
         """The native libraries among the files, path -> size in bytes."""
         return {path: size for path, (size, _) in self.files.items() if ".so" in Path(path).name}
+
+    def digest(self, **content: Mapping[str, object]) -> str:
+        """Equal for an equal version, Python, packages and ``content``."""
+        found = {"version": self.version, "python": self.python, "packages": dict(self.packages), **content}
+        return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()
 
 
 def probe(

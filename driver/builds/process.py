@@ -55,7 +55,7 @@ class Outcome:
         if self.code < 0:
             name = signal.Signals(-self.code).name if -self.code in set(signal.Signals) else f"signal {-self.code}"
             return f"died of {name}" + (f" after saying {line!r}" if line else "")
-        return line or f"ended with exit code {self.code} and no words"
+        return line or f"ended with exit code {self.code} and no output"
 
 
 def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:

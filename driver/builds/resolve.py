@@ -3,10 +3,11 @@
 import os
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
 from opduel.driver.builds.cache import BuildCache
-from opduel.driver.builds.external import external_build
-from opduel.driver.builds.release import release_build
+from opduel.driver.builds.environment_build import release_build
+from opduel.driver.builds.probe import ProbeError, probe
 from opduel.driver.builds.releases import Recipe, Releases, load_releases
 from opduel.frameworks import Framework
 from opduel.records import Build, UsageError
@@ -31,7 +32,7 @@ def resolve_build(
     recipe = recipe_of(request, framework)
     if recipe:
         return release_build(request, recipe, framework, cache)
-    return external_build(request, framework, environment or {})
+    return _external_build(request, framework, environment or {})
 
 
 def recipe_of(request: str, framework: Framework) -> Recipe | None:
@@ -50,7 +51,47 @@ def recipe_of(request: str, framework: Framework) -> Recipe | None:
 
 def _misunderstood(request: str, releases: Releases) -> str:
     if not releases.recipes:
-        return f"{request!r} is no path, and {releases.none_known}"
+        return f"{request!r} is not a path, and {releases.none_known}"
     example = releases.default_treatment or next(iter(releases.recipes))
     known = ", ".join(releases.recipes)
     return f"{request!r} is neither a release nor a path: give one such as {example} (known: {known}) or a path"
+
+
+def _external_build(requested: str, framework: Framework, environment: Mapping[str, str]) -> Build:
+    """The build at a path: an environment (a folder with bin/python) or a Python interpreter.
+
+    It is inspected each time, for it may have changed; ``environment`` holds variables that it needs.
+
+    Raises:
+        UsageError: nothing runs there, or it does not import the framework.
+    """
+    path = Path(os.path.abspath(os.path.expanduser(requested)))  # not resolved: a venv's python is a link
+    strategy, interpreter = ("environment", path / "bin" / "python") if os.path.isdir(path) else ("interpreter", path)
+    _check_runnable(path, interpreter)
+    try:
+        facts = probe(interpreter, framework, environment=environment)
+    except ProbeError as error:
+        raise UsageError(
+            f"{interpreter}: does not import {framework.import_name}: {error}: "
+            f"fix that environment, or give another path or a release"
+        ) from None
+    return Build(
+        framework=framework.name,
+        requested=requested,
+        strategy=strategy,
+        interpreter=str(interpreter),
+        version=facts.version,
+        python=facts.python,
+        digest=facts.digest(files=facts.files),  # changes with any file's size or modification time
+        packages=facts.packages,
+        environment=dict(environment),
+    )
+
+
+def _check_runnable(path: Path, interpreter: Path) -> None:
+    if not os.path.exists(path):
+        raise UsageError(f"{path}: no such file or directory: give a release, an environment or an interpreter")
+    if not os.path.isfile(interpreter):
+        raise UsageError(f"{path}: has no bin/python: give a Python environment or an interpreter")
+    if not os.access(interpreter, os.X_OK):
+        raise UsageError(f"{interpreter}: is not executable: give a Python interpreter, or make it executable")

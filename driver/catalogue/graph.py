@@ -36,10 +36,10 @@ def _check(graph: Any, depth: int) -> None:
     if depth > MAX_DEPTH:
         raise ValueError(f"subgraphs are nested more than {MAX_DEPTH} deep")
     if not isinstance(graph, dict):
-        raise ValueError("is no object with nodes, arg_nodes and heads")
+        raise ValueError("is not an object with nodes, arg_nodes and heads")
     for name in ("nodes", "arg_nodes", "heads"):
         if not isinstance(graph.get(name), list):
-            raise ValueError(f"{name} is missing, or no list")
+            raise ValueError(f"{name} is missing or not a list")
     nodes = graph["nodes"]
     if len(nodes) > MAX_NODES:
         raise ValueError(f"nodes has {len(nodes)} entries, more than {MAX_NODES}")
@@ -51,27 +51,27 @@ def _check(graph: Any, depth: int) -> None:
         _check_entry(head, len(nodes), f"heads[{number}]")
     for number, index in enumerate(graph["arg_nodes"]):
         if not _is_index(index, len(nodes)):
-            raise ValueError(f"arg_nodes[{number}] is no node's number")
+            raise ValueError(f"arg_nodes[{number}] is not a node's number")
 
 
 def _check_node(node: Any, number: int, depth: int) -> None:
     where = f"nodes[{number}]"
     if not isinstance(node, dict):
-        raise ValueError(f"{where} is no object")
+        raise ValueError(f"{where} is not an object")
     for name in ("op", "name"):
         if not isinstance(node.get(name), str) or not node[name].isprintable():
-            raise ValueError(f"{where}.{name} is missing, or no text")
+            raise ValueError(f"{where}.{name} is missing or not a string")
     if not isinstance(node.get("inputs"), list):
-        raise ValueError(f"{where}.inputs is missing, or no list")
+        raise ValueError(f"{where}.inputs is missing or not a list")
     for index, entry in enumerate(node["inputs"]):
         _check_entry(entry, number, f"{where}.inputs[{index}]")
     for name in ATTRIBUTES:
         attributes = node.get(name, {})
         if not isinstance(attributes, dict) or not all(isinstance(value, str) for value in attributes.values()):
-            raise ValueError(f"{where}.{name} is no object of texts")
+            raise ValueError(f"{where}.{name} is not an object of strings")
     subgraphs = node.get("subgraphs", [])
     if not isinstance(subgraphs, list):
-        raise ValueError(f"{where}.subgraphs is no list")
+        raise ValueError(f"{where}.subgraphs is not a list")
     for inner in subgraphs:
         _check(inner, depth + 1)
 
@@ -81,9 +81,9 @@ def _check_entry(entry: Any, nodes: int, where: str) -> None:
     if not isinstance(entry, list) or len(entry) not in (2, 3):
         raise ValueError(f"{where} is not [node, output, version]")
     if not _is_index(entry[0], nodes):
-        raise ValueError(f"{where} is no output of a node before it")
+        raise ValueError(f"{where} does not refer to an output of an earlier node")
     if not all(_is_index(part, MAX_OUTPUTS) for part in entry[1:]):
-        raise ValueError(f"{where} is no output of its node")
+        raise ValueError(f"{where} is not an output of its node")
 
 
 def _is_index(value: Any, end: int) -> bool:

@@ -56,7 +56,7 @@ def network_source(text: str) -> Source:
         if not module.is_file():
             raise UsageError(f"{text}: there is no file {module}: write FILE.py:CLASS")
         if not re.fullmatch(r"_?[A-Za-z][A-Za-z0-9_]*", name):
-            raise UsageError(f"{text}: {name!r} is no name of a class: write FILE.py:CLASS")
+            raise UsageError(f"{text}: {name!r} is not a class name: write FILE.py:CLASS")
         return Source(name, module=module.absolute())
     if path.suffix == ".json" or "/" in text:
         raise UsageError(f"{text}: no such file: give a saved symbol, FILE.py:CLASS, or the name of a model")

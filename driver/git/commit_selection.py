@@ -108,7 +108,9 @@ def pending(
     shared = history.merge_base(last, tip)
     if shared is None:
         return Pending(
-            (tip,), None, f"{tip.short} shares no history with {last.short}, measured last: goes on with it alone"
+            (tip,),
+            None,
+            f"{tip.short} shares no history with {last.short}, which was measured last: only {tip.short} is measured",
         )
     note = f"{last.short}, measured last, is no longer in the branch: goes on from {shared.short}, which both hold"
     return replace(_every_step(history.chain(shared, tip), step - 1, step, with_tip), after=shared, note=note)

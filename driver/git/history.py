@@ -1,7 +1,10 @@
 """Commits as they follow each other along first parents."""
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Generator
+from contextlib import closing
+from dataclasses import dataclass
 
 from opduel.driver.git.command import Git, GitFailed
 from opduel.records import Commit, UsageError
@@ -14,6 +17,10 @@ _LATEST = 253402300799  # the last second of the year 9999: what a date can hold
 # So many commits in a row must be older before older ones end a search by date: git's own limit (revision.c, SLOP).
 _SLOP = 5
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
+
+
+class UnknownCommit(UsageError):
+    """No commit has that name, or several have."""
 
 
 class NotAncestor(UsageError):
@@ -30,43 +37,6 @@ def read_commit(git: Git, name: str) -> Commit:
     return _commit(fields[:_FIELDS])
 
 
-def parents(git: Git, commit: Commit) -> list[str]:
-    """The ids of the parents, the first one first."""
-    return git.text("rev-list", "--parents", "-1", commit.id, "--").split()[1:]
-
-
-def first_parents(git: Git, tip: Commit) -> Iterator[Commit]:
-    """The tip, its first parent, that one's, and so on: newest first. No date has any part in the order.
-
-    Close the iterator (or read it to the end): a git process stands behind it.
-    """
-    with git.stream(*_LOG, "--first-parent", tip.id, "--") as output:
-        rest, fields = b"", list[bytes]()
-        while chunk := output.read(_CHUNK):
-            *complete, rest = (rest + chunk).split(b"\0")
-            fields += complete
-            whole = len(fields) - len(fields) % _FIELDS
-            for start in range(0, whole, _FIELDS):
-                yield _commit(fields[start : start + _FIELDS])
-            fields = fields[whole:]
-
-
-def since(git: Git, tip: Commit, moment: int) -> list[Commit]:
-    """The commits from the tip back along first parents until five in a row are before the Unix time; oldest first.
-
-    Those five are left out, so that the oldest one is not before it; some between may be, whose dates are out of order.
-    """
-    found: list[Commit] = []
-    older = 0
-    for commit in (walk := first_parents(git, tip)):
-        found.append(commit)
-        older = older + 1 if commit.time < moment else 0
-        if older == _SLOP:
-            break
-    walk.close()  # type: ignore[attr-defined]
-    return found[: len(found) - older][::-1]
-
-
 def is_ancestor(git: Git, older: str, newer: str) -> bool:
     """Whether ``newer`` holds ``older``, by any parents. A commit is its own ancestor."""
     try:
@@ -78,48 +48,100 @@ def is_ancestor(git: Git, older: str, newer: str) -> bool:
     return True
 
 
-def chain(git: Git, control: Commit, treatment: Commit) -> list[Commit]:
-    """The commits after the control up to the treatment, oldest first, each a parent of the next.
+@dataclass(frozen=True)
+class Commits:
+    """The commits of a repository."""
 
-    They follow first parents. Where the control is not among those, it came in by a merge: then the chain goes from the
-    control to that merge through the merged branch (along first parents again, and so on), and from the merge on by
-    first parents. So a chain always leads from the control to the treatment without a gap.
+    git: Git
 
-    Raises:
-        NotAncestor: the treatment doesn't hold the control.
-    """
-    found: list[Commit] = []  # newest first
-    tip = treatment
-    while True:
-        line: list[Commit] = []
-        for commit in (walk := first_parents(git, tip)):
-            if commit.id == control.id:
-                walk.close()  # type: ignore[attr-defined]
-                return (found + line)[::-1]
-            line.append(commit)
-        if not is_ancestor(git, control.id, tip.id):
-            raise NotAncestor(
-                f"{control.short} is not an ancestor of {treatment.short}: no chain of commits leads there"
-            )
-        merge = _merge_of(git, control, line)
-        found += line[: merge + 1]
-        holding = (parent for parent in parents(git, line[merge])[1:] if is_ancestor(git, control.id, parent))
-        tip = read_commit(git, next(holding))
+    def commit(self, id: str) -> Commit:
+        """The commit of a whole id.
 
+        Raises:
+            UnknownCommit: it is not in the repository (any more).
+        """
+        try:
+            return read_commit(self.git, f"{id}^{{commit}}")
+        except GitFailed:
+            raise UnknownCommit(f"{id!r}: no such commit in {self.git.directory}") from None
 
-def _merge_of(git: Git, control: Commit, line: list[Commit]) -> int:
-    """The index of the oldest commit that holds the control, in a line newest first of which the first does.
+    def parent(self, commit: Commit) -> Commit | None:
+        """The first parent; None of a repository's very first commit."""
+        ids = self._parents(commit)
+        return read_commit(self.git, ids[0]) if ids else None
 
-    A child of a commit that holds it does too: found by halving.
-    """
-    holds, lacks = 0, len(line)
-    while lacks - holds > 1:
-        middle = (holds + lacks) // 2
-        if is_ancestor(git, control.id, line[middle].id):
-            holds = middle
-        else:
-            lacks = middle
-    return holds
+    def is_ancestor(self, a: Commit, b: Commit) -> bool:
+        """Whether ``b`` holds ``a``, by any parents; a commit holds itself."""
+        return is_ancestor(self.git, a.id, b.id)
+
+    def merge_base(self, a: Commit, b: Commit) -> Commit | None:
+        """The best common ancestor (git-merge-base); None when the two share no history."""
+        found = self.git.text("merge-base", a.id, b.id, fine=(0, 1))
+        return read_commit(self.git, found.split()[0]) if found else None
+
+    def since(self, tip: Commit, moment: int) -> list[Commit]:
+        """The commits from the tip back along first parents until five in a row are before the Unix time; oldest first.
+
+        Those five are left out, so that the oldest one is not before it; some between may be, whose dates are out of
+        order.
+        """
+        found: list[Commit] = []
+        older = 0
+        with closing(self._first_parents(tip)) as walk:
+            for commit in walk:
+                found.append(commit)
+                older = older + 1 if commit.time < moment else 0
+                if older == _SLOP:
+                    break
+        return found[: len(found) - older][::-1]
+
+    def chain(self, control: Commit, treatment: Commit) -> list[Commit]:
+        """The commits after the control up to the treatment, oldest first, each a parent of the next.
+
+        They follow first parents. Where the control is not among those, it came in by a merge: then the chain goes from
+        the control to that merge through the merged branch (along first parents again, and so on), and from the merge
+        on by first parents. So a chain always leads from the control to the treatment without a gap.
+
+        Raises:
+            NotAncestor: the treatment doesn't hold the control.
+        """
+        found: list[Commit] = []  # newest first
+        tip = treatment
+        while True:
+            line: list[Commit] = []
+            with closing(self._first_parents(tip)) as walk:
+                for commit in walk:
+                    if commit.id == control.id:
+                        return (found + line)[::-1]
+                    line.append(commit)
+            if not self.is_ancestor(control, tip):
+                raise NotAncestor(
+                    f"{control.short} is not an ancestor of {treatment.short}: no chain of commits leads there"
+                )
+            # The oldest commit that holds the control; the children of such a commit do, too.
+            merge = bisect_left(line, True, key=lambda one: not self.is_ancestor(control, one)) - 1
+            found += line[: merge + 1]
+            holding = (one for one in self._parents(line[merge])[1:] if is_ancestor(self.git, control.id, one))
+            tip = read_commit(self.git, next(holding))
+
+    def _parents(self, commit: Commit) -> list[str]:
+        """Their ids, the first one first."""
+        return self.git.text("rev-list", "--parents", "-1", commit.id, "--").split()[1:]
+
+    def _first_parents(self, tip: Commit) -> Generator[Commit, None, None]:
+        """The tip, its first parent, that one's, and so on: newest first. No date has any part in the order.
+
+        Close it (or read it to the end): a git process stands behind it.
+        """
+        with self.git.stream(*_LOG, "--first-parent", tip.id, "--") as output:
+            rest, fields = b"", list[bytes]()
+            while chunk := output.read(_CHUNK):
+                *complete, rest = (rest + chunk).split(b"\0")
+                fields += complete
+                whole = len(fields) - len(fields) % _FIELDS
+                for start in range(0, whole, _FIELDS):
+                    yield _commit(fields[start : start + _FIELDS])
+                fields = fields[whole:]
 
 
 def _commit(fields: list[bytes]) -> Commit:

@@ -65,7 +65,7 @@ def top_of(folder: Path) -> Path:
     found = next((one for one in (place, *place.parents) if (one / ".git").exists()), None)
     if found is None:
         raise UsageError(
-            f"--local {folder}: is in no git checkout: give a checkout of the framework, or a folder in it"
+            f"--local {folder}: is not in a git checkout: give a checkout of the framework, or a folder in it"
         )
     return found
 
@@ -119,9 +119,7 @@ def base_of(repository: Repository, head: Commit, remote: str | None, branch: st
     prefix = f"{name}/"
     if not tips:  # no remote, or one that was never fetched
         if remote is not None:
-            raise UsageError(
-                f"--remote_repository {remote}: the checkout knows no branch of it: run git fetch {remote}"
-            )
+            raise UsageError(f"--remote_repository {remote}: the checkout has no branch of it: run git fetch {remote}")
         prefix, tips = "", {ref.removeprefix(refs.LOCAL): id for ref, id in checkout.branches().items()}
     if branch is None:
         branch = _default(ours, tips, prefix, checkout)
@@ -196,10 +194,9 @@ class _Scratch:
         """The tree of what was added; its objects are in our repository then."""
         tree = os.fsdecode(self.run("write-tree", "--missing-ok", writes=True)).strip()
         found = {path.parent.name + path.name: path for path in self._store.glob("[0-9a-f][0-9a-f]/*")}
-        told = self._ours.run("cat-file", "--batch-check", stdin="\n".join(found).encode()).decode() if found else ""
-        missing = [line.split()[0] for line in told.splitlines() if line.endswith("missing")]
         packs = list((self._store / "pack").glob("pack-*"))  # of large files
-        for path in (*(found[id] for id in missing), *sorted(packs, key=lambda one: one.suffix == ".idx")):
+        loose = [found[id] for id in refs.missing(self._ours, set(found))]
+        for path in (*loose, *sorted(packs, key=lambda one: one.suffix == ".idx")):
             place = self._ours.directory / "objects" / path.relative_to(self._store)
             place.parent.mkdir(exist_ok=True)
             path.replace(place)

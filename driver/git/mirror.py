@@ -150,7 +150,7 @@ def sweep(place: Path) -> None:
     if not place.is_dir():
         return
     for left in _leftovers(place):
-        log.info("removing %s, which a killed process left", left)
+        log.info("removing %s, left by a killed process", left)
         if left.is_dir():
             shutil.rmtree(left, ignore_errors=True)
         else:

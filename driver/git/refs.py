@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from opduel.driver.git.command import Git, GitFailed
-from opduel.driver.git.history import is_ancestor, read_commit
+from opduel.driver.git.command import Git
+from opduel.driver.git.history import UnknownCommit, is_ancestor, read_commit
 from opduel.records import Commit, UsageError
 
 log = logging.getLogger(__name__)
@@ -21,10 +21,6 @@ LOCAL_HEAD = "refs/local/HEAD"
 _ID = re.compile(r"[0-9a-f]{4,40}")
 _WHOLE_ID = re.compile(r"[0-9a-f]{40}")
 _SIMILAR = 5
-
-
-class UnknownCommit(UsageError):
-    """No commit has that name, or several have."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +57,8 @@ def write_refs(git: Git, wanted: Mapping[str, str], unwanted: set[str]) -> None:
 def drop_dangling(git: Git) -> None:
     """Remove refs whose object is gone: the user's repository, from which it was borrowed, was cleaned up meanwhile."""
     refs = read_refs(git)
-    missing = _missing(git, set(refs.values()))
-    gone = {name for name, target in refs.items() if target in missing}
+    lost = missing(git, set(refs.values()))
+    gone = {name for name, target in refs.items() if target in lost}
     for name in sorted(gone):
         log.warning("%s: its commit %s is no longer in the repository: dropped", name, refs[name][:12])
     write_refs(git, {}, gone)
@@ -71,8 +67,8 @@ def drop_dangling(git: Git) -> None:
 def mirror(git: Git, wanted: Mapping[str, str], under: str) -> None:
     """Make the refs below a prefix equal to those given, passing over any whose object isn't there."""
     present = read_refs(git, under)
-    missing = _missing(git, set(wanted.values()) - set(present.values()))
-    usable = {name: target for name, target in wanted.items() if target not in missing}
+    lost = missing(git, set(wanted.values()) - set(present.values()))
+    usable = {name: target for name, target in wanted.items() if target not in lost}
     changed = {name: target for name, target in usable.items() if present.get(name) != target}
     write_refs(git, changed, present.keys() - usable.keys())
 
@@ -90,59 +86,77 @@ def moved(git: Git, before: Mapping[str, str], after: Mapping[str, str]) -> tupl
     )
 
 
-def resolve(git: Git, name: str) -> Commit:
-    """The commit of a remote branch, a tag, a local branch, or an id or the beginning of one; looked for in that order.
+@dataclass(frozen=True)
+class Names:
+    """What the commits of a repository are called."""
 
-    Raises:
-        UnknownCommit: there is none, or more than one id begins so.
-    """
-    refs = read_refs(git)
-    for prefix in (BRANCHES, TAGS, LOCAL):
-        if prefix + name in refs and (peeled := _peel(git, refs[prefix + name])):
-            return read_commit(git, peeled)
-    if _ID.fullmatch(name.lower()):
-        ids = _commits_that_begin(git, name.lower())
-        if len(ids) == 1:
-            return read_commit(git, ids[0])
-        if ids:
-            raise UnknownCommit(f"{name}: {len(ids)} commits begin so: {_some(ids)}: give more digits")
-    hint = _similar(name, refs, (BRANCHES, TAGS, LOCAL))
-    raise UnknownCommit(f"{name!r}: no branch, tag or commit of that name{hint}")
+    git: Git
 
+    def resolve(self, name: str) -> Commit:
+        """The commit of a branch of the remote, a tag, a branch of the user's, or (the beginning of) an id, in that
+        order.
 
-def resolve_branch(git: Git, name: str) -> Commit:
-    """The newest commit of a branch of the remote, or else of the user's own; or the commit of a whole id.
+        Raises:
+            UnknownCommit: there is none, or several ids begin so.
+        """
+        refs = read_refs(self.git)
+        if found := self._held_by(name, refs, (BRANCHES, TAGS, LOCAL)):
+            return found
+        if _ID.fullmatch(name.lower()):
+            ids = _commits_that_begin(self.git, name.lower())
+            if len(ids) == 1:
+                return read_commit(self.git, ids[0])
+            if ids:
+                some = ", ".join(sorted(ids)[:_SIMILAR])
+                raise UnknownCommit(f"{name}: {len(ids)} commits match: {some}: give more digits")
+        hint = _similar(name, refs, (BRANCHES, TAGS, LOCAL))
+        raise UnknownCommit(f"{name!r}: no branch, tag or commit of that name{hint}")
 
-    Raises:
-        UnknownCommit: there is none; a tag of that name, or an id that begins so, does not stand in for it.
-    """
-    if _WHOLE_ID.fullmatch(name):
-        return resolve(git, name)
-    refs = read_refs(git)
-    for prefix in (BRANCHES, LOCAL):
-        if prefix + name in refs and (peeled := _peel(git, refs[prefix + name])):
-            return read_commit(git, peeled)
-    raise UnknownCommit(f"{name!r}: no branch of that name{_similar(name, refs, (BRANCHES, LOCAL))}")
+    def branch(self, name: str) -> Commit:
+        """The newest commit of a branch of the remote, or else of the user's own; or the commit of a whole id.
 
+        Raises:
+            UnknownCommit: there is none; a tag of that name, or an id that begins so, does not stand in for it.
+        """
+        if _WHOLE_ID.fullmatch(name):
+            return Names.resolve(self, name)
+        refs = read_refs(self.git)
+        if found := self._held_by(name, refs, (BRANCHES, LOCAL)):
+            return found
+        raise UnknownCommit(f"{name!r}: no branch of that name{_similar(name, refs, (BRANCHES, LOCAL))}")
 
-def default_branch(git: Git) -> str:
-    """The remote's; if that is not known: main or master, or the only one, or what the user has checked out.
+    def has_branches(self) -> bool:
+        """Whether there are any commits at hand: branches of the remote, or of the user's repository."""
+        return any(read_refs(self.git, under) for under in (BRANCHES, LOCAL))
 
-    Raises:
-        UsageError: none of these, or the remote's default branch was deleted.
-    """
-    refs = read_refs(git)
-    if head := known_default(git):
-        if BRANCHES + head not in refs:
-            raise UsageError(f"the remote's default branch {head!r} was deleted: name a branch with --branch")
-        return head
-    branches = [name.removeprefix(BRANCHES) for name in refs if name.startswith(BRANCHES)]
-    for name in ("main", "master", *branches[: len(branches) == 1]):
-        if name in branches:
-            return name
-    if (head := _target(git, LOCAL_HEAD)) in refs:
-        return head.removeprefix(LOCAL)
-    raise UsageError(f"the repository has no default branch ({len(branches)} branches): name one with --branch")
+    def default_branch(self) -> str:
+        """The remote's; if that is not known: main or master, or the only one, or what the user has checked out.
+
+        Raises:
+            UsageError: none of these, or the remote's default branch was deleted.
+        """
+        refs = read_refs(self.git)
+        if head := known_default(self.git):
+            if BRANCHES + head not in refs:
+                raise UsageError(f"the remote's default branch {head!r} was deleted: name a branch with --branch")
+            return head
+        branches = [name.removeprefix(BRANCHES) for name in refs if name.startswith(BRANCHES)]
+        for name in ("main", "master", *branches[: len(branches) == 1]):
+            if name in branches:
+                return name
+        if (head := _target(self.git, LOCAL_HEAD)) in refs:
+            return head.removeprefix(LOCAL)
+        raise UsageError(f"the repository has no default branch ({len(branches)} branches): name one with --branch")
+
+    def branches_with(self, commit: Commit) -> list[str]:
+        """The remote's branches that hold a commit, sorted."""
+        found = self.git.text("for-each-ref", f"--contains={commit.id}", "--format=%(refname)", BRANCHES)
+        return sorted(name.removeprefix(BRANCHES) for name in found.splitlines() if name != REMOTE_HEAD)
+
+    def _held_by(self, name: str, refs: Mapping[str, str], prefixes: Sequence[str]) -> Commit | None:
+        """The commit of the first ref of that name."""
+        peeled = (_peel(self.git, refs[prefix + name]) for prefix in prefixes if prefix + name in refs)
+        return next((read_commit(self.git, one) for one in peeled if one), None)
 
 
 def known_default(git: Git) -> str:
@@ -161,16 +175,14 @@ def _peel(git: Git, target: str) -> str | None:
 
 def _commits_that_begin(git: Git, prefix: str) -> list[str]:
     objects = git.text("rev-parse", f"--disambiguate={prefix}").split()
-    if len(prefix) == len("0" * 40):
-        try:
-            return [peeled] if (peeled := _peel(git, prefix)) else []
-        except GitFailed:
-            return []
+    if _WHOLE_ID.fullmatch(prefix):
+        return [peeled] if (peeled := _peel(git, prefix)) else []
     answer = git.run("cat-file", "--batch-check", stdin="\n".join(objects).encode()) if objects else b""
     return [line.split()[0] for line in answer.decode().splitlines() if line.split()[1:2] == ["commit"]]
 
 
-def _missing(git: Git, ids: set[str]) -> set[str]:
+def missing(git: Git, ids: set[str]) -> set[str]:
+    """Those of the ids of which the repository has no object."""
     answer = git.run("cat-file", "--batch-check", stdin="\n".join(sorted(ids)).encode()) if ids else b""
     return {line.split()[0] for line in answer.decode().splitlines() if line.endswith("missing")}
 
@@ -180,7 +192,3 @@ def _similar(name: str, refs: Iterable[str], prefixes: Sequence[str]) -> str:
     names = {ref.removeprefix(prefix) for ref in refs for prefix in prefixes if ref.startswith(prefix)}
     similar = difflib.get_close_matches(name, sorted(names), _SIMILAR, 0.5)
     return f"; similar: {', '.join(similar)}" if similar else ""
-
-
-def _some(ids: list[str]) -> str:
-    return ", ".join(sorted(ids)[:_SIMILAR])

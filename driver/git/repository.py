@@ -24,7 +24,7 @@ _SHALLOW = b"because shallow roots are not allowed"  # with exit code 0
 
 
 @dataclass(frozen=True)
-class Repository:
+class Repository(refs.Names, history.Commits, files.Trees):
     """A bare repository, ours alone, with the remote's branches and tags and the user's own. Nothing in it is ever
     lost.
 
@@ -32,7 +32,6 @@ class Repository:
     One process at a time may use it: a lock of the caller's.
     """
 
-    git: Git
     checkout_of_user: Checkout | None = None
 
     @property
@@ -62,99 +61,18 @@ class Repository:
         return Fetched(refs.moved(self.git, before, refs.read_refs(self.git, refs.BRANCHES)), changed)
 
     def resolve(self, name: str) -> Commit:
-        """The commit of a branch of the remote, a tag, a branch of the user's, or (the beginning of) an id, in that
-        order; or what the user's repository takes it for, such as HEAD or HEAD~2.
+        """As `Names.resolve`; or what the user's repository takes the name for, such as HEAD or HEAD~2.
 
         Raises:
             UnknownCommit: there is none, or several ids begin so.
         """
         try:
-            return refs.resolve(self.git, name)
-        except refs.UnknownCommit:
+            return super().resolve(name)
+        except history.UnknownCommit:
             known = self.checkout_of_user.commit_id(name) if self.checkout_of_user else None
             if known is None:
                 raise
             return history.read_commit(self.git, known)
-
-    def branch(self, name: str) -> Commit:
-        """The newest commit of a branch of the remote, or else of the user's own, or the commit of a whole id; never
-        of a tag.
-
-        Raises:
-            UnknownCommit: there is no such branch.
-        """
-        return refs.resolve_branch(self.git, name)
-
-    def has_branches(self) -> bool:
-        """Whether there are any commits at hand: branches of the remote, or of the user's repository."""
-        return any(refs.read_refs(self.git, under) for under in (refs.BRANCHES, refs.LOCAL))
-
-    def default_branch(self) -> str:
-        """The remote's default branch; if none is known main, master, the only one, or what the user has checked out.
-
-        Raises:
-            UsageError: none of these exists, or the remote's default branch was deleted.
-        """
-        return refs.default_branch(self.git)
-
-    def branches_with(self, commit: Commit) -> list[str]:
-        """The remote's branches that hold a commit, sorted."""
-        found = self.git.text("for-each-ref", f"--contains={commit.id}", "--format=%(refname)", refs.BRANCHES)
-        names = (name.removeprefix(refs.BRANCHES) for name in found.splitlines() if name != refs.REMOTE_HEAD)
-        return sorted(names)
-
-    def commit(self, id: str) -> Commit:
-        """The commit of a whole id.
-
-        Raises:
-            UnknownCommit: it is not in the repository (any more).
-        """
-        try:
-            return history.read_commit(self.git, f"{id}^{{commit}}")
-        except GitFailed:
-            raise refs.UnknownCommit(f"{id!r}: no such commit in {self.directory}") from None
-
-    def parent(self, commit: Commit) -> Commit | None:
-        """The first parent; None of a repository's very first commit."""
-        ids = history.parents(self.git, commit)
-        return history.read_commit(self.git, ids[0]) if ids else None
-
-    def is_ancestor(self, a: Commit, b: Commit) -> bool:
-        """Whether ``b`` holds ``a``, by any parents; a commit holds itself."""
-        return history.is_ancestor(self.git, a.id, b.id)
-
-    def merge_base(self, a: Commit, b: Commit) -> Commit | None:
-        """The best common ancestor (git-merge-base); None when the two share no history."""
-        found = self.git.text("merge-base", a.id, b.id, fine=(0, 1))
-        return history.read_commit(self.git, found.split()[0]) if found else None
-
-    def chain(self, control: Commit, treatment: Commit) -> list[Commit]:
-        """The commits after the control up to the treatment, oldest first: see `opduel.driver.git.history.chain`.
-
-        Raises:
-            NotAncestor: the treatment doesn't hold the control.
-        """
-        return history.chain(self.git, control, treatment)
-
-    def since(self, tip: Commit, moment: int) -> list[Commit]:
-        """From the tip back along first parents until five in a row are before the Unix time; oldest first."""
-        return history.since(self.git, tip, moment)
-
-    def entries(self, commit: Commit) -> dict[str, str]:
-        """The top level of a commit: name -> "mode type hash"."""
-        return files.entries(self.git, commit)
-
-    def tree(self, commit: Commit, path: str) -> str:
-        """The hash of a folder, "" being the whole; UsageError if the commit has none of that path."""
-        return files.tree(self.git, commit, path)
-
-    def files(self, commit: Commit, path: str) -> list[str]:
-        """All files below a folder, relative to it."""
-        return files.files(self.git, commit, path)
-
-    def export(self, commit: Commit, path: str, destination: Path) -> None:
-        """Write a folder's files into ``destination``: see `opduel.driver.git.files.export`."""
-        files.export(self.git, commit, path, destination)
 
     def checkout(
         self, commit: Commit, folder: Path, patterns: Sequence[str] = (), submodules: Sequence[str] = ()
@@ -243,12 +161,12 @@ def _access(git: Git, remote: str | None, checkout: Checkout | None) -> Access:
     if not is_url(url):
         expanded = os.path.expanduser(url)
         if expanded.startswith("~"):
-            raise UsageError(f"--remote_repository {url}: there is no such user: write the folder out")
+            raise UsageError(f"--remote_repository {url}: there is no such user: give the full path")
         path = Path(expanded).absolute()
         if path.is_dir():
             inspect(path, git, "--remote_repository")
         elif not path.exists() and not checkout and not git.directory.exists():
-            raise RemoteGone(f"--remote_repository {path}: no such folder: give one that is there, or a URL")
+            raise RemoteGone(f"--remote_repository {path}: no such folder: give an existing one, or a URL")
         url = str(path)
     # A rule of the user's may put credentials into the URL, where the process list would show them.
     effective = _effective(git, url, settings)

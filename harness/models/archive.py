@@ -10,8 +10,10 @@ import stat
 import tarfile
 import zipfile
 import zlib
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import IO, Any, BinaryIO
 
 from opduel.harness.models.download import Limits, copy_limited
 from opduel.records import UsageError
@@ -19,7 +21,8 @@ from opduel.records import UsageError
 _CHUNK = 1 << 20
 _BROKEN = (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
 _UNKNOWN = (NotImplementedError, RuntimeError)  # zipfile's words for a compression it has not, and for a password
-_PACKED = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ", lzma.open))
+_PACKED: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
+_Member = tuple[str, bool, Callable[[], Any]]  # its name, whether it is a regular file, and what opens it
 
 
 def unpack(archive: Path, member: str, stream: BinaryIO, limits: Limits) -> None:
@@ -29,10 +32,7 @@ def unpack(archive: Path, member: str, stream: BinaryIO, limits: Limits) -> None
         UsageError: it is no archive, a broken one, has no such member, or more than ``limits`` allow.
     """
     try:
-        if zipfile.is_zipfile(archive):
-            _unpack_zip(archive, member, stream, limits)
-        else:
-            _unpack_tar(archive, member, stream, limits)
+        _copy_member(archive, member, stream, limits)
     except _BROKEN as error:
         words = " ".join(str(error).split()) or type(error).__name__
         raise UsageError(
@@ -42,47 +42,46 @@ def unpack(archive: Path, member: str, stream: BinaryIO, limits: Limits) -> None
         raise UsageError(f"{archive.name}: {member}: {error}: pack it again without it") from None
 
 
-def _unpack_zip(archive: Path, member: str, stream: BinaryIO, limits: Limits) -> None:
-    with zipfile.ZipFile(archive) as packed:
-        _check_count(len(packed.infolist()), archive, limits)
-        named = [info for info in packed.infolist() if info.filename == member]
-        if not named:
-            raise _missing(archive, member, packed.namelist())
-        kind = stat.S_IFMT(named[0].external_attr >> 16)
-        if len(named) > 1 or named[0].is_dir() or kind not in (0, stat.S_IFREG):
-            raise _no_file(archive, member)
-        with packed.open(named[0]) as source:
-            _copy(source, stream, limits, archive, member)
-
-
-def _unpack_tar(archive: Path, member: str, stream: BinaryIO, limits: Limits) -> None:
-    """Read from the first byte to the last: a packed one is unpacked once, and no further than the limit."""
+def _copy_member(archive: Path, member: str, stream: BinaryIO, limits: Limits) -> None:
     names: list[str] = []
     found = False
-    with _unpacked(archive) as content:
+    is_zip = zipfile.is_zipfile(archive)
+    for name, is_file, opened in _zip_members(archive) if is_zip else _tar_members(archive, limits):
+        names.append(name)
+        if len(names) > limits.max_members:
+            raise UsageError(f"{archive.name} has more than {limits.max_members} members: pack the network alone")
+        if name != member and (is_zip or name.removeprefix("./") != member.removeprefix("./")):
+            continue
+        if found or not is_file:
+            raise UsageError(
+                f"{archive.name}: {member} is not one plain file (a link, a folder, or there twice): pack it again"
+            )
+        found = True
+        with opened() as source:
+            chunks = iter(lambda source=source: source.read(_CHUNK), b"")  # type: ignore[misc]
+            copy_limited(chunks, stream, limits, f"{archive.name}: {member}")
+    if not found:
+        there = ", ".join(names[:5]) or "nothing"
+        raise UsageError(f"{archive.name} has no member {member}: it has {there}{', ...' if len(names) > 5 else ''}")
+
+
+def _zip_members(archive: Path) -> Iterator[_Member]:
+    with zipfile.ZipFile(archive) as packed:
+        for info in packed.infolist():
+            is_file = not info.is_dir() and stat.S_IFMT(info.external_attr >> 16) in (0, stat.S_IFREG)
+            yield info.filename, is_file, partial(packed.open, info)
+
+
+def _tar_members(archive: Path, limits: Limits) -> Iterator[_Member]:
+    """Read from the first byte to the last: a packed one is unpacked once, and no further than the limit."""
+    with archive.open("rb") as file:
+        head = file.read(8)
+    unpacker = next((unpacker for magic, unpacker in _PACKED.items() if head.startswith(magic)), open)
+    with unpacker(archive, "rb") as content:
         limited = _LimitedReader(content, limits, archive)
         with tarfile.open(fileobj=limited, mode="r|") as packed:  # type: ignore[call-overload]
             for info in packed:
-                names.append(info.name)
-                _check_count(len(names), archive, limits)
-                if info.name.removeprefix("./") != member.removeprefix("./"):
-                    continue
-                if found or not info.isreg():
-                    raise _no_file(archive, member)
-                found = True
-                source = packed.extractfile(info)
-                assert source is not None
-                _copy(source, stream, limits, archive, member)
-    if not found:
-        raise _missing(archive, member, names)
-
-
-def _unpacked(archive: Path) -> IO[bytes]:
-    with archive.open("rb") as file:
-        head = file.read(8)
-    opener = next((opener for magic, opener in _PACKED if head.startswith(magic)), open)
-    stream: IO[bytes] = opener(archive, "rb")  # type: ignore[assignment]
-    return stream
+                yield info.name, info.isreg(), partial(packed.extractfile, info)
 
 
 class _LimitedReader:
@@ -102,23 +101,3 @@ class _LimitedReader:
                 f"{self._archive.name} holds more than {self._limits.max_bytes} bytes, unpacked: no larger one is taken"
             )
         return chunk
-
-
-def _copy(source: IO[bytes], stream: BinaryIO, limits: Limits, archive: Path, member: str) -> None:
-    copy_limited(iter(lambda: source.read(_CHUNK), b""), stream, limits, f"{archive.name}: {member}")
-
-
-def _check_count(count: int, archive: Path, limits: Limits) -> None:
-    if count > limits.max_members:
-        raise UsageError(f"{archive.name} has more than {limits.max_members} members: pack the network alone")
-
-
-def _no_file(archive: Path, member: str) -> UsageError:
-    return UsageError(
-        f"{archive.name}: {member} is not one plain file (a link, a folder, or there twice): pack it again"
-    )
-
-
-def _missing(archive: Path, member: str, names: list[str]) -> UsageError:
-    there = ", ".join(names[:5]) or "nothing"
-    return UsageError(f"{archive.name} has no member {member}: it has {there}{', ...' if len(names) > 5 else ''}")

@@ -3,8 +3,9 @@
 import hashlib
 import re
 import stat
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
@@ -122,17 +123,19 @@ def _filename(location: str) -> str:
     return re.sub(r"[^A-Za-z0-9._+=@-]+", "_", unquote(path).rpartition("/")[2]).lstrip(".-")[-100:] or "file"
 
 
+_md5 = partial(hashlib.md5, usedforsecurity=False)
+
+
 def _mismatch(path: Path, file: ModelFile) -> str | None:
     """What is wrong with the content of ``path``: ``sha256 1234..., not abcd...``; None if nothing is."""
-    expected: Mapping[str, str | None] = {"sha256": file.sha256, "md5": file.md5}
-    for name, value in expected.items():
+    for name, make, value in (("sha256", hashlib.sha256, file.sha256), ("md5", _md5, file.md5)):
         if value is None:
             continue
         try:
             with path.open("rb") as stream:
-                digest = hashlib.file_digest(stream, lambda name=name: hashlib.new(name, usedforsecurity=False))  # type: ignore[misc]
+                digest = hashlib.file_digest(stream, make).hexdigest()
         except OSError:
             return "no content that can be read"
-        if digest.hexdigest() != value:
-            return f"{name} {digest.hexdigest()}, not {value}"
+        if digest != value:
+            return f"{name} {digest}, not {value}"
     return None

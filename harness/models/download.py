@@ -60,7 +60,11 @@ def _attempt(url: str, stream: BinaryIO, limits: Limits, deadline: float) -> Non
     headers = {"Accept-Encoding": "identity"}  # the checksum is that of the file, not of a packed one
     try:
         with requests.get(url, stream=True, timeout=limits.silence_s, headers=headers) as response:
-            _check_status(response, url)
+            if response.status_code != http.HTTPStatus.OK:
+                words = f"the server says {response.status_code} {response.reason or ''}".strip()
+                if response.status_code in _AGAIN:
+                    raise _TryAgainError(words)
+                raise UsageError(f"{bare_address(url)}: {words}: correct the location")
             length = response.headers.get("Content-Length", "")
             if length.isdigit() and int(length) > limits.max_bytes:
                 raise _too_large(bare_address(url), limits)
@@ -78,16 +82,6 @@ def _attempt(url: str, stream: BinaryIO, limits: Limits, deadline: float) -> Non
         raise _TryAgainError(f"no connection ({type(cause or error).__name__})") from None
     except requests.RequestException as error:  # a URL that can't be one, a redirection to nowhere
         raise UsageError(f"{bare_address(url)}: {type(error).__name__}: correct the location") from None
-
-
-def _check_status(response: requests.Response, url: str) -> None:
-    status = response.status_code
-    if status == http.HTTPStatus.OK:
-        return
-    words = f"the server says {status} {response.reason or ''}".strip()
-    if status in _AGAIN:
-        raise _TryAgainError(words)
-    raise UsageError(f"{bare_address(url)}: {words}: correct the location")
 
 
 def copy_limited(

@@ -11,18 +11,14 @@ TRIES = 100  # for each draw that is to differ from those before it
 def names_in(inputs: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The path and the name of every size in an input's plain data that is a name: ``("data[0]", "n")``."""
     found: list[tuple[str, str]] = []
-
-    def note(path: str, name: str) -> int:
-        found.append((path, name))
-        return 1
-
-    _filled_all(inputs, note)
+    for argument, value in inputs.items():
+        _filled(value, argument, lambda path, name: found.append((path, name)))
     return found
 
 
 def filled(inputs: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str, Any]:
     """An input's plain data with sizes in place of their names."""
-    return _filled_all(inputs, lambda _, name: sizes[name])
+    return {argument: _filled(value, argument, lambda _, name: sizes[name]) for argument, value in inputs.items()}
 
 
 def draws(ranges: Mapping[str, Sequence[int]], count: int, key: str) -> Iterator[dict[str, int]]:
@@ -47,11 +43,7 @@ def _log_uniform(rng: random.Random, low: int, high: int) -> int:
     return max(low, min(high, size))
 
 
-def _filled_all(inputs: Mapping[str, Any], get: Callable[[str, str], int]) -> dict[str, Any]:
-    return {name: _filled(value, name, get) for name, value in inputs.items()}
-
-
-def _filled(value: Any, path: str, get: Callable[[str, str], int]) -> Any:
+def _filled(value: Any, path: str, get: Callable[[str, str], int | None]) -> Any:
     """``value`` with ``get(path, name)`` in place of every name; a text that is an attribute is none."""
     if isinstance(value, list):
         return [

@@ -4,7 +4,6 @@ import fnmatch
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import product
 from typing import Any, cast
@@ -24,21 +23,6 @@ DEFAULT_TIMEOUT_S = 60.0
 MAX_NAME = 200  # with placeholders filled in: file systems end at 255
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What the command line asks of every case.
-
-    ``thresholds`` (metric -> share) hold where the spec doesn't say one. ``metrics``, if there are any, are measured in
-    place of what the spec says. What ``settings`` say overrides all that the spec says, but for tensors that state a
-    dtype of their own. ``seed`` is what sizes are drawn from where the spec has no seed of its own.
-    """
-
-    thresholds: Mapping[str, float] = field(default_factory=dict)
-    metrics: Sequence[str] = ()
-    settings: Settings = field(default_factory=Settings)
-    seed: int = 0
-
-
 def expand_cases(
     spec: Spec,
     *,
@@ -49,22 +33,24 @@ def expand_cases(
 ) -> list[Case]:
     """All cases of a spec, in the file's order; those that differ in nothing but the metric stand together.
 
-    The arguments are the fields of ``Asked``. Cases that are the same but for what ``settings`` override become one.
+    ``thresholds`` (metric -> share) hold where the spec doesn't say one. ``metrics``, if there are any, are measured in
+    place of what the spec says. ``settings`` override all that the spec says, but for tensors that state a dtype of
+    their own; cases that are the same but for what they override become one. ``seed`` is what sizes are drawn from
+    where the spec has no seed of its own.
 
     Raises:
         UsageError: two cases have one id, an identifier asks for a shape where there is none, or sizes were drawn that
             make no valid input.
     """
-    asked = Asked(thresholds or {}, metrics, settings or Settings(), seed)
     cases: dict[str, Case] = {}
     origins: dict[str, str] = {}
     can_be_hybridized = get_framework(spec.framework).can_be_hybridized
     for number, test in enumerate(spec.tests):
-        several = isinstance(test.inputs, list)
-        for index, template in enumerate(test.inputs if isinstance(test.inputs, list) else [test.inputs]):
-            origin = f"tests[{number}].inputs" + (f"[{index}]" if several else "")
-            for inputs, drawn in _drawn(spec.defaults, test, template, index, origin, seed):
-                for case in _cases_of(spec.defaults, test, inputs, index, drawn, origin, asked):
+        for index, (where, template) in enumerate(test.each_input()):
+            origin = f"tests[{number}].{where}"
+            levels = (settings or Settings(), template.case or CaseSettings(), test, spec.defaults)
+            for inputs, drawn in _drawn(levels[1:], test, template, index, origin, seed):
+                for case in _cases_of(levels, test, inputs, index, drawn, origin, thresholds or {}, metrics):
                     if case.mode != DEFAULT_MODE and not can_be_hybridized(case.operator):
                         raise UsageError(f"{origin} is {case.mode}, and {case.operator} can't be: take its mode out")
                     if case.id in cases and not (settings is not None and case == cases[case.id]):
@@ -105,14 +91,14 @@ def _nearby(cases: Sequence[Case], pattern: str) -> str:
 
 
 def _drawn(
-    defaults: Settings, test: Test, template: Inputs, index: int, origin: str, seed: int
+    levels: Sequence[Settings], test: Test, template: Inputs, index: int, origin: str, seed: int
 ) -> Iterator[tuple[Inputs, dict[str, int]]]:
     """The inputs that one template stands for, each with the sizes drawn for it; itself where nothing is drawn."""
     if not test.random:
         yield template, {}
         return
     count = test.count or 1
-    own = _nearest((template.case or CaseSettings(), test, defaults), "seed")
+    own = _nearest(levels, "seed")
     key = json.dumps([seed if own is None else own, test.operator, test.identifier, index])
     found = 0
     for sizes in draws(test.random, count, key):
@@ -131,23 +117,22 @@ def _drawn(
 
 
 def _cases_of(
-    defaults: Settings,
+    levels: Sequence[Settings],
     test: Test,
     inputs: Inputs,
     index: int,
     drawn: Mapping[str, int],
     origin: str,
-    asked: Asked,
+    thresholds: Mapping[str, float],
+    metrics: Sequence[str],
 ) -> Iterator[Case]:
     """The cases of one input: one for each mode, direction and metric."""
-    own = inputs.case or CaseSettings()
-    levels = (asked.settings, own, test, defaults)
     dtype = _nearest(levels, "dtype") or DEFAULT_DTYPE
     context = _nearest(levels, "context") or DEFAULT_CONTEXT
-    metrics = asked.metrics or _nearest(levels, "metric") or [DEFAULT_METRIC]
+    metrics = metrics or _nearest(levels, "metric") or [DEFAULT_METRIC]
     share, timeout = _nearest(levels, "threshold"), _nearest(levels, "timeout")
     tolerance = _nearest(levels, "tolerance")
-    template = own.identifier or test.identifier or _usual_identifier(test, drawn)
+    template = (inputs.case and inputs.case.identifier) or test.identifier or _usual_identifier(test, drawn)
     if drawn and "{DRAWN}" not in template:
         template += "_{DRAWN}"
     modes = _nearest(levels, "mode") or [DEFAULT_MODE]
@@ -156,7 +141,7 @@ def _cases_of(
             "ID": str(index),
             "OPERATOR": test.operator,
             "DTYPE": dtype,
-            "CONTEXT": _compact(context),
+            "CONTEXT": context.replace("(", "").replace(")", ""),  # gpu(0) as gpu0
             "DIRECTION": direction,
             "DRAWN": "_".join(f"{name}{size}" for name, size in drawn.items()),
         }
@@ -175,7 +160,7 @@ def _cases_of(
                 inputs=_plain(inputs),
                 dtype=dtype,
                 context=context,
-                threshold=_threshold(metric, asked.thresholds, share),
+                threshold=_threshold(metric, thresholds, share),
                 timeout_s=DEFAULT_TIMEOUT_S if timeout is None else timeout,
                 metric=metric,
                 mode=mode,
@@ -224,11 +209,6 @@ def _case_id(template: str, fields: dict[str, str], mode: str) -> str:
     return "/".join([*parts, fields["DIRECTION"]])
 
 
-def _compact(context: str) -> str:
-    """``gpu(0)`` as ``gpu0``."""
-    return context.replace("(", "").replace(")", "")
-
-
 def _first_shape(inputs: Inputs, origin: str) -> str:
     """The first tensor's shape as ``1x3x64x64``."""
     for value in [*(inputs.args or []), *(inputs.__pydantic_extra__ or {}).values()]:
@@ -246,6 +226,6 @@ def _plain(inputs: Inputs) -> dict[str, Any]:
 
 def _not_unique(case_id: str, first: str, second: str) -> UsageError:
     test = first.partition(".")[0]
-    if test == second.partition(".")[0]:
-        return UsageError(f"{second} and {first} have one id, {case_id}: add {{ID}} to the identifier of {test}")
-    return UsageError(f"{second} and {first} have one id, {case_id}: give their tests different identifiers")
+    same = test == second.partition(".")[0]
+    fix = f"add {{ID}} to the identifier of {test}" if same else "give their tests different identifiers"
+    return UsageError(f"{second} and {first} have one id, {case_id}: {fix}")

@@ -1,10 +1,21 @@
-"""The small types of a spec's fields: names, dtypes, contexts, thresholds; each error states its fix."""
+"""What a spec's models are made of: their base, and the small types of fields; each error states its fix."""
 
 import re
 from collections.abc import Callable
-from typing import Annotated, Any
+from difflib import get_close_matches
+from typing import Annotated, Any, ClassVar
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
 
 from opduel.frameworks import framework_names, get_framework
 from opduel.records.text import show
@@ -49,6 +60,44 @@ IDENTIFIER_PATTERN = rf"^([A-Za-z0-9]|{_PLACEHOLDER})([A-Za-z0-9_.+=,@-]|{_PLACE
 IDENTIFIER_LENGTH = 100
 
 
+def field_error(field: str, message: str) -> PydanticCustomError:
+    """An error about a field of the model being validated; ``explain`` appends ``field`` to the path."""
+    return PydanticCustomError("field", "{message}", {"message": message, "field": field})
+
+
+class StrictModel(BaseModel):
+    """Fields that are not said stay None inside, but a spec may not say null, save where a field is ``nullable``."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    nullable: ClassVar[frozenset[str]] = frozenset()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _only_known_fields(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            raise PydanticCustomError("object", "{message}", {"message": f"is {show(data)}: use an object {{...}}"})
+        known = [field.alias or name for name, field in cls.model_fields.items()]
+        if cls.model_config.get("extra") == "forbid":
+            for key in data:
+                if key not in known:
+                    close = get_close_matches(str(key), known, 1)
+                    guess = f"did you mean {close[0]}? " if close else ""
+                    raise field_error(key, f"is not a field: {guess}use {', '.join(known)}")
+        return data
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_null(cls, value: Any, info: ValidationInfo) -> Any:
+        if value is None and info.field_name not in cls.nullable:
+            raise ValueError("is null: leave the field out, or give a value")
+        return value
+
+
+def optional(description: str) -> Any:
+    """A field that may be left out."""
+    return Field(default=None, description=description)
+
+
 def matching(pattern: str, fix: str) -> Callable[[Any], Any]:
     """A validator: a string that matches ``pattern`` from end to end, or else an error that says ``fix``."""
     compiled = re.compile(pattern.removesuffix("$") + r"\Z")
@@ -61,19 +110,14 @@ def matching(pattern: str, fix: str) -> Callable[[Any], Any]:
     return check
 
 
-def _text(pattern: str, fix: str, **schema: Any) -> tuple[BeforeValidator, WithJsonSchema]:
-    return (
-        BeforeValidator(matching(pattern, fix)),
-        WithJsonSchema({"type": "string", "pattern": pattern, **schema}),
-    )
+def text(pattern: str, fix: str) -> tuple[BeforeValidator, WithJsonSchema]:
+    """What makes of ``str`` a field that must match ``pattern``; ``fix`` ends the error."""
+    return BeforeValidator(matching(pattern, fix)), WithJsonSchema({"type": "string", "pattern": pattern})
 
 
 def _one_of(names: tuple[str, ...]) -> tuple[BeforeValidator, WithJsonSchema]:
-    fix = f"use one of {', '.join(names)}"
-    return (
-        BeforeValidator(matching(rf"^({'|'.join(names)})$", fix)),
-        WithJsonSchema({"type": "string", "enum": list(names)}),
-    )
+    check = matching(rf"^({'|'.join(names)})$", f"use one of {', '.join(names)}")
+    return BeforeValidator(check), WithJsonSchema({"type": "string", "enum": list(names)})
 
 
 def _identifier(value: Any) -> Any:
@@ -101,7 +145,8 @@ def _threshold(value: Any) -> Any:
     return share
 
 
-def _number(value: Any) -> Any:
+def number(value: Any) -> Any:
+    """A validator: an integer or a floating-point number, and no truth value."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"is {show(value)}: use a number")
     return value
@@ -115,7 +160,7 @@ def _slack(value: Any) -> Any:
 
 Share = Annotated[
     int | float,
-    BeforeValidator(_number),
+    BeforeValidator(number),
     Field(ge=0, le=1),
     WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1}),
 ]
@@ -126,14 +171,14 @@ Identifier = Annotated[
 ]
 Operator = Annotated[
     str,
-    *_text(OPERATOR_PATTERN, f"use an operator's name such as nd.Convolution, under {', '.join(ROOTS)}"),
+    *text(OPERATOR_PATTERN, f"use an operator's name such as nd.Convolution, under {', '.join(ROOTS)}"),
 ]
 Dtype = Annotated[str, *_one_of(DTYPES)]
-Context = Annotated[str, *_text(CONTEXT_PATTERN, "use cpu, gpu, or one of several such as gpu(1)")]
-Index = Annotated[str, *_text(INDEX_PATTERN, 'use what stands between the brackets, such as "2:5, 0" or "..., ::2"')]
-Argument = Annotated[str, *_text(ARGUMENT_PATTERN, "use the name of another argument")]
+Context = Annotated[str, *text(CONTEXT_PATTERN, "use cpu, gpu, or one of several such as gpu(1)")]
+Index = Annotated[str, *text(INDEX_PATTERN, 'use what stands between the brackets, such as "2:5, 0" or "..., ::2"')]
+Argument = Annotated[str, *text(ARGUMENT_PATTERN, "use the name of another argument")]
 FunctionName = Annotated[
-    str, *_text(FUNCTION_PATTERN, "use the name of a function that comes with the framework's adaptor")
+    str, *text(FUNCTION_PATTERN, "use the name of a function that comes with the framework's adaptor")
 ]
 Direction = Annotated[str, *_one_of(DIRECTIONS)]
 Threshold = Annotated[

@@ -6,8 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
-from opduel.harness.specs.fields import matching
-from opduel.harness.specs.strict import StrictModel, field_error
+from opduel.harness.specs.fields import StrictModel, field_error, optional, text
 from opduel.records import ModelFile
 from opduel.records.text import show
 
@@ -27,10 +26,6 @@ def _location(value: Any) -> Any:
     return value
 
 
-def _text(pattern: str, fix: str) -> tuple[BeforeValidator, WithJsonSchema]:
-    return BeforeValidator(matching(pattern, fix)), WithJsonSchema({"type": "string", "pattern": pattern})
-
-
 class File(StrictModel):
     """One file, in AI-PEP's words: location, filename, md5."""
 
@@ -39,17 +34,17 @@ class File(StrictModel):
     location: Annotated[str, BeforeValidator(_location), WithJsonSchema({"type": "string", "minLength": 1})] = Field(
         description="A path, relative to the spec's folder or absolute, or a URL: file://, http://, https://."
     )
-    sha256: Annotated[str, *_text(SHA256_PATTERN, "use the 64 digits, in lower case, that sha256sum prints")] | None = (
-        Field(default=None, description="Of the file at the location, the archive itself if it is one.")
+    sha256: Annotated[str, *text(SHA256_PATTERN, "use the 64 digits, in lower case, that sha256sum prints")] | None = (
+        optional("Of the file at the location, the archive itself if it is one.")
     )
-    md5: Annotated[str, *_text(MD5_PATTERN, "use the 32 digits, in lower case, that md5sum prints")] | None = Field(
-        default=None, description="The same, in place of sha256 or beside it."
+    md5: Annotated[str, *text(MD5_PATTERN, "use the 32 digits, in lower case, that md5sum prints")] | None = optional(
+        "The same, in place of sha256 or beside it."
     )
     filename: (
-        Annotated[str, *_text(FILENAME_PATTERN, "use a name of letters, digits and any of . _ + = @ -, no path")] | None
-    ) = Field(default=None, description="What it is called in the cache. Default: the location's last part.")
-    member: Annotated[str, Field(min_length=1, max_length=1000)] | None = Field(
-        default=None, description="Of an archive (.tar, .tar.gz, .zip): the file within it that is meant."
+        Annotated[str, *text(FILENAME_PATTERN, "use a name of letters, digits and any of . _ + = @ -, no path")] | None
+    ) = optional("What it is called in the cache. Default: the location's last part.")
+    member: Annotated[str, Field(min_length=1, max_length=1000)] | None = optional(
+        "Of an archive (.tar, .tar.gz, .zip): the file within it that is meant."
     )
 
     @model_validator(mode="after")
@@ -65,9 +60,7 @@ class File(StrictModel):
 
     def below(self, folder: Path) -> "File":
         """The same file, its location counted from ``folder`` if it is a relative path."""
-        if not self.is_path:
-            return self
-        return self.model_copy(update={"location": str(folder / self.location)})
+        return self if not self.is_path else self.model_copy(update={"location": str(folder / self.location)})
 
     def record(self) -> ModelFile:
         """The file as a case has it: not fetched yet."""

@@ -42,7 +42,7 @@ def _what_it_is(path: Path) -> str:
         if path.is_symlink() and not path.exists():
             return f"is a link to {str(path.readlink())!r}, which is not there"
         if path.exists():
-            return "is no regular file"
+            return "is not a regular file"
     except (OSError, ValueError):  # a name too long for the file system, a null character
         pass
     return "is neither a file nor a spec's name"

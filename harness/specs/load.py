@@ -7,14 +7,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from opduel.harness.specs.bundle import gather
 from opduel.harness.specs.expand import expand_cases
-from opduel.harness.specs.model import Spec, Test
+from opduel.harness.specs.model import Settings, Spec, Test
 from opduel.harness.specs.read import read_plain
 from opduel.records import UsageError
 from opduel.records.text import one_line, show
 from opduel.records.validation import explain
 
+_DIRECTIONS = ("run_backward", "directions")  # two ways to say one thing
 SAVED_NETWORK = frozenset({"nodes", "arg_nodes", "heads"})  # what driver/catalogue/graph.py checks
 
 
@@ -32,7 +32,7 @@ def load_spec(path: Path, categories: Sequence[str] = ()) -> Spec:
         if categories:
             spec = _narrowed(spec, categories)
         if spec.specs:
-            spec = gather(spec, [_member(spec, path, index) for index in range(len(spec.specs))])
+            spec = _gathered(spec, [_member(spec, path, index) for index in range(len(spec.specs))])
         expand_cases(spec)
     except UsageError as error:
         raise UsageError(f"{path}: {one_line(str(error))}") from None
@@ -52,15 +52,8 @@ def _read(path: Path) -> Spec:
             "such as '{\"data\": [1, 3, 224, 224]}'"
         )
     spec = validate(data)
-    tests = [anchored(test, path.absolute().parent).in_category(path.stem) for test in spec.tests]
+    tests = [test.of_file(path.absolute()) for test in spec.tests]
     return spec.model_copy(update={"tests": tests})
-
-
-def anchored(test: Test, folder: Path) -> Test:
-    """The test with its files' locations counted from ``folder``, where they are relative."""
-    if not test.files:
-        return test
-    return test.model_copy(update={"files": {name: file.below(folder) for name, file in test.files.items()}})
 
 
 def _narrowed(bundle: Spec, categories: Sequence[str]) -> Spec:
@@ -90,6 +83,33 @@ def is_bundle(path: Path) -> bool:
     except UsageError as error:
         raise UsageError(f"{path}: {one_line(str(error))}") from None
     return isinstance(data, dict) and "specs" in data
+
+
+def _gathered(bundle: Spec, members: Sequence[Spec]) -> Spec:
+    """The bundle with the tests of its specs, in its order.
+
+    The bundle's own ``defaults`` hold where neither a test nor its own file says otherwise.
+
+    Raises:
+        UsageError: two of the specs have a case of one id.
+    """
+    assert bundle.specs
+    origins: dict[str, str] = {}
+    for name, member in zip(bundle.specs, members, strict=True):
+        for case in expand_cases(member):
+            if case.id in origins:
+                raise UsageError(f"specs: {origins[case.id]} and {name} both have a case {case.id}: rename one of them")
+        origins.update(dict.fromkeys((case.id for case in expand_cases(member)), name))
+    tests = [_settled(test, member.defaults) for member in members for test in member.tests]
+    return bundle.model_copy(update={"tests": tests, "specs": None})
+
+
+def _settled(test: Test, defaults: Settings) -> Test:
+    """The test with all that it leaves to its own spec's defaults."""
+    said = {name for name in Settings.model_fields if getattr(test, name) is not None}
+    if said & set(_DIRECTIONS):
+        said |= set(_DIRECTIONS)
+    return test.model_copy(update={name: getattr(defaults, name) for name in Settings.model_fields if name not in said})
 
 
 def _member(bundle: Spec, path: Path, index: int) -> Spec:

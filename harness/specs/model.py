@@ -1,7 +1,8 @@
 """The shape of a spec: pydantic models, one field each for everything that a spec can say."""
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Collection
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import (
@@ -31,10 +32,12 @@ from opduel.harness.specs.fields import (
     Seconds,
     Seed,
     Slack,
+    StrictModel,
     Threshold,
+    field_error,
+    optional,
 )
 from opduel.harness.specs.files import File
-from opduel.harness.specs.strict import StrictModel, field_error
 from opduel.harness.specs.values import MAX_ELEMENTS, Positional, SameAs, SizeName, StoredFile, Tensor, Value
 from opduel.records import METRICS, MODES, UsageError
 from opduel.records.text import show
@@ -51,8 +54,8 @@ def _known_framework(name: str) -> str:
     return name
 
 
-def _some_of(known: Collection[str], what: str) -> Callable[[Any], Any]:
-    """A validator: one name, or a list of several, each once."""
+def _some_of(known: Collection[str], what: str) -> tuple[BeforeValidator, WithJsonSchema]:
+    """What makes of ``list[str]`` a field that takes one name, or a list of several, each once."""
 
     def check(value: Any) -> Any:
         names = value if isinstance(value, list) else [value]
@@ -63,12 +66,9 @@ def _some_of(known: Collection[str], what: str) -> Callable[[Any], Any]:
             raise ValueError(f"is {show(value)}: name each {what} once")
         return names
 
-    return check
-
-
-def _names_schema(known: Collection[str]) -> WithJsonSchema:
     one = {"type": "string", "enum": list(known)}
-    return WithJsonSchema({"anyOf": [one, {"type": "array", "items": one, "minItems": 1, "uniqueItems": True}]})
+    several = {"type": "array", "items": one, "minItems": 1, "uniqueItems": True}
+    return BeforeValidator(check), WithJsonSchema({"anyOf": [one, several]})
 
 
 def _unique(directions: list[str]) -> list[str]:
@@ -80,8 +80,8 @@ def _unique(directions: list[str]) -> list[str]:
 Framework = Annotated[
     str, AfterValidator(_known_framework), WithJsonSchema({"type": "string", "enum": framework_names()})
 ]
-MetricNames = Annotated[list[str], BeforeValidator(_some_of(METRICS, "metric")), _names_schema(METRICS)]
-Modes = Annotated[list[str], BeforeValidator(_some_of(MODES, "mode")), _names_schema(MODES)]
+MetricNames = Annotated[list[str], *_some_of(METRICS, "metric")]
+Modes = Annotated[list[str], *_some_of(MODES, "mode")]
 Directions = Annotated[
     list[Direction], Field(min_length=1, json_schema_extra={"uniqueItems": True}), AfterValidator(_unique)
 ]
@@ -93,8 +93,8 @@ class Tolerance(StrictModel):
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1})
 
-    rtol: Slack | None = Field(default=None, description="Default: by the numbers' dtype.")
-    atol: Slack | None = Field(default=None, description="Default: by the numbers' dtype and size.")
+    rtol: Slack | None = optional("Default: by the numbers' dtype.")
+    atol: Slack | None = optional("Default: by the numbers' dtype and size.")
 
     @model_validator(mode="after")
     def _says_something(self) -> "Tolerance":
@@ -108,28 +108,16 @@ class Settings(StrictModel):
 
     model_config = ConfigDict(json_schema_extra={"not": {"required": ["run_backward", "directions"]}})
 
-    dtype: Dtype | None = Field(default=None, description="Of tensors that say none. Default: float32.")
-    context: Context | None = Field(default=None, description="Where to run. Default: cpu.")
-    metric: MetricNames | None = Field(
-        default=None, description=f"What to measure, one or a list: {', '.join(METRICS)}. Default: time."
-    )
-    run_backward: bool | None = Field(
-        default=None, description="true: two cases, forward and backward. Default: false, forward only."
-    )
-    directions: Directions | None = Field(
-        default=None, description="The long form: a case for each of forward, backward, both."
-    )
-    mode: Modes | None = Field(
-        default=None, description="How a block runs, one or a list: imperative, hybridized. Default: imperative."
-    )
-    threshold: Threshold | None = Field(
-        default=None, description='The smallest change that matters, as a share (0.02) or "2%".'
-    )
-    timeout: Seconds | None = Field(default=None, description="Seconds for one request. Default: 60.")
-    tolerance: Tolerance | None = Field(
-        default=None, description="For the metric error, in place of what the numbers' dtype allows."
-    )
-    seed: Seed | None = Field(default=None, description="What random sizes are drawn from. Default: the run's seed.")
+    dtype: Dtype | None = optional("Of tensors that say none. Default: float32.")
+    context: Context | None = optional("Where to run. Default: cpu.")
+    metric: MetricNames | None = optional(f"What to measure, one or a list: {', '.join(METRICS)}. Default: time.")
+    run_backward: bool | None = optional("true: two cases, forward and backward. Default: false, forward only.")
+    directions: Directions | None = optional("The long form: a case for each of forward, backward, both.")
+    mode: Modes | None = optional("How a block runs, one or a list: imperative, hybridized. Default: imperative.")
+    threshold: Threshold | None = optional('The smallest change that matters, as a share (0.02) or "2%".')
+    timeout: Seconds | None = optional("Seconds for one request. Default: 60.")
+    tolerance: Tolerance | None = optional("For the metric error, in place of what the numbers' dtype allows.")
+    seed: Seed | None = optional("What random sizes are drawn from. Default: the run's seed.")
 
     @model_validator(mode="after")
     def _directions_said_once(self) -> "Settings":
@@ -141,7 +129,7 @@ class Settings(StrictModel):
 class CaseSettings(Settings):
     """Settings, and perhaps a name, for one input alone."""
 
-    identifier: Identifier | None = Field(default=None, description="In place of the test's.")
+    identifier: Identifier | None = optional("In place of the test's.")
 
 
 class Inputs(StrictModel):
@@ -152,9 +140,9 @@ class Inputs(StrictModel):
     )
     __pydantic_extra__: dict[str, Value] = Field(init=False)
 
-    case: CaseSettings | None = Field(default=None, description="Settings for this input alone.")
-    args: Annotated[list[Positional], Field(min_length=1)] | None = Field(
-        default=None, description="Arguments without a name, such as the tensors that nd.concat joins."
+    case: CaseSettings | None = optional("Settings for this input alone.")
+    args: Annotated[list[Positional], Field(min_length=1)] | None = optional(
+        "Arguments without a name, such as the tensors that nd.concat joins."
     )
 
     @model_validator(mode="before")
@@ -197,14 +185,13 @@ class Test(Settings):
     _category: str | None = PrivateAttr(default=None)
 
     operator: Operator = Field(description="As in the framework: nd.Convolution, nd.linalg.gemm2, np.add, npx.relu.")
-    identifier: Identifier | None = Field(
-        default=None,
-        description="Names the cases. {ID} is the input's index in its list; also {OPERATOR}, {DTYPE}, {CONTEXT}, "
-        "{DIRECTION}, {SHAPE}. Default: the operator's last part in lower case, then _{ID}.",
+    identifier: Identifier | None = optional(
+        "Names the cases. {ID} is the input's index in its list; also {OPERATOR}, {DTYPE}, {CONTEXT}, "
+        "{DIRECTION}, {SHAPE}. Default: the operator's last part in lower case, then _{ID}."
     )
     inputs: InputsOrList = Field(description="The arguments; a list of several is a short-hand for several cases.")
-    files: dict[str, File] | None = Field(
-        default=None, description="Of a saved network: symbol, and perhaps params. Of a block of your own: module."
+    files: dict[str, File] | None = optional(
+        "Of a saved network: symbol, and perhaps params. Of a block of your own: module."
     )
 
     @property
@@ -212,11 +199,18 @@ class Test(Settings):
         """The name of the spec's file that the test is from, as ``--category`` has it; None where that isn't known."""
         return self._category
 
-    def in_category(self, category: str) -> "Test":
-        """The test as one of the spec's file of that name."""
-        copy = self.model_copy()
-        copy._category = category
+    def of_file(self, path: Path) -> "Test":
+        """The test as one of the spec in the file at ``path``, which its files' relative locations are counted from."""
+        files = self.files and {name: file.below(path.parent) for name, file in self.files.items()}
+        copy = self.model_copy(update={"files": files} if files else None)
+        copy._category = path.stem
         return copy
+
+    def each_input(self) -> list[tuple[str, Inputs]]:
+        """Where each of the inputs is in the test, ``inputs[0]`` or ``inputs``, and the inputs."""
+        if isinstance(self.inputs, list):
+            return [(f"inputs[{index}]", one) for index, one in enumerate(self.inputs)]
+        return [("inputs", self.inputs)]
 
     @model_validator(mode="after")
     def _files_fit(self) -> "Test":
@@ -235,9 +229,7 @@ class Test(Settings):
     def _files_are_temporary(self) -> "Test":
         """A spec names no path: what an operator reads is made for it, and what it writes goes with its process."""
         takes = FILE_ARGUMENTS.get(self.operator)
-        several = isinstance(self.inputs, list)
-        for index, inputs in enumerate(self.inputs if isinstance(self.inputs, list) else [self.inputs]):
-            where = f"inputs[{index}]" if several else "inputs"
+        for where, inputs in self.each_input():
             values = inputs.__pydantic_extra__ or {}
             for name in [name for name, value in values.items() if isinstance(value, StoredFile) and name != takes]:
                 raise field_error(f"{where}.{name}", f"is a file, which {self.operator} doesn't take: leave it out")
@@ -245,25 +237,24 @@ class Test(Settings):
                 raise field_error(f"{where}.{takes}", f'of {self.operator} must be {{"file": ...}}: a temporary file')
         return self
 
-    random: Annotated[dict[SizeName, SizeRange], Field(min_length=1)] | None = Field(
-        default=None,
-        description="Sizes that are drawn, log-uniformly: name -> smallest, largest. The name may stand for a size in "
-        'any shape, for low and high, and as {"size": name} for an attribute.',
+    random: Annotated[dict[SizeName, SizeRange], Field(min_length=1)] | None = optional(
+        "Sizes that are drawn, log-uniformly: name -> smallest, largest. The name may stand for a size in "
+        'any shape, for low and high, and as {"size": name} for an attribute.'
     )
-    count: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = Field(
-        default=None, description="How many different cases are drawn of each input. Default: 1."
+    count: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = optional(
+        "How many different cases are drawn of each input. Default: 1."
     )
 
     @model_validator(mode="after")
     def _names_are_drawn(self) -> "Test":
         if self.count is not None and not self.random:
             raise field_error("count", "says how many are drawn: add random, or leave it out")
-        several = isinstance(self.inputs, list)
-        for index, inputs in enumerate(self.inputs if isinstance(self.inputs, list) else [self.inputs]):
+        for where, inputs in self.each_input():
             for path, name in names_in(inputs.model_dump(exclude={"case"}, exclude_unset=True)):
                 if name not in (self.random or {}):
-                    field = f"inputs[{index}].{path}" if several else f"inputs.{path}"
-                    raise field_error(field, f"is {show(name)}: use an integer, or a size that the test draws (random)")
+                    raise field_error(
+                        f"{where}.{path}", f"is {show(name)}: use an integer, or a size that the test draws (random)"
+                    )
         return self
 
 
@@ -277,11 +268,11 @@ class Spec(StrictModel):
 
     schema_: str | None = Field(default=None, alias="$schema", description="For editors; not read.")
     framework: Framework
-    description: str | None = Field(default=None, description="For people; not read.")
+    description: str | None = optional("For people; not read.")
     defaults: Settings = Field(default_factory=Settings, description="Settings for all tests.")
     tests: Annotated[list[Test], Field(min_length=1)] = Field(default_factory=list)
-    specs: Annotated[list[str], Field(min_length=1)] | None = Field(
-        default=None, description="In place of tests: other specs' files, relative to this one's folder."
+    specs: Annotated[list[str], Field(min_length=1)] | None = optional(
+        "In place of tests: other specs' files, relative to this one's folder."
     )
 
     @model_validator(mode="after")

@@ -1,9 +1,10 @@
 """From a file to plain data: JSON or YAML, strictly, with nothing in it that the other could not say."""
 
+import itertools
 import json
 import math
 import re
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ def plain_of(text: str, *, yaml: bool = False) -> Any:
         data = _parse_yaml(text) if yaml else _parse_json(text)
     except RecursionError:
         raise UsageError(f"nested more than {MAX_DEPTH} deep: make it flatter") from None
-    _Checker().check(data, "", 0)
+    _check(data, "", 0, itertools.count(1))
     return data
 
 
@@ -111,16 +112,18 @@ def _construct_object(loader: _SpecLoader, node: yaml.MappingNode) -> Iterable[S
     result.repeated = collected.repeated
 
 
+def _place(mark: yaml.Mark) -> str:
+    return f"line {mark.line + 1}, column {mark.column + 1}"
+
+
 def _key(key: Hashable, node: yaml.Node) -> str:
     if isinstance(key, str):
         return key
-    where = f"line {node.start_mark.line + 1}, column {node.start_mark.column + 1}"
-    raise UsageError(f"{where}: a field's name must be a string: put it in quotes")
+    raise UsageError(f"{_place(node.start_mark)}: a field's name must be a string: put it in quotes")
 
 
 def _refuse_tag(loader: _SpecLoader, node: yaml.Node) -> None:
-    where = f"line {node.start_mark.line + 1}, column {node.start_mark.column + 1}"
-    raise UsageError(f"{where}: tag {node.tag} is not taken: use plain YAML, without tags")
+    raise UsageError(f"{_place(node.start_mark)}: tag {node.tag} is not taken: use plain YAML, without tags")
 
 
 _PLAIN_TAGS = ("null", "bool", "int", "float", "str", "seq", "map")
@@ -136,44 +139,35 @@ def _parse_yaml(text: str) -> Any:
         return yaml.load(text, Loader=_SpecLoader)  # a SafeLoader with less in it
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        where = f"{_place(mark)}: " if mark else ""
         raise UsageError(f"not YAML: {where}{error.problem}: correct the syntax there") from None
     except (yaml.YAMLError, ValueError, KeyError, IndexError) as error:  # the last two: "!!bool maybe", "!!int ''"
         raise UsageError(f"not YAML: {' '.join(str(error).split())}: correct the syntax there") from None
 
 
-class _Checker:
-    """Walks the data, aliases followed, and refuses what a spec can't mean."""
-
-    def __init__(self) -> None:
-        self.values = 0
-
-    def check(self, data: Any, path: str, depth: int) -> None:
-        self.values += 1
-        if self.values > MAX_VALUES:
-            raise UsageError(f"more than {MAX_VALUES} values: split the spec, or use fewer YAML aliases")
-        if depth > MAX_DEPTH:
-            raise UsageError(f"{path[:60]}... is nested more than {MAX_DEPTH} deep: make it flatter")
-        if isinstance(data, SpecObject):
-            self._check_object(data, path, depth)
-        elif isinstance(data, list):
-            for index, item in enumerate(data):
-                self.check(item, f"{path}[{index}]", depth + 1)
-        elif isinstance(data, int) and abs(data) > MAX_INT:
-            raise UsageError(f"{path or 'the spec'} is beyond 64 bits: use a smaller number")
-        elif isinstance(data, float) and not math.isfinite(data):
-            raise UsageError(f"{path or 'the spec'} is not a finite number: JSON has no NaN and no infinity")
-        elif isinstance(data, str) and not data.isprintable() and _unprintable(data):
-            raise UsageError(f"{path or 'the spec'} holds control characters: take them out")
-
-    def _check_object(self, data: SpecObject, path: str, depth: int) -> None:
+def _check(data: Any, path: str, depth: int, values: Iterator[int]) -> None:
+    """Walk the data, aliases followed, and refuse what a spec can't mean; ``values`` counts them."""
+    if next(values) > MAX_VALUES:
+        raise UsageError(f"more than {MAX_VALUES} values: split the spec, or use fewer YAML aliases")
+    if depth > MAX_DEPTH:
+        raise UsageError(f"{path[:60]}... is nested more than {MAX_DEPTH} deep: make it flatter")
+    if isinstance(data, SpecObject):
         prefix = f"{path}." if path else ""
         for key in data.repeated:
             raise UsageError(f"{prefix}{key} is given twice: keep one")
         for key, value in data.items():
             if _unprintable(key):
                 raise UsageError(f"{path or 'the spec'} has a field {key!r}: take the control characters out")
-            self.check(value, f"{prefix}{key}", depth + 1)
+            _check(value, f"{prefix}{key}", depth + 1, values)
+    elif isinstance(data, list):
+        for index, item in enumerate(data):
+            _check(item, f"{path}[{index}]", depth + 1, values)
+    elif isinstance(data, int) and abs(data) > MAX_INT:
+        raise UsageError(f"{path or 'the spec'} is beyond 64 bits: use a smaller number")
+    elif isinstance(data, float) and not math.isfinite(data):
+        raise UsageError(f"{path or 'the spec'} is not a finite number: JSON has no NaN and no infinity")
+    elif isinstance(data, str) and not data.isprintable() and _unprintable(data):
+        raise UsageError(f"{path or 'the spec'} holds control characters: take them out")
 
 
 def _unprintable(text: str) -> bool:

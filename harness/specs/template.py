@@ -10,7 +10,9 @@ import math
 from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import combinations
+from operator import getitem
 from typing import Any
 
 from opduel.records import Case
@@ -53,7 +55,7 @@ class Template:
         stretched = {place for place, one in zip(self.stretched, ones, strict=False) if one}
         for number, (place, rule) in enumerate(zip(self.places, self.rules, strict=True)):
             value = rule.factor * math.prod(sizes[index] for index in rule.of)
-            _put(filled, place, 1 if number in stretched else value)
+            _at(filled, place[:-1])[place[-1]] = 1 if number in stretched else value
         return filled
 
 
@@ -77,7 +79,7 @@ def largest_tensor(inputs: Any) -> int:
 def _template(group: Sequence[Case]) -> Template:
     like = max(group, key=lambda case: largest_tensor(case.inputs))
     places = list(_places(like.inputs))
-    columns = [tuple(_get(case.inputs, place) for case in group) for place in places]
+    columns = [tuple(_at(case.inputs, place) for case in group) for place in places]
     in_shapes = {column for place, column in zip(places, columns, strict=True) if isinstance(place[-1], int)}
     free: list[tuple[int, ...]] = []
     rules: list[Rule] = []
@@ -132,6 +134,10 @@ def _is_size(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+def _at(inputs: Any, place: Place) -> Any:
+    return reduce(getitem, place, inputs)
+
+
 def _places(value: Any, at: Place = ()) -> Iterator[Place]:
     """Where integers stand, in the order written; the bounds of values among them."""
     if _is_size(value):
@@ -150,15 +156,3 @@ def _skeleton(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: _skeleton(item) for name, item in value.items()}
     return [_skeleton(item) for item in value] if isinstance(value, list) else value
-
-
-def _get(inputs: Any, place: Place) -> int:
-    for key in place:
-        inputs = inputs[key]
-    return int(inputs)
-
-
-def _put(inputs: Any, place: Place, value: int) -> None:
-    for key in place[:-1]:
-        inputs = inputs[key]
-    inputs[place[-1]] = value

@@ -28,9 +28,12 @@ from opduel.harness.specs.fields import (
     FunctionName,
     Index,
     Share,
+    StrictModel,
+    field_error,
     matching,
+    number,
+    optional,
 )
-from opduel.harness.specs.strict import StrictModel, field_error
 from opduel.records.text import show
 
 MAX_DIMENSIONS = 32
@@ -66,11 +69,7 @@ def _size(value: Any) -> Any:
 
 def _bound(value: Any) -> Any:
     """A number, or the name of a size that the test draws."""
-    if isinstance(value, str) and _NAME.match(value):
-        return value
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"is {show(value)}: use a number")
-    return value
+    return value if isinstance(value, str) and _NAME.match(value) else number(value)
 
 
 _NAME = re.compile(SIZE_NAME_PATTERN.removesuffix("$") + r"\Z")
@@ -106,29 +105,20 @@ class Tensor(StrictModel):
     )
 
     shape: Shape
-    dtype: Dtype | None = Field(default=None, description="Default: the case's dtype.")
-    init: Init | None = Field(
-        default=None, description="Default: normal for floating-point dtypes, randint for the others."
-    )
-    low: Bound | None = Field(
-        default=None, description="Of uniform (default 0.0) and randint (default 0): the smallest value."
-    )
-    high: Bound | None = Field(
-        default=None, description="Of uniform (default 1.0) and randint (default 10): no value reaches it."
-    )
+    dtype: Dtype | None = optional("Default: the case's dtype.")
+    init: Init | None = optional("Default: normal for floating-point dtypes, randint for the others.")
+    low: Bound | None = optional("Of uniform (default 0.0) and randint (default 0): the smallest value.")
+    high: Bound | None = optional("Of uniform (default 1.0) and randint (default 10): no value reaches it.")
 
-    stype: StorageType | None = Field(
-        default=None, description="How it is stored; numpy is an array of NumPy's. Default: default, which is dense."
+    stype: StorageType | None = optional(
+        "How it is stored; numpy is an array of NumPy's. Default: default, which is dense."
     )
-    density: Share | None = Field(
-        default=None,
-        description="Of csr the share of elements, of row_sparse that of rows, that are stored. Default: 0.1.",
+    density: Share | None = optional(
+        "Of csr the share of elements, of row_sparse that of rows, that are stored. Default: 0.1."
     )
-    grad_stype: GradientType | None = Field(
-        default=None, description="How its gradient is stored. Default: as the tensor itself."
-    )
-    grad_req: Literal["write", "add", "null"] | None = Field(
-        default=None, description="null: no gradient is asked of it. Default: write; null for csr and integers."
+    grad_stype: GradientType | None = optional("How its gradient is stored. Default: as the tensor itself.")
+    grad_req: Literal["write", "add", "null"] | None = optional(
+        "null: no gradient is asked of it. Default: write; null for csr and integers."
     )
 
     @model_validator(mode="after")
@@ -246,10 +236,6 @@ class Several(StrictModel):
     tuple: Parts
 
 
-def _content_kind(content: Any) -> str:
-    return "<shapes>" if isinstance(content, list) else "<tensor>" if content is not None else "<scalar>"
-
-
 class StoredFile(StrictModel):
     """The path of a temporary file: an empty one, or one that holds these tensors, or an encoded picture's bytes."""
 
@@ -259,7 +245,7 @@ class StoredFile(StrictModel):
         Annotated[Parts, Tag("<shapes>")]
         | Annotated[Tensor, Tag("<tensor>")]
         | Annotated[None, WithJsonSchema({"type": "null"}), Tag("<scalar>")],
-        Discriminator(_content_kind),
+        Discriminator(lambda one: "<shapes>" if isinstance(one, list) else "<scalar>" if one is None else "<tensor>"),
     ]
 
 
@@ -294,24 +280,8 @@ def _kind_of_value(value: Any) -> str:
 
 _SCALAR = {"type": ["boolean", "number", "string", "null"]}
 
-Positional = Annotated[
-    Annotated[Shape, Tag("<shape>")]
-    | Annotated[Tensor, Tag("<tensor>")]
-    | Annotated[Attribute, Tag("<attribute>")]
-    | Annotated[Subscript, Tag("<index>")]
-    | Annotated[Device, Tag("<device>")]
-    | Annotated[SameAs, Tag("<same>")]
-    | Annotated[SizeOf, Tag("<size>")]
-    | Annotated[FunctionOf, Tag("<function>")]
-    | Annotated[Several, Tag("<tuple>")]
-    | Annotated[StoredFile, Tag("<file>")],
-    Discriminator(lambda value: _kind_of_object(value) if isinstance(value, dict | StrictModel) else "<shape>"),
-]
-
-Value = Annotated[
-    Annotated[Shape, Tag("<shape>")]
-    | Annotated[list[Positional], Field(min_length=1), Tag("<shapes>")]
-    | Annotated[Tensor, Tag("<tensor>")]
+_Written = (
+    Annotated[Tensor, Tag("<tensor>")]
     | Annotated[Attribute, Tag("<attribute>")]
     | Annotated[Subscript, Tag("<index>")]
     | Annotated[Device, Tag("<device>")]
@@ -320,6 +290,17 @@ Value = Annotated[
     | Annotated[FunctionOf, Tag("<function>")]
     | Annotated[Several, Tag("<tuple>")]
     | Annotated[StoredFile, Tag("<file>")]
+)
+
+Positional = Annotated[
+    Annotated[Shape, Tag("<shape>")] | _Written,
+    Discriminator(lambda value: _kind_of_object(value) if isinstance(value, dict | StrictModel) else "<shape>"),
+]
+
+Value = Annotated[
+    Annotated[Shape, Tag("<shape>")]
+    | Annotated[list[Positional], Field(min_length=1), Tag("<shapes>")]
+    | _Written
     | Annotated[bool | int | float | str | None, WithJsonSchema(_SCALAR), Tag("<scalar>")],
     Discriminator(_kind_of_value),
 ]

@@ -38,6 +38,7 @@ import itertools
 import json
 import os
 import select
+import shutil
 import signal
 import sys
 import time
@@ -95,14 +96,6 @@ def function_of(adaptor, signature):
     if not callable(found):
         raise BadAdaptor("the adaptor {} has no function {}".format(adaptor.__file__, signature))
     return found
-
-
-def made_call(adaptor, case, seed):
-    """The call that the adaptor makes of a case. Raises BadAdaptor when it is none, and what the framework raises."""
-    call = adaptor.make_call(case, seed)
-    if not callable(call):
-        raise BadAdaptor("the adaptor's make_call returned {}, not a function".format(type(call).__name__))
-    return call
 
 
 def spin(count):
@@ -185,12 +178,8 @@ def keep_output(path):
     sys.stderr.flush()
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).fflush(None)
-    offset = 0
-    with open(path, "wb") as stream:
-        chunk = os.pread(1, 1 << 20, offset)
-        while chunk:
-            offset += stream.write(chunk)
-            chunk = os.pread(1, 1 << 20, offset)
+    with open("/proc/self/fd/1", "rb") as printed, open(path, "wb") as stream:  # from its beginning
+        shutil.copyfileobj(printed, stream)
 
 
 class Session:
@@ -204,7 +193,10 @@ class Session:
     def prepare(self, case, seed, inject, slow):
         self.call = None
         gc.collect()
-        self.call = made_call(self.adaptor, case, seed)
+        call = self.adaptor.make_call(case, seed)
+        if not callable(call):
+            raise BadAdaptor("the adaptor's make_call returned {}, not a function".format(type(call).__name__))
+        self.call = call
         call_ns = warm_up(self.call)
         spins = spins_for(self.call, call_ns, inject) if inject else 0
         self.spins = spins if slow else 0
@@ -374,16 +366,12 @@ def serve(adaptor, channel, slots, make_session):
                 slot.send({"ended": 0})
 
 
-def descriptors(text):
-    """``3,4`` or ``3,4,5``: those to read and write, and of a file for what is printed."""
-    return Channel(*map(int, text.split(",")))
-
-
 def main(make_session=Session):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--adaptor", required=True)
-    parser.add_argument("--control", type=descriptors, required=True)
-    parser.add_argument("--slot", type=descriptors, action="append", required=True)
+    # ``3,4`` or ``3,4,5``: descriptors to read and write, and of a file for what is printed
+    parser.add_argument("--control", required=True)
+    parser.add_argument("--slot", action="append", required=True)
     options = parser.parse_args()
     die_with_parent()
     sys.path.pop(0)  # this file's folder: the framework must not import our modules by accident
@@ -392,7 +380,8 @@ def main(make_session=Session):
     if hasattr(gc, "freeze"):
         gc.freeze()  # what the import left is no garbage: later collections skip it
     gc.disable()
-    serve(adaptor, options.control, options.slot, make_session)
+    control, *slots = (Channel(*map(int, text.split(","))) for text in [options.control, *options.slot])
+    serve(adaptor, control, slots, make_session)
     os._exit(0)  # frameworks may hang or crash in their exit handlers; all is said
 
 

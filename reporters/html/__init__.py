@@ -1,5 +1,5 @@
 """A report as one self-contained page: from disk, without a network, for people who didn't make the run."""
 
-from opduel.reporters.html.page import PAGE_NAME, to_html, write_page
-
-__all__ = ["PAGE_NAME", "to_html", "write_page"]
+from opduel.reporters.html.page import to_html as to_html
+from opduel.reporters.html.page import to_notebook_html as to_notebook_html
+from opduel.reporters.html.page import write_page as write_page

@@ -1,4 +1,8 @@
-"""The page put together: the template filled in, and style, scripts and data within it."""
+"""The page put together: the template filled in, and style, scripts and data within it.
+
+Texts of a report are shown as texts: the templates escape them, and characters that could disguise others are written
+as escapes.
+"""
 
 import json
 from functools import cache
@@ -6,38 +10,51 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-from opduel.records import Report
+from opduel.records import Comparison, Report
 from opduel.records.atomic import write_atomically
+from opduel.reporters import units
 from opduel.reporters.assets import PLOT_CLASS, PLOT_STYLE, asset, csp_hash
 from opduel.reporters.document import strict
-from opduel.reporters.html.cases import case_data, case_labels, rows
+from opduel.reporters.html.cases import case_data, case_labels, exact, fragment, probability, remark
 from opduel.reporters.html.run_details import heading, run_details
 from opduel.reporters.reproduce import reproduction
-from opduel.reporters.summary import worst_first
+from opduel.reporters.run_text import confidence_text, failure_text
+from opduel.reporters.summary import WORST_FIRST, worst_first
+from opduel.reporters.text import printable, printable_lines
 
-PAGE_NAME = "report.html"
 _HERE = Path(__file__).parent
+_MOST_ROWS = 200  # of a table in a notebook
 
 
 def to_html(report: Report) -> str:
     """The whole report as one HTML document that asks for nothing outside it.
 
-    Whatever texts the report holds are shown as texts: they are escaped, characters that could disguise others are
-    written as escapes, and a Content-Security-Policy lets nothing run but the page's own scripts.
+    A Content-Security-Policy lets nothing run but the page's own scripts.
     """
     comparisons = worst_first(report.comparisons)
-    style, first, script = _style(), _own("first.js"), _script()
-    return template("report.html.jinja").render(
-        heading=heading(report),
-        rows=rows(comparisons),
+    style, first, script = asset("theme.css") + _own("report.css"), _own("first.js"), _script()
+    return _template("report.html.jinja").render(
+        **heading(report),
+        cases=comparisons,
         run_details=run_details(report),
         policy=_policy(style, first, script),
         first_script=Markup(first),
         style=Markup(style),
         script=Markup(script),
-        data=Markup(_embedded(_data(report))),
+        data=Markup(_embedded(_data(report, comparisons))),
+    )
+
+
+def to_notebook_html(report: Report) -> str:
+    """HTML for a notebook's output, without scripts: the report's heading, and a table of its worst cases."""
+    comparisons = worst_first(report.comparisons)
+    return _template("notebook.html.jinja").render(
+        **heading(report),
+        confidence=confidence_text(report.configuration.alpha, "CI"),
+        cases=comparisons[:_MOST_ROWS],
+        left=len(comparisons[_MOST_ROWS:]),
     )
 
 
@@ -50,9 +67,8 @@ def write_page(path: Path, report: Report) -> None:
     write_atomically(path, to_html(report).encode("utf-8"))
 
 
-def _data(report: Report) -> dict[str, Any]:
+def _data(report: Report, comparisons: list[Comparison]) -> dict[str, Any]:
     """What the page's script draws and tells of each case: plain data, in the order of the table's rows."""
-    comparisons = worst_first(report.comparisons)
     again = reproduction(report)
     cases = {case.id: case for case in report.cases}
     roofline = report.host.roofline
@@ -72,20 +88,27 @@ def _embedded(data: Any) -> str:
 
 
 @cache
-def template(name: str) -> jinja2.Template:
-    """A template of this folder, which escapes all texts."""
+def _template(name: str) -> jinja2.Template:
+    """A template of this folder, which makes all texts printable and escapes them."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_HERE),
         autoescape=True,
+        finalize=lambda value: printable(value) if type(value) is str else value,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters |= {
+        **{name: getattr(units, f"human_{name}") for name in ("change", "interval", "share", "value")},
+        "exact": exact,
+        "probability": probability,
+        "remark": remark,
+        "fragment": fragment,
+        "how": failure_text,
+        "rank": WORST_FIRST.index,
+        "lines": lambda text: escape(printable_lines(text).strip()),
+    }
     return environment.get_template(name)
-
-
-def _style() -> str:
-    return asset("theme.css") + _own("report.css")
 
 
 def _script() -> str:

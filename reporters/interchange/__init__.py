@@ -1,8 +1,1 @@
-"""Interchange: a report in the words of tools that people already use, a file for each.
-
-See docs/how-to/interchange.md.
-"""
-
-from opduel.reporters.interchange.rendered import Rendered
-
-__all__ = ["Rendered"]
+"""Interchange: a report in the words of tools that people already use. See docs/how-to/interchange.md."""

@@ -7,16 +7,17 @@ from urllib.parse import quote
 from opduel.records import METRICS, Comparison, Report
 from opduel.records.measurement import SIDES, Side
 from opduel.reporters.interchange.cases import (
+    Rendered,
     build_facts,
     cut,
     deciding_samples,
+    kept_cases,
     names_over_metrics,
     one_line,
     run_facts,
     side_values,
     why_without_samples,
 )
-from opduel.reporters.interchange.rendered import Rendered, counted
 from opduel.reporters.summary import validity_line
 
 PREFIX = "BenchmarkOp/"
@@ -31,14 +32,13 @@ def to_benchstat(report: Report, side: Side | None) -> Rendered:
 
     Everything else that is configuration is the same for both sides: benchstat puts what differs in it in tables apart.
     """
-    reasons = [why_without_samples(one) for one in report.comparisons]
-    kept = [one for one, reason in zip(report.comparisons, reasons, strict=True) if not reason]
+    kept, left_out = kept_cases(report, why_without_samples)
     lines = [*_comments(report), *_configuration(report), *_units(kept)]
     for written in SIDES if side is None else (side,):
         if side is None:
             lines += ["", f"side: {written}"]
         lines += _results(kept, written)
-    return Rendered("".join(f"{line}\n" for line in lines), counted(reason for reason in reasons if reason))
+    return Rendered("".join(f"{line}\n" for line in lines), left_out)
 
 
 def legal_name(case: str) -> str:
@@ -46,10 +46,6 @@ def legal_name(case: str) -> str:
     number of processors. ``urllib.parse.unquote`` gives it back, unless it had to be cut."""
     name = quote(case, safe=_KEPT, errors="surrogatepass")
     return re.sub(r"-(?=\d+$)", "%2D", cut(name, _LONGEST)) or "-"
-
-
-def _name(case: str) -> str:
-    return PREFIX + legal_name(case)
 
 
 def _comments(report: Report) -> Iterator[str]:
@@ -65,15 +61,9 @@ def _comments(report: Report) -> Iterator[str]:
 def _configuration(report: Report) -> Iterator[str]:
     """What makes results comparable: those of other runs with the same go into the same table."""
     facts = run_facts(report)
-    keys = {
-        "spec": "spec",
-        "framework": "framework",
-        "platform": "target_platform",
-        "threads": "threads",
-        "cpu": "cpu_model_name",
-    }
-    for key, name in keys.items():
-        if name in facts:
+    others = {"platform": "target_platform", "cpu": "cpu_model_name"}
+    for key in ("spec", "framework", "platform", "threads", "cpu"):
+        if (name := others.get(key, key)) in facts:
             yield f"{key}: {cut(str(facts[name]), _LONGEST)}"
 
 
@@ -85,7 +75,8 @@ def _units(kept: list[Comparison]) -> Iterator[str]:
 
 
 def _results(kept: list[Comparison], side: Side) -> Iterator[str]:
-    for one, name in zip(kept, names_over_metrics(kept, _name), strict=True):
+    names = names_over_metrics(kept, lambda case: PREFIX + legal_name(case))
+    for one, name in zip(kept, names, strict=True):
         samples = deciding_samples(one)
         for sample, value in zip(samples, side_values(samples, side), strict=True):
             yield f"{name} {max(1, sample.calls)} {value!r} {_unit(one)}"

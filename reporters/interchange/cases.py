@@ -1,17 +1,37 @@
-"""What the formats have in common: which samples stand for a case, names on one line, facts about run and builds."""
+"""What the formats have in common: cases and samples that they take, names on one line, facts about run and builds."""
 
 import hashlib
 import math
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from opduel.records import Build, Commit, Comparison, PairSample, Report
+from opduel.records import Build, Comparison, PairSample, Report
 from opduel.records.measurement import Side
-from opduel.reporters.run_text import is_number
+from opduel.reporters.run_text import commit_moment, is_number
 from opduel.reporters.text import printable
 
 Fact = str | int | float
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """A report in some format. ``left_out`` says in words which cases the format can't hold; empty if it holds all."""
+
+    text: str
+    left_out: str = ""
+
+
+def kept_cases(report: Report, why_not: Callable[[Comparison], str]) -> tuple[list[Comparison], str]:
+    """The cases that a format can hold, and how many were left out for which reason: ``3 failed, 1 without samples``.
+
+    ``why_not`` gives the reason for one case, empty if the format can hold it.
+    """
+    reasons = [(one, why_not(one)) for one in report.comparisons]
+    counts = Counter(reason for _, reason in reasons if reason).most_common()
+    return [one for one, reason in reasons if not reason], ", ".join(f"{count} {reason}" for reason, count in counts)
 
 
 def deciding_samples(comparison: Comparison) -> list[PairSample]:
@@ -59,7 +79,20 @@ def one_line(text: Any) -> str:
     return printable(str(text)).strip() or "-"
 
 
-def unique(names: Sequence[str]) -> list[str]:
+def note(one: Comparison) -> str | None:
+    """The case's note on one line; None if it has none."""
+    return one_line(one.note) if one.note.strip() else None
+
+
+def figure_lines(one: Comparison, names: Iterable[str]) -> str:
+    """The figures of these names that the case has, unrounded, a line each."""
+    ci = f"{one.ci[0]} to {one.ci[1]}" if one.ci else None
+    figures = {name: getattr(one, name) for name in names} | {"ci": ci, "note": note(one)}
+    shown = {name: one_line(value) if isinstance(value, str) else value for name, value in figures.items()}
+    return "\n".join(f"{name}: {value}" for name, value in shown.items() if value is not None)
+
+
+def _unique(names: Sequence[str]) -> list[str]:
     """The names, in their order; a later one that was there already gets ``#2``, ``#3``... behind it."""
     times: dict[str, int] = {}
     taken: set[str] = set()
@@ -76,7 +109,7 @@ def unique(names: Sequence[str]) -> list[str]:
 
 def unique_names(comparisons: Sequence[Comparison], legal: Callable[[str], str] = one_line) -> list[str]:
     """A name for each case: its id made ``legal``, and unique even in a foreign report whose ids are not."""
-    return unique([legal(one.case) for one in comparisons])
+    return _unique([legal(one.case) for one in comparisons])
 
 
 def names_over_metrics(comparisons: Sequence[Comparison], legal: Callable[[str], str]) -> list[str]:
@@ -84,7 +117,7 @@ def names_over_metrics(comparisons: Sequence[Comparison], legal: Callable[[str],
     names: dict[int, str] = {}
     for metric in {one.metric for one in comparisons}:
         mine = [one for one in comparisons if one.metric == metric]
-        found = unique([legal(one.case.removesuffix(f"/{metric}")) for one in mine])
+        found = _unique([legal(one.case.removesuffix(f"/{metric}")) for one in mine])
         names |= {id(one): name for one, name in zip(mine, found, strict=True)}
     return [names[id(one)] for one in comparisons]
 
@@ -99,57 +132,42 @@ def cut(text: str, size: int) -> str:
 
 def run_facts(report: Report) -> dict[str, Fact]:
     """What was run, and where; without what isn't known. Numbers stay numbers, texts are on one line."""
-    run, asked, host = report.run, report.configuration, report.host
-    known = {
-        "run_id": run.id,
-        "started": run.started,
-        "spec": run.spec,
-        "framework": run.framework,
-        "target_platform": asked.platform,
-        "seed": run.seed,
-        "threads": asked.threads,
-        "alpha": asked.alpha,
-        "process_pairs": run.rounds,
-        "wall_s": run.wall_s,
-        "cpu_model_name": host.cpu_model,
-        "cpu_count": host.logical_cpus,
-        "kernel": host.kernel,
-    }
-    return _facts(known)
+    run, host = report.run, report.host
+    return _known(
+        run_id=run.id,
+        started=run.started,
+        spec=run.spec,
+        framework=run.framework,
+        target_platform=report.configuration.platform,
+        seed=run.seed,
+        threads=report.configuration.threads,
+        alpha=report.configuration.alpha,
+        process_pairs=run.rounds,
+        wall_s=run.wall_s,
+        cpu_model_name=host.cpu_model,
+        cpu_count=host.logical_cpus,
+        kernel=host.kernel,
+    )
 
 
 def build_facts(build: Build) -> dict[str, Fact]:
     """Which build a side was; without what isn't known."""
     commit = build.commit
-    known = {
-        "build": build.requested,
-        "framework_version": build.version,
-        "python_version": build.python,
-        "build_digest": build.digest,
-        "commit_id": commit and commit.id,
-        "commit_date": commit and _moment(commit),
-        "commit_subject": commit and commit.subject,
-    }
-    return _facts(known)
+    return _known(
+        build=build.requested,
+        framework_version=build.version,
+        python_version=build.python,
+        build_digest=build.digest,
+        commit_id=commit and commit.id,
+        commit_date=commit and commit_moment(commit),
+        commit_subject=commit and commit.subject,
+    )
 
 
-def _facts(known: dict[str, Any]) -> dict[str, Fact]:
-    return {name: _fact(value) for name, value in known.items() if _is_known(value)}
-
-
-def _fact(value: Any) -> Fact:
-    return value if isinstance(value, int | float) else one_line(value)
-
-
-def _is_known(value: Any) -> bool:
-    if isinstance(value, float):
-        return math.isfinite(value)
-    return value is not None and value != "" and not isinstance(value, bool)
-
-
-def _moment(commit: Commit) -> str | None:
-    """A foreign report may have none."""
-    try:
-        return commit.moment
-    except (OverflowError, ValueError, OSError):
-        return None
+def _known(**facts: Any) -> dict[str, Fact]:
+    known: dict[str, Fact] = {}
+    for name, value in facts.items():
+        if value in (None, "") or isinstance(value, bool) or (isinstance(value, float) and not math.isfinite(value)):
+            continue
+        known[name] = value if isinstance(value, int | float) else one_line(value)
+    return known

@@ -5,10 +5,17 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from opduel.records import Comparison, Report
 from opduel.records.measurement import SIDES
-from opduel.reporters.interchange.cases import build_facts, one_line, run_facts, unique_names
-from opduel.reporters.interchange.rendered import Rendered
+from opduel.reporters.interchange.cases import (
+    Rendered,
+    build_facts,
+    figure_lines,
+    note,
+    one_line,
+    run_facts,
+    unique_names,
+)
 from opduel.reporters.run_text import is_number
-from opduel.reporters.summary import open_lines, validity_line
+from opduel.reporters.summary import caveats
 from opduel.reporters.text import printable_lines
 from opduel.reporters.units import human_change, human_interval, human_value
 
@@ -31,8 +38,8 @@ def to_junit(report: Report) -> Rendered:
     _properties(suite, report)
     for one, name in zip(report.comparisons, unique_names(report.comparisons), strict=True):
         _test(suite, one, name, spec)
-    if warnings := _warnings(report):
-        SubElement(suite, "system-err").text = "\n".join(warnings)
+    if warnings := caveats(report):
+        SubElement(suite, "system-err").text = "\n".join(map(one_line, warnings))
     indent(root, " ")
     return Rendered(f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(root, encoding="unicode")}\n')
 
@@ -53,7 +60,7 @@ def _test(suite: Element, one: Comparison, name: str, spec: str) -> None:
     if one.verdict == "regressed":
         _say(test, "failure", "regressed", _change(one), _figures(one))
     elif one.verdict == "inconclusive":
-        _say(test, "skipped", "inconclusive", one_line(one.note) if one.note.strip() else _change(one), "")
+        _say(test, "skipped", "inconclusive", note(one) or _change(one), "")
     elif one.verdict == "failed":
         failure = one.failure
         kind = f"{failure.side} {failure.kind}" if failure else "failed"
@@ -74,30 +81,21 @@ def _change(one: Comparison) -> str:
 
 
 def _figures(one: Comparison) -> str:
-    """Every figure of the case, unrounded, a line each."""
-    figures = {
-        "verdict": one.verdict,
-        "metric": one_line(one.metric),
-        "unit": one_line(one.unit),
-        "control": one.control,
-        "treatment": one.treatment,
-        "ratio": one.ratio,
-        "ci": None if one.ci is None else f"{one.ci[0]} to {one.ci[1]}",
-        "q_value": one.q_value,
-        "threshold": one.threshold,
-        "mde": one.mde,
-        "rounds": one.rounds,
-        "held_back": one.held_back,
-        "note": one_line(one.note) if one.note.strip() else None,
-    }
-    return "\n".join(f"{name}: {value}" for name, value in figures.items() if value is not None)
-
-
-def _warnings(report: Report) -> list[str]:
-    lines = [one_line(line)] if (line := validity_line(report)) else []
-    if report.run.is_cut_short:
-        lines.append(f"not complete: {one_line(report.run.why_stopped)}")
-    return [*lines, *map(one_line, open_lines(report))]
+    """Every figure of the case."""
+    names = (
+        "verdict",
+        "metric",
+        "unit",
+        "control",
+        "treatment",
+        "ratio",
+        "ci",
+        "q_value",
+        "threshold",
+        "mde",
+        "rounds",
+    )
+    return figure_lines(one, (*names, "held_back", "note"))
 
 
 def _seconds(value: float) -> str:

@@ -1,23 +1,24 @@
 """pyperf's JSON: a suite of one side's values, a benchmark a case, a run a process. ``pyperf compare_to`` reads two."""
 
-import json
 from datetime import UTC, datetime
 from typing import Any
 
 from opduel.records import Comparison, PairSample, Report
 from opduel.records.measurement import Side
-from opduel.reporters.document import strict
+from opduel.reporters.document import json_text, strict
 from opduel.reporters.interchange.cases import (
     Fact,
+    Rendered,
     build_facts,
     deciding_samples,
+    kept_cases,
+    note,
     one_line,
     run_facts,
     side_values,
     unique_names,
     why_without_samples,
 )
-from opduel.reporters.interchange.rendered import Rendered, counted
 
 VERSION = "1.0"  # of pyperf's format
 UNITS = {"ns": ("second", 1e9), "bytes": ("byte", 1), "instructions": ("integer", 1)}  # pyperf's name, ours in one
@@ -26,15 +27,13 @@ UNITS = {"ns": ("second", 1e9), "bytes": ("byte", 1), "instructions": ("integer"
 def to_pyperf(report: Report, side: Side) -> Rendered:
     """One side as a suite. Both sides hold the same benchmarks with as many values each, or else neither has them:
     with unequal counts pyperf would call everything significant."""
-    reasons = [_why_not(one) for one in report.comparisons]
-    kept = [one for one, reason in zip(report.comparisons, reasons, strict=True) if not reason]
+    kept, left_out = kept_cases(report, _why_not)
     suite = {
         "version": VERSION,
         "metadata": _suite_facts(report, side),
         "benchmarks": [_benchmark(one, name, side) for one, name in zip(kept, unique_names(kept), strict=True)],
     }
-    text = json.dumps(strict(suite), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return Rendered(f"{text}\n", counted(reason for reason in reasons if reason))
+    return Rendered(json_text(suite, indent=None), left_out)
 
 
 def _why_not(one: Comparison) -> str:
@@ -65,7 +64,7 @@ def _benchmark(one: Comparison, name: str, side: Side) -> dict[str, Any]:
         "opduel_ratio": one.ratio,
         "opduel_ci_low": one.ci and one.ci[0],
         "opduel_ci_high": one.ci and one.ci[1],
-        "opduel_note": one_line(one.note) if one.note.strip() else None,
+        "opduel_note": note(one),
     }
     samples = deciding_samples(one)
     runs = [

@@ -7,9 +7,9 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from opduel.records import Case, Comparison, PairSample, Report
+from opduel.records import Case, Report
 from opduel.reporters.document import strict
-from opduel.reporters.interchange.rendered import Rendered
+from opduel.reporters.interchange.cases import Rendered
 from opduel.reporters.simple_screen import COLUMNS
 from opduel.reporters.text import escaped
 
@@ -22,7 +22,8 @@ _MARKED = tuple("=+-@＝＋－＠'")  # how a formula begins in some spreadsheet
 def to_csv(report: Report) -> Rendered:
     """A line a case: the run, the columns of the simple screen reporter, and what the case was."""
     columns, rows = case_rows(report)
-    return Rendered(_csv(columns, (_with_inputs_as_text(row) for row in rows)))
+    texts = ([*row, None if inputs is None else json.dumps(inputs, ensure_ascii=False)] for *row, inputs in rows)
+    return Rendered(_csv(columns, texts))
 
 
 def to_csv_samples(report: Report) -> Rendered:
@@ -80,19 +81,10 @@ def _case_cells(case: Case | None) -> list[Any]:
     return [case.dtype, case.context, case.mode, strict(case.inputs)]
 
 
-def _with_inputs_as_text(row: Sequence[Any]) -> list[Any]:
-    *cells, inputs = row
-    return [*cells, None if inputs is None else json.dumps(inputs, ensure_ascii=False)]
-
-
 def _sample_rows(report: Report) -> Iterator[list[Any]]:
     for one in report.comparisons:
-        for sample in one.samples:
-            yield _sample_row(report, one, sample, sample.stage)
-        for sample in one.verification.samples if one.verification else ():
-            yield _sample_row(report, one, sample, "verification")
-
-
-def _sample_row(report: Report, one: Comparison, sample: PairSample, stage: str) -> list[Any]:
-    values = [getattr(sample, name) for name in SAMPLE_COLUMNS[1:]]
-    return [*_run_cells(report), one.case, one.metric, one.unit, stage, *values]
+        again = one.verification.samples if one.verification else ()
+        samples = [*((sample.stage, sample) for sample in one.samples), *(("verification", sample) for sample in again)]
+        for stage, sample in samples:
+            values = [getattr(sample, name) for name in SAMPLE_COLUMNS[1:]]
+            yield [*_run_cells(report), one.case, one.metric, one.unit, stage, *values]

@@ -1,8 +1,3 @@
-"""The remote reporter: reports posted to a results server, and kept on disk until it has them.
+"""The remote reporter: reports posted to a results server, and kept on disk until it has them."""
 
-See docs/how-to/remote.md.
-"""
-
-from opduel.reporters.remote.reporter import RemoteReporter
-
-__all__ = ["RemoteReporter"]
+from opduel.reporters.remote.reporter import RemoteReporter as RemoteReporter

@@ -8,7 +8,7 @@ import ssl
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 from urllib.parse import quote, urlsplit
 
 import requests
@@ -64,8 +64,7 @@ class Answer:
     page: str = ""  # the address of the run's page, if the server has named one
 
 
-@dataclass(frozen=True)
-class Payload:
+class Payload(NamedTuple):
     """What is posted, and where."""
 
     place: Place
@@ -159,14 +158,15 @@ def _understood(
 
     def said(fix: str = "") -> str:
         words = f"it says {status} {hidden(reason or '')}".strip()
-        detail = hidden(_detail(text))
+        detail = _object(text).get("detail")
+        detail = hidden(detail if isinstance(detail, str) else "" if detail is None else json.dumps(detail))
         return words + (f": {detail}" if detail else "") + (f" ({fix})" if fix else "")
 
     if status in (http.HTTPStatus.OK, http.HTTPStatus.CREATED):
         if text is None:
             return Answer("again", f"its answer {status} was cut off", status)
-        document = _json(text)
-        if isinstance(document, dict) and document.get("run_id") == payload.run:  # and no other server's friendly words
+        document = _object(text)
+        if document.get("run_id") == payload.run:  # and no other server's friendly words
             words = "stored" if status == http.HTTPStatus.CREATED else "was there already"
             page = page_address(payload.place.endpoint, document.get("page"))
             return Answer("stored", words, status, page=page if hidden(page) == page else "")
@@ -175,12 +175,11 @@ def _understood(
         return Answer("again", said(), status, _seconds(headers.get("Retry-After")))
     if 300 <= status < 400:
         there = hidden(headers.get("Location", ""))
-        return Answer(
-            "stuck", said(f"it sends on to {there or 'nowhere'}: if that is right, give that address"), status
-        )
+        fix = f"it sends on to {there or 'nowhere'}: if that is right, give that address"
+        return Answer("stuck", said(fix), status)
     if status in _STUCK:
-        none = status == http.HTTPStatus.UNAUTHORIZED and token is None
-        fix = "no token was sent: give --remote_access_token_file FILE" if none else _FIXES[status]
+        no_token = status == http.HTTPStatus.UNAUTHORIZED and token is None
+        fix = "no token was sent: give --remote_access_token_file FILE" if no_token else _FIXES[status]
         return Answer("stuck", said(fix), status)
     if 400 <= status < 500:
         return Answer("refused", said(_FIXES.get(status, "")), status)
@@ -207,18 +206,13 @@ def _text(response: requests.Response) -> str | None:
     return content.decode("utf-8", "replace")
 
 
-def _json(text: str) -> object:
+def _object(text: str | None) -> dict[str, Any]:
+    """The JSON object that the answer is; an empty one when it is none."""
     try:
-        return json.loads(text)
+        document = json.loads(text or "")
     except (ValueError, RecursionError):
-        return None
-
-
-def _detail(text: str | None) -> str:
-    """What the server explains; nothing when it isn't in the form agreed on."""
-    document = _json(text or "")
-    detail = document.get("detail") if isinstance(document, dict) else None
-    return detail if isinstance(detail, str) else "" if detail is None else json.dumps(detail)
+        return {}
+    return document if isinstance(document, dict) else {}
 
 
 def _line(text: str) -> str:

@@ -5,6 +5,7 @@ import contextlib
 import json
 import logging
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Self
 
@@ -43,7 +44,12 @@ class RemoteReporter(Reporter):
     def add_options(cls, group: "argparse._ArgumentGroup") -> None:
         """Add its own option, and those for token and spool."""
         super().add_options(group)
-        add_sending_options(group)
+        others = f"others can read it in the process list: rather a file, or {VARIABLE}"
+        group.add_argument("--remote_access_token", metavar="TOKEN", help=f"for --remote_reporter; {others}")
+        alone = "a file that holds the token, and that its owner alone can read"
+        group.add_argument("--remote_access_token_file", metavar="FILE", help=alone)
+        where = "where reports wait until the server has them (default: the user's state folder)"
+        group.add_argument("--spool", metavar="DIR", help=where)
 
     @classmethod
     def from_options(cls, options: argparse.Namespace) -> list[Self]:
@@ -69,11 +75,7 @@ class RemoteReporter(Reporter):
         return [cls(place, sender) for place in places.values()]
 
     def check(self) -> None:
-        """See that the spool can be written; warn of a token that others on the way can read.
-
-        Raises:
-            UsageError: it can't.
-        """
+        """See that the spool can be written; warn of a token that others on the way can read."""
         with contextlib.suppress(OSError):  # of which the next line tells
             self.sender.spool.prepare()
         check_folder(self.sender.spool.directory, "spool")
@@ -88,27 +90,24 @@ class RemoteReporter(Reporter):
         sender = self.sender
         payload = self._payload(report)
         try:
-            sender.spool.keep(payload.place, payload.run, payload.body)
+            sender.spool.keep(*payload)
         except (OSError, RunError) as error:
             return self._without_spool(payload, error)
-        outcomes = sender.deliver([self.place.endpoint])
+        endpoint, folder = self.place.endpoint, sender.spool.directory
+        outcomes = sender.deliver([endpoint])
         own = next((one for one in outcomes if (one.entry.key, place_of(one.entry)) == (payload.run, self.place)), None)
-        others = [outcome for outcome in outcomes if outcome is not own]
         if own is not None and own.page:
             self._pages[payload.run] = own.page
         if own is None or own.state == "sent":  # of which nothing is left, that another process has sent
-            return f"sent: {self.place.endpoint} ({self.place.category}){_others(others)}"
+            others = [outcome for outcome in outcomes if outcome is not own]
+            return f"sent: {endpoint} ({self.place.category}){_others(others)}"
         if own.state == "waiting":
-            raise RunError(
-                f"{self.place.endpoint}: {own.reason}; {_waiting(outcomes)} in {sender.spool.directory}: the next "
-                f"run with this reporter sends what waits, and so does {FLUSH}"
-            )
+            what = f"{own.reason}; {_waiting(outcomes)} in {folder}"
+            raise RunError(f"{endpoint}: {what}: the next run with this reporter sends what waits, and so does {FLUSH}")
         if own.state == "refused":
-            raise RunError(
-                f"{self.place.endpoint} refuses the report: {own.reason}; it is kept in {sender.spool.directory}, and "
-                f"{FLUSH} --retry_refused sends it again"
-            )
-        raise RunError(f"{self.place.endpoint}: nothing was sent, the report in the spool is {own.state}: {own.reason}")
+            what = f"{own.reason}; it is kept in {folder}"
+            raise RunError(f"{endpoint} refuses the report: {what}, and {FLUSH} --retry_refused sends it again")
+        raise RunError(f"{endpoint}: nothing was sent, the report in the spool is {own.state}: {own.reason}")
 
     def page(self, report: Report) -> str | None:
         """The run's page on the server, if that has said where it is."""
@@ -121,11 +120,8 @@ class RemoteReporter(Reporter):
             RunError: some of it still waits, or was refused or damaged.
         """
         endpoint, sender = self.place.endpoint, self.sender
-        waiting = {
-            one.number
-            for one in sender.spool.entries()
-            if one.state == "waiting" and endpoint_of(one.receiver) == endpoint
-        }
+        entries = [one for one in sender.spool.entries() if endpoint_of(one.receiver) == endpoint]
+        waiting = {one.number for one in entries if one.state == "waiting"}
         if not waiting:
             return None
         outcomes = [one for one in sender.deliver([endpoint]) if one.entry.number in waiting]
@@ -143,9 +139,8 @@ class RemoteReporter(Reporter):
         Raises:
             RunError: it can't be kept.
         """
-        payload = self._payload(report)
         try:
-            self.sender.spool.keep(payload.place, payload.run, payload.body)
+            self.sender.spool.keep(*self._payload(report))
         except OSError as error:
             raise RunError(f"--spool {self.sender.spool.directory}: cannot be written ({error.strerror})") from None
 
@@ -165,23 +160,6 @@ class RemoteReporter(Reporter):
         return f"sent: {self.place.endpoint} ({self.place.category}); {trouble}"
 
 
-def add_sending_options(group: "argparse._ArgumentGroup") -> None:
-    """The options of whoever sends: token and spool."""
-    group.add_argument(
-        "--remote_access_token",
-        metavar="TOKEN",
-        help=f"for --remote_reporter; others can read it in the process list: rather a file, or {VARIABLE}",
-    )
-    group.add_argument(
-        "--remote_access_token_file",
-        metavar="FILE",
-        help="a file that holds the token, and that its owner alone can read",
-    )
-    group.add_argument(
-        "--spool", metavar="DIR", help="where reports wait until the server has them (default: the user's state folder)"
-    )
-
-
 def sender_from(options: argparse.Namespace, environment: Mapping[str, str]) -> Sender:
     """Who sends with the token and from the spool that the options name.
 
@@ -198,15 +176,9 @@ def warn_of_open_token(endpoint: str, token: Token | None) -> None:
         log.warning("--remote_reporter %s: without https anybody on the way can read the token", endpoint)
 
 
-def has_id(report: Report) -> bool:
-    """Whether a server can know it by its run."""
-    return bool(report.run.id)
-
-
 def to_body(report: Report, category: str) -> bytes:
     """What is posted: the category and the report's document, every number as it is there."""
-    document = json.loads(to_bytes(report))
-    posted = {"category": category, "report": document}
+    posted = {"category": category, "report": json.loads(to_bytes(report))}
     return json.dumps(posted, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8")
 
 
@@ -217,11 +189,10 @@ def _waiting(outcomes: Sequence[Delivery]) -> str:
 
 def _others(outcomes: Sequence[Delivery]) -> str:
     """What became of the others, in half a line; nothing when there are none."""
-    sent = [outcome for outcome in outcomes if outcome.state == "sent"]
-    words = [f"; {len(sent)} that waited, too"] if sent else []
-    words += [f"; {_waiting(outcomes)}"] if any(outcome.state == "waiting" for outcome in outcomes) else []
-    kept = [outcome for outcome in outcomes if outcome.state == "refused"]
-    words += [f"; {len(kept)} refused, see {FLUSH}"] if kept else []
+    count = Counter(outcome.state for outcome in outcomes)
+    words = [f"; {count['sent']} that waited, too"] if count["sent"] else []
+    words += [f"; {_waiting(outcomes)}"] if count["waiting"] else []
+    words += [f"; {count['refused']} refused, see {FLUSH}"] if count["refused"] else []
     bad = [outcome for outcome in outcomes if outcome.state in ("damaged", "expired")]
     words += [f"; {bad[0].entry.key} is {bad[0].state}, see {FLUSH}"] if bad else []
     return "".join(words)

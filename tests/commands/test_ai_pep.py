@@ -51,7 +51,7 @@ def test_the_driver_says_the_same() -> None:
     with pytest.raises(UsageError, match=r"^--reboot: is for phones"):
         parse(["--ab_testing", "-b", "smoke", "--reboot"])
     assert parse(["--ab_testing", "-b", "smoke", "--repo", "git"]).own.repo == "git"
-    with pytest.raises(UsageError, match=r"--repo: 'hg': git repositories alone are read: convert it to git"):
+    with pytest.raises(UsageError, match=r"--repo: 'hg': only git repositories are supported: convert it to git"):
         parse(["--ab_testing", "-b", "smoke", "--repo", "hg"])
 
 
@@ -117,7 +117,7 @@ def test_a_location_with_two_slashes_is_below_the_root_of_models(tmp_path: Path)
         "//nets/net-symbol.json", sha256="44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
     )
     case = replace(chosen().cases[0], files={"symbol": file})
-    with pytest.raises(UsageError, match=r"//nets/net-symbol.json is relative to .*: name it with --root_model_dir"):
+    with pytest.raises(UsageError, match=r"//nets/net-symbol.json is relative to .*: give it with --root_model_dir"):
         with_files(Choice(spec, None, [case]), options)
     options = harness_parser().parse_args(
         ["-b", "smoke", "--model_cache", str(tmp_path / "cache"), "--root_model_dir", str(tmp_path)]

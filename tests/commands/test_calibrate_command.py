@@ -189,8 +189,8 @@ def test_runs_held_back_are_reported(machine: Machine, run: Run) -> None:
     ("arguments", "words"),
     [
         (["--inject", "5%"], "--inject: is set by --calibrate itself"),
-        (["--screen_reporter"], "--screen_reporter: does not go with --calibrate: leave it out"),
-        (["--export_reporter", "md=a.md"], "--export_reporter: does not go with --calibrate"),
+        (["--screen_reporter"], "--screen_reporter: can't be combined with --calibrate: leave it out"),
+        (["--export_reporter", "md=a.md"], "--export_reporter: can't be combined with --calibrate"),
         (["--profiler", "native"], "--profiler: only applies to one build alone"),
         (["--profile_output", "x"], "--profile_output: is for one run of harness.py"),
         (["--control", "a", "--treatment", "b"], "one build against itself"),

@@ -8,7 +8,10 @@ import pytest
 import opduel.commands.catalogue
 from opduel.commands.catalogue import PEER_FILE, main
 from opduel.commands.coverage_text import BuildCoverage, coverage_text
-from opduel.driver.catalogue import Function, Registry, apply_rules, ask_registry, load_rules, spec_files
+from opduel.driver.catalogue.apply import apply_rules
+from opduel.driver.catalogue.registry import Function, Registry, ask_registry
+from opduel.driver.catalogue.rules import load_rules
+from opduel.driver.catalogue.write import spec_files
 from opduel.frameworks import get_framework
 from opduel.frameworks.base import SPECIFICATIONS
 from opduel.harness.smoke_check import SmokeCheck, smoke_check

@@ -101,8 +101,8 @@ def test_the_users_folders_are_honoured(home: Path, monkeypatch: pytest.MonkeyPa
         (b"[" * 100_000, ["nested too deeply", "--reset_options"]),
         (b"[]", ["one JSON object", "--reset_options"]),
         (b'{"controll": "x"}', ["controll", "control, treatment"]),
-        (b'{"control": ""}', ["control: must be a text"]),
-        (b'{"treatment": 1.9}', ["treatment: must be a text"]),
+        (b'{"control": ""}', ["control: must be a non-empty string"]),
+        (b'{"treatment": 1.9}', ["treatment: must be a non-empty string"]),
     ],
 )
 def test_a_bad_config_names_file_field_and_fix(run: Run, home: Path, content: bytes, words: list[str]) -> None:
@@ -122,8 +122,8 @@ def test_a_pipe_in_the_configs_place_is_neither_waited_for_nor_replaced(run: Run
     config_path().parent.mkdir(parents=True)
     os.mkfifo(home / "pipe")
     config_path().symlink_to(home / "pipe")
-    assert f"{config_path()}: cannot be read: is no regular file" in run("-b", "smoke").error_line()
-    with pytest.raises(RunError, match="is no regular file"):
+    assert f"{config_path()}: cannot be read: is not a regular file" in run("-b", "smoke").error_line()
+    with pytest.raises(RunError, match="is not a regular file"):
         write_config(config_path(), {"control": "x"})
     assert (home / "pipe").is_fifo()
 

@@ -125,8 +125,8 @@ def test_a_pipe_is_not_replaced_by_a_file(
     for name in ("pipe", "link"):
         caplog.clear()
         assert main(["--convert", str(kept), "--to", "md", "--output", str(kept.with_name(name))]) == 2
-        assert f"{name}: is no regular file: give a file's name" in caplog.text
-    with pytest.raises(OSError, match="it is no regular file"):
+        assert f"{name}: is not a regular file: give a file's name" in caplog.text
+    with pytest.raises(OSError, match="it is not a regular file"):
         write_atomically(pipe, b"x")
     assert pipe.is_fifo()
     assert kept.with_name("link").is_symlink()

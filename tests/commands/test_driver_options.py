@@ -65,9 +65,9 @@ def test_a_folder_of_a_user_who_is_not_there(drive: Drive, option: str) -> None:
         ("--ab_testing -b smoke --branch  --commit x", "--branch: is empty"),
         ("--ab_testing -b smoke --regres", "unrecognized arguments: --regres"),
         ("--ab_testing -b nothing", "spec 'nothing' is neither a file nor a spec's name"),
-        ("--bisect_releases mxnet==1.9.1 -b smoke", "--bisect_releases: give two releases or more"),
-        ("--bisect_releases a==1,b==2 -b smoke --commit x", "--bisect_releases: looks among releases"),
-        ("--bisect_releases a==1,b==2 -b smoke --interval 5", "--bisect_releases: looks among releases"),
+        ("--bisect_releases mxnet==1.9.1 -b smoke", "--bisect_releases: give two or more releases"),
+        ("--bisect_releases a==1,b==2 -b smoke --commit x", "--bisect_releases: measures releases, not commits"),
+        ("--bisect_releases a==1,b==2 -b smoke --interval 5", "--bisect_releases: measures releases, not commits"),
         ("--ab_testing -b smoke --repo_dir /no/such/folder", "/no/such/folder"),
         (
             '--ab_testing -b smoke --cmake_args=-DA="b',
@@ -110,5 +110,5 @@ def test_a_remote_folder_that_is_missing_ends_as_a_url_that_can_not_be_reached(d
     outcome = drive("--ab_testing", "-b", "smoke", "--remote_repository", "/no/such/folder")
     assert outcome.code == 3
     assert outcome.err.splitlines() == [
-        "repo_driver.py: error: --remote_repository /no/such/folder: no such folder: give one that is there, or a URL"
+        "repo_driver.py: error: --remote_repository /no/such/folder: no such folder: give an existing one, or a URL"
     ]

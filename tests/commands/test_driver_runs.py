@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -17,14 +18,18 @@ from made_reports import build, comparison
 from opduel.commands import repo_driver
 from opduel.commands.config import config_path
 from opduel.commands.driver_options import parse
+from opduel.commands.notifying import Notifications
 from opduel.comparator import replicate_report
 from opduel.driver import investigation
-from opduel.driver.runs import TRIES, RunOrder
+from opduel.driver.journal import NOTICE, Journal
+from opduel.driver.revisions import BuildRevision
+from opduel.driver.runs import TRIES, RunOrder, Runs
 from opduel.driver.watch import Tally
 from opduel.driver.watch_settings import Services
 from opduel.frameworks import FRAMEWORKS_DIR
-from opduel.records import Build, Commit, Report, RunError, Verdict
+from opduel.records import WORSE, Build, Commit, Report, RunError, Verdict
 from opduel.reporters.document import from_text, to_bytes
+from opduel.reporters.notify_command import NotifyCommand
 
 Drive = Callable[..., Outcome]
 
@@ -108,6 +113,7 @@ class MadeHarness:
     def __init__(self, *verdicts: Verdict | tuple[Verdict, Verdict]) -> None:
         self.verdicts = list(verdicts)
         self.orders: list[RunOrder] = []
+        self.reported: list[Report] = []
 
     def __call__(self, session: object) -> "MadeHarness":
         return self
@@ -132,7 +138,7 @@ class MadeHarness:
         return from_text(text)
 
     def tell(self, report: Report) -> None:
-        pass
+        self.reported.append(report)
 
 
 HELD: tuple[Verdict, Verdict] = ("inconclusive", "regressed")
@@ -269,3 +275,33 @@ def test_without_the_option_a_run_is_what_it_was(home: Path) -> None:
     assert settings["benchmark_file"] == "smoke"
     assert measured == hashlib.sha256(b"[]").hexdigest()
     assert others == ["auto", ""]
+
+
+def test_a_nightly_goes_on_from_a_journal_of_version_1_and_measures_and_reports_nothing_again(tmp_path: Path) -> None:
+    """With the same options and cases: a new label of a case makes it no other run, a changed case does."""
+    fixture = Path(__file__).resolve().parents[1] / "fixtures" / "version_1" / "journal.db"
+    shutil.copy(fixture, tmp_path / "journal.db")
+    with closing(Journal(tmp_path / "journal.db")) as journal:
+        kept = journal.report("26832a7db76c..e838527a884b/33f914c2/benchmark")
+        assert kept is not None
+        options = parse(json.loads(kept)["run"]["command"][1:])
+        names = ("26832a7db76c", "c805abec42d7", "e838527a884b")
+        points = [BuildRevision(name, build) for name in names]
+        harness = MadeHarness()
+        runs = Runs(journal, harness, 0)
+        notifications = Notifications(journal, [], [NotifyCommand(["tee", "-a", str(tmp_path / "sent")])])
+
+        def investigation_of(**changed: Any) -> investigation.Investigation:
+            session: Any = SimpleNamespace(cases=[replace(one, **changed) for one in from_text(kept).cases])
+            return investigation.Investigation(points, runs, journal, repo_driver._identity(options, session), "main")
+
+        for _ in range(2):
+            outcome = investigation_of(category="arithmetic").investigate(WORSE)
+            runs.deliver_all()
+            notifications.found(outcome, None)
+            (culprit,) = outcome.culprits or ()
+            assert [one.name for one in culprit.revisions] == ["c805abec42d7", "e838527a884b"]
+        assert (harness.orders, harness.reported, journal.outbox.entries(NOTICE)) == ([], [], [])
+        assert (tmp_path / "sent").read_text().count("since e838527a884b") == 1  # what version 1 could not deliver
+        with pytest.raises(IndexError):  # it has no further verdict
+            investigation_of(dtype="float32").investigate(WORSE)

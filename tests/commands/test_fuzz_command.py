@@ -102,9 +102,9 @@ def test_a_file_that_can_t_be_written_is_logged(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--fuzz", "5", "--verify"], "--verify: does not go with --fuzz"),
-        (["--fuzz", "5", "--inject", "5%"], "--inject: does not go with --fuzz"),
-        (["--fuzz", "5", "--round_log", "x"], "--round_log: does not go with --fuzz"),
+        (["--fuzz", "5", "--verify"], "--verify: can't be combined with --fuzz"),
+        (["--fuzz", "5", "--inject", "5%"], "--inject: can't be combined with --fuzz"),
+        (["--fuzz", "5", "--round_log", "x"], "--round_log: can't be combined with --fuzz"),
         (["--fuzz_spec", "x.json"], "--fuzz_spec: add --fuzz, or leave it out"),
         (["--fuzz", "0"], "--fuzz: '0' is below 1"),
     ],

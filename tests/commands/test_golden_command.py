@@ -19,10 +19,10 @@ Run = Callable[..., Outcome]
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((), "--golden: is for one build: give it with --treatment"),
-        (("--control", RELEASE, "--treatment", RELEASE), "--golden: is for one build: give it with --treatment"),
-        (("--treatment", RELEASE, "--metric", "time"), "numbers alone are compared with it: use --metric error"),
-        (("--treatment", RELEASE, "--metric", "time,error"), "numbers alone are compared with it"),
+        ((), "--golden: measures one build: give it with --treatment"),
+        (("--control", RELEASE, "--treatment", RELEASE), "--golden: measures one build: give it with --treatment"),
+        (("--treatment", RELEASE, "--metric", "time"), "compares outputs only: use --metric error"),
+        (("--treatment", RELEASE, "--metric", "time,error"), "compares outputs only"),
         (("--treatment", RELEASE, "--rounds", "3"), "--rounds: has no meaning with --golden: leave it out"),
         (("--treatment", RELEASE, "--verify"), "--verify: has no meaning with --golden"),
         (("--treatment", RELEASE, "--wipe_cache"), "--wipe_cache: has no meaning with --golden"),
@@ -75,6 +75,6 @@ def test_a_real_build_s_outputs_are_kept_and_found_again(run: Run, home: Path, m
     monkeypatch.setattr(golden, "run_ab", run_ab_giving(others, replace(comparison("unchanged"), case="normal")))
     outcome = run(*compare)
     assert outcome.code == 3
-    assert "1 case of which the inputs are not those of the golden outputs: dot/forward/error" in outcome.err
+    assert "1 case with other inputs than the golden outputs: dot/forward/error" in outcome.err
     monkeypatch.setattr(golden, "run_ab", run_ab_giving(comparison("regressed")))
     assert run(*compare).code == 1

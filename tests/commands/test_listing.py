@@ -50,7 +50,7 @@ def test_a_pattern_is_looked_for_in_all_three(
         (["--list", "no such"], "--list: nothing matches 'no such'"),
         (["--list", "take", "-b", "smoke", "--operators", "exp"], "--list: nothing matches 'take'"),
         (["--list", "--category", "unray"], "has no category 'unray': use "),
-        (["--list", "--calibrate"], "--list: takes a pattern and harness.py's options alone"),
+        (["--list", "--calibrate"], "--list: takes only a pattern and options of harness.py"),
     ],
 )
 def test_bad_usage(home: Path, caplog: pytest.LogCaptureFixture, arguments: list[str], words: str) -> None:

@@ -65,7 +65,7 @@ def test_what_fails_otherwise_is_there(tried: list[str]) -> None:
 
 def test_what_no_build_has_is_wrong_usage(tried: list[str]) -> None:
     with pytest.raises(
-        UsageError, match=r"^--operators nd\.addd: no build that is measured has such an operator: similar: nd\.add"
+        UsageError, match=r"^--operators nd\.addd: none of the builds has this operator: similar: nd\.add"
     ):
         look("nd.add", "nd.addd")
     with pytest.raises(UsageError, match=r"see run_bench\.py --list"):
@@ -84,7 +84,7 @@ def look_at_spec(folder: Path, *operators: str, builds: Sequence[str] = ("contro
 
 
 def test_a_misspelt_operator_of_a_spec_is_reported_with_file_and_field(tried: list[str], tmp_path: Path) -> None:
-    words = r"own\.json: tests\[1\]\.operator is 'nd\.addd': no build .* has such an operator: similar: nd\.add"
+    words = r"own\.json: tests\[1\]\.operator is 'nd\.addd': none of the builds has this operator: similar: nd\.add"
     with pytest.raises(UsageError, match=words):
         look_at_spec(tmp_path, "nd.add", "nd.addd")
     assert tried == ["control: nd.addd", "treatment: nd.addd"]

@@ -20,6 +20,7 @@ from opduel.records import Commit, Comparison, Report, RunError
 from opduel.records.outbox import Outbox
 from opduel.reporters.alert_text import headline, plain_text
 from opduel.reporters.alerts import Alert
+from opduel.reporters.local import SimpleLocalReporter
 from opduel.reporters.notifier import Notifier
 from opduel.reporters.remote.delivery import Sender
 from opduel.reporters.remote.place import parse_place
@@ -27,7 +28,6 @@ from opduel.reporters.remote.post import Waits
 from opduel.reporters.remote.reporter import RemoteReporter
 from opduel.reporters.remote.spool import Spool
 from opduel.reporters.remote.token import Token
-from opduel.reporters.simple_local import SimpleLocalReporter
 from opduel.reporters.summary import conclusion
 
 AUTHOR = "Ada <ada@toy.example>"
@@ -213,11 +213,11 @@ def test_what_could_not_be_sent_is_said_and_sent_later_to_who_did_not_get_it(
     start.first.fails = [RunError("the network is down"), ZeroDivisionError("a bug")]
     start.pass_by(traced(culprit(3, 4, SLOW)))
     assert (len(start.first.sent), len(start.second.sent)) == (0, 1)
-    assert "--made_notifier failed: the network is down; to be tried again at the next pass" in caplog.messages
+    assert "--made_notifier failed: the network is down; the next pass tries again" in caplog.messages
     start.again()
     start.pass_by()
     assert start.first.sent == []
-    assert "--made_notifier failed: ZeroDivisionError; to be tried again at the next pass" in caplog.messages
+    assert "--made_notifier failed: ZeroDivisionError; the next pass tries again" in caplog.messages
     for _ in range(2):
         start.pass_by()
     assert (len(start.first.sent), len(start.second.sent)) == (1, 1)

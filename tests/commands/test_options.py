@@ -53,9 +53,11 @@ def test_good_values(option: str, text: str, value: float | str) -> None:
 )
 def test_paths(option: str) -> None:
     assert parsed(f"--{option}", "~/there") == Path.home() / "there"
-    with pytest.raises(UsageError, match=rf"--{option}.*: ~nosuchuser/there: there is no such user: write the folder"):
+    with pytest.raises(
+        UsageError, match=rf"--{option}.*: ~nosuchuser/there: there is no such user: give the full path"
+    ):
         parsed(f"--{option}", "~nosuchuser/there")
-    with pytest.raises(UsageError, match=rf"--{option}.*: the text is empty: give a path"):
+    with pytest.raises(UsageError, match=rf"--{option}.*: the value is empty: give a path"):
         parsed(f"--{option}", "")
 
 
@@ -161,8 +163,8 @@ def test_defaults() -> None:
         (["-b", "smoke", "--control", os.devnull], [os.devnull]),
         (["-b", "smoke", "--local_reporter", ""], ["--local_reporter"]),
         (["-b", "smoke", "--env", "DNNL_VERBOSE"], ["--env", "'DNNL_VERBOSE' has no =: write NAME=VALUE"]),
-        (["-b", "smoke", "--env", "=1"], ["--env", "'' is no name of a variable"]),
-        (["-b", "smoke", "--env", "MY-NAME=1"], ["--env", "'MY-NAME' is no name of a variable"]),
+        (["-b", "smoke", "--env", "=1"], ["--env", "'' is not a variable name"]),
+        (["-b", "smoke", "--env", "MY-NAME=1"], ["--env", "'MY-NAME' is not a variable name"]),
         (["-b", "smoke", "--env", "OMP_NUM_THREADS=2"], ["--env OMP_NUM_THREADS", "opduel itself"]),
         (
             ["-b", "smoke", "--single", "--treatment", "mxnet==1.9.1", "--env", "LC_ALL=C"],
@@ -208,7 +210,7 @@ def test_a_bad_spec_is_one_line_and_exit_2(run: Run, tmp_path: Path, content: st
 def test_profiles_mix_with_nothing_else(run: Run, tmp_path: Path, builds: tuple[str, ...]) -> None:
     (tmp_path / "mine.txt").write_text("the user's")
     line = run("-b", "smoke", *builds, "--profile_output", str(tmp_path)).error_line()
-    assert f"--profile_output {tmp_path}: holds something else than profiles: give a new or empty folder" in line
+    assert f"--profile_output {tmp_path}: contains other files than profiles: give a new or empty folder" in line
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 

@@ -44,14 +44,14 @@ def contents(folder: Path) -> dict[str, bytes]:
         ("--operators nd.exp --inputs @inputs.json --html_reporter inputs.json", "would replace the file of --inputs"),
         ("-b spec.json --notify_webhook @hook --export_reporter md=hook", "the file of --notify_webhook"),
         ("-b spec.json --round_log rounds --html_reporter rounds", "would replace the file of --round_log"),
-        ("-b spec.json --round_log notes.txt", "--round_log notes.txt: is no log of rounds"),
+        ("-b spec.json --round_log notes.txt", "--round_log notes.txt: is not a round log"),
         ("-b spec.json --treatment mxnet==1.9.1 --output_file spec.json", "would replace the file of -b"),
-        ("-b spec.json --treatment mxnet==1.9.1 --output_file pipe", "--output_file pipe: is no regular file"),
+        ("-b spec.json --treatment mxnet==1.9.1 --output_file pipe", "--output_file pipe: is not a regular file"),
         ("-b spec.json --treatment mxnet==1.9.1 --output_file .", "is a folder"),
-        ("-b spec.json --html_reporter pipe", "is no regular file"),
+        ("-b spec.json --html_reporter pipe", "is not a regular file"),
         ("--convert report.json --to md --output report.json", "would replace the file of --convert"),
         ("--spec_from network.json --output network.json", "would replace the file of --spec_from"),
-        ("--spec_from network.json --output pipe.json/", "--output pipe.json: is no regular file"),
+        ("--spec_from network.json --output pipe.json/", "--output pipe.json: is not a regular file"),
     ],
 )
 def test_it_is_refused(

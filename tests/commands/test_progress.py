@@ -39,8 +39,8 @@ def test_elsewhere_a_line_at_intervals() -> None:
             clock.now = began + tenth / 10
             display.show(at(tenth / 10, rounds=tenth))
     assert stream.getvalue().splitlines() == [
-        "round 150, 3 of 16 cases open, next look in 1:30, 0:15 gone",
-        "round 300, 3 of 16 cases open, next look in 1:30, 0:30 gone",
+        "round 150, 3 of 16 cases open, next look in 1:30, 0:15 elapsed",
+        "round 300, 3 of 16 cases open, next look in 1:30, 0:30 elapsed",
     ]
 
 

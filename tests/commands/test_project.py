@@ -77,7 +77,7 @@ def test_without_settings_nothing_is_added(pyproject: Project) -> None:
         ("[tool]\nopduel = 1\n", "tool.opduel: must be a table"),
         ("[tool.opduel]\nsede = 1\n", "tool.opduel.sede: harness.py has no such option"),
         ("[tool.opduel]\nseed = 'x'\n", "tool.opduel.seed: argument --seed: 'x' is not a whole number"),
-        ("[tool.opduel.compere]\nseed = 1\n", "tool.opduel.compere: is no subcommand: use compare"),
+        ("[tool.opduel.compere]\nseed = 1\n", "tool.opduel.compere: is not a subcommand: use compare"),
         ("[tool.opduel.compare]\nseed = [1, 2]\n", "tool.opduel.compare.seed: --seed takes one value"),
         ("[tool.opduel]\nnotify_command = 'mail us'\n", "tool.opduel.notify_command: can't be set for a project"),
         ("[tool.opduel]\nremote-access-token = 'x'\n", "tool.opduel.remote-access-token: can't be set for a project"),

@@ -179,9 +179,9 @@ def test_what_waits_in_a_drivers_journal_is_shown_and_not_sent(bench: Run, home:
         words = "the next pass of repo_driver.py delivers it"
         assert (outcome.code, fields(outcome)) == (3, [["waiting", "bafbd2f2ead040b8", words]])
         assert "notice\tnotify_command 0\t" in outcome.out
-    assert "holds no journal" in bench("--flush", "--work_dir", str(home / "none")).error_line()
+    assert "has no journal" in bench("--flush", "--work_dir", str(home / "none")).error_line()
     outcome = bench("--flush", "--work_dir", str(home / "work"), "--give_up", "1")
-    assert "--give_up: doesn't go with --work_dir" in outcome.error_line()
+    assert "--give_up: can't be combined with --work_dir" in outcome.error_line()
     assert not (home / "none").exists()
 
 
@@ -220,7 +220,7 @@ def test_of_several_that_are_sent_one_is_wrong_and_none_is_kept(run: Run, bench:
 
 def test_a_spool_that_is_a_file(bench: Run, home: Path) -> None:
     (home / "file").write_text("precious")
-    assert f"--spool {home / 'file'}: is no folder" in bench("--flush", "--spool", str(home / "file")).error_line()
+    assert f"--spool {home / 'file'}: is not a folder" in bench("--flush", "--spool", str(home / "file")).error_line()
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_a_spool_that_is_a_file(bench: Run, home: Path) -> None:
         (("--flush", "--calibrate"), "--flush: sends what waits and does nothing else"),
         (("--retry_refused", "-b", "smoke"), "--retry_refused: says what else to send; add --flush"),
         (("--flush", "--remote_reporter", "me:pw@host/x|c"), "use a token"),
-        (("--calibrate", "--remote_reporter", "host/x|c"), "--remote_reporter: does not go with --calibrate"),
+        (("--calibrate", "--remote_reporter", "host/x|c"), "--remote_reporter: can't be combined with --calibrate"),
         (("-b", "smoke", "--remote_access_token_file", "x"), "goes with --remote_reporter"),
         (
             ("-b", "smoke", "--single", "--treatment", "mxnet==1.9.1", "--remote_reporter", "host/x|c"),

@@ -18,8 +18,8 @@ from opduel.commands.session import tell
 from opduel.harness.run import RunRequest
 from opduel.records import Comparison, Report, Verdict
 from opduel.reporters import Reporter, simple_screen
-from opduel.reporters.html_page import HtmlReporter
-from opduel.reporters.simple_local import SimpleLocalReporter
+from opduel.reporters.export import HtmlReporter
+from opduel.reporters.local import SimpleLocalReporter
 
 Run = Callable[..., Outcome]
 MINIMAL = ("-b", "smoke", *SAME_BUILD)

@@ -47,7 +47,7 @@ def test_a_line_that_was_cut_off_costs_itself_alone(tmp_path: Path, cut: int) ->
 def test_another_file_is_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "rounds"
     path.write_bytes(content)
-    with pytest.raises(UsageError, match="is no log of rounds"):
+    with pytest.raises(UsageError, match="is not a round log"):
         FileRoundLog(path, seven)
     assert path.read_bytes() == content
 
@@ -66,7 +66,7 @@ def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
 
 
 def test_a_device_is_refused() -> None:
-    with pytest.raises(UsageError, match="is no regular file"):
+    with pytest.raises(UsageError, match="is not a regular file"):
         FileRoundLog(Path("/dev/full"), seven)
 
 
@@ -101,7 +101,7 @@ def test_a_disk_that_fills_up_leaves_no_half_line(small_disk: Any) -> None:
 
 def test_a_pipe_is_refused_without_being_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(UsageError, match="is no regular file"):
+    with pytest.raises(UsageError, match="is not a regular file"):
         FileRoundLog(tmp_path / "pipe", seven)
 
 
@@ -109,7 +109,7 @@ def test_a_large_file_of_something_else_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "large"
     with path.open("wb") as file:
         file.truncate(2**40)
-    with pytest.raises(UsageError, match="is no log of rounds"):
+    with pytest.raises(UsageError, match="is not a round log"):
         FileRoundLog(path, seven)
     assert path.stat().st_size == 2**40
 
@@ -117,7 +117,7 @@ def test_a_large_file_of_something_else_is_not_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize("line", ["[" * 190, "{}", "null", '{"opduel_round_log": 2, "seed": 1}'])
 def test_a_header_of_something_else_is_refused(tmp_path: Path, line: str) -> None:
     (tmp_path / "rounds").write_text(f"{line}\n")
-    with pytest.raises(UsageError, match="is no log of rounds"):
+    with pytest.raises(UsageError, match="is not a round log"):
         FileRoundLog(tmp_path / "rounds", seven)
     assert (tmp_path / "rounds").read_text() == f"{line}\n"
 

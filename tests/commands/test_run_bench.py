@@ -83,7 +83,10 @@ def test_only_what_is_missing_is_asked(environment: dict[str, str]) -> None:
 
 def test_an_answer_that_cant_be_meant_is_asked_for_again(environment: dict[str, str], tmp_path: Path) -> None:
     with OnTerminal(RUN_BENCH, REFUSED, environment) as terminal:
-        for wrong, words in (("mxnet==0.0.1", "0.0.1 is not known"), ("1.9.1", "neither a release nor a path")):
+        for wrong, words in (
+            ("mxnet==0.0.1", "0.0.1 is not known"),
+            ("1.9.1", "neither a release nor an existing path"),
+        ):
             terminal.wait_for(r"Control build[^\n]*\]: ")
             terminal.type(f"{wrong}\n")
             terminal.wait_for(words)

@@ -35,7 +35,7 @@ def harness(*arguments: str | Path) -> Outcome:
         ((*ALONE, "--export_reporter", "md=a.md"), "--export_reporter: belongs to an A/B"),
         ((*ALONE, "--threshold", "5%"), "--threshold: one build alone is compared with nothing"),
         ((*ALONE, "--baseline", "/no/such/file"), "/no/such/file: cannot be read"),
-        ((*ALONE, "--output-file", "/no/such/folder/x"), "its folder is not there"),
+        ((*ALONE, "--output-file", "/no/such/folder/x"), "its folder does not exist"),
         (("--rounds", "3", "--verify"), "--verify: belongs to an A/B, and --rounds measures one build alone"),
         (("--warmup", "0", "--metric", "time"), "--metric: belongs to an A/B, and --warmup measures one build alone"),
         (("--single", "--control", RELEASE), "--control: --single measures one build alone: leave one of the two"),
@@ -47,7 +47,7 @@ def harness(*arguments: str | Path) -> Outcome:
         ),
         (
             ("--control", RELEASE, "-r", "100"),
-            "--runs: an A/B makes as many calls as it needs: bound it with --time_budget or --max_rounds",
+            "--runs: an A/B makes as many calls as it needs: limit it with --time_budget or --max_rounds",
         ),
         ((*ALONE, "--runs", "0"), "argument -r/--runs: '0' is below 1"),
         ((*ALONE, "-p", "native"), "-p native: -p is --platform here: use --profiler native"),

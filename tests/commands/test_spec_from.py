@@ -10,7 +10,7 @@ from opduel.commands.case_selection import choose
 from opduel.commands.options import harness_parser
 from opduel.commands.run_bench import main, run_bench_parser
 from opduel.commands.spec_from import shape, spec_from_parser
-from opduel.driver.catalogue import Input
+from opduel.driver.catalogue.network import Input
 from opduel.harness.specs import expand_cases, load_spec
 
 ASK = ["--spec_from", "squeezenet1.0", "--build", "mxnet==1.9.1"]
@@ -42,7 +42,7 @@ def test_the_spec_is_written_where_it_is_asked_for(
         (["--spec_from", "x", "--shape", "data=0"], "sizes are from 1 to 2147483647"),
         (["--spec_from", "x", "--shape", "data=1," + "9" * 5000], "sizes are from 1 to 2147483647"),
         (["--spec_from", "x", "--shape", "a=1", "--shape", "a=2"], "--shape: one input is given twice"),
-        (["--spec_from", "x", "--output", "net.txt"], "let the name end in .json"),
+        (["--spec_from", "x", "--output", "net.txt"], "must end in .json"),
         (["--spec_from", "x", "--calibrate"], "leave the others out"),
         (["--spec_from", "x", "-b", "smoke"], "unrecognized arguments: -b ***"),
     ],

@@ -11,7 +11,7 @@ from scipy import stats
 
 from opduel.comparator import Looks, compare_cases
 from opduel.comparator.explanations import duration, in_words
-from opduel.comparator.predictive_power import LIKELY, CaseState, Projection, Terms, conditional_power, project
+from opduel.comparator.predictive_power import LIKELY, CaseState, Terms, conditional_power, project
 from opduel.comparator.trimmed_mean import TrimmedMean
 from opduel.records import Forecast, Stage
 
@@ -22,7 +22,7 @@ ALPHA = 0.05
 
 def naive_predictive_power(
     estimate: float, sd: float, seen: Stage, stage: Stage, n: int, bound: float, level: float
-) -> Projection:
+) -> Forecast:
     """By brute force: true changes from what n samples say (flat prior), then the samples to come, path by path.
 
     For each number of rounds and true change the most promising look counts, as in ``project``; so the paths of one
@@ -63,8 +63,8 @@ def naive_predictive_power(
         best = np.maximum(best, share)
         chance = float(best.mean())
         if chance >= LIKELY:
-            return Projection(chance, rounds)
-    return Projection(chance, None)
+            return Forecast(chance, rounds)
+    return Forecast(chance, None)
 
 
 @pytest.mark.parametrize(

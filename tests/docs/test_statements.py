@@ -44,8 +44,7 @@ ROOTS = (
     "reporters",
 )
 TEXTS = (".py", ".md", ".yaml", ".html", ".js")
-# The journal's schema has columns of these names; /creep is an old address that redirects.
-ALLOWED = ("driver/journal.py", "commands/notifying.py", "server/drift_pages.py")
+ALLOWED = ("server/drift_pages.py",)  # /creep is an old address that redirects
 
 
 def _texts() -> list[Path]:

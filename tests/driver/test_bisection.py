@@ -232,7 +232,7 @@ def test_without_a_point_that_can_be_built_the_range_is_the_answer() -> None:
     history = History(5, {"a": {3: 3 * BOUND}}, unbuildable=frozenset({1, 2, 3, 4}))
     [one] = history.bisect()
     assert (one.left, one.right, one.skipped, one.undecided) == (0, 5, (1, 2, 3, 4), ())
-    assert one.note == "the points in between could not be built"
+    assert one.note == "the revisions in between could not be built"
     assert sorted(history.prepared) == [1, 2, 3, 4]
 
 
@@ -272,7 +272,7 @@ def test_a_culprit_among_points_at_which_the_case_fails() -> None:
     assert 30 <= one.left < 40
     assert 60 < one.right <= 70
     assert one.undecided == tuple(range(one.left + 1, one.right))
-    assert one.note.endswith("could not be measured at points in between: a")
+    assert one.note.endswith("could not be measured at revisions in between: a")
 
 
 def test_a_case_that_fails_nearly_everywhere_is_given_up() -> None:

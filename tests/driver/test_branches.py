@@ -10,7 +10,7 @@ import pytest
 from made_repository import Made, isolate
 from made_watch import HOUR_S, Loop
 
-from opduel.driver.git import open_repository
+from opduel.driver.git.repository import open_repository
 from opduel.driver.watch import Tally, Watch
 from opduel.records import RunError, UsageError
 

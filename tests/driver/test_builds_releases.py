@@ -83,7 +83,7 @@ def test_without_a_file_there_are_no_releases_and_builds_are_paths(tmp_path: Pat
     missing = rf"toy has no releases \({tmp_path}/releases\.yaml is missing\): give the path of a build"
     with pytest.raises(UsageError, match=rf"^toy==1\.0: {missing}$"):
         recipe_of("toy==1.0", Toy(tmp_path))
-    with pytest.raises(UsageError, match=rf"^'mine' is no path, and {missing}$"):
+    with pytest.raises(UsageError, match=rf"^'mine' is not a path, and {missing}$"):
         recipe_of("mine", Toy(tmp_path))
     assert recipe_of(str(tmp_path), Toy(tmp_path)) is None
 

@@ -90,7 +90,7 @@ def test_does_not_import(toy: Toy, cache: BuildCache) -> None:
         toy,
         cache,
         "toy==3.0",
-        r"toy==3\.0 was made but does not import: OSError: libtoyblas\.so\.0: cannot open",
+        r"toy==3\.0 was installed, but can't be imported: OSError: libtoyblas\.so\.0: cannot open",
         BrokenBuildError,
     )
 

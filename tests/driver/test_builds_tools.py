@@ -76,7 +76,7 @@ def test_none_names_the_places_and_the_fix(nowhere: Path) -> None:
         find_interpreter("3.98")
     assert str(nowhere / "pyenv" / "versions") in str(caught.value)
     assert "install Python 3.98" in str(caught.value)
-    assert "path to an environment" in str(caught.value)
+    assert "the path of another environment" in str(caught.value)
 
 
 # uv 0.13.9's own words, as seen.
@@ -115,7 +115,7 @@ def test_none_names_the_places_and_the_fix(nowhere: Path) -> None:
             "the package index can't be reached (failed to lookup address information: Name or service not known)",
         ),
         ("error: something new\n  cause: the moon", "the moon: fix what uv names"),
-        ("", "ended with exit code 2 and no words"),
+        ("", "ended with exit code 2 and no output"),
     ],
 )
 def test_uvs_words_are_understood(words: str, meaning: str) -> None:

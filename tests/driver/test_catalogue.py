@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 from toy_framework import Toy
 
-from opduel.driver.catalogue import Function, Registry, Rules, apply_rules, load_rules, spec_files, write_specs
+from opduel.driver.catalogue.apply import apply_rules
+from opduel.driver.catalogue.registry import Function, Registry
+from opduel.driver.catalogue.rules import Rules, load_rules
+from opduel.driver.catalogue.write import spec_files, write_specs
 from opduel.records import UsageError
 
 FUNCTIONS = {

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_repository import DAY, NOON, Made, isolate
 
-from opduel.driver.git import Choice, NotAncestor, control_of, open_repository, pending
-from opduel.driver.git.commit_selection import week_of
+from opduel.driver.git.commit_selection import Choice, control_of, pending, week_of
+from opduel.driver.git.history import NotAncestor
+from opduel.driver.git.repository import open_repository
 from opduel.records import Commit, UsageError
 
 MONDAY = 1_699_833_600  # 2023-11-13T00:00:00Z

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from made_repository import Made, isolate, run, serve
 
-from opduel.driver.git import RemoteGone, Repository, UnknownCommit, open_repository
+from opduel.driver.git.command import RemoteGone
+from opduel.driver.git.refs import UnknownCommit
+from opduel.driver.git.repository import Repository, open_repository
 from opduel.records import UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -187,7 +189,7 @@ def test_a_fetch_killed_half_way_is_repeated(made: Made, tmp_path: Path) -> None
         open_repository(work, url)
         made.line(300)
         server.hold = hold
-        code = "import sys; from pathlib import Path; from opduel.driver.git import open_repository as o; "
+        code = "import sys; from pathlib import Path; from opduel.driver.git.repository import open_repository as o; "
         code += "o(Path(sys.argv[1]), sys.argv[2]).fetch()"
         child = subprocess.Popen([sys.executable, "-c", code, str(work), url], cwd=ROOT)
         assert reached.wait(60)

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from made_repository import Link, Made, Submodule, isolate, run
 
-from opduel.driver.git import Repository, files, open_repository
+from opduel.driver.git import files
 from opduel.driver.git.command import GitFailed
 from opduel.driver.git.files import _extract
+from opduel.driver.git.repository import Repository, open_repository
 from opduel.records import NoSpaceError, RunError, UsageError
 
 

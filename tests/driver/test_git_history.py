@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from made_repository import NOON, Made, isolate
 
-from opduel.driver.git import NotAncestor, Repository, UnknownCommit, open_repository
+from opduel.driver.git.history import NotAncestor
+from opduel.driver.git.refs import UnknownCommit
+from opduel.driver.git.repository import Repository, open_repository
 
 
 @pytest.fixture

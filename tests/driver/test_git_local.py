@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from made_repository import Made, isolate, run
 
-from opduel.driver.git import UnknownCommit, open_repository
 from opduel.driver.git.local import base_of, is_changed, snapshot, top_of
-from opduel.driver.git.repository import Repository
+from opduel.driver.git.refs import UnknownCommit
+from opduel.driver.git.repository import Repository, open_repository
 from opduel.records import UsageError
 
 
@@ -206,7 +206,7 @@ def test_of_several_remotes_upstream_comes_first(checkout: Path, tmp_path: Path)
     run("remote", "rename", "upstream", "theirs", at=checkout)
     with pytest.raises(UsageError, match="remotes are fork, theirs: name one with --remote_repository"):
         base_of(repository, head, None, None)
-    with pytest.raises(UsageError, match="--remote_repository nobody: the checkout knows no branch of it"):
+    with pytest.raises(UsageError, match="--remote_repository nobody: the checkout has no branch of it"):
         base_of(repository, head, "nobody", None)
 
 
@@ -240,7 +240,7 @@ def test_a_branch_that_is_much_nearer_is_named(checkout: Path, made: Made, monke
 
 def test_the_top_of_a_checkout(checkout: Path, tmp_path: Path) -> None:
     assert top_of(checkout / "python") == top_of(checkout) == checkout
-    with pytest.raises(UsageError, match="is in no git checkout"):
+    with pytest.raises(UsageError, match="is not in a git checkout"):
         top_of(tmp_path)
     with pytest.raises(UsageError, match="no such folder"):
         top_of(tmp_path / "gone")

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from made_repository import Made, isolate, run
 
-from opduel.driver.git import Repository, UnknownCommit, open_repository
+from opduel.driver.git.refs import UnknownCommit
+from opduel.driver.git.repository import Repository, open_repository
 from opduel.records import UsageError
 
 
@@ -64,7 +65,7 @@ def test_a_beginning_of_several_commits_is_reported(made: Made) -> None:
     beginnings = [id[:4] for id in ids]
     twice = next(beginning for beginning in beginnings if beginnings.count(beginning) > 1)
     one, other = sorted(id for id in ids if id.startswith(twice))[:2]
-    with pytest.raises(UnknownCommit, match=rf"^{twice}: \d+ commits begin so: {one}, {other}.*: give more digits"):
+    with pytest.raises(UnknownCommit, match=rf"^{twice}: \d+ commits match: {one}, {other}.*: give more digits"):
         opened(made).resolve(twice)
 
 

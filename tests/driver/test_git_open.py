@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from made_repository import Made, isolate, run, serve
 
-from opduel.driver.git import RemoteGone, Repository, UnknownCommit, open_repository
+from opduel.driver.git.command import RemoteGone
+from opduel.driver.git.refs import UnknownCommit
+from opduel.driver.git.repository import Repository, open_repository
 from opduel.records import OpduelError, RunError, UsageError
 
 

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 from made_repository import Made, command_lines, run, serve
 
-from opduel.driver.git import RemoteGone, Repository, open_repository
+from opduel.driver.git.command import RemoteGone
+from opduel.driver.git.repository import Repository, open_repository
 from opduel.records import RunError
 
 OPEN = (
-    "import sys; from pathlib import Path; from opduel.driver.git import open_repository as o; "
+    "import sys; from pathlib import Path; from opduel.driver.git.repository import open_repository as o; "
     "r = o(Path(sys.argv[1]), "
 )
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,9 +9,10 @@ from urllib.parse import quote
 import pytest
 from made_repository import Made, Server, Submodule, isolate, run, serve
 
-from opduel.driver.git import GitFailed, RemoteGone, Repository, open_repository
 from opduel.driver.git.access import split
+from opduel.driver.git.command import GitFailed, RemoteGone
 from opduel.driver.git.redaction import one_line
+from opduel.driver.git.repository import Repository, open_repository
 from opduel.records import UsageError
 
 USER, SECRET = "robot", "s3cret/To@ken"

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from made_repository import Content, Made, Submodule, isolate, run, serve
 
-from opduel.driver.git import RemoteGone, Repository, open_repository
+from opduel.driver.git.command import RemoteGone
+from opduel.driver.git.repository import Repository, open_repository
 from opduel.records import RunError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -254,7 +255,7 @@ def test_killed_at_any_moment_it_ends_up_whole(made: Made, folder: Path, tmp_pat
     many = {f"src/{index}": "x" * 2000 for index in range(300)}
     first = made.commit({**files, **many})
     second = made.commit(dict.fromkeys(many, "y" * 2000))
-    code = "import sys; from pathlib import Path; from opduel.driver.git import open_repository as o\n"
+    code = "import sys; from pathlib import Path; from opduel.driver.git.repository import open_repository as o\n"
     code += "w, u, t, *ids = sys.argv[1:]\nr = o(Path(w), u)\n"
     code += "for id in ids: r.checkout(r.commit(id), Path(t), ['/*', '!/none/'], ['3rdparty/one'])"
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from opduel.driver.catalogue import Input, ask_network, load_rules, network_spec, operator_tests
 from opduel.driver.catalogue.graph import MAX_BYTES, check_graph_file
-from opduel.driver.catalogue.network import Call, Network
+from opduel.driver.catalogue.network import Call, Input, Network, ask_network, network_spec, operator_tests
+from opduel.driver.catalogue.rules import load_rules
 from opduel.frameworks import get_framework
 from opduel.harness.smoke_check import smoke_check
 from opduel.harness.specs import expand_cases, load_spec
@@ -142,24 +142,27 @@ def with_node(**changes: Any) -> dict[str, Any]:
         ("", "is not JSON"),
         ("{", "is not JSON"),
         ("[" * 200_000, "is nested too deeply"),
-        ("[]", "is no object"),
+        ("[]", "is not an object"),
         ("{}", "nodes is missing"),
-        (json.dumps({**GOOD, "nodes": {}}), "nodes is missing, or no list"),
-        (json.dumps({**GOOD, "nodes": ["x"]}), "nodes[0] is no object"),
+        (json.dumps({**GOOD, "nodes": {}}), "nodes is missing or not a list"),
+        (json.dumps({**GOOD, "nodes": ["x"]}), "nodes[0] is not an object"),
         (json.dumps({**GOOD, "nodes": [NODE] * 50_001}), "more than 50000"),
         (json.dumps({**GOOD, "heads": []}), "heads is empty"),
-        (json.dumps({**GOOD, "heads": [[7, 0, 0]]}), "heads[0] is no output"),
-        (json.dumps({**GOOD, "heads": [[1, -1, 0]]}), "heads[0] is no output of its node"),
+        (json.dumps({**GOOD, "heads": [[7, 0, 0]]}), "heads[0] does not refer to an output"),
+        (json.dumps({**GOOD, "heads": [[1, -1, 0]]}), "heads[0] is not an output of its node"),
         (json.dumps({**GOOD, "arg_nodes": [5]}), "arg_nodes[0]"),
         (json.dumps({**GOOD, "arg_nodes": [True]}), "arg_nodes[0]"),
-        (json.dumps(with_node(op=3)), "nodes[1].op is missing, or no text"),
+        (json.dumps(with_node(op=3)), "nodes[1].op is missing or not a string"),
         (json.dumps(with_node(name="a\nb")), "nodes[1].name"),
         (json.dumps(with_node(inputs=None)), "nodes[1].inputs is missing"),
-        (json.dumps(with_node(inputs=[[1, 0, 0]])), "nodes[1].inputs[0] is no output of a node before it"),
+        (
+            json.dumps(with_node(inputs=[[1, 0, 0]])),
+            "nodes[1].inputs[0] does not refer to an output of an earlier node",
+        ),
         (json.dumps(with_node(inputs=[[0]])), "nodes[1].inputs[0] is not [node, output, version]"),
         (json.dumps(with_node(inputs=[[0.5, 0]])), "nodes[1].inputs[0]"),
-        (json.dumps(with_node(attrs={"axis": 1})), "nodes[1].attrs is no object of texts"),
-        (json.dumps(with_node(attrs=[])), "nodes[1].attrs is no object of texts"),
+        (json.dumps(with_node(attrs={"axis": 1})), "nodes[1].attrs is not an object of strings"),
+        (json.dumps(with_node(attrs=[])), "nodes[1].attrs is not an object of strings"),
         (json.dumps(with_node(subgraphs=[{}])), "nodes is missing"),
         (" " * (MAX_BYTES + 1), "larger than 32 MiB"),
     ],

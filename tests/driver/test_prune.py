@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from opduel.driver.builds import BuildCache
-from opduel.driver.builds.cache import lock_path
-from opduel.driver.builds.prune import prune
+from opduel.driver.builds.cache import lock_path, prune
 
 MIB = 2**20
 

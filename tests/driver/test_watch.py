@@ -11,7 +11,7 @@ import pytest
 from made_runs import a_commit
 from made_watch import HOUR_S, Loop
 
-from opduel.driver.git import Moved
+from opduel.driver.git.refs import Moved
 from opduel.driver.journal import FIRST_RETRY_S
 from opduel.driver.runs import BUDGETS, TRIES
 from opduel.driver.watch import Tally
@@ -138,7 +138,7 @@ def test_a_run_that_broke_is_retried(loop: Loop) -> None:
 def test_a_run_whose_verdicts_were_held_back_is_repeated_when_due(loop: Loop) -> None:
     loop.harness.ends = ["held"] * TRIES
     tally = loop.watch().once()
-    assert tally.failures == [f"{a_commit(3).short}: verdicts were held back, for the run can't be trusted"]
+    assert tally.failures == [f"{a_commit(3).short}: verdicts were held back, because the run can't be trusted"]
     loop.now += HOUR_S
     tally = loop.watch().once()
     assert tally.failures == []
@@ -204,7 +204,7 @@ def test_a_commit_that_a_full_disk_stops_is_tried_again_by_the_next_pass(loop: L
     loop.builder.failing[3] = FULL
     tallies = loop.passes(2, free)
     assert [tally.failures for tally in tallies] == [[FREE_SOME], []]
-    assert loop.events("failed") == [f"{FREE_SOME}; to be tried again at the next pass"]
+    assert loop.events("failed") == [f"{FREE_SOME}; the next pass tries again"]
     assert [commit.subject for commit, _ in tallies[1].outcomes] == ["Change 3"]
 
 

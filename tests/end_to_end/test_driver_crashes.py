@@ -123,8 +123,8 @@ def test_a_second_driver_in_the_same_work_directory_is_refused(own: ToyDriver) -
         second = subprocess.run(own.command(*OPTIONS), env=own.variables(), capture_output=True, text=True, check=False)
         assert second.returncode == 3
         assert second.stderr == (
-            f"repo_driver.py: error: {own.work}: another driver (process {process.pid}) works there: wait for its end, "
-            "or give another --work_dir\n"
+            f"repo_driver.py: error: {own.work}: another driver (process {process.pid}) is using it: "
+            "wait until it ends, or give another --work_dir\n"
         )
         assert second.stdout == ""
     finally:

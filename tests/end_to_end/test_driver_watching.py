@@ -117,7 +117,7 @@ def test_a_commit_file_of_another_repository_starts_over(own: ToyDriver) -> None
     last.write_text("0" * 40)
     outcome = own.run("--commit_file", str(last))
     assert outcome.code == 0, outcome.err
-    assert f"--commit_file {last}: no commit of this repository" in outcome.err
+    assert f"--commit_file {last}: does not name a commit of this repository" in outcome.err
     assert treatments(own) == ["Change 1"]
 
 
@@ -155,7 +155,7 @@ def test_with_the_remote_gone_it_goes_on_with_the_commits_at_hand(own: ToyDriver
     project.folder.rename(project.folder.with_name("elsewhere"))
     outcome = own.run("--remote_repository", url, "--again")
     assert outcome.code == 3, outcome.err
-    assert "going on with the commits at hand" in outcome.err
+    assert "continuing with the commits fetched before" in outcome.err
     assert treatments(own) == ["Change 1", "Change 1"]
     assert [kind for (kind,) in own.journal("SELECT kind FROM events")] == ["remote gone"]
 

@@ -169,7 +169,7 @@ def test_builds_that_are_paths_need_no_data_of_the_framework(traced: tuple[Outco
         assert f"the adaptor has no function {function}: add it, or leave the option out" in refused.err
     refused = alone.run_other("harness", *options)
     assert (refused.code, refused.err.count("\n")) == (2, 1)
-    assert "--control: toy has no build that is measured by default: give one" in refused.err
+    assert "--control: toy has no default build: give one" in refused.err
 
 
 def test_where_nothing_is_slower_nobody_is_named(driver: ToyDriver) -> None:

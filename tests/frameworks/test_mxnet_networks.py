@@ -11,8 +11,8 @@ import pytest
 
 from opduel.frameworks import get_framework, worker_environment
 from opduel.harness.blocks import CaseRequest
-from opduel.harness.breakdown import operator_times
 from opduel.harness.cpus import plan_cpus
+from opduel.harness.profiles import operator_times
 from opduel.harness.restarting_worker import RestartingWorker
 from opduel.records import Build, Case, Failure, ModelFile
 

@@ -10,8 +10,8 @@ import pytest
 
 from opduel.frameworks import get_framework, worker_environment
 from opduel.harness.blocks import CaseRequest
+from opduel.harness.counter_round import storage_question
 from opduel.harness.cpus import plan_cpus
-from opduel.harness.memory import storage_question
 from opduel.harness.restarting_worker import RestartingWorker
 from opduel.records import Build, Case, Failure
 

@@ -10,8 +10,8 @@ from test_run import Toy
 from test_run import request as toy_request
 from toy_bench import toy_bench, toy_build, toy_case
 
-import opduel.harness.breakdown
-from opduel.harness.breakdown import add_breakdowns, operator_times
+import opduel.harness.profiles
+from opduel.harness.profiles import Profiling, add_breakdowns, operator_times
 from opduel.harness.run import run_ab
 from opduel.harness.schedule import MeasurementResult
 from opduel.records import Breakdown, Case, Comparison, OperatorTime, Verdict
@@ -88,9 +88,9 @@ def test_what_changed_is_broken_down_first(monkeypatch: pytest.MonkeyPatch) -> N
         asked.append(case.id)
         return Breakdown((), ()) if len(asked) < 3 else None
 
-    monkeypatch.setattr(opduel.harness.breakdown, "_break_down", break_down)
-    findings, options = MeasurementResult(), {"seed": 1, "threads": 1, "every_case": True, "deadline": 0.0}
-    result = add_breakdowns(found, cases, findings, toy_bench(), Toy(), **options)
+    monkeypatch.setattr(opduel.harness.profiles, "_break_down", break_down)
+    findings, profiling = MeasurementResult(), Profiling(toy_bench(), Toy(), 1, 1, deadline=0.0)
+    result = add_breakdowns(found, cases, findings, profiling, every_case=True)
     assert asked == ["worse", "better", "same"]
     assert [one.case for one in result if one.breakdown is not None] == ["worse", "better"]
     assert findings.not_broken_down == 2
@@ -98,12 +98,12 @@ def test_what_changed_is_broken_down_first(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_after_the_deadline_no_worker_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        opduel.harness.breakdown.RestartingWorker, "ask", lambda *_, **__: pytest.fail("a worker was asked")
+        opduel.harness.profiles.RestartingWorker, "ask", lambda *_, **__: pytest.fail("a worker was asked")
     )
     case, findings = toy_case("a"), MeasurementResult()
     found = [replace(Comparison.without_figures(case, "unchanged"), control=1e6)]
-    options = {"seed": 1, "threads": 1, "every_case": True, "deadline": time.monotonic()}
-    assert add_breakdowns(found, [case], findings, toy_bench(), Toy(), **options) == found
+    profiling = Profiling(toy_bench(), Toy(), 1, 1, deadline=time.monotonic())
+    assert add_breakdowns(found, [case], findings, profiling, every_case=True) == found
     assert findings.not_broken_down == 1
 
 
@@ -111,7 +111,7 @@ def test_a_signal_meanwhile_keeps_what_was_measured(monkeypatch: pytest.MonkeyPa
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt("stopped by SIGTERM")
 
-    monkeypatch.setattr(opduel.harness.breakdown, "_break_down", interrupted)
+    monkeypatch.setattr(opduel.harness.profiles, "_break_down", interrupted)
     report = run_ab(toy_request(replace(toy_case("a"), threshold=0.5)).configured(breakdown=True))
     assert report.comparisons[0].samples
     assert report.run["interrupted"]

@@ -10,10 +10,17 @@ from toy_bench import toy_case
 from opduel.comparator import plan_looks
 from opduel.comparator.explanations import duration
 from opduel.harness.blocks import CaseRequest
-from opduel.harness.budget import Trip, affordable, kept_for_profiling, spent_words, with_profiling
-from opduel.harness.budget_forecast import budget_for, with_seconds
+from opduel.harness.budget import (
+    RoundDuration,
+    Trip,
+    affordable,
+    budget_for,
+    kept_for_profiling,
+    spent_words,
+    with_profiling,
+    with_seconds,
+)
 from opduel.harness.pair import FORKED_S, Round, RoundResult, forks_for
-from opduel.harness.round_duration import RoundDuration
 from opduel.records import Case, Comparison, Forecast, PairSample
 
 pytestmark = pytest.mark.many_forks

@@ -14,6 +14,7 @@ from test_run import request
 from toy_bench import toy_bench, toy_case
 
 import opduel.harness.output_check
+import opduel.harness.outputs
 from opduel.harness.output_check import OutputCheck
 from opduel.harness.restarting_worker import RestartingWorker
 from opduel.harness.run import run_ab
@@ -100,7 +101,7 @@ def test_failures_are_values(folder: Path) -> None:
 def test_of_large_arrays_the_beginning_is_compared_and_that_is_said(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(opduel.harness.output_check, "MOST_BYTES", 16)
+    monkeypatch.setattr(opduel.harness.outputs, "MOST_BYTES", 16)
     same = compared(numbers("a", off=[0, 0, 1]))["a"]
     assert (same.verdict, same.note) == ("unchanged", "of output the first 2 elements were compared")
 

@@ -8,8 +8,8 @@ from asked_sides import asked
 from toy_bench import toy_bench, toy_case
 
 from opduel.harness.blocks import CaseRequest
+from opduel.harness.pair import Preparation
 from opduel.harness.pair_pool import PairStart
-from opduel.harness.preparation import Preparation
 from opduel.harness.worker_errors import AskError, CaseLostError, CaseRefusedError, WorkerLostError
 from opduel.records.measurement import SIDES
 

@@ -18,7 +18,7 @@ from toy_bench import toy_bench, toy_case
 
 import opduel.harness.pair
 from opduel.comparator import plan_looks
-from opduel.harness import checked_outputs
+from opduel.harness import output_check
 from opduel.harness.checkpoint import Checkpoint, KeptRound, Start, Verifying, from_text, to_text
 from opduel.harness.pair_pool import PairPool
 from opduel.harness.process import Worker
@@ -251,7 +251,7 @@ def test_numbers_that_were_not_come_to_do_not_end_the_measurement_for_good() -> 
     log = ListLog()
     numbers = replace(toy_case("numbers/error"), metric="error", threshold=0.0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(checked_outputs, "OUTPUT_CHECK_SHARE", 0.0)
+        patch.setattr(output_check, "OUTPUT_CHECK_SHARE", 0.0)
         first = run_ab(asked(log, slow(), numbers, verify=True, verify_after=0.0, sentinels=0, time_budget=1000.0))
     assert [one.verdict for one in first.comparisons] == ["regressed", "inconclusive"]
     assert (first.run["stop_reason"], first.run["resumable"]) == ("the time budget of 1000 s was spent", True)
@@ -274,12 +274,12 @@ def test_numbers_get_half_of_what_earlier_starts_left_of_the_budget(
         log.texts += [to_text(Verifying(kept.run, 910.0, None)), to_text(again)]
     given: list[float] = []
 
-    class Late(checked_outputs.OutputCheck):
+    class Late(output_check.OutputCheck):
         def __init__(self, bench: Any, seed: Any, can_fork: Any, deadline: float, *more: Any) -> None:
             given.append(deadline - time.monotonic())
             super().__init__(bench, seed, can_fork, deadline, *more)
 
-    monkeypatch.setattr(checked_outputs, "OutputCheck", Late)
+    monkeypatch.setattr(output_check, "OutputCheck", Late)
     run_ab(asked(log, *cases, sentinels=0, time_budget=1000.0), stop_at(2))
     assert given == [pytest.approx(left_s / 2, abs=1)]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from toy_bench import ADAPTOR, toy_build, toy_case
 
-import opduel.harness.comparisons
+import opduel.harness.verification
 from opduel.frameworks import Framework
 from opduel.harness.run import RunRequest, run_ab
 from opduel.records import Case, RunConfiguration, RunError, UsageError, redaction
@@ -107,7 +107,7 @@ def test_a_pair_that_would_be_ready_too_late_is_not_waited_for() -> None:
 
 
 def test_ctrl_c_during_the_analysis_costs_no_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = opduel.harness.comparisons.compare_cases
+    original = opduel.harness.verification.compare_cases
     calls: list[int] = []
 
     def compare_cases(*arguments: Any) -> Any:
@@ -116,7 +116,7 @@ def test_ctrl_c_during_the_analysis_costs_no_report(monkeypatch: pytest.MonkeyPa
             raise KeyboardInterrupt("stopped by SIGINT")
         return original(*arguments)
 
-    monkeypatch.setattr(opduel.harness.comparisons, "compare_cases", compare_cases)
+    monkeypatch.setattr(opduel.harness.verification, "compare_cases", compare_cases)
     report = run_ab(request(toy_case("a")))
     assert report.comparisons[0].rounds >= 1
     assert (report.run["aborted"], report.run["stop_reason"]) == (True, "stopped by SIGINT")

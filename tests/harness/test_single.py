@@ -141,7 +141,7 @@ def test_the_order_of_cases_is_drawn_from_the_seed(monkeypatch: pytest.MonkeyPat
     for seed in (1, 1, 2):
         asked: list[str] = []
         monkeypatch.setattr(
-            "opduel.harness.single._Run._one", lambda _run, _solo, case, asked=asked: asked.append(case.id)
+            "opduel.harness.single._Run._one", lambda _run, _timing, _storage, case, asked=asked: asked.append(case.id)
         )
         request = SingleRequest(
             Toy(), toy_build("control"), [toy_case(f"{n}") for n in range(8)], seed, RunConfiguration(rounds=2)

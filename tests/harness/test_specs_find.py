@@ -99,7 +99,7 @@ def test_what_is_there_instead_of_a_file_is_said(root: Path, tmp_path: Path, mon
         ("folder", "spec 'folder' is a folder: use a path"),
         ("dangling.json", "spec 'dangling.json' is a link to 'gone.json', which is not there: "),
         ("loop.json", "spec 'loop.json' is "),
-        ("pipe.json", "spec 'pipe.json' is no regular file: "),
+        ("pipe.json", "spec 'pipe.json' is not a regular file: "),
         ("convv", "spec 'convv' is neither a file nor a spec's name: use a path, or a spec's name; similar: conv"),
         ("lstn", "similar: nets/lstm"),
     ):

@@ -95,7 +95,7 @@ def test_too_large(tmp_path: Path) -> None:
 
 
 def test_endless_device() -> None:
-    with pytest.raises(UsageError, match="is no regular file"):
+    with pytest.raises(UsageError, match="is not a regular file"):
         load_spec(Path("/dev/zero"))
 
 

@@ -14,13 +14,11 @@ import opduel.harness.run
 import opduel.harness.verification
 from opduel.comparator import AACheck
 from opduel.harness.blocks import CaseRequest
-from opduel.harness.cpu_frequency import current_mhz
+from opduel.harness.cpus import current_mhz
 from opduel.harness.run import RunRequest, run_ab
-from opduel.harness.validity import FEWEST_READINGS, Frequency, Limits, aa_problems, validity_problems
+from opduel.harness.validity import FEWEST_READINGS, Frequency, aa_problems, validity_problems
 from opduel.records import Case
 from opduel.records.measurement import Side
-
-LIMITS = Limits(neighbours=0.2, stolen=0.1, memory_pressure=0.01, frequency=0.2)
 
 
 def noise(**means: float) -> dict[str, Any]:
@@ -50,7 +48,7 @@ def noise(**means: float) -> dict[str, Any]:
     ],
 )
 def test_reasons(host: Mapping[str, Any] | None, spare: int, frequency: Frequency | None, words: list[str]) -> None:
-    reasons = validity_problems(host, spare, frequency, LIMITS)
+    reasons = validity_problems(host, spare, frequency)
     assert len(reasons) == len(words)
     assert all(word in reason for word, reason in zip(words, reasons, strict=True))
 

@@ -101,7 +101,7 @@ def test_hostile_files_cost_no_memory(hostile: dict[str, Path]) -> None:
         ("latin", r"is not UTF-8 text \(byte 7\)"),
         ("socket", "No such device or address"),
         ("null character", "is no path"),
-        ("zeros", "is no regular file"),
+        ("zeros", "is not a regular file"),
     ],
 )
 def test_the_reason_is_said(name: str, reason: str, hostile: dict[str, Path]) -> None:
@@ -139,7 +139,7 @@ def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
         time.sleep(0.1)
     reader.join()
     assert contents == [b"x" * 300_000]
-    with pytest.raises(UnreadableError, match="is no regular file"):
+    with pytest.raises(UnreadableError, match="is not a regular file"):
         read_bytes(tmp_path / "pipe", pipes=False)
 
 

@@ -14,9 +14,8 @@ from test_alerts import SLOWER
 
 from opduel.records import Comparison, Failure, Report, RunError, UsageError
 from opduel.reporters import github
-from opduel.reporters.github import OUTPUTS, GithubReporter
-from opduel.reporters.github_commands import MOST_SHOWN, SUMMARY_BYTES, annotation
-from opduel.reporters.simple_local import SimpleLocalReporter
+from opduel.reporters.github import MOST_SHOWN, OUTPUTS, SUMMARY_BYTES, GithubReporter, annotations
+from opduel.reporters.local import SimpleLocalReporter
 from opduel.reporters.simple_screen import SimpleScreenReporter
 
 HOSTILE = (
@@ -202,7 +201,7 @@ def test_others_commands_stay_untaken_where_ours_cannot_be_written(
 
 
 def test_escapes_are_those_of_githubs_toolkit() -> None:
-    line = annotation("warning", "100%: a, b\r\n", "50%: c, d\r\n")
+    (line,) = annotations("warning", [("100%: a, b\r\n", "50%: c, d\r\n")])
     assert line == "::warning title=100%25%3A a%2C b%0D%0A::50%25: c, d%0D%0A"
 
 

@@ -14,8 +14,8 @@ from hostile import PAYLOAD, hostile
 
 from benchmarks.made_report import made_report
 from opduel.records import Breakdown, Build, Commit, OperatorTime, Report, RunError, UsageError, Verification, Work
+from opduel.reporters.export import HtmlReporter
 from opduel.reporters.html import to_html
-from opduel.reporters.html_page import HtmlReporter
 from opduel.reporters.summary import WORST_FIRST
 from opduel.reporters.text import printable
 

@@ -8,8 +8,7 @@ import interchange_samples as made
 import jsonschema
 import pytest
 
-from opduel.reporters.interchange.bmf import to_bmf
-from opduel.reporters.interchange.github_action_benchmark import to_github_action_benchmark
+from opduel.reporters.interchange.benchmark_json import to_bmf, to_github_action_benchmark
 
 NUMBER = {"type": "number"}
 # Names as lib/bencher_valid of bencherdev/bencher takes them, the rest as bencher.dev's reference has it, and no more.

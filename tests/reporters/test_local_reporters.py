@@ -16,8 +16,7 @@ from opduel.records.atomic import path_part
 from opduel.reporters.base import Reporter, report_all
 from opduel.reporters.document import read_report
 from opduel.reporters.html import page
-from opduel.reporters.local import LocalReporter, run_folder
-from opduel.reporters.simple_local import SimpleLocalReporter
+from opduel.reporters.local import LocalReporter, SimpleLocalReporter, run_folder
 
 PAIR = "mxnet==1.8.0.post0..mxnet==1.9.1"
 BOTH = pytest.mark.parametrize("kind", [LocalReporter, SimpleLocalReporter])

@@ -13,8 +13,8 @@ from test_alerts import SLOWER
 from opduel.records import RunError, UsageError
 from opduel.reporters import add_reporter_options, chosen_reporters, report_all
 from opduel.reporters.alerts import alert_of
+from opduel.reporters.local import SimpleLocalReporter
 from opduel.reporters.notify_webhook import VARIABLE, NotifyWebhook
-from opduel.reporters.simple_local import SimpleLocalReporter
 from opduel.reporters.simple_screen import SimpleScreenReporter
 
 REPORT = samples.report([SLOWER])

@@ -54,7 +54,7 @@ def test_places_and_times_are_as_written() -> None:
 
 
 def test_the_columns_are_documented() -> None:
-    documented = re.findall(r"^\| `(\w+)` \|", TEXT.partition("## --flush")[2], flags=re.MULTILINE)
+    documented = re.findall(r"^\| `(\w+)` \|", TEXT.partition("## Send what waits")[2], flags=re.MULTILINE)
     assert documented == list(COLUMNS)
 
 

@@ -149,7 +149,7 @@ def test_what_is_no_token_is_said_and_not_shown(tmp_path: Path, text: str) -> No
 def test_files_that_can_t_be_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe", 0o600)
     for path, words in (
-        (tmp_path / "pipe", "is no regular file"),
+        (tmp_path / "pipe", "is not a regular file"),
         (tmp_path, "is a folder"),
         (tmp_path / "no", "No such"),
     ):

@@ -9,10 +9,9 @@ import report_samples as samples
 
 from opduel.records import Report, UsageError
 from opduel.reporters import REPORTERS, Reporter, add_reporter_options, chosen_reporters, report_all, reporter_options
-from opduel.reporters.local import LocalReporter
+from opduel.reporters.local import LocalReporter, SimpleLocalReporter
 from opduel.reporters.notify_webhook import VARIABLE, NotifyWebhook
 from opduel.reporters.screen import ScreenReporter
-from opduel.reporters.simple_local import SimpleLocalReporter
 from opduel.reporters.simple_screen import SimpleScreenReporter
 
 
@@ -120,7 +119,7 @@ def test_an_empty_directory_is_refused() -> None:
     ],
 )
 def test_a_user_that_is_not_there_is_wrong_usage(words: tuple[str, ...]) -> None:
-    with pytest.raises(UsageError, match=f"^{words[0]} .*~nosuch/x: there is no such user: write the folder out$"):
+    with pytest.raises(UsageError, match=f"^{words[0]} .*~nosuch/x: there is no such user: give the full path$"):
         chosen_reporters(_options(*words), terminal=False)
 
 

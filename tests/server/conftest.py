@@ -26,7 +26,7 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/results.sqlite"
     postgres: Postgres = request.getfixturevalue("postgres")
-    return postgres.make(tmp_path.name)
+    return postgres.emptied()
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from openapi_spec_validator import validate
 from results_server import REPORTS, RunningServer, body, numbered, running_server
 
 from opduel.records import Commit
-from opduel.server.description import EXAMPLE
+from opduel.server.app import EXAMPLE
 
 
 @pytest.fixture(scope="module")

@@ -40,6 +40,8 @@ def test_two_runs_imply_what_follows_from_the_build_they_share(
     page = got(empty, "/compare", first="run-1", second="run-2")
     assert got(empty, "/compare", first="run-2", second="run-1").text == page.text
     assert words in page.text
+    named = [text for text in page.texts if text in ("Earlier", "Later")]
+    assert named[:2] == ["Earlier", "Later"]  # the rows of the runs, before the heads of the columns
     assert "+5.0 %" in page.text
     assert "+10.0 %" in page.text
     if indirect_estimate is not None:

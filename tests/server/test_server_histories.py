@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import report_samples as samples
+from raw_requests import wait_for
 from results_server import RunningServer, numbered, running_server
 from sqlalchemy import select
 from sqlalchemy.orm import joinedload
@@ -109,6 +110,18 @@ def test_only_what_has_new_runs_is_weighed_again(filled: RunningServer, analysed
     kept.progress(60)  # of as many runs, and with SQLite under the number of the one that was removed
     assert len(analysed) == 4
     assert series(filled)["b"].drift_log != again["b"].drift_log
+
+
+def test_one_analysis_serves_all_requests(filled: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second request without new runs between them starts no second one."""
+    began: list[DriftAnalysis] = []
+    really = DriftAnalysis.analyse
+    monkeypatch.setattr(DriftAnalysis, "analyse", lambda self: (began.append(self), really(self))[1])
+    with filled.client(None) as client:
+        for path in ("/drift", "/drift.atom", "/api/v1/change_points"):
+            assert wait_for(lambda: client.get("/api/v1/change_points").json()["complete"])
+            assert client.get(path).status_code == 200
+    assert len(began) == 1
 
 
 def test_a_server_that_starts_again_weighs_nothing_twice(

@@ -127,7 +127,7 @@ def test_a_database_of_something_else_is_not_changed(tmp_path: Path) -> None:
 
 def test_a_pipe_is_no_database(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(UsageError, match="is no regular file"):
+    with pytest.raises(UsageError, match="is not a regular file"):
         Database(f"sqlite:///{tmp_path}/pipe").prepare()
 
 

@@ -15,7 +15,7 @@ from results_server import CASES, COMMIT_URL, RUNS, RunningServer, numbered, run
 
 from benchmarks.made_nights import TRUTH, case_id, commit_id, made_reports
 from opduel.records import Commit, Report
-from opduel.server import listing
+from opduel.server import queries
 
 # Ends whatever it may stand in, and would then run.
 PAYLOAD = (
@@ -141,7 +141,7 @@ def test_lists_are_narrowed_and_paged(nights: RunningServer) -> None:
 
 
 def test_more_runs_than_a_page_holds(empty: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing, "RUNS_A_PAGE", 3)
+    monkeypatch.setattr(queries, "RUNS_A_PAGE", 3)
     for number in range(5):
         empty.post(compared("a", "b", number))
     first, second = got(empty, "/"), got(empty, "/", page="2")

@@ -209,7 +209,7 @@ def test_a_full_disk_stores_nothing_and_says_later(tmp_path: Path) -> None:
 
 
 def test_a_database_that_goes_away_and_comes_back(tmp_path: Path, postgres: Postgres) -> None:
-    with running_server(tmp_path, postgres.make("away")) as server:
+    with running_server(tmp_path, postgres.emptied()) as server:
         assert server.post(numbered(1)).status_code == 201
         postgres.stop()
         try:

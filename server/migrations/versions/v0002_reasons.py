@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-from opduel.reporters.text import printable
+from opduel.server.models import fit
 
 revision = "v0002"
 down_revision = "v0001"
@@ -52,14 +52,9 @@ def _notes(document: Mapping[str, Any]) -> Iterator[dict[str, str]]:
     for one in document["comparisons"]:
         note, failure = one.get("note") or "", one.get("failure") or {}
         if note and note != failure.get("reason"):
-            yield {"name": one["case"], "note": _fit(note)}
+            yield {"name": one["case"], "note": fit(note, _LONGEST)}
 
 
 def _distrust(document: Mapping[str, Any]) -> str | None:
     reasons = (document["run"].get("trust") or document["run"].get("validity") or {}).get("reasons")
-    return _fit("; ".join(map(str, reasons))) or None if isinstance(reasons, list) else None
-
-
-def _fit(text: str) -> str:
-    line = printable(text[:_LONGEST])
-    return line if len(line) <= _LONGEST and len(text) <= _LONGEST else f"{line[: _LONGEST - 3]}..."
+    return fit("; ".join(map(str, reasons)), _LONGEST) or None if isinstance(reasons, list) else None

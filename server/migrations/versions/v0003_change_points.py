@@ -4,6 +4,8 @@ alerted."""
 import sqlalchemy as sa
 from alembic import op
 
+from opduel.server.models import columns
+
 revision = "v0003"
 down_revision = "v0002"
 
@@ -12,73 +14,45 @@ def upgrade() -> None:
     """Make the tables; they are filled when histories are weighed next."""
     op.create_table(
         "weighed_series",
-        sa.Column("number", sa.Integer(), nullable=False),
-        sa.Column("case_number", sa.Integer(), nullable=False),
-        sa.Column("platform", sa.Text(), nullable=False),
-        sa.Column("threads", sa.Integer(), nullable=False),
-        sa.Column("run_count", sa.Integer(), nullable=False),
-        sa.Column("newest", sa.DateTime(timezone=True), nullable=True),
-        sa.Column("method", sa.Integer(), nullable=False),
-        sa.Column("builds", sa.Integer(), nullable=False),
-        sa.Column("runs", sa.Integer(), nullable=False),
-        sa.Column("p_value", sa.Double(), nullable=False),
-        sa.Column("minimal", sa.Double(), nullable=False),
-        sa.Column("oldest", sa.JSON(), nullable=True),
-        sa.Column("newest_build", sa.JSON(), nullable=True),
-        sa.Column("drift_log", sa.Double(), nullable=False),
-        sa.Column("drift_low", sa.Double(), nullable=False),
-        sa.Column("drift_high", sa.Double(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["case_number"], ["cases.number"], name=op.f("fk_weighed_series_case_number"), ondelete="CASCADE"
-        ),
-        sa.PrimaryKeyConstraint("number", name=op.f("pk_weighed_series")),
-        sa.UniqueConstraint(
-            "case_number", "platform", "threads", name=op.f("uq_weighed_series_case_number_platform_threads")
-        ),
+        sa.Column("number", sa.Integer(), primary_key=True),
+        sa.Column("case_number", sa.Integer(), sa.ForeignKey("cases.number", ondelete="CASCADE"), nullable=False),
+        *columns(sa.Text(), "platform"),
+        *columns(sa.Integer(), "threads", "run_count"),
+        *columns(sa.DateTime(timezone=True), "newest", nullable=True),
+        *columns(sa.Integer(), "method", "builds", "runs"),
+        *columns(sa.Double(), "p_value", "minimal"),
+        *columns(sa.JSON(), "oldest", "newest_build", nullable=True),
+        *columns(sa.Double(), "drift_log", "drift_low", "drift_high"),
+        sa.UniqueConstraint("case_number", "platform", "threads"),
     )
     op.create_table(
         "change_points",
-        sa.Column("number", sa.Integer(), nullable=False),
-        sa.Column("series_number", sa.Integer(), nullable=False),
-        sa.Column("kind", sa.Text(), nullable=False),
-        sa.Column("before", sa.JSON(), nullable=False),
-        sa.Column("after", sa.JSON(), nullable=False),
-        sa.Column("builds", sa.Integer(), nullable=False),
-        sa.Column("log_ratio", sa.Double(), nullable=False),
-        sa.Column("ci_low", sa.Double(), nullable=False),
-        sa.Column("ci_high", sa.Double(), nullable=False),
-        sa.Column("p_value", sa.Double(), nullable=False),
-        sa.Column("found", sa.DateTime(timezone=True), nullable=False),
-        sa.Column("changed", sa.DateTime(timezone=True), nullable=False),
-        sa.Column("gone", sa.DateTime(timezone=True), nullable=True),
-        sa.Column("known_log", sa.Double(), nullable=False),
-        sa.Column("known_low", sa.Double(), nullable=False),
-        sa.Column("known_high", sa.Double(), nullable=False),
-        sa.Column("acknowledged", sa.DateTime(timezone=True), nullable=True),
-        sa.Column("acknowledged_by", sa.Text(), nullable=True),
-        sa.Column("note", sa.Text(), nullable=True),
-        sa.ForeignKeyConstraint(
-            ["series_number"],
-            ["weighed_series.number"],
-            name=op.f("fk_change_points_series_number"),
-            ondelete="CASCADE",
+        sa.Column("number", sa.Integer(), primary_key=True),
+        sa.Column(
+            "series_number", sa.Integer(), sa.ForeignKey("weighed_series.number", ondelete="CASCADE"), nullable=False
         ),
-        sa.PrimaryKeyConstraint("number", name=op.f("pk_change_points")),
+        *columns(sa.Text(), "kind"),
+        *columns(sa.JSON(), "before", "after"),
+        *columns(sa.Integer(), "builds"),
+        *columns(sa.Double(), "log_ratio", "ci_low", "ci_high", "p_value"),
+        *columns(sa.DateTime(timezone=True), "found", "changed"),
+        *columns(sa.DateTime(timezone=True), "gone", nullable=True),
+        *columns(sa.Double(), "known_log", "known_low", "known_high"),
+        *columns(sa.DateTime(timezone=True), "acknowledged", nullable=True),
+        *columns(sa.Text(), "acknowledged_by", "note", nullable=True),
     )
     op.create_index(op.f("ix_change_points_series_number"), "change_points", ["series_number"])
     op.create_index(op.f("ix_change_points_changed"), "change_points", ["changed"])
     op.create_table(
         "notices",
-        sa.Column("change_point_number", sa.Integer(), nullable=False),
-        sa.Column("receiver", sa.Text(), nullable=False),
-        sa.Column("sent", sa.DateTime(timezone=True), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["change_point_number"],
-            ["change_points.number"],
-            name=op.f("fk_notices_change_point_number"),
-            ondelete="CASCADE",
+        sa.Column(
+            "change_point_number",
+            sa.Integer(),
+            sa.ForeignKey("change_points.number", ondelete="CASCADE"),
+            primary_key=True,
         ),
-        sa.PrimaryKeyConstraint("change_point_number", "receiver", name=op.f("pk_notices")),
+        sa.Column("receiver", sa.Text(), primary_key=True),
+        *columns(sa.DateTime(timezone=True), "sent"),
     )
 
 

@@ -11,12 +11,11 @@ from contextlib import contextmanager
 import sqlalchemy as sa
 from alembic import op
 
-from opduel.reporters.text import printable
+from opduel.server.models import fit
 
 revision = "v0004"
 down_revision = "v0003"
 
-_LONGEST = 200  # characters
 _OLD = "uq_weighed_series_case_number_platform_threads"
 _NEW = "uq_weighed_series_case_number_platform_threads_branch"
 
@@ -68,10 +67,7 @@ def _branch(document: bytes) -> str | None:
     if b'"branch":"' not in document:  # as it is stored: so a large one without is not parsed
         return None
     branch = json.loads(document)["run"].get("branch")
-    if not isinstance(branch, str) or not branch.strip():
-        return None
-    line = printable(branch[:_LONGEST])
-    return line if len(line) <= _LONGEST and len(branch) <= _LONGEST else f"{line[: _LONGEST - 3]}..."
+    return fit(branch) if isinstance(branch, str) and branch.strip() else None
 
 
 @contextmanager
