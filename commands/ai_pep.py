@@ -75,12 +75,12 @@ def add_ai_pep_options(parser: Parser) -> None:
     )
     add(
         "--shared_libs A,B,...",
-        "shared libraries that a build needs: their folders go on its library path; for builds that are paths",
+        "shared libraries that a build needs; their folders are added to its library path (builds given as paths)",
         type=_libraries,
     )
     add(
         "--regressed_types JSON",
-        'measure these cases alone, those that regressed: a list of their ids, ["add/forward"]; the run type is '
+        'measure only these cases, which regressed before: a JSON list of ids, ["add/forward"]; the run type is '
         "regress",
         type=_names,
     )

@@ -49,4 +49,6 @@ def library_path(libraries: Sequence[Path] | None) -> dict[str, str]:
 def warn_of_python(control: Build, treatment: Build) -> None:
     """Say that the two sides run on different Pythons, if they do."""
     if control.python != treatment.python:
-        log.warning("Python differs (%s, %s), and may be what a difference is due to", control.python, treatment.python)
+        log.warning(
+            "the builds have different Pythons (%s, %s), which can cause a difference", control.python, treatment.python
+        )

@@ -17,6 +17,7 @@ from opduel.harness.output_check import OTHER_INPUTS
 from opduel.harness.run import run_ab
 from opduel.harness.single import SingleProgress
 from opduel.records import UsageError
+from opduel.records.text import counted
 from opduel.reporters import reporter_options
 
 METRIC = "error"
@@ -46,7 +47,7 @@ def _write(options: argparse.Namespace, command: Sequence[str]) -> int:
     session, build = plan_one_build(options, command, METRIC)
     cases, choice = session.cases, session.choice
     request = GoldenRequest(session.framework, build, cases, session.seed, options.threads, options.time_budget)
-    log.info("%d cases of %s, outputs of %s", len(cases), choice.file_name, build.requested)
+    log.info("%s of %s, outputs of %s", counted(len(cases), "case"), choice.file_name, build.requested)
     began = time.monotonic()
     with ProgressDisplay(len(cases), sys.stderr) as display:
 
@@ -90,8 +91,9 @@ def _compare(options: argparse.Namespace, command: Sequence[str]) -> int:
     golden.check(session.cases)
     treatment = the_build(options, session.framework)
     request = dataclasses.replace(session.request(manifest.build, treatment), golden=golden)
+    count = counted(len(request.cases), "case")
     names = session.choice.file_name, treatment.requested, manifest.build.requested, options.golden
-    log.info("%d cases of %s, %s compared with the golden outputs of %s in %s", len(request.cases), *names)
+    log.info("%s of %s, %s compared with the golden outputs of %s in %s", count, *names)
     with ProgressDisplay(len(request.cases), sys.stderr) as display:
         report = run_ab(request, display.show)
     if report.run.aborted:

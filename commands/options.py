@@ -87,7 +87,7 @@ def harness_parser() -> Parser:
     what("--breakdown", "show the time of each case by operator (default: for networks only, when they changed)")
     what(
         "--profile_output DIR",
-        "write the framework's own profile of every case there (trace, table, what was printed), after measuring",
+        "after measuring, write the framework's profile of every case to this folder (trace, table, output)",
         type=path,
     )
     what(
@@ -153,7 +153,7 @@ def harness_parser() -> Parser:
     validity(
         "--busy_host",
         "when other load or the A/A checks show that the run can't be trusted: withhold its verdicts (hold, the "
-        "default), or give them with a warning (report)",
+        "default), or show them with a warning (report)",
         choices=("hold", "report"),
         default="hold",
     )

@@ -24,7 +24,7 @@ from opduel.records import SAMPLED, Case, Comparison, Failure, RunError
 from opduel.records.measurement import SIDES, Side
 
 NOT_COMPARED, NOT_AGAIN = "not compared", "not compared again"  # for lack of what follows behind a colon
-OTHER_INPUTS = "its inputs are not those that the golden outputs were computed from: write these again"
+OTHER_INPUTS = "its inputs differ from those of the golden outputs: write the golden outputs again"
 WORKERS: Mapping[str, Side] = {"control": "control", "twin": "control", "treatment": "treatment"}
 # of the time that is left, at most, for comparing outputs, if there is anything else to measure
 OUTPUT_CHECK_SHARE = 0.5

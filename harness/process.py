@@ -271,7 +271,7 @@ class CaseProcess:
         except ClosedError:
             raise self._worker.lost(self._worker.cause_of_exit()) from None
         except ValueError:
-            failure = Failure(self._worker.side, "crash", "stopped in mid-answer", self.output_tail())
+            failure = Failure(self._worker.side, "crash", "stopped while answering", self.output_tail())
             raise self._worker.lost(failure) from None
 
 

@@ -313,7 +313,7 @@ class Collector:
         for case_id in (*result.refused, *result.lost):
             self._turns.drop(case_id)
         for case_id, failure in result.lost.items():
-            consequence = "it was being measured as an A/A case, and is one no more"
+            consequence = "it was being measured as an A/A check, which it no longer is"
             self.findings.incidents.append(Incident(number, case_id, failure, consequence))
         return list(result.lost.values())
 

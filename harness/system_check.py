@@ -98,7 +98,7 @@ def check_system(facts: Facts) -> list[Remedy]:
 def _one_cpu(facts: Facts) -> Remedy | None:
     if set(facts.control) - set(facts.measure):
         return None
-    told = f"the controller runs on CPU {_listed(facts.measure)}, where the timed calls do: no other may be used"
+    told = f"the controller runs on CPU {_listed(facts.measure)}, where the timed calls do: no other is allowed"
     fix = "use a machine with one processor more than --threads"
     if facts.logical_cpus > len(facts.measure):
         fix = f"let it use one more: taskset -c {_listed(range(len(facts.measure) + 1))} python3 ..."
@@ -128,7 +128,7 @@ def _others(facts: Facts) -> Iterator[Remedy]:
     """Those of one fact each."""
     if facts.steal is not None and facts.steal >= STEAL:
         told = f"the hypervisor gave {facts.steal:.1%} of the processors' time to other machines"
-        yield Remedy(told, "take an instance type with dedicated processors, or another hour")
+        yield Remedy(told, "take an instance type with dedicated processors, or another time of day")
     if facts.swapped_pages:
         yield Remedy(f"{facts.swapped_pages} pages were swapped in or out", "free memory, then: sudo swapoff -a")
     if slow := {cpu: name for cpu, name in facts.governors.items() if name != "performance"}:

@@ -89,7 +89,9 @@ def cause_of_death(side: Side, code: int, words: str, kills_before: int | None) 
     if code < 0:
         name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
         if code == -signal.SIGABRT and (wanting := _NO_MEMORY.search(words)):
-            return Failure(side, "out-of-memory", f"aborted for want of memory, having printed {wanting[0]!r}", words)
+            return Failure(
+                side, "out-of-memory", f"ran out of memory and aborted, after printing {wanting[0]!r}", words
+            )
         return Failure(side, "crash", f"killed by {name}", words)
     # Frameworks that catch SIGSEGV print it and exit with a code of their own.
     if fatal := _FATAL.findall(words):

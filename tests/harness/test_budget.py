@@ -180,7 +180,7 @@ def test_forecasts_get_their_time_in_figures_and_in_words() -> None:
         soon.note
         == f"too noisy; about {duration(soon.forecast.seconds or 0)} more (3 more rounds) would likely settle it"
     )
-    assert never.note == "too noisy; its 30 rounds of a stage would settle it with a chance of 30%"
+    assert never.note == "too noisy; with all 30 rounds of a stage, the chance to settle it is 30%"
     assert done == settled
 
     told = budget_for([soon, late, never, done], 40.0, 1.0)

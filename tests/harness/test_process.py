@@ -96,7 +96,7 @@ LOSSES = pytest.mark.parametrize(
         (
             "no_memory_in_native_code",
             "out-of-memory",
-            "aborted for want of memory, having printed 'bad_alloc'",
+            "ran out of memory and aborted, after printing 'bad_alloc'",
             "what()",
         ),
         ("kill", "killed", "killed by SIGKILL", ""),

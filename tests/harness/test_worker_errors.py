@@ -61,7 +61,12 @@ def test_what_came_from_outside_once_is_not_the_builds_doing() -> None:
     [
         (-signal.SIGSEGV, "", "crash", "killed by SIGSEGV"),
         (-99, "", "crash", "killed by signal 99"),
-        (-signal.SIGABRT, "std::bad_alloc", "out-of-memory", "aborted for want of memory, having printed 'bad_alloc'"),
+        (
+            -signal.SIGABRT,
+            "std::bad_alloc",
+            "out-of-memory",
+            "ran out of memory and aborted, after printing 'bad_alloc'",
+        ),
         (255, "Segmentation fault: 11\nStack", "crash", "exited with code 255, having printed 'Segmentation fault'"),
         (1, "a\nValueError: b", "crash", "exited with code 1: ValueError: b"),
         (3, "", "crash", "exited with code 3"),
