@@ -19,9 +19,8 @@ import numpy as np
 from opduel.frameworks import Framework, recorded_environment, run_environment
 from opduel.harness.blocks import CaseRequest, time_left
 from opduel.harness.budget import kept_for_profiling
-from opduel.harness.caches import VARIABLE, plan_wiping
 from opduel.harness.counter_round import storage_question
-from opduel.harness.cpus import plan_cpus, this_thread_on
+from opduel.harness.cpus import WIPING_VARIABLE, measure_roofline, plan_cpus, plan_wiping, this_thread_on
 from opduel.harness.host import HostMonitor, host_fingerprint
 from opduel.harness.outputs import FOR_GOOD
 from opduel.harness.pair_pool import Bench
