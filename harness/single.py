@@ -26,7 +26,6 @@ from opduel.harness.outputs import FOR_GOOD
 from opduel.harness.pair_pool import Bench
 from opduel.harness.profiles import Profiles, Profiling, write_profiles
 from opduel.harness.restarting_worker import Question, RestartingWorker
-from opduel.harness.roofline import measure_roofline
 from opduel.records import Build, Case, Failure, HostRecord, RunConfiguration, RunError
 from opduel.records.run_record import SingleRunRecord
 from opduel.records.single import Distribution, ProfiledOperator, SingleReport, SingleResult
@@ -114,7 +113,7 @@ class _Run:
         profiling = request.framework.profiling_environment() if asked.profiler == "native" else {}
         ours = run_environment(request.framework, asked.threads, request.env, [request.build])
         self._wiping = plan_wiping() if asked.wipe_cache else None
-        wiping = {VARIABLE: str(self._wiping.size)} if self._wiping else {}
+        wiping = {WIPING_VARIABLE: str(self._wiping.size)} if self._wiping else {}
         environment = {**ours, **profiling, **wiping}
         self._bench = Bench({"treatment": request.build}, request.framework.adaptor, environment, self._cpus)
         self._gathered = {case.id: _Gathered() for case in request.cases}

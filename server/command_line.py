@@ -48,10 +48,7 @@ def main(arguments: Sequence[str] | None = None, program: str = PROGRAM) -> int:
 
 
 def server_parser(program: str = PROGRAM) -> Parser:
-    parser = Parser(
-        prog=program,
-        description="Keeps reports that --remote_reporter sends, and shows them.",
-    )
+    parser = Parser(prog=program, description="Keeps reports that --remote_reporter sends, and shows them.")
     commands = parser.add_subparsers(required=True, metavar="{serve,migrate,token,alert,run}")
     _add_serve(commands.add_parser("serve", help="answer requests; the default"))
     migrate = commands.add_parser("migrate", help="make the tables, or bring them to this version")
