@@ -119,10 +119,8 @@ def harness_parser() -> Parser:
     )
     how(
         "--max_rounds N",
-        "the most rounds for a case (a round is a fresh pair of processes): so many to screen it, and as many "
-        "again to "
-        "confirm a change "
-        f"(default: {DEFAULT_MAX_ROUNDS})",
+        "the most rounds for a case (a round is a fresh pair of processes): so many to screen it, and as many again "
+        f"to confirm a change (default: {DEFAULT_MAX_ROUNDS})",
         type=rounds,
         default=DEFAULT_MAX_ROUNDS,
     )
