@@ -174,7 +174,7 @@ def test_a_build_is_measured_and_compared_with_later(home: Path) -> None:
     assert entry["avg_time_forward_softmax"] > 0
 
     other_clock = harness("-b", spec, *ALONE, "--baseline", path)
-    assert "was timed with --profiler native: give that" in other_clock.error_line()
+    assert "was timed with --profiler native: use that" in other_clock.error_line()
 
     quicker = _with_a_hundredth_of_the_times(json.loads(path.read_text()))
     path.write_text(json.dumps(quicker))
