@@ -62,7 +62,7 @@ def effort_text(report: Report) -> str:
         f"threshold {' to '.join(human_share(one) for one in thresholds[:1] + thresholds[1:][-1:])}"
         if thresholds
         else "",
-        "" if run.alpha is None else f"alpha {run.alpha:g}",
+        f"alpha {report.configuration.alpha:g}",
         f"seed {run.seed}" if run.seed is not None else "",
         "" if run.rounds is None else f"{run.rounds} rounds",
         "" if run.wall_s is None else human_duration(run.wall_s),

@@ -69,7 +69,7 @@ def render(report: Report, width: int = NARROW, colour: bool = False) -> str:
     shown = [one for one in report.comparisons if not (hidden and one.verdict == "unchanged")]
     lines = [*_header_lines(report, width), *_warning(validity_line(report), width)]
     if shown:
-        lines += [Text(""), *cases_lines(shown, report.run.alpha, width, report.host.roofline)]
+        lines += [Text(""), *cases_lines(shown, report.configuration.alpha, width, report.host.roofline)]
     lines += [*breakdown_lines(report, width), Text(""), *_footer_lines(report, hidden, width)]
     console.print(*lines, sep="\n")
     return "".join(f"{line.rstrip()}\n" for line in sink.getvalue().splitlines())
@@ -78,7 +78,7 @@ def render(report: Report, width: int = NARROW, colour: bool = False) -> str:
 def _header_lines(report: Report, width: int) -> list[Text]:
     """Who was compared, on what host, by which spec."""
     run = report.run
-    spec = " ".join(one for one in (run.spec, run.framework, run.platform) if one)
+    spec = " ".join(one for one in (run.spec, run.framework, report.configuration.platform) if one)
     lines = [
         ("spec", spec or "-"),
         ("control", build_text(report.control)),
