@@ -57,7 +57,7 @@ def explain(
 def in_words(forecast: Forecast, most: int) -> str:
     """What it would take to settle an open case; ``most``: the rounds that a case may have in a stage."""
     if forecast.rounds is None:
-        return f"its {most} rounds of a stage would settle it with a chance of {forecast.chance:.0%}"
+        return f"with all {most} rounds of a stage, the chance to settle it is {forecast.chance:.0%}"
     rounds = f"{forecast.rounds} more round{'' if forecast.rounds == 1 else 's'}"
     if forecast.seconds is None:
         return f"about {rounds} would likely settle it"
@@ -107,7 +107,7 @@ def _rounds_made(analysis: CaseAnalysis, looks: Looks) -> str:
     if test.exhausted:
         return f"all {made} were used"
     if test.futile:
-        return f"stopped after {made}: more would hardly settle it"
+        return f"stopped after {made}: more are unlikely to settle it"
     return f"{made} were made before the run ended"
 
 

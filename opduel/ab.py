@@ -228,7 +228,7 @@ def _inputs(inputs: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None) -> l
     try:
         return [json.dumps(dict(one)) for one in given]
     except (TypeError, ValueError) as error:
-        raise UsageError(f"inputs: {error}: give a dictionary of plain data, or a list of such") from None
+        raise UsageError(f"inputs: {error}: give a dictionary of plain data, or a list of them") from None
 
 
 def _pairs(values: Mapping[str, Any]) -> list[str]:

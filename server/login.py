@@ -10,9 +10,9 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse, Response
 
 from opduel.server.access import COOKIE, database_of, refuse_other_sites
-from opduel.server.forms import form_of
 from opduel.server.templating import page
 from opduel.server.tokens import LOGIN_LASTS, begin_login, end_login, find_token
+from opduel.server.upload import form_of
 
 _LARGEST_FORM, _MOST_FIELDS = 4096, 10  # bytes, fields
 _MOST_FAILURES, _FAILURES_WITHIN_S, _MOST_ADDRESSES = 10, 60.0, 1000
@@ -66,13 +66,15 @@ async def log_in(request: Request) -> Response:
     address = request.client.host if request.client else ""
     wait_s = failures.wait_s(address)
     if wait_s > 0:
-        answer = page(request, "login.html", 429, next=target, problem="Too many failed: wait a minute.", go_on=False)
+        answer = page(
+            request, "login.html", 429, next=target, problem="Too many failed attempts: wait a minute.", go_on=False
+        )
         answer.headers["Retry-After"] = str(int(wait_s) + 1)
         return answer
     login = await run_in_threadpool(_begin, request, form.get("token", "").strip())
     if login is None:
         failures.add(address)
-        problem = "That is no valid token that may read."
+        problem = "That is not a valid token with scope read."
         return page(request, "login.html", 401, next=target, problem=problem, go_on=False)
     response = RedirectResponse(target, 303)
     response.set_cookie(

@@ -1,4 +1,5 @@
-"""A posted body, received in bounds: as large as allowed, within a while, and in JSON by its own word."""
+"""Posted bodies received in bounds, as large as allowed and within a while: reports, which are JSON by their own word,
+and small ones, such as forms that browsers send."""
 
 import asyncio
 import errno
@@ -7,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Self
+from urllib.parse import parse_qsl
 
 from fastapi import HTTPException, Request
 from fastapi.concurrency import run_in_threadpool
@@ -19,6 +21,8 @@ from opduel.server.subprocess_jobs import LARGE_BYTES
 _IN_MEMORY = LARGE_BYTES  # what is more waits on disk until it is its turn
 _PATIENCE_S = 300.0
 _MOST_DISCARDED = 2**28  # bytes
+LARGEST_FORM, MOST_FIELDS = 65_536, 1000  # bytes, fields
+_FORM_PATIENCE_S = 10.0
 
 
 @dataclass
@@ -63,9 +67,9 @@ async def receive(request: Request, most: int, when_large: Callable[[], None]) -
     except BaseException as error:
         posted.__exit__()
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            logger.error("no room for a body in %s: %s", tempfile.gettempdir(), error.strerror)
+            logger.error("no space for an upload in %s: %s", tempfile.gettempdir(), error.strerror)
             await _discard(request)
-            detail = "the server has no room just now, and nothing was stored: try again later"
+            detail = "the server has no space now, and nothing was stored: try again later"
             raise HTTPException(503, detail, {"Retry-After": str(RETRY_AFTER_S)}) from None
         raise
     return posted
@@ -100,7 +104,7 @@ async def _fill(posted: Posted, request: Request, most: int, when_large: Callabl
                     await run_in_threadpool(posted.file.write, bytes(waiting))
                     waiting.clear()
     except TimeoutError:
-        raise HTTPException(408, f"the body did not come to an end within {_PATIENCE_S:.0f} s") from None
+        raise HTTPException(408, f"the body was not complete within {_PATIENCE_S:.0f} s") from None
     await run_in_threadpool(_finish, posted, bytes(waiting))
 
 
@@ -133,7 +137,7 @@ async def _length(request: Request, most: int) -> int | None:
     if length is None:
         return None
     if not (length.isascii() and length.isdecimal()):
-        raise HTTPException(400, "Content-Length is no number")
+        raise HTTPException(400, "Content-Length is not a number")
     if len(length) > 18 or int(length) > most:
         await _discard(request)
         raise _too_large(most)
@@ -157,4 +161,35 @@ async def _discard(request: Request) -> None:
 
 
 def _too_large(most: int) -> HTTPException:
-    return HTTPException(413, f"the body is larger than the {most} bytes that are taken here: see --max_report_bytes")
+    return HTTPException(413, f"the body is larger than the {most} bytes that are accepted: see --max_report_bytes")
+
+
+async def small_body(request: Request, largest: int = LARGEST_FORM) -> bytes:
+    """A whole body.
+
+    Raises:
+        HTTPException: 413 for a larger one, 408 for one that doesn't come to its end.
+    """
+    body = b""
+    try:
+        async with asyncio.timeout(_FORM_PATIENCE_S):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > largest:
+                    raise HTTPException(413, f"the form is too large: at most {largest} bytes are accepted")
+    except TimeoutError:
+        raise HTTPException(408, "the body was incomplete") from None
+    return body
+
+
+async def form_of(request: Request, largest: int = LARGEST_FORM, most: int = MOST_FIELDS) -> list[tuple[str, str]]:
+    """A form's fields, in order.
+
+    Raises:
+        HTTPException: as ``small_body``, and 400 for too many fields.
+    """
+    body = await small_body(request, largest)
+    try:
+        return parse_qsl(body.decode("utf-8", "replace"), max_num_fields=most)
+    except ValueError:
+        raise HTTPException(400, "the form has too many fields") from None

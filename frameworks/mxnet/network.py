@@ -71,7 +71,7 @@ def block_symbol(mx, networks, asked):
     for field in ("shapes", "dtypes"):
         asked[field] = {name: value for name, value in asked[field].items() if name in names}
     if not issubclass(kind, mx.gluon.HybridBlock):
-        raise Unusable(kind.__name__ + " is no HybridBlock: its operators can't be read")
+        raise Unusable(kind.__name__ + " is not a HybridBlock: its operators can't be read")
     return traced(mx, kind(**arguments), names)
 
 
@@ -140,7 +140,7 @@ class Calls:
     def call(self, node):
         """Raises LookupError with the reason why there is none."""
         if node.get("subgraphs"):
-            raise LookupError("it holds graphs of its own")
+            raise LookupError("it contains graphs of its own")
         if node["op"] == "Custom":
             raise LookupError("it is written in Python, and is not in the file")
         types = self.operators.registered_types(node["op"])
@@ -212,7 +212,7 @@ def document(asked):
         internals = network_symbol(mx, adaptor, asked).get_internals()
         shapes, types = inferred(internals, asked)
     except mx.MXNetError as error:
-        return {"error": "MXNet refuses it: " + adaptor.key_line(str(error))}
+        return {"error": "MXNet rejects it: " + adaptor.key_line(str(error))}
     except Unusable as error:
         return {"error": str(error)}
     except Exception as error:

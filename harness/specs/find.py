@@ -40,7 +40,7 @@ def _what_it_is(path: Path) -> str:
     if os.path.isdir(path):
         return "is a folder"
     if os.path.islink(path) and not os.path.exists(path):
-        return f"is a link to {str(path.readlink())!r}, which is not there"
+        return f"is a link to {str(path.readlink())!r}, which does not exist"
     if os.path.exists(path):
         return "is not a regular file"
     return "is neither a file nor a spec's name"

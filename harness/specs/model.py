@@ -98,13 +98,13 @@ class Tolerance(StrictModel):
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1})
 
-    rtol: Slack | None = optional("Default: by the numbers' dtype.")
-    atol: Slack | None = optional("Default: by the numbers' dtype and size.")
+    rtol: Slack | None = optional("Default: depends on the dtype.")
+    atol: Slack | None = optional("Default: depends on the dtype and size.")
 
     @model_validator(mode="after")
     def _says_something(self) -> "Tolerance":
         if self.rtol is None and self.atol is None:
-            raise field_error("rtol", "and atol are both missing: say one of them, or leave the tolerance out")
+            raise field_error("rtol", "and atol are both missing: give one of them, or leave the tolerance out")
         return self
 
 
@@ -113,7 +113,7 @@ class Settings(StrictModel):
 
     model_config = ConfigDict(json_schema_extra={"not": {"required": ["run_backward", "directions"]}})
 
-    dtype: Dtype | None = optional("Of tensors that say none. Default: float32.")
+    dtype: Dtype | None = optional("For tensors without a dtype of their own. Default: float32.")
     context: Context | None = optional("Where to run. Default: cpu.")
     metric: MetricNames | None = optional(f"What to measure, one or a list: {', '.join(METRICS)}. Default: time.")
     run_backward: bool | None = optional("true: two cases, forward and backward. Default: false, forward only.")
@@ -121,8 +121,8 @@ class Settings(StrictModel):
     mode: Modes | None = optional("How a block runs, one or a list: imperative, hybridized. Default: imperative.")
     threshold: Threshold | None = optional('The smallest change that matters, as a share (0.02) or "2%".')
     timeout: Seconds | None = optional("Seconds for one request. Default: 60.")
-    tolerance: Tolerance | None = optional("For the metric error, in place of what the numbers' dtype allows.")
-    seed: Seed | None = optional("What random sizes are drawn from. Default: the run's seed.")
+    tolerance: Tolerance | None = optional("For the metric error. Default: depends on the dtype.")
+    seed: Seed | None = optional("Seed of the random sizes. Default: the run's seed.")
 
     @model_validator(mode="after")
     def _directions_said_once(self) -> "Settings":
@@ -145,9 +145,9 @@ class Inputs(StrictModel):
     )
     __pydantic_extra__: dict[str, Value] = Field(init=False)
 
-    case: CaseSettings | None = optional("Settings for this input alone.")
+    case: CaseSettings | None = optional("Settings for this input only.")
     args: Annotated[list[Positional], Field(min_length=1)] | None = optional(
-        "Arguments without a name, such as the tensors that nd.concat joins."
+        "Positional arguments, such as the tensors that nd.concat joins."
     )
 
     @model_validator(mode="before")
@@ -164,7 +164,7 @@ class Inputs(StrictModel):
         others = self.__pydantic_extra__ or {}
         for name, value in others.items():
             if isinstance(value, SameAs) and not isinstance(others.get(value.same_as), list | Tensor):
-                raise field_error(name, f"is the same as {value.same_as}, which is no tensor here: name one that is")
+                raise field_error(name, f"is the same as {value.same_as}, which is not a tensor here: name one that is")
         return self
 
 
@@ -186,16 +186,16 @@ class File(StrictModel):
         description="A path, relative to the spec's folder or absolute, or a URL: file://, http://, https://."
     )
     sha256: Annotated[str, *text(SHA256_PATTERN, "use the 64 digits, in lower case, that sha256sum prints")] | None = (
-        optional("Of the file at the location, the archive itself if it is one.")
+        optional("Checksum of the file at the location, which may be an archive.")
     )
     md5: Annotated[str, *text(MD5_PATTERN, "use the 32 digits, in lower case, that md5sum prints")] | None = optional(
-        "The same, in place of sha256 or beside it."
+        "The MD5 checksum of the same file, instead of sha256 or in addition."
     )
     filename: (
         Annotated[str, *text(FILENAME_PATTERN, "use a name of letters, digits and any of . _ + = @ -, no path")] | None
-    ) = optional("What it is called in the cache. Default: the location's last part.")
+    ) = optional("Its name in the cache. Default: the last part of the location.")
     member: Annotated[str, Field(min_length=1, max_length=1000)] | None = optional(
-        "Of an archive (.tar, .tar.gz, .zip): the file within it that is meant."
+        "For an archive (.tar, .tar.gz, .zip): the file in it to use."
     )
 
     @model_validator(mode="after")
@@ -246,7 +246,7 @@ class Test(Settings):
     )
     inputs: InputsOrList = Field(description="The arguments; a list of several is a short-hand for several cases.")
     files: dict[str, File] | None = optional(
-        "Of a saved network: symbol, and perhaps params. Of a block of your own: module."
+        "For a saved network: symbol, and optionally params. For a block of your own: module."
     )
 
     @property
@@ -273,7 +273,7 @@ class Test(Settings):
         for name, file in (self.files or {}).items():
             if name not in takes:
                 known = f"use {', '.join(takes)}" if takes else f"{self.operator} needs none, leave it out"
-                raise field_error(f"files.{name}", f"is no file of {self.operator}: {known}")
+                raise field_error(f"files.{name}", f"is not a file of {self.operator}: {known}")
             if name in CODE_FILES and not file.is_path:
                 raise field_error(f"files.{name}.location", "is a URL, and the file is code: use a path")
         if takes and takes[0] not in (self.files or ()):
@@ -327,7 +327,7 @@ class Spec(StrictModel):
     defaults: Settings = Field(default_factory=Settings, description="Settings for all tests.")
     tests: Annotated[list[Test], Field(min_length=1)] = Field(default_factory=list)
     specs: Annotated[list[str], Field(min_length=1)] | None = optional(
-        "In place of tests: other specs' files, relative to this one's folder."
+        "Instead of tests: the files of other specs, relative to this file's folder."
     )
 
     @model_validator(mode="after")

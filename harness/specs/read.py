@@ -125,7 +125,7 @@ def _key(key: Hashable, node: yaml.Node) -> str:
 
 
 def _refuse_tag(loader: _SpecLoader, node: yaml.Node) -> None:
-    raise UsageError(f"{_place(node.start_mark)}: tag {node.tag} is not taken: use plain YAML, without tags")
+    raise UsageError(f"{_place(node.start_mark)}: tag {node.tag} is not supported: use plain YAML, without tags")
 
 
 _PLAIN_TAGS = ("null", "bool", "int", "float", "str", "seq", "map")
@@ -159,7 +159,7 @@ def _check(data: Any, path: str, depth: int, values: Iterator[int]) -> None:
             raise UsageError(f"{prefix}{key} is given twice: keep one")
         for key, value in data.items():
             if _CONTROL.search(key):
-                raise UsageError(f"{path or 'the spec'} has a field {key!r}: take the control characters out")
+                raise UsageError(f"{path or 'the spec'} has a field {key!r}: remove the control characters")
             _check(value, f"{prefix}{key}", depth + 1, values)
     elif isinstance(data, list):
         for index, item in enumerate(data):
@@ -169,4 +169,4 @@ def _check(data: Any, path: str, depth: int, values: Iterator[int]) -> None:
     elif isinstance(data, float) and not math.isfinite(data):
         raise UsageError(f"{path or 'the spec'} is not a finite number: JSON has no NaN and no infinity")
     elif isinstance(data, str) and _CONTROL.search(data):
-        raise UsageError(f"{path or 'the spec'} holds control characters: take them out")
+        raise UsageError(f"{path or 'the spec'} contains control characters: remove them")

@@ -26,7 +26,7 @@ from opduel.reporters.remote.spool import Spool
 from opduel.reporters.remote.token import Token
 from opduel.server import api, large, subprocess_jobs
 from opduel.server import upload as receiving
-from opduel.server.compression import SMALLEST
+from opduel.server.middleware import SMALLEST
 
 SMALL = 30_000  # bytes; what these tests call large has more
 
@@ -71,7 +71,7 @@ def test_refusals_are_the_same_from_another_process(tmp_path: Path, caplog: pyte
     with running_server(tmp_path) as server:
         assert server.post(large_report(1)).status_code == 201
         other = server.post(large_report(1, seed=8))
-        assert (other.status_code, other.json()) == (409, {"detail": "another report is here with the run id run-1"})
+        assert (other.status_code, other.json()) == (409, {"detail": "another report has the run id run-1"})
         wrong = server.post(large_report(2, alpha=7.0))
         assert (wrong.status_code, wrong.json()["detail"][:10]) == (422, "run.alpha:")
         with server.client("write") as client:

@@ -15,7 +15,7 @@ from raw_requests import raw, wait_for
 from results_server import REPORTS, RunningServer, body, numbered, running_server
 from sqlalchemy import update
 
-from opduel.server import assets
+from opduel.server import templating
 from opduel.server import upload as receiving
 from opduel.server.middleware import SECURITY_HEADERS
 from opduel.server.models import Token
@@ -141,7 +141,7 @@ def test_a_wrong_login_says_so_and_no_more(tmp_path: Path, token: str) -> None:
         answer = logged_in(server, text, next='/"><script>alert(1)</script>')
     assert answer.status_code == 401
     assert "Set-Cookie" not in answer.headers
-    assert "That is no valid token that may read." in answer.text
+    assert "That is not a valid token with scope read." in answer.text
     assert "<script" not in answer.text
     assert not text or text not in answer.text
 
@@ -173,7 +173,7 @@ def test_a_form_of_many_fields_is_refused_without_a_trace(
     with server.client(None) as client:
         answer = client.post("/login", content=b"&".join([b"a=b"] * 11), headers=OWN)
     assert answer.status_code == 400
-    assert "it has too many fields" in answer.text
+    assert "the form has too many fields" in answer.text
     assert "Traceback" not in caplog.text
 
 
@@ -212,11 +212,11 @@ def test_assets_are_those_of_the_folder_and_nothing_else(
     (tmp_path / "assets" / "theme.css").write_text("a {}", encoding="utf-8")
     (tmp_path / "assets" / "__init__.py").write_text("secret", encoding="utf-8")
     (tmp_path / "secret.css").write_text("secret", encoding="utf-8")
-    monkeypatch.setattr(assets, "_FOLDERS", (tmp_path / "assets",))
-    assets.assets.cache_clear()
+    monkeypatch.setattr(templating, "_FOLDERS", (tmp_path / "assets",))
+    templating.assets.cache_clear()
     try:
         with server.client(None) as client:
-            found = client.get(assets.asset_url("theme.css"))
+            found = client.get(templating.asset_url("theme.css"))
             assert (found.text, found.headers["Content-Type"]) == ("a {}", "text/css; charset=utf-8")
             assert "immutable" in found.headers["Cache-Control"]
             assert client.get("/assets/theme.css?v=other").headers["Cache-Control"] == "no-cache"
@@ -236,7 +236,7 @@ def test_assets_are_those_of_the_folder_and_nothing_else(
             assert answer.startswith(b"HTTP/1.1 404"), path
             assert b"secret" not in answer
     finally:
-        assets.assets.cache_clear()
+        templating.assets.cache_clear()
 
 
 def test_a_body_that_is_too_large_is_refused_and_the_answer_is_read(server: RunningServer) -> None:
@@ -251,7 +251,7 @@ def test_a_body_that_is_too_large_is_refused_and_the_answer_is_read(server: Runn
     for answer in (by_length, in_chunks):
         assert answer.status_code == 413
         assert answer.json() == {
-            "detail": f"the body is larger than the {LIMIT} bytes that are taken here: see --max_report_bytes"
+            "detail": f"the body is larger than the {LIMIT} bytes that are accepted: see --max_report_bytes"
         }
 
 
@@ -313,7 +313,7 @@ def test_a_body_or_form_that_does_not_come_is_not_waited_for(
     server: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("opduel.server.upload._PATIENCE_S", 0.05)
-    monkeypatch.setattr("opduel.server.forms._PATIENCE_S", 0.05)
+    monkeypatch.setattr("opduel.server.upload._FORM_PATIENCE_S", 0.05)
     head = "HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 1000\r\nSec-Fetch-Site: same-origin\r\n"
     head += f"Authorization: Bearer {server.write_token}\r\nContent-Type: application/json\r\n\r\n"
     for path in (REPORTS, "/login"):

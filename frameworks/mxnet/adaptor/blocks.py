@@ -117,7 +117,7 @@ class BlockCall:
         if case.get("mode") == "hybridized":
             self.hybridize(name, is_made, given.get(BACKEND))
         elif BACKEND in given:
-            raise ValueError("{} rewrites hybridized blocks alone: use that mode".format(BACKEND))
+            raise ValueError("{} rewrites only hybridized blocks: use that mode".format(BACKEND))
 
     def tensors(self, inputs, key, value, taken):
         """The tensors of one argument of the call: several for ``args``, else one, or a list in one argument."""
@@ -125,13 +125,13 @@ class BlockCall:
         if not (isinstance(made, mx.nd.NDArray) or (isinstance(made, list) and made)):
             known = ", ".join(taken)
             raise ValueError(
-                "{} is no argument of the constructor, and no tensor: it takes {}".format(key, known or "none")
+                "{} is neither an argument of the constructor nor a tensor: it takes {}".format(key, known or "none")
             )
         return made
 
     def hybridize(self, name, is_made, backend):
         if is_made:
-            raise ValueError("{} is made already, and runs as it is: hybridize it before".format(name))
+            raise ValueError("{} is already constructed, and runs as it is: hybridize it first".format(name))
         if not hybridizable(self.block):
             raise ValueError("{} can't be hybridized: its mode is imperative".format(name))
         hybridize(self.block, backend)

@@ -93,7 +93,7 @@ class Network:
             raise MissingOperator("mxnet {} has no network {} in its model zoo".format(mx.__version__, name))
         for attribute in FORBIDDEN:
             if attribute in attributes:
-                raise ValueError("{} is not taken: weights come from the seed".format(attribute))
+                raise ValueError("{} is not accepted: weights come from the seed".format(attribute))
         return make(**{key: as_attribute(value) for key, value in attributes.items()})
 
     def construct(self, arguments):
