@@ -209,11 +209,7 @@ def _measure(words: Sequence[str], progress: bool) -> ABReport:
 
 
 def _words(name: str, value: Any) -> list[str]:
-    """An option as a command line has it; nothing for None and False.
-
-    Raises:
-        UsageError: ``value`` is of a type that no option takes.
-    """
+    """An option as a command line has it, nothing for None and False; UsageError for a type that no option takes."""
     option = f"--{name}"
     if value is None or value is False:
         return []
@@ -227,11 +223,7 @@ def _words(name: str, value: Any) -> list[str]:
 
 
 def _inputs(inputs: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None) -> list[str]:
-    """Each of the inputs as JSON.
-
-    Raises:
-        UsageError: they hold something else than plain data.
-    """
+    """Each of the inputs as JSON; UsageError if they hold something else than plain data."""
     given = [] if inputs is None else [inputs] if isinstance(inputs, Mapping) else list(inputs)
     try:
         return [json.dumps(dict(one)) for one in given]

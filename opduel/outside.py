@@ -136,8 +136,7 @@ def _test(identifier: str, test: Spec, given: Mapping[str, Any]) -> dict[str, An
 def _input(build: Build, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """One of a user's inputs as a spec has it.
 
-    Raises:
-        UsageError: it holds what a spec can't; RunError: the build doesn't say what the operator takes.
+    UsageError if it holds what a spec can't, RunError if the build doesn't say what the operator takes.
     """
     function = _registry(build).functions.get(name) if "dtype" in given else None
     takes_dtype = function is not None and function.takes_dtype
