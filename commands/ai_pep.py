@@ -78,13 +78,13 @@ def add_ai_pep_options(parser: argparse.ArgumentParser) -> None:
         "--shared_libs",
         type=_libraries,
         metavar="A,B,...",
-        help="shared libraries that a build needs: their folders go on its library path; for builds that are paths",
+        help="shared libraries that a build needs; their folders are added to its library path (builds given as paths)",
     )
     group.add_argument(
         "--regressed_types",
         type=_names,
         metavar="JSON",
-        help='measure these cases alone, those that regressed: a list of their ids, ["add/forward"]; the run type is '
+        help='measure only these cases, which regressed before: a JSON list of ids, ["add/forward"]; the run type is '
         "regress",
     )
     for names, why in NOT_TAKEN.items():

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from opduel.comparator.calibration import CONFIDENCE, Rate, Row
 from opduel.harness.power_analysis import POWER, Forecast
 from opduel.harness.system_check import Facts, Remedy
+from opduel.records.text import counted
 from opduel.reporters.units import human_duration
 
 
@@ -40,7 +41,8 @@ def smallest_found(rows: Sequence[Row]) -> Row | None:
 
 def tell(outcome: Outcome) -> list[str]:
     """The lines: what was run, the table, what this machine can find, what more time would, and the advice."""
-    head = f"{outcome.build} against itself, {outcome.cases} cases of {outcome.spec}, {outcome.runs} runs"
+    cases, runs = counted(outcome.cases, "case"), counted(outcome.runs, "run")
+    head = f"{outcome.build} against itself, {cases} of {outcome.spec}, {runs}"
     return [
         f"{head}, {human_duration(outcome.seconds)}" + ("" if outcome.complete else "; not completed"),
         "",
@@ -109,7 +111,7 @@ def _more_time(forecasts: Sequence[Forecast]) -> list[str]:
     """What other bounds on the rounds would find, in a simulation."""
     if not forecasts:
         return []
-    lines = [f"simulated from the pairs seen, found in {_percent(POWER)} of the cases, at best:"]
+    lines = [f"simulated from the measured pairs, at best; found in {_percent(POWER)} of the cases:"]
     for one in forecasts:
         if one.share is None or one.threshold is None or one.seconds_a_case is None:
             lines.append(f"  --max_rounds {one.max_rounds}: none of the changes tried")

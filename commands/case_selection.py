@@ -146,8 +146,8 @@ def _spec(options: argparse.Namespace) -> tuple[Spec, Path | None]:
             name = EVERYTHING
         else:
             raise UsageError(
-                "what is to be measured? Give a spec with -b/--benchmark_file, or --operators or --category of "
-                f"-b {EVERYTHING}; see --help"
+                "nothing to measure: give a spec with -b/--benchmark_file, or choose from "
+                f"-b {EVERYTHING} with --operators or --category; see --help"
             )
     path = find_spec(name)
     return load_spec(path, options.category or ()), path
@@ -166,9 +166,7 @@ def _with_inputs(options: argparse.Namespace) -> tuple[Spec, Path | None]:
     for operator in options.operators:
         like = next((test for test in base.tests if test.operator == operator), None) if base else None
         if base and like is None:
-            raise UsageError(
-                f"{path} has no operator {operator!r} to give --inputs to: name one of its own, or leave -b out"
-            )
+            raise UsageError(f"{path} has no operator {operator!r} for --inputs: give one that it has, or leave -b out")
         own = like.model_dump(exclude_unset=True, exclude={"inputs", "random", "count", "identifier"}) if like else {}
         tests.append({**own, "operator": operator, "inputs": inputs})
     defaults = base.defaults.model_dump(exclude_unset=True) if base else {}

@@ -91,7 +91,7 @@ def keep(command: str, arguments: Sequence[str]) -> None:
             kept[action.dest] = [*kept.get(action.dest, []), value] if several else value
     config = read_config(path)
     write_config(path, {**config, ARGUMENTS: {**config.get(ARGUMENTS, {}), command: kept}})
-    log.info("kept for %s in %s: %s", command, path, ", ".join(kept) or "nothing")
+    log.info("defaults for %s kept in %s: %s", command, path, ", ".join(kept) or "nothing")
 
 
 def describes_run(command: str, arguments: Sequence[str]) -> bool:

@@ -24,6 +24,7 @@ from opduel.harness.output_check import OTHER_INPUTS
 from opduel.harness.run import run_ab
 from opduel.harness.single import SingleProgress
 from opduel.records import Build, UsageError
+from opduel.records.text import counted
 from opduel.reporters import reporter_options
 
 METRIC = "error"
@@ -71,7 +72,7 @@ def _write(options: argparse.Namespace) -> int:
     build = _build(options, framework)
     refuse_unknown_operators(options, cases, framework, [build], choice.path)
     request = GoldenRequest(framework, build, cases, seed, options.threads, options.time_budget)
-    log.info("%d cases of %s, outputs of %s", len(cases), choice.file_name, build.requested)
+    log.info("%s of %s, outputs of %s", counted(len(cases), "case"), choice.file_name, build.requested)
     began = time.monotonic()
     with ProgressDisplay(len(cases), sys.stderr) as display:
 
@@ -115,8 +116,9 @@ def _compare(options: argparse.Namespace, command: Sequence[str]) -> int:
     golden.check(session.cases)
     treatment = _build(options, session.framework)
     request = dataclasses.replace(session.request(manifest.build, treatment), golden=golden)
+    count = counted(len(request.cases), "case")
     names = session.choice.file_name, treatment.requested, manifest.build.requested, options.golden
-    log.info("%d cases of %s, %s compared with the golden outputs of %s in %s", len(request.cases), *names)
+    log.info("%s of %s, %s compared with the golden outputs of %s in %s", count, *names)
     with ProgressDisplay(len(request.cases), sys.stderr) as display:
         report = run_ab(request, display.show)
     if report.run.aborted:

@@ -34,6 +34,7 @@ from opduel.frameworks import Framework
 from opduel.harness.run import RunRequest, run_ab
 from opduel.records import Build, Report, UsageError
 from opduel.records.measurement import SIDES
+from opduel.records.text import counted
 from opduel.reporters import Reporter
 
 
@@ -86,7 +87,8 @@ def _run_ab(options: argparse.Namespace, command: Sequence[str], rounds: FileRou
     request = replace(request, log=rounds)
     request = fuzz.drawn(request) if fuzz else request
     count, name = len(request.cases), session.choice.file_name
-    log.info("%d cases of %s, %s against %s", count, name, request.control.requested, request.treatment.requested)
+    names = request.control.requested, request.treatment.requested
+    log.info("%s of %s, %s against %s", counted(count, "case"), name, *names)
     with ProgressDisplay(count, sys.stderr) as display:
         report = run_ab(request, display.show)
     warn_of_report(report)

@@ -17,6 +17,7 @@ from opduel.harness.measurement_plan import FirstMeasurement
 from opduel.harness.run import InterruptedRunError, RunRequest, run_ab, without_measuring
 from opduel.harness.verification import first_measurement_of
 from opduel.records import DEFAULT_METRIC, Build, Case, Report, UsageError
+from opduel.records.text import counted
 from opduel.reporters.document import from_text, to_bytes
 from opduel.reporters.screen import ScreenReporter
 from opduel.reporters.simple_screen import SimpleScreenReporter
@@ -42,9 +43,10 @@ class HarnessAdapter:
             self._look_for_operators(request, builds)
         warn_of_python(order.control, order.treatment)
         kept = len(order.log.rounds())
-        again = f", resuming after {kept} rounds" if kept else ""
+        again = f", resuming after {counted(kept, 'round')}" if kept else ""
         names = order.control.requested, order.treatment.requested
-        log.info("%s: %d cases, %s against %s%s", order.run_type, len(request.cases), *names, again)
+        count = counted(len(request.cases), "case")
+        log.info("%s: %s, %s against %s%s", order.run_type, count, *names, again)
         with ProgressDisplay(len(request.cases), sys.stderr) as display:
             try:
                 report = run_ab(request, display.show)

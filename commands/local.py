@@ -21,6 +21,7 @@ from opduel.driver.git.repository import Repository, open_repository
 from opduel.frameworks import Framework
 from opduel.harness.specs import find_spec, load_spec
 from opduel.records import Case, Commit, UsageError
+from opduel.records.text import counted
 
 CASE_S = 1.6  # seconds a case in an A/B of two equal builds on a quiet machine: docs/explanation/performance.md
 SHOWN = 5  # names in a line
@@ -93,7 +94,7 @@ def _see_framework(repository: Repository, head: Commit, framework: Framework, f
         repository.tree(head, package)
     except UsageError:
         raise UsageError(
-            f"--local {folder}: is no checkout of {framework.name}: it has no {package}: go there, or name its path"
+            f"--local {folder}: is not a checkout of {framework.name}: it has no {package}: give the path of one"
         ) from None
 
 
@@ -154,15 +155,13 @@ def _narrowed(options: DriverOptions, session: Session, paths: Sequence[str]) ->
         log.info("%s", _cost(len(cases)))
         return cases
     if touched.nothing:
-        log.info(
-            "nothing to measure: no case can be touched by what was changed (--operators '*' measures all the same)"
-        )
+        log.info("nothing to measure: the changes can't touch any case (--operators '*' measures them anyway)")
         return None
     left = [case for case in cases if is_affected(case, touched, operators_of(touched))]
     if not left:
         raise UsageError(
-            f"none of the {len(cases)} cases of {session.choice.file_name} is touched by what was changed: leave -b "
-            f"out for those of -b {EVERYTHING}, or add --operators '*' to measure these all the same"
+            f"the changes can't touch any of the {len(cases)} cases of {session.choice.file_name}: leave -b out to "
+            f"choose from -b {EVERYTHING}, or add --operators '*' to measure them anyway"
         )
     log.info("%d of %d cases of %s are touched", len(left), len(cases), session.choice.file_name)
     log.info("%s", _cost(len(left)))
@@ -186,7 +185,7 @@ def _cost(cases: int) -> str:
     """How long it takes, about."""
     minutes = cases * CASE_S / 60
     if minutes < 5:
-        return f"{cases} cases"
+        return counted(cases, "case")
     return (
         f"{cases} cases, about {minutes:.0f} min on a quiet machine (-b smoke or --time_budget SECONDS make it shorter)"
     )

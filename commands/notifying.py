@@ -31,7 +31,9 @@ from opduel.reporters.notifier import Notifier, pages_of, places_of
 from opduel.reporters.summary import worst_first
 from opduel.reporters.text import printable
 
-TRACED = "confirmed by a second measurement on fresh processes, and traced by bisection; a commit's figures are its own"
+TRACED = (
+    "confirmed by a second measurement on fresh processes, and traced by bisection; the figures are each commit's own"
+)
 UNTRACED = "confirmed by a second measurement on fresh processes, but traced to no commit"
 _ADAPTER: TypeAdapter[Alert] = TypeAdapter(Alert)
 

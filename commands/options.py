@@ -104,7 +104,7 @@ def harness_parser() -> argparse.ArgumentParser:
         "--profile_output",
         type=path,
         metavar="DIR",
-        help="write the framework's own profile of every case there (trace, table, what was printed), after measuring",
+        help="after measuring, write the framework's profile of every case to this folder (trace, table, output)",
     )
     what.add_argument(
         "--env",
@@ -195,7 +195,7 @@ def harness_parser() -> argparse.ArgumentParser:
         choices=("hold", "report"),
         default="hold",
         help="when other load or the A/A checks show that the run can't be trusted: withhold its verdicts (hold, the "
-        "default), or give them with a warning (report)",
+        "default), or show them with a warning (report)",
     )
     validity.add_argument(
         "--verify",

@@ -37,12 +37,13 @@ from opduel.driver.git.repository import Repository, open_repository
 from opduel.driver.investigation import Investigation, Outcome, culprits_document, why_open
 from opduel.driver.journal import Journal
 from opduel.driver.lock import ANOTHER_FOLDER, sole_driver
-from opduel.driver.revisions import BuildRevision
+from opduel.driver.revisions import Revision
 from opduel.driver.runs import Runs
 from opduel.driver.watch import Services, Tally, Watch, WatchSettings
 from opduel.frameworks import FRAMEWORKS_DIR
 from opduel.harness.cpus import plan_cpus
 from opduel.records import WORSE, Commit, OpduelError, UsageError, Verdict, disk_error
+from opduel.records.text import counted
 from opduel.reporters import Reporter, catch_up_all, reporter_options
 from opduel.reporters.github import GithubReporter
 from opduel.reporters.notifier import Notifier
@@ -176,10 +177,12 @@ class _Driver:
         for name in names:  # what is written wrongly is said before anything is measured
             if recipe_of(name, framework) is None:
                 resolve_build(name, framework, self._cache)
-        revisions = [BuildRevision(name, lambda name: resolve_build(name, framework, self._cache)) for name in names]
+        revisions = [Revision(name, lambda name: resolve_build(name, framework, self._cache)) for name in names]
         investigation = Investigation(revisions, self._runs, self._journal, self._identity)
         if own.dry_run:
-            _say([f"would measure {names[-1]} against {names[0]}, and look among {len(names) - 1} if it is worse"])
+            _say(
+                [f"would measure {names[-1]} against {names[0]}, and search {len(names) - 1} revisions if it is worse"]
+            )
             return DONE
         if own.again:
             self._runs.forget(investigation.name)
@@ -206,7 +209,8 @@ class _Driver:
             _say(compile_lines(*builder.to_compile(line, strategy)))
             _say([f"  {one.short}: {builder.describe(one, strategy)}" for one in (control, treatment)])
         follow = ", then verify and bisect" if self._sought() else ""
-        _say([f"{len(queue)} to measure on {len(self._measuring.cases)} cases{follow}; nothing was built or measured"])
+        cases = counted(len(self._measuring.cases), "case")
+        _say([f"{len(queue)} to measure on {cases}{follow}; nothing was built or measured"])
         return INCOMPLETE if tally.failures else DONE
 
     def _build_settings(self) -> BuildSettings:

@@ -35,7 +35,7 @@ to harness.py (see harness.py --help). Default arguments of both may be kept in 
 INSTEAD: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "list": ("takes only a pattern and options of harness.py", ()),
     "convert": ("writes a report in another format and does nothing else", ("to", "side", "output")),
-    "flush": ("sends what waits and does nothing else", ("retry_refused", "give_up")),
+    "flush": ("sends waiting reports and does nothing else", ("retry_refused", "give_up")),
     "send": ("sends reports and does nothing else", ()),
     "spec_from": ("writes a spec and measures nothing", ("output", "reset_options")),
     "calibrate": ("measures one build against itself", ("reset_options", "keep_options")),
@@ -44,8 +44,8 @@ COMPANIONS = {
     "to": "says how a report is converted: add --convert REPORT, or leave it out",
     "side": "says how a report is converted: add --convert REPORT, or leave it out",
     "output": "goes with --convert or --spec_from; a run has --export_reporter",
-    "retry_refused": "says what else to send; add --flush, or leave it out",
-    "give_up": "says what not to send; add --flush, or leave it out",
+    "retry_refused": "chooses what else to send; add --flush, or leave it out",
+    "give_up": "chooses what not to send; add --flush, or leave it out",
 }
 
 
@@ -64,7 +64,7 @@ def run_bench_parser() -> Parser:
         allow_abbrev=False,
     )
     parser.add_argument(
-        "--reset_options", action="store_true", help="forget the kept answers; alone, it does nothing else"
+        "--reset_options", action="store_true", help="remove the stored answers; alone, it does nothing else"
     )
     parser.add_argument(
         "--keep_options",
@@ -83,8 +83,8 @@ def run_bench_parser() -> Parser:
         metavar="PATTERN",
         nargs="?",
         const="",
-        help="show every case that there is, or those where PATTERN is in id, operator or spec's name; with "
-        "harness.py's options, those that it would measure",
+        help="list all cases, or those with PATTERN in the id, the operator or the spec's name; with options of "
+        "harness.py, the cases that it would measure",
     )
     parser.add_argument(
         "--spec_from",
@@ -205,7 +205,7 @@ def _ask_for_missing(options: argparse.Namespace, asked: Sequence[str]) -> None:
         "treatment": releases.default_treatment,
         "local_reporter": str(default_reports()),
     }
-    print(f"A few questions; Return takes what is in brackets. The answers are kept in {path}", file=sys.stderr)
+    print(f"A few questions; press Return for the value in brackets. The answers are stored in {path}", file=sys.stderr)
     for name in missing:
         answers[name] = _ask(name, defaults[name], releases)
     write_config(path, answers)

@@ -124,7 +124,7 @@ def _check_token(sender: Sender, endpoints: Collection[str] | None, retry_refuse
     if sender.token is not None and endpoints is None and len({origin(one) for one in waiting}) > 1:
         found = ", ".join(f"{one} in entry {numbers[one]}" for one in waiting)
         raise UsageError(
-            f"--flush: reports wait for several servers ({found}), and one's token is not for the others: say which "
+            f"--flush: reports wait for several servers ({found}), and a token is for one of them only: choose it "
             "with --remote_reporter, or remove an entry whose address is wrong with --give_up NUMBER"
         )
     for endpoint in waiting:

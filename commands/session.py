@@ -191,7 +191,9 @@ def log_profiles(run: RunRecord) -> None:
 def warn_of_python(control: Build, treatment: Build) -> None:
     """Say that the two sides run on different Pythons, if they do."""
     if control.python != treatment.python:
-        log.warning("Python differs (%s, %s), and may be what a difference is due to", control.python, treatment.python)
+        log.warning(
+            "the builds have different Pythons (%s, %s), which can cause a difference", control.python, treatment.python
+        )
 
 
 def usual_build(side: Side, config: Mapping[str, str], framework: Framework) -> str:

@@ -24,6 +24,7 @@ from opduel.harness.single import DEFAULT_ROUNDS, DEFAULT_WARMUP, SingleRequest,
 from opduel.records import DEFAULT_METRIC, RunError, UsageError
 from opduel.records.atomic import check_file, write_atomically
 from opduel.records.single import BaselineComparison, SingleReport
+from opduel.records.text import counted
 from opduel.reporters import reporter_options
 from opduel.reporters.single_document import read_single, single_text
 from opduel.reporters.single_tables import baseline_text, csv_text, markdown_text, screen_text
@@ -58,8 +59,8 @@ AB_ONLY = (
 )
 MOST_NAMED = 5  # of the cases that were not measured
 WARNING = (
-    "compared with an earlier run: whatever the machine did since is in every change, for all cases alike. "
-    "Much weaker than an A/B, which measures both builds at once"
+    "compared with an earlier run: whatever changed on the machine since then is part of every change. "
+    "Much weaker than an A/B, which measures both builds side by side"
 )
 
 
@@ -119,7 +120,7 @@ def run_one_build(options: argparse.Namespace, command: Sequence[str]) -> int:
     _check_output(options)
     check_profile_output(options)
     request = _request(options, command)
-    log.info("%d cases, %s alone", len(request.cases), request.build.requested)
+    log.info("%s, %s alone", counted(len(request.cases), "case"), request.build.requested)
     with ProgressDisplay(len(request.cases), sys.stderr) as display:
         report = run_single(request, display.show_single)
     if not report.run.complete:

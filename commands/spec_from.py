@@ -20,6 +20,7 @@ from opduel.harness.specs.fields import DTYPES
 from opduel.harness.specs.schema import SCHEMA_FILE
 from opduel.records import UsageError
 from opduel.records.atomic import check_file, write_atomically
+from opduel.records.text import counted
 from opduel.reporters.stream import print_result
 
 MAX_SIZE = 2**31 - 1
@@ -112,5 +113,6 @@ def write_spec_from(arguments: Sequence[str], parser: Parser | None = None) -> i
         write_atomically(output, text.encode())
     except OSError as error:
         raise UsageError(f"--output {output}: cannot be written: {error.strerror}: check the path") from None
-    log.info("%s: %d operator calls, %d cases", output, len(network.calls), len(expand_cases(load_spec(output))))
+    cases = counted(len(expand_cases(load_spec(output))), "case")
+    log.info("%s: %s, %s", output, counted(len(network.calls), "operator call"), cases)
     return DONE

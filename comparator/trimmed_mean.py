@@ -48,7 +48,7 @@ def estimate_trimmed_mean(log_ratios: Sequence[float]) -> TrimmedMean:
     ordered = np.sort(np.asarray(log_ratios, dtype=np.float64))
     n = len(ordered)
     if n < 2:
-        raise ValueError(f"a location needs at least 2 log ratios, not {n}")
+        raise ValueError(f"a trimmed mean needs at least 2 log ratios, not {n}")
     if not np.all(np.isfinite(ordered)):
         raise ValueError("log ratios must be finite")
     g = n // TRIMMED_FROM_EACH_END

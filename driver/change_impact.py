@@ -23,7 +23,7 @@ class Rule(Strict):
     @model_validator(mode="after")
     def _says_one_thing(self) -> "Rule":
         if (self.nothing is None) == (not self.operators and not self.categories):
-            raise ValueError("must have operators or categories, or else say why it is nothing")
+            raise ValueError("must have operators or categories, or else `nothing` with the reason")
         return self
 
     def holds_for(self, path: str) -> bool:
@@ -64,7 +64,7 @@ def load_impact_rules(framework: Framework) -> ImpactRules | None:
         UsageError: the file is bad; names the field and the fix.
     """
     path = framework.specifications / FILE_NAME
-    return read_data(path, ImpactRules, "which cases a change can touch is said there") if path.exists() else None
+    return read_data(path, ImpactRules, "it says which cases a change can touch") if path.exists() else None
 
 
 def impact_of(paths: Sequence[str], data: ImpactRules | None) -> Impact:

@@ -63,6 +63,6 @@ def shared_with(path: Path, other: str, branch: str) -> UsageError:
 
 def _foreign(path: Path, why: str) -> UsageError:
     return UsageError(
-        f"--commit_file {path}: names no commit, so it is no file of the driver's ({why}): it stays as it is; give "
+        f"--commit_file {path}: names no commit, so the driver did not write it ({why}): left unchanged; give "
         "another path"
     )

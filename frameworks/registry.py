@@ -50,5 +50,5 @@ def _loaded(point: EntryPoint) -> type[Framework]:
     except Exception as error:  # whatever that package does when it is imported
         raise UsageError(f"framework {point.name!r}: cannot be loaded ({one_line(f'{error}')}): {fix}") from None
     if not (isinstance(found, type) and issubclass(found, Framework)):
-        raise UsageError(f"framework {point.name!r}: {point.value} is no subclass of Framework: {fix}")
+        raise UsageError(f"framework {point.name!r}: {point.value} is not a subclass of Framework: {fix}")
     return found

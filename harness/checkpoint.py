@@ -208,7 +208,7 @@ class Checkpoint:
             self._log.keep(text)
             raise
         except OSError as error:
-            log.warning("a round could not be kept, a resumed run would have to measure it again: %s", error)
+            log.warning("a round could not be saved; a resumed run will measure it again: %s", error)
 
 
 class PhaseCheckpoint:

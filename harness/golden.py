@@ -249,7 +249,7 @@ class Golden:
                 for place, one in enumerate(kept.arrays):
                     values = arrays[f"arr_{place}"]
                     if values.dtype != np.dtype(one.dtype) or values.size != one.count:
-                        raise ValueError(f"{one.name} is not what the manifest says")
+                        raise ValueError(f"{one.name} differs from the manifest")
                     values.tofile(folder / f"{place}.bin")
                     found.append(Array(**{**vars(one), "shape": tuple(one.shape)}, file=str(folder / f"{place}.bin")))
         except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
@@ -269,7 +269,7 @@ class Golden:
                     raise ValueError(f"holds more than {MOST_FILE_BYTES} bytes")
         except (OSError, ValueError, zipfile.BadZipFile) as error:
             why = f"cannot be read ({error.strerror})" if isinstance(error, OSError) else str(error)
-            why = "is no .npz file" if isinstance(error, zipfile.BadZipFile) else why
+            why = "is not a .npz file" if isinstance(error, zipfile.BadZipFile) else why
             raise UsageError(f"--golden {self.folder}: {kept.file}: {why}: {_FIX}") from None
 
 
@@ -283,7 +283,7 @@ def read_golden(folder: Path) -> Golden:
     try:
         document = parse_json(read_bytes(folder / MANIFEST, MOST_MANIFEST_BYTES, pipes=False))
     except UnreadableError as error:
-        why = "is not there" if isinstance(error, MissingError) else error
+        why = "does not exist" if isinstance(error, MissingError) else error
         raise UsageError(f"{where}: {why}: {_FIX}") from None
     if not isinstance(document, dict) or document.pop("kind", None) != KIND:
         raise UsageError(f"{where}: kind: is not {KIND!r}: {_FIX}")
@@ -299,7 +299,7 @@ def read_golden(folder: Path) -> Golden:
     for id, one in manifest.cases.items():
         place = Path(one.file)
         if one.failure is None and (not one.file or place.is_absolute() or ".." in place.parts):
-            raise UsageError(f"{where}: cases.{id}.file: is {one.file!r}, no path in the folder: {_FIX}")
+            raise UsageError(f"{where}: cases.{id}.file: is {one.file!r}, not a path in the folder: {_FIX}")
     return Golden(folder, manifest)
 
 

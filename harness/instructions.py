@@ -20,8 +20,7 @@ from opduel.harness.blocks import CaseRequest, Processes, time_left
 from opduel.harness.counter_round import ask_both, run_counter_round, sample_of
 from opduel.harness.pair import Round, RoundResult
 from opduel.harness.pair_pool import Counting, PairPool
-from opduel.harness.process import WORKER, Worker
-from opduel.harness.worker_errors import CaseRefusedError, merged_error
+from opduel.harness.process import WORKER, CaseRefusedError, Worker, merged_error
 from opduel.records import Case, Failure, PairSample, UsageError
 from opduel.records.measurement import SIDES, Side
 
@@ -65,12 +64,10 @@ def require_counting(framework: Framework, cases: Sequence[Case]) -> None:
     if shutil.which("valgrind") is None:
         raise UsageError(
             "--metric instructions needs valgrind, which is not on the PATH: install it (Debian, Ubuntu: "
-            "apt install valgrind; Fedora: dnf install valgrind), or measure time alone"
+            "apt install valgrind; Fedora: dnf install valgrind), or measure only time"
         )
     if platform.machine() not in MACHINES:
-        raise UsageError(
-            f"--metric instructions works on x86-64 alone, not on {platform.machine()}: measure time alone"
-        )
+        raise UsageError(f"--metric instructions works only on x86-64, not on {platform.machine()}: measure time alone")
     for case in counted:
         if framework.is_network(case):
             raise UsageError(f"{case.id}: instructions of whole networks are not counted: measure it by time alone")

@@ -93,9 +93,9 @@ def difference(
     known = {one.name: one for one in right}
     words, figure, partial = "", 0.0, ""
     if missing := [one.name for one in left if one.name not in known]:
-        words, figure = f"{missing[0]} is there on the {names[0]} alone", math.inf
+        words, figure = f"{missing[0]} exists only on the {names[0]}", math.inf
     elif extra := sorted({one.name for one in right} - {one.name for one in left}):
-        words, figure = f"{extra[0]} is there on the {names[1]} alone", math.inf
+        words, figure = f"{extra[0]} exists only on the {names[1]}", math.inf
     for one in left:
         if one.name not in known:
             continue
@@ -108,7 +108,7 @@ def difference(
         figure = max(figure, close.figure)
         words = words or ("" if close.close else f"{one.name}: {_told(close, one)}")
         if one.count < math.prod(one.shape):
-            partial = f"of {one.name} the first {one.count} elements were compared"
+            partial = f"of {one.name} only the first {one.count} elements were compared"
     return Difference(words, figure, partial)
 
 

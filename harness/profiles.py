@@ -193,7 +193,7 @@ def write_profiles(
     earlier run are replaced. Never raises for what a worker does, or for a signal.
     """
     if cut_short:
-        return Profiles(folder, skipped="none was made, as the run was cut short")
+        return Profiles(folder, skipped="none was made because the run was aborted")
     profiles, places = Profiles(folder), _places(cases)
     rng = random.Random(f"profiles {profiling.seed}")
     with profiling.workers(profiling.bench.cpus.measure) as workers:

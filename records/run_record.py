@@ -41,7 +41,7 @@ class JsonObject(Mapping[str, Any]):
         return f"{type(self).__name__}({self.__dict__['_values']!r})"
 
     def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"{type(self).__name__} can't be changed: make another one")
+        raise AttributeError(f"{type(self).__name__} is immutable: make another one")
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Callable[[Any], Any]) -> Any:

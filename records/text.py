@@ -24,6 +24,11 @@ _REPR.maxlevel = 3
 _LONG_WORD = re.compile(rf"\S{{{LONGEST_WORD + 1},}}")
 
 
+def counted(count: int, noun: str) -> str:
+    """``1 case``, ``2 cases``: a number with its noun."""
+    return f"{count:d} {noun}" if count == 1 else f"{count:d} {noun}s"
+
+
 def printable(text: str) -> str:
     """``text`` with whatever could move a cursor, colour a terminal or fail to encode written as an escape."""
     return "".join(char if char.isprintable() else escape(char) for char in text)

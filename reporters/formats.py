@@ -31,20 +31,20 @@ class Format:
 
 def _one_side(report: Report, side: Side | None) -> Rendered:
     if side is None:
-        raise ValueError("pyperf's files hold one side: it must be said which")
+        raise ValueError("a file of pyperf has one side: choose it")
     return to_pyperf(report, side)
 
 
 FORMATS: Mapping[str, Format] = {
-    "pyperf": Format("pyperf's JSON, a file a side", _one_side, "one"),
+    "pyperf": Format("pyperf's JSON, one file per side", _one_side, "one"),
     "benchstat": Format("Go benchmark text, both sides or one", to_benchstat, "either"),
     "bmf": Format("Bencher Metric Format", lambda report, _: to_bmf(report)),
     "github-action-benchmark": Format(
         "its customSmallerIsBetter", lambda report, _: to_github_action_benchmark(report)
     ),
-    "junit": Format("JUnit XML, a test a case", lambda report, _: to_junit(report)),
+    "junit": Format("JUnit XML, one test per case", lambda report, _: to_junit(report)),
     "csv": Format("a line a case", lambda report, _: to_csv(report)),
-    "csv-samples": Format("a line a process pair", lambda report, _: to_csv_samples(report)),
+    "csv-samples": Format("one line per process pair", lambda report, _: to_csv_samples(report)),
     "html": Format("a page, in one file", lambda report, _: Rendered(to_html(report))),
     "md": Format("Markdown", lambda report, _: Rendered(to_markdown(report))),
 }
@@ -68,9 +68,9 @@ def check_side(to: str, is_given: bool, option: str, word: str, fix: str) -> Non
     """
     sides = FORMATS[to].sides
     if sides == "one" and not is_given:
-        raise UsageError(f"{option}: what {to} reads has one side: {fix}")
+        raise UsageError(f"{option}: a file of {to} has one side: {fix}")
     if sides == "both" and is_given:
-        raise UsageError(f"{option}: what {to} reads has both sides: leave {word} out")
+        raise UsageError(f"{option}: a file of {to} has both sides: leave {word} out")
 
 
 def described() -> str:

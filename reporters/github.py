@@ -65,7 +65,7 @@ class GithubReporter(Reporter):
         """
         if self._environment.get("GITHUB_ACTIONS") != "true":
             raise UsageError(
-                f"--{self.option}: this is no step of GitHub Actions (GITHUB_ACTIONS is not true): leave it out, or "
+                f"--{self.option}: this is not a step of GitHub Actions (GITHUB_ACTIONS is not true): leave it out, or "
                 "use run_bench.py --convert REPORT --to md"
             )
         for name in (_OUTPUT, _SUMMARY):

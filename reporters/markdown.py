@@ -95,7 +95,7 @@ def _failures(cases: Sequence[Comparison]) -> list[str]:
 
 
 def _changes(cases: Sequence[Comparison]) -> list[str]:
-    headings = ["case", "change", "interval", "control", "rounds", "smallest to be seen", "note"]
+    headings = ["case", "change", "interval", "control", "rounds", "minimum detectable", "note"]
     rows = []
     for one in cases:
         control = cell(human_value(one.control, one.unit))

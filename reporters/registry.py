@@ -47,9 +47,9 @@ def all_reporters() -> tuple[type[Reporter], ...]:
         try:
             reporter = point.load()
             if not (isinstance(reporter, type) and issubclass(reporter, Reporter)):
-                raise TypeError(f"{point.value} is no subclass of Reporter")
+                raise TypeError(f"{point.value} is not a subclass of Reporter")
             if reporter.option in {one.option for one in found}:
-                raise ValueError(f"there is a --{reporter.option} already")
+                raise ValueError(f"the option --{reporter.option} already exists")
         except Exception as error:  # whatever that package does when it is imported
             package = point.dist.name if point.dist else point.value
             words = f"not available ({one_line(str(error))}): repair the package {package}, or uninstall it"

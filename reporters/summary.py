@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from opduel.records import FLAGGED, Comparison, Report, Verdict
+from opduel.records.text import counted
 from opduel.reporters.units import human_change
 
 WORST_FIRST: tuple[Verdict, ...] = ("regressed", "failed", "inconclusive", "improved", "unchanged")
@@ -61,7 +62,7 @@ def _nothing_line(report: Report) -> str:
     failed = report.count("failed")
     if failed == len(report.comparisons):
         return "nothing was compared: every case failed" if failed else "nothing was compared: there were no cases"
-    return f"nothing was compared: the run ended before any case could be tested ({report.run.rounds} rounds)"
+    return f"nothing was compared: the run ended before any case could be tested ({counted(report.run.rounds or 0, 'round')})"
 
 
 def _suspects_line(report: Report) -> str:
@@ -90,7 +91,7 @@ def not_broken_down_line(report: Report) -> str:
     count = report.run.not_broken_down
     if count < 1:
         return ""
-    cases = "1 case" if count == 1 else f"{count} cases"
+    cases = counted(count, "case")
     return f"no operator breakdown of {cases}: the time budget was spent; give a larger one"
 
 

@@ -16,7 +16,7 @@ _USUAL_PORTS = {"http": 80, "https": 443}
 _BEARER = HTTPBearer(auto_error=False, scheme_name="token", description="`Authorization: Bearer <token>`")
 _BASIC = HTTPBasic(auto_error=False, scheme_name="password", description="for feeds: the token as the password")
 _COOKIE = APIKeyCookie(
-    name=COOKIE, auto_error=False, scheme_name="login", description="What /login sets; reads, and never posts"
+    name=COOKIE, auto_error=False, scheme_name="login", description="The cookie that /login sets; it can read, not post"
 )
 
 Basic = Annotated[HTTPBasicCredentials | None, Security(_BASIC)]

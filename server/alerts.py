@@ -31,7 +31,7 @@ from opduel.server.storage import upsert
 SLOWDOWNS = Wanted("open", "slower", q=ALERT_Q)
 _CLAIM_LASTS = timedelta(minutes=10)  # then whoever claimed it was killed: sending takes less
 _SURE = (
-    "found in the histories of all runs together, which a single run need not show; at most "
+    "found in the combined history of all runs; a single run may not show it; at most "
     f"{ALERT_Q:.0%} of such findings are expected to be false"
 )
 
@@ -60,7 +60,7 @@ def send_alerts(
             notifier.send(alert)
         except OpduelError as error:
             _end_claim(database, receiver, unsent)
-            failures.append(f"--{notifier.option} failed: {error}; to be tried again by the next alert")
+            failures.append(f"--{notifier.option} failed: {error}; the next alert tries again")
         except BaseException:
             with suppress(DBAPIError):
                 _end_claim(database, receiver, unsent)

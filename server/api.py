@@ -50,11 +50,11 @@ CaseNumber = Annotated[int, Path(ge=1, le=2**31 - 1)]
 PROBLEMS: dict[int, str] = {401: "no token, or not a valid one", 403: "the token lacks the scope", 503: "later"}
 _POST_PROBLEMS = PROBLEMS | {
     400: "no JSON",
-    408: "the body did not come to an end",
+    408: "the body was incomplete",
     409: "another report has this run id, or it is in another category",
     413: "too large",
     415: "not application/json",
-    422: "no report of our schema",
+    422: "not a report of a schema version that is known here",
 }
 
 
@@ -89,7 +89,7 @@ router = APIRouter()
 _api = APIRouter(prefix="/api/v1", responses=problems(PROBLEMS | {422: "a parameter is wrong"}))
 
 
-@router.get("/healthz", responses=problems({503: "the database is away"}), tags=["health"])
+@router.get("/healthz", responses=problems({503: "the database is not available"}), tags=["health"])
 def health(request: Request) -> schemas.Health:
     """Whether the server can answer: no token is needed."""
     with database_of(request).reading() as session:
@@ -118,7 +118,7 @@ _BODY = {
     "/reports",
     status_code=201,
     response_model=schemas.Kept,
-    responses=problems(_POST_PROBLEMS) | {200: {"model": schemas.Kept, "description": "was there already"}},
+    responses=problems(_POST_PROBLEMS) | {200: {"model": schemas.Kept, "description": "already stored"}},
     openapi_extra=_BODY,
     tags=["reports"],
 )

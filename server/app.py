@@ -127,7 +127,7 @@ def listen(host: str, port: int) -> socket.socket:
         family, _, _, _, address = found[0]
         listening = socket.create_server(address[:2], family=family, backlog=256)
     except UnicodeError:
-        raise UsageError(f"--host {host}: no host has such a name: give another, or an address") from None
+        raise UsageError(f"--host {host}: there is no host of this name: give another, or an address") from None
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise RunError(f"{host} port {port}: can't be listened on ({reason}): give another --host or --port") from None

@@ -116,7 +116,7 @@ def _days(text: str) -> timedelta:
     try:
         lasts = timedelta(days=float(text))
     except (ValueError, OverflowError):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of days") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of days") from None
     if lasts <= timedelta(0):
         raise argparse.ArgumentTypeError("must be more than 0 days")
     return lasts

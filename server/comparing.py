@@ -7,8 +7,14 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from opduel.comparator.indirect_comparison import IndirectEstimate, Link, indirect_estimate, link
-from opduel.comparator.network_meta_analysis import Edge, edge_from_interval
+from opduel.comparator.network_meta_analysis import (
+    Edge,
+    IndirectEstimate,
+    Link,
+    edge_from_interval,
+    indirect_estimate,
+    link,
+)
 from opduel.reporters.units import human_share
 from opduel.server.findings import exp
 from opduel.server.histories import CONFIDENCE_ALPHA, BuildName, build_of, interval, node_order

@@ -105,7 +105,7 @@ class Database:
             UsageError: it is an SQLite file that isn't there. Of a PostgreSQL server that is found out when it is used.
         """
         if self.is_sqlite and not os.path.exists(self.url.database or ""):
-            raise UsageError(f"the database {self.name} is not there: give --database, or start the server first")
+            raise UsageError(f"the database {self.name} does not exist: give --database, or start the server first")
 
     def _make_file(self) -> None:
         """An SQLite file that only its owner can read, in a folder made for it where there is none.

@@ -125,7 +125,7 @@ class DriftAnalysis:
         try:
             self.analyse()
         except Exception:
-            logger.exception("the histories could not be weighed; they will be at the next request")
+            logger.exception("the histories could not be analysed; the next request tries again")
         else:
             with self._lock:
                 self._seen, self._took = seen, time.monotonic() - self._began
@@ -136,7 +136,7 @@ class DriftAnalysis:
             try:
                 return _analysed(session, series, runs)
             except (ArithmeticError, ValueError, RuntimeError, np.linalg.LinAlgError):
-                logger.exception("case %d can't be weighed", series.case_number)
+                logger.exception("case %d can't be analysed", series.case_number)
                 return _Analysed(series, (), {}, {}, 0.0)
 
 

@@ -69,7 +69,7 @@ class ChangePointsOut(Part):
     """Some change points, the worst first."""
 
     change_points: list[ChangePointOut]
-    complete: bool = Field(description="false while histories with new runs are being weighed: ask again")
+    complete: bool = Field(description="false while histories with new runs are being analysed: ask again")
 
 
 class Acknowledgement(BaseModel):

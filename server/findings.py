@@ -73,7 +73,7 @@ class Finding:
             return f"a step at {self.after.label}"
         if self.point.kind == "drift":
             return f"a drift over {self.point.builds} builds, up to {self.after.label}"
-        return f"overall, from {self.before.label} to {self.after.label}, at no build that can be named"
+        return f"overall, from {self.before.label} to {self.after.label}, not at a particular build"
 
 
 def list_findings(session: Session, wanted: Wanted) -> list[Finding]:

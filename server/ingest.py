@@ -66,7 +66,7 @@ class RunFacts(BaseModel):
             moment = datetime.fromisoformat(value)
             moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
         except (ValueError, OverflowError):
-            raise ValueError("is no time in ISO 8601") from None
+            raise ValueError("is not a time in ISO 8601") from None
         if not _EARLIEST_YEAR <= moment.year <= _LATEST_YEAR:
             raise ValueError(f"must be in the years {_EARLIEST_YEAR} to {_LATEST_YEAR}")
         return moment
@@ -145,7 +145,7 @@ def _parse(body: bytes) -> Any:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a key comes twice in one object")
+        raise ValueError("an object has the same key twice")
     return found
 
 
@@ -195,7 +195,7 @@ def _problems(report: Report) -> Iterator[str]:
         if not _is_name(one.case, _LONGEST_CASE):
             yield f"{where}.case: must be 1 to {_LONGEST_CASE} printable characters"
         if one.case in seen:
-            yield f"{where}.case: comes twice"
+            yield f"{where}.case: occurs twice"
         seen.add(one.case)
         if not 0 <= one.rounds <= _LARGEST_NUMBER:
             yield f"{where}.rounds: must be 0 to {_LARGEST_NUMBER}"

@@ -64,13 +64,14 @@ async def log_in(request: Request) -> Response:
     failures: Failures = request.app.state.failures
     address = request.client.host if request.client else ""
     if (wait_s := failures.wait_s(address)) > 0:
-        answer = page(request, "login.html", 429, next=target, problem="Too many failed: wait a minute.", go_on=False)
+        problem = "Too many failed attempts: wait a minute."
+        answer = page(request, "login.html", 429, next=target, problem=problem, go_on=False)
         answer.headers["Retry-After"] = str(int(wait_s) + 1)
         return answer
     login = await run_in_threadpool(_begin, request, form.get("token", "").strip())
     if login is None:
         failures.add(address)
-        problem = "That is no valid token that may read."
+        problem = "That is not a valid token with scope read."
         return page(request, "login.html", 401, next=target, problem=problem, go_on=False)
     return leading_to(request, target, COOKIE, login, LOGIN_LASTS)
 

@@ -94,7 +94,7 @@ class Run(Base):
     run_id: Mapped[str]
     category: Mapped[str]
     received: Mapped[datetime]
-    received_from: Mapped[str]  # the name of the token that brought it
+    received_from: Mapped[str]  # the name of the token that posted it
     document_sha256: Mapped[str]  # of the document's meaning: equal for documents that differ in layout alone
     started: Mapped[datetime]
     finished: Mapped[datetime | None]

@@ -21,14 +21,14 @@ _EXAMPLE_RUN = "20261121T231820Z-ce81b5"
 class Problem(BaseModel):
     """Why a request could not be done."""
 
-    detail: str = Field(description="one line", examples=["comparisons[3].case: comes twice"])
+    detail: str = Field(description="one line", examples=["comparisons[3].case: occurs twice"])
 
 
 class Posted(BaseModel):
     """A report to be kept."""
 
     model_config = ConfigDict(extra="forbid")
-    category: Category = Field(description="what the sender calls this line of runs", examples=["nightly"])
+    category: Category = Field(description="the sender's name for this series of runs", examples=["nightly"])
     report: Report = Field(description="the document that docs/reference/report.md describes")
 
 
@@ -36,7 +36,7 @@ class Kept(BaseModel):
     """A report that is stored, now or from an earlier post."""
 
     run_id: str = Field(examples=[_EXAMPLE_RUN])
-    stored: bool = Field(description="false when this very report was there already")
+    stored: bool = Field(description="false if this report was already stored")
     page: str = Field(description="the run's page, below the server's own address", examples=[f"/runs/{_EXAMPLE_RUN}"])
 
 
@@ -70,7 +70,7 @@ class RunOut(BaseModel):
     run_id: str = Field(examples=[_EXAMPLE_RUN])
     category: str
     received: datetime
-    received_from: str = Field(description="the name of the token that brought it")
+    received_from: str = Field(description="the name of the token that posted it")
     document_sha256: str
     started: datetime
     finished: datetime | None

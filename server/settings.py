@@ -55,7 +55,7 @@ def checked_public_url(text: str) -> str:
     fix = "give one like https://results.example.org"
     parts = _parsed("--public_url", text, fix)
     if parts is None or parts.query or parts.fragment or "@" in parts.netloc:
-        raise UsageError(f"--public_url {text}: no address of a server: {fix}")
+        raise UsageError(f"--public_url {text}: not the address of a server: {fix}")
     return text.rstrip("/")
 
 
@@ -65,7 +65,7 @@ def _check_commit_url(template: str) -> None:
     if parts is None:
         raise UsageError(f"--commit_url {template}: not http or https: {fix}")
     if "{commit}" in parts.netloc or template.count("{commit}") != 1:
-        raise UsageError(f"--commit_url {template}: must have {{commit}} once, behind the host: {fix}")
+        raise UsageError(f"--commit_url {template}: must have {{commit}} once, after the host: {fix}")
 
 
 def _parsed(option: str, text: str, fix: str) -> SplitResult | None:
@@ -78,5 +78,5 @@ def _parsed(option: str, text: str, fix: str) -> SplitResult | None:
         parts = urlsplit(text)
         host, _ = parts.hostname, parts.port  # which is checked when it is read
     except ValueError:
-        raise UsageError(f"{option} {text}: no URL: {fix}") from None
+        raise UsageError(f"{option} {text}: not a URL: {fix}") from None
     return parts if parts.scheme in ("http", "https") and host else None

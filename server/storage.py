@@ -67,9 +67,9 @@ def remove_runs(session: Session, ids: Sequence[str]) -> None:
 def _check_identical(session: Session, submission: Submission) -> None:
     there = session.execute(select(Run.document_sha256, Run.category).where(Run.run_id == submission.facts.id)).one()
     if there.document_sha256 != submission.sha256:
-        raise Refused(409, f"another report is here with the run id {submission.facts.id}")
+        raise Refused(409, f"another report has the run id {submission.facts.id}")
     if there.category != submission.category:
-        raise Refused(409, f"the run {submission.facts.id} is here already, in the category {there.category}")
+        raise Refused(409, f"the run {submission.facts.id} is already stored, in the category {there.category}")
 
 
 def _insert_run(session: Session, submission: Submission, token: str, now: datetime) -> int | None:

@@ -65,8 +65,8 @@ class SubprocessJobs:
         result small; a file among the arguments comes wrapped in a ``SharedFile``.
 
         Raises:
-            HTTPException: ``work`` did, or 413 when it took too much memory, or 503 when the database is away or the
-                process was ended from outside.
+            HTTPException: ``work`` did; or 413 when it took too much memory; or 503 when the database is not
+                available or the process was ended from outside.
             RuntimeError: it failed; the log says how.
         """
         async with self._turn:

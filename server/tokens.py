@@ -67,7 +67,7 @@ def revoke_token(session: Session, name: str, now: datetime) -> None:
     """
     token = session.scalar(select(Token).where(Token.name == name))
     if token is None:
-        raise UsageError(f"token revoke {name}: there is none of this name: see token list")
+        raise UsageError(f"token revoke {name}: there is no token of this name: see token list")
     token.revoked = token.revoked or now
     session.execute(delete(Login).where(Login.token_number == token.number))
 

@@ -67,9 +67,9 @@ async def receive(request: Request, most: int, when_large: Callable[[], None]) -
     except BaseException as error:
         posted.__exit__()
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            logger.error("no room for a body in %s: %s", tempfile.gettempdir(), error.strerror)
+            logger.error("no space for an upload in %s: %s", tempfile.gettempdir(), error.strerror)
             await _discard(request)
-            raise later("the server has no room just now, and nothing was stored: try again later") from None
+            raise later("the server has no space now, and nothing was stored: try again later") from None
         raise
     return posted
 
@@ -103,7 +103,7 @@ async def _fill(posted: Posted, request: Request, most: int, when_large: Callabl
                     await run_in_threadpool(posted.file.write, bytes(waiting))
                     waiting.clear()
     except TimeoutError:
-        raise HTTPException(408, f"the body did not come to an end within {_PATIENCE_S:.0f} s") from None
+        raise HTTPException(408, f"the body was not complete within {_PATIENCE_S:.0f} s") from None
     await run_in_threadpool(_finish, posted, bytes(waiting))
 
 
@@ -136,7 +136,7 @@ async def _length(request: Request, most: int) -> int | None:
     if length is None:
         return None
     if not (length.isascii() and length.isdecimal()):
-        raise HTTPException(400, "Content-Length is no number")
+        raise HTTPException(400, "Content-Length is not a number")
     if len(length) > 18 or int(length) > most:
         await _discard(request)
         raise _too_large(most)
@@ -160,7 +160,7 @@ async def _discard(request: Request) -> None:
 
 
 def _too_large(most: int) -> HTTPException:
-    return HTTPException(413, f"the body is larger than the {most} bytes that are taken here: see --max_report_bytes")
+    return HTTPException(413, f"the body is larger than the {most} bytes that are accepted: see --max_report_bytes")
 
 
 async def small_body(request: Request, largest: int = LARGEST_FORM) -> bytes:
@@ -175,9 +175,9 @@ async def small_body(request: Request, largest: int = LARGEST_FORM) -> bytes:
             async for chunk in request.stream():
                 body += chunk
                 if len(body) > largest:
-                    raise HTTPException(413, f"that is too much: at most {largest} bytes are read here")
+                    raise HTTPException(413, f"the form is too large: at most {largest} bytes are accepted")
     except TimeoutError:
-        raise HTTPException(408, "the body did not come to its end") from None
+        raise HTTPException(408, "the body was incomplete") from None
     return body
 
 
@@ -191,4 +191,4 @@ async def form_of(request: Request, largest: int = LARGEST_FORM, most: int = MOS
     try:
         return parse_qsl(body.decode("utf-8", "replace"), max_num_fields=most)
     except ValueError:
-        raise HTTPException(400, "that is no form of ours: it has too many fields") from None
+        raise HTTPException(400, "the form has too many fields") from None

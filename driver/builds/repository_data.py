@@ -57,7 +57,7 @@ def load_repository_data(framework: Framework) -> RepositoryData:
         UsageError: it is missing or says something impossible; names the file, the field and the fix.
     """
     path = framework.specifications / FILE_NAME
-    data = read_data(path, RepositoryData, "where this framework's commits come from is said there")
+    data = read_data(path, RepositoryData, "it says where this framework's commits come from")
     releases = load_releases(framework)
     for request in data.releases:
         if request not in releases.recipes:
@@ -82,7 +82,7 @@ def load_platform(framework: Framework, name: str) -> Platform:
     if not script.is_file():
         known = ", ".join(platform_names(framework)) or "none"
         raise UsageError(f"--platform {name}: no {BUILD_SCRIPT} in {folder}: write it, or use one of: {known}")
-    data = read_data(folder / PLATFORM_FILE, _PlatformFile, "what the build script needs is said there")
+    data = read_data(folder / PLATFORM_FILE, _PlatformFile, "it says what the build script needs")
     return Platform(name, script, data.submodules, data.tools, data.processor_minutes)
 
 

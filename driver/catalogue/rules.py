@@ -10,7 +10,7 @@ from opduel.frameworks import Framework
 from opduel.records import UsageError
 
 FILE_NAME = "operators.yaml"
-PURPOSE = "the rules of this framework's operators are there"
+PURPOSE = "it has the rules for this framework's operators"
 
 Size = Literal["small", "large", "skewed"]
 

@@ -35,9 +35,7 @@ def unpack(archive: Path, member: str, stream: BinaryIO, limits: Limits) -> None
         _copy_member(archive, member, stream, limits)
     except _BROKEN as error:
         words = " ".join(str(error).split()) or type(error).__name__
-        raise UsageError(
-            f"{archive.name} is no archive that can be read ({words}): use .tar, .tar.gz or .zip"
-        ) from None
+        raise UsageError(f"{archive.name} is not a readable archive ({words}): use .tar, .tar.gz or .zip") from None
     except _UNKNOWN as error:
         raise UsageError(f"{archive.name}: {member}: {error}: pack it again without it") from None
 
@@ -49,12 +47,12 @@ def _copy_member(archive: Path, member: str, stream: BinaryIO, limits: Limits) -
     for name, is_file, opened in _zip_members(archive) if is_zip else _tar_members(archive, limits):
         names.append(name)
         if len(names) > limits.max_members:
-            raise UsageError(f"{archive.name} has more than {limits.max_members} members: pack the network alone")
+            raise UsageError(f"{archive.name} has more than {limits.max_members} members: pack only the network")
         if name != member and (is_zip or name.removeprefix("./") != member.removeprefix("./")):
             continue
         if found or not is_file:
             raise UsageError(
-                f"{archive.name}: {member} is not one plain file (a link, a folder, or there twice): pack it again"
+                f"{archive.name}: {member} is not one regular file (a link, a folder, or listed twice): pack it again"
             )
         found = True
         with opened() as source:
@@ -88,16 +86,12 @@ class _LimitedReader:
     """What tarfile reads from: no more than the limit, whatever the headers say."""
 
     def __init__(self, content: IO[bytes], limits: Limits, archive: Path) -> None:
-        self._content = content
-        self._left = limits.max_bytes
-        self._archive = archive
-        self._limits = limits
+        self._content, self._left = content, limits.max_bytes
+        self._refusal = f"{archive.name} holds more than {limits.max_bytes} bytes when unpacked, which is the limit"
 
     def read(self, size: int) -> bytes:
         chunk = self._content.read(size)
         self._left -= len(chunk)
         if self._left < 0:
-            raise UsageError(
-                f"{self._archive.name} holds more than {self._limits.max_bytes} bytes, unpacked: no larger one is taken"
-            )
+            raise UsageError(self._refusal)
         return chunk

@@ -98,7 +98,7 @@ def _read_into(file: ModelFile, remote: bool, stream: BinaryIO, limits: Limits) 
     path = _local(file.location)
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            raise UsageError(f"{path} is no file: give the location of a file")
+            raise UsageError(f"{path} is not a file: give the location of a file")
         with path.open("rb") as source:
             copy_limited(iter(lambda: source.read(1 << 20), b""), stream, limits, str(path))
     except OSError as error:

@@ -98,9 +98,9 @@ def copy_limited(
         if size > limits.max_bytes:
             raise _too_large(place, limits)
         if time.monotonic() > deadline:
-            raise RunError(f"{place}: not there after {limits.whole_s:g} s: use a nearer copy")
+            raise RunError(f"{place}: not there after {limits.whole_s:g} s: use a closer copy")
         stream.write(chunk)
 
 
 def _too_large(place: str, limits: Limits) -> UsageError:
-    return UsageError(f"{place} has more than {limits.max_bytes} bytes: no larger file is taken")
+    return UsageError(f"{place} has more than {limits.max_bytes} bytes, which is the limit")

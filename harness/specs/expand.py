@@ -39,8 +39,8 @@ def expand_cases(
     where the spec has no seed of its own.
 
     Raises:
-        UsageError: two cases have one id, an identifier asks for a shape where there is none, or sizes were drawn that
-            make no valid input.
+        UsageError: two cases have the same id, an identifier asks for a shape where there is none, or sizes were
+            drawn that make no valid input.
     """
     cases: dict[str, Case] = {}
     origins: dict[str, str] = {}
@@ -52,7 +52,8 @@ def expand_cases(
             for inputs, drawn in _drawn(levels[1:], test, template, index, origin, seed):
                 for case in _cases_of(levels, test, inputs, index, drawn, origin, thresholds or {}, metrics):
                     if case.mode != DEFAULT_MODE and not can_be_hybridized(case.operator):
-                        raise UsageError(f"{origin} is {case.mode}, and {case.operator} can't be: take its mode out")
+                        words = f"has the mode {case.mode}, which {case.operator} doesn't support: remove it"
+                        raise UsageError(f"{origin} {words}")
                     if case.id in cases and not (settings is not None and case == cases[case.id]):
                         raise _not_unique(case.id, origins[case.id], origin)
                     cases[case.id] = case
@@ -112,7 +113,7 @@ def _drawn(
         yield inputs, sizes
     if found < count:
         raise UsageError(
-            f"{origin}: {found} different draws found, count is {count}: make the ranges wider or count less"
+            f"{origin}: only {found} different draws were found, but count is {count}: widen the ranges or reduce count"
         )
 
 
@@ -228,4 +229,4 @@ def _not_unique(case_id: str, first: str, second: str) -> UsageError:
     test = first.partition(".")[0]
     same = test == second.partition(".")[0]
     fix = f"add {{ID}} to the identifier of {test}" if same else "give their tests different identifiers"
-    return UsageError(f"{second} and {first} have one id, {case_id}: {fix}")
+    return UsageError(f"{second} and {first} have the same id, {case_id}: {fix}")

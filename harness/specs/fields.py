@@ -170,12 +170,11 @@ Identifier = Annotated[
     WithJsonSchema({"type": "string", "pattern": IDENTIFIER_PATTERN, "maxLength": IDENTIFIER_LENGTH}),
 ]
 Operator = Annotated[
-    str,
-    *text(OPERATOR_PATTERN, f"use an operator's name such as nd.Convolution, under {', '.join(ROOTS)}"),
+    str, *text(OPERATOR_PATTERN, f"use an operator's name such as nd.Convolution, under {', '.join(ROOTS)}")
 ]
 Dtype = Annotated[str, *_one_of(DTYPES)]
 Context = Annotated[str, *text(CONTEXT_PATTERN, "use cpu, gpu, or one of several such as gpu(1)")]
-Index = Annotated[str, *text(INDEX_PATTERN, 'use what stands between the brackets, such as "2:5, 0" or "..., ::2"')]
+Index = Annotated[str, *text(INDEX_PATTERN, 'use what is between the brackets, such as "2:5, 0" or "..., ::2"')]
 Argument = Annotated[str, *text(ARGUMENT_PATTERN, "use the name of another argument")]
 FunctionName = Annotated[
     str, *text(FUNCTION_PATTERN, "use the name of a function that comes with the framework's adaptor")

@@ -48,7 +48,7 @@ def _read(path: Path) -> Spec:
     data = read_plain(path)
     if isinstance(data, dict) and not SAVED_NETWORK - data.keys():
         raise UsageError(
-            f"is a saved network, and no spec: measure it with --network {path} --inputs and its inputs' shapes, "
+            f"is a saved network, not a spec: measure it with --network {path} --inputs and its inputs' shapes, "
             "such as '{\"data\": [1, 3, 224, 224]}'"
         )
     spec = validate(data)
@@ -63,7 +63,7 @@ def _narrowed(bundle: Spec, categories: Sequence[str]) -> Spec:
         UsageError: it is no bundle, or one of the categories matches none of its specs.
     """
     if not bundle.specs:
-        raise UsageError("is no bundle and has no categories: leave --category out, or use -b all")
+        raise UsageError("is not a bundle, so it has no categories: leave --category out, or use -b all")
     names = {name: PurePosixPath(name).stem for name in bundle.specs}
     for glob in categories:
         if not fnmatch.filter(names.values(), glob):
@@ -129,7 +129,7 @@ def _member(bundle: Spec, path: Path, index: int) -> Spec:
         if member.specs:
             raise UsageError("is a bundle itself: list its specs instead")
         if member.framework != bundle.framework:
-            raise UsageError(f"is for {member.framework}, the bundle for {bundle.framework}: take it out")
+            raise UsageError(f"is for {member.framework}, the bundle for {bundle.framework}: remove it")
         expand_cases(member)
     except UsageError as error:
         raise UsageError(f"{field}: {name}: {error}") from None

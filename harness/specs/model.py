@@ -36,13 +36,18 @@ from opduel.harness.specs.fields import (
     Threshold,
     field_error,
     optional,
+    text,
 )
-from opduel.harness.specs.files import File
 from opduel.harness.specs.values import MAX_ELEMENTS, Positional, SameAs, SizeName, StoredFile, Tensor, Value
-from opduel.records import METRICS, MODES, UsageError
+from opduel.records import METRICS, MODES, ModelFile, UsageError
 from opduel.records.text import show
 
 MAX_COUNT = 1000
+MD5_PATTERN = r"^[0-9a-f]{32}$"
+SHA256_PATTERN = r"^[0-9a-f]{64}$"
+FILENAME_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9._+=@-]{0,99}$"
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_SCHEMES = ("file", "http", "https")
 _ARGUMENT = re.compile(ARGUMENT_PATTERN.removesuffix("$") + r"\Z")
 
 
@@ -93,13 +98,13 @@ class Tolerance(StrictModel):
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1})
 
-    rtol: Slack | None = optional("Default: by the numbers' dtype.")
-    atol: Slack | None = optional("Default: by the numbers' dtype and size.")
+    rtol: Slack | None = optional("Default: depends on the dtype.")
+    atol: Slack | None = optional("Default: depends on the dtype and size.")
 
     @model_validator(mode="after")
     def _says_something(self) -> "Tolerance":
         if self.rtol is None and self.atol is None:
-            raise field_error("rtol", "and atol are both missing: say one of them, or leave the tolerance out")
+            raise field_error("rtol", "and atol are both missing: give one of them, or leave the tolerance out")
         return self
 
 
@@ -108,7 +113,7 @@ class Settings(StrictModel):
 
     model_config = ConfigDict(json_schema_extra={"not": {"required": ["run_backward", "directions"]}})
 
-    dtype: Dtype | None = optional("Of tensors that say none. Default: float32.")
+    dtype: Dtype | None = optional("For tensors without a dtype of their own. Default: float32.")
     context: Context | None = optional("Where to run. Default: cpu.")
     metric: MetricNames | None = optional(f"What to measure, one or a list: {', '.join(METRICS)}. Default: time.")
     run_backward: bool | None = optional("true: two cases, forward and backward. Default: false, forward only.")
@@ -116,8 +121,8 @@ class Settings(StrictModel):
     mode: Modes | None = optional("How a block runs, one or a list: imperative, hybridized. Default: imperative.")
     threshold: Threshold | None = optional('The smallest change that matters, as a share (0.02) or "2%".')
     timeout: Seconds | None = optional("Seconds for one request. Default: 60.")
-    tolerance: Tolerance | None = optional("For the metric error, in place of what the numbers' dtype allows.")
-    seed: Seed | None = optional("What random sizes are drawn from. Default: the run's seed.")
+    tolerance: Tolerance | None = optional("For the metric error. Default: depends on the dtype.")
+    seed: Seed | None = optional("Seed of the random sizes. Default: the run's seed.")
 
     @model_validator(mode="after")
     def _directions_said_once(self) -> "Settings":
@@ -140,9 +145,9 @@ class Inputs(StrictModel):
     )
     __pydantic_extra__: dict[str, Value] = Field(init=False)
 
-    case: CaseSettings | None = optional("Settings for this input alone.")
+    case: CaseSettings | None = optional("Settings for this input only.")
     args: Annotated[list[Positional], Field(min_length=1)] | None = optional(
-        "Arguments without a name, such as the tensors that nd.concat joins."
+        "Positional arguments, such as the tensors that nd.concat joins."
     )
 
     @model_validator(mode="before")
@@ -159,8 +164,58 @@ class Inputs(StrictModel):
         others = self.__pydantic_extra__ or {}
         for name, value in others.items():
             if isinstance(value, SameAs) and not isinstance(others.get(value.same_as), list | Tensor):
-                raise field_error(name, f"is the same as {value.same_as}, which is no tensor here: name one that is")
+                raise field_error(name, f"is the same as {value.same_as}, which is not a tensor here: name one that is")
         return self
+
+
+def _location(value: Any) -> Any:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"is {show(value)}: use a path, or a URL that begins with file://, http:// or https://")
+    scheme = _SCHEME.match(value)
+    if scheme and scheme[1].lower() not in _SCHEMES:
+        raise ValueError(f"begins with {show(scheme[0])}: use a path, file://, http:// or https://")
+    return value
+
+
+class File(StrictModel):
+    """One file, in AI-PEP's words: location, filename, md5."""
+
+    model_config = ConfigDict(json_schema_extra={"anyOf": [{"required": ["sha256"]}, {"required": ["md5"]}]})
+
+    location: Annotated[str, BeforeValidator(_location), WithJsonSchema({"type": "string", "minLength": 1})] = Field(
+        description="A path, relative to the spec's folder or absolute, or a URL: file://, http://, https://."
+    )
+    sha256: Annotated[str, *text(SHA256_PATTERN, "use the 64 digits, in lower case, that sha256sum prints")] | None = (
+        optional("Checksum of the file at the location, which may be an archive.")
+    )
+    md5: Annotated[str, *text(MD5_PATTERN, "use the 32 digits, in lower case, that md5sum prints")] | None = optional(
+        "The MD5 checksum of the same file, instead of sha256 or in addition."
+    )
+    filename: (
+        Annotated[str, *text(FILENAME_PATTERN, "use a name of letters, digits and any of . _ + = @ -, no path")] | None
+    ) = optional("Its name in the cache. Default: the last part of the location.")
+    member: Annotated[str, Field(min_length=1, max_length=1000)] | None = optional(
+        "For an archive (.tar, .tar.gz, .zip): the file in it to use."
+    )
+
+    @model_validator(mode="after")
+    def _has_checksum(self) -> "File":
+        if self.sha256 is None and self.md5 is None:
+            raise field_error("sha256", "is missing: add it, or md5, as sha256sum or md5sum prints it")
+        return self
+
+    @property
+    def is_path(self) -> bool:
+        """Whether the location is a path, and no URL."""
+        return _SCHEME.match(self.location) is None
+
+    def below(self, folder: Path) -> "File":
+        """The same file, its location counted from ``folder`` if it is a relative path."""
+        return self if not self.is_path else self.model_copy(update={"location": str(folder / self.location)})
+
+    def record(self) -> ModelFile:
+        """The file as a case has it: not fetched yet."""
+        return ModelFile(self.location, self.md5, self.sha256, self.filename, self.member)
 
 
 InputsOrList = Annotated[
@@ -191,7 +246,7 @@ class Test(Settings):
     )
     inputs: InputsOrList = Field(description="The arguments; a list of several is a short-hand for several cases.")
     files: dict[str, File] | None = optional(
-        "Of a saved network: symbol, and perhaps params. Of a block of your own: module."
+        "For a saved network: symbol, and optionally params. For a block of your own: module."
     )
 
     @property
@@ -218,7 +273,7 @@ class Test(Settings):
         for name, file in (self.files or {}).items():
             if name not in takes:
                 known = f"use {', '.join(takes)}" if takes else f"{self.operator} needs none, leave it out"
-                raise field_error(f"files.{name}", f"is no file of {self.operator}: {known}")
+                raise field_error(f"files.{name}", f"is not a file of {self.operator}: {known}")
             if name in CODE_FILES and not file.is_path:
                 raise field_error(f"files.{name}.location", "is a URL, and the file is code: use a path")
         if takes and takes[0] not in (self.files or ()):
@@ -272,7 +327,7 @@ class Spec(StrictModel):
     defaults: Settings = Field(default_factory=Settings, description="Settings for all tests.")
     tests: Annotated[list[Test], Field(min_length=1)] = Field(default_factory=list)
     specs: Annotated[list[str], Field(min_length=1)] | None = optional(
-        "In place of tests: other specs' files, relative to this one's folder."
+        "Instead of tests: the files of other specs, relative to this file's folder."
     )
 
     @model_validator(mode="after")

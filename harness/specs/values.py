@@ -107,18 +107,14 @@ class Tensor(StrictModel):
     shape: Shape
     dtype: Dtype | None = optional("Default: the case's dtype.")
     init: Init | None = optional("Default: normal for floating-point dtypes, randint for the others.")
-    low: Bound | None = optional("Of uniform (default 0.0) and randint (default 0): the smallest value.")
-    high: Bound | None = optional("Of uniform (default 1.0) and randint (default 10): no value reaches it.")
+    low: Bound | None = optional("For uniform (default 0.0) and randint (default 0): the smallest value.")
+    high: Bound | None = optional("For uniform (default 1.0) and randint (default 10): the upper bound, exclusive.")
 
-    stype: StorageType | None = optional(
-        "How it is stored; numpy is an array of NumPy's. Default: default, which is dense."
-    )
-    density: Share | None = optional(
-        "Of csr the share of elements, of row_sparse that of rows, that are stored. Default: 0.1."
-    )
-    grad_stype: GradientType | None = optional("How its gradient is stored. Default: as the tensor itself.")
+    stype: StorageType | None = optional("How it is stored; numpy is a NumPy array. Default: default, which is dense.")
+    density: Share | None = optional("The share of elements (csr) or rows (row_sparse) that are stored. Default: 0.1.")
+    grad_stype: GradientType | None = optional("How its gradient is stored. Default: like the tensor itself.")
     grad_req: Literal["write", "add", "null"] | None = optional(
-        "null: no gradient is asked of it. Default: write; null for csr and integers."
+        "null: no gradient is computed. Default: write; null for csr and integers."
     )
 
     @model_validator(mode="after")
@@ -138,7 +134,7 @@ class Tensor(StrictModel):
         if self.init == "positive_definite" and (len(self.shape) < 2 or self.shape[-1] != self.shape[-2]):
             raise field_error("shape", "of positive_definite must end in two equal sizes")
         if self.init == "png" and (len(self.shape) != 3 or self.shape[-1] != 3 or 0 in self.shape):
-            raise field_error("shape", "of png is that of the picture: height, width, 3")
+            raise field_error("shape", "of png must be that of the image: height, width, 3")
         return self
 
     @model_validator(mode="after")

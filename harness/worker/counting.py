@@ -46,7 +46,7 @@ class Valgrind:
 
     def __init__(self):
         if platform.machine() not in MACHINES:
-            raise RuntimeError("instructions are counted on x86-64 alone, not on " + platform.machine())
+            raise RuntimeError("instructions are counted only on x86-64, not on " + platform.machine())
         self.code = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
         self.code.write(REQUEST_CODE)
         address = ctypes.addressof(ctypes.c_char.from_buffer(self.code))

@@ -7,8 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from opduel.records import Case, Comparison, PairSample, Verification, Work
-from opduel.reporters.rates import rates_words
-from opduel.reporters.run_text import confidence_text, failure_text
+from opduel.reporters.run_text import confidence_text, failure_text, rates_words
 from opduel.reporters.screen_table import breakdown_rows
 from opduel.reporters.text import printable, printable_lines
 from opduel.reporters.units import human_change, human_interval, human_share, human_size, human_value, scale_of
@@ -38,7 +37,7 @@ def case_labels(alpha: float | None) -> list[str]:
     return [
         *("operator", "direction", "metric", "dtype", "context", "mode", "inputs", "files"),
         *("change", confidence_text(alpha, "interval"), "control", "treatment", "p value", "q value", "threshold"),
-        *("smallest change to be seen", "rounds", "decided on", "held back", "injected", "second measurement"),
+        *("minimum detectable effect", "rounds", "decided on", "held back", "injected", "second measurement"),
         *("work of a call", "rates", "note"),
     ]
 

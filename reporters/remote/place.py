@@ -32,7 +32,7 @@ def parse_place(text: str) -> Place:
     if not bar or not endpoint or not category:
         raise _wrong(text, f"write {FORM}, in quotes")
     if "|" in endpoint:
-        raise _wrong(text, "holds two bars: leave one out")
+        raise _wrong(text, "contains two bars: remove one")
     if len(category) > LONGEST_CATEGORY or not category.isprintable():
         raise _wrong(text, f"give a category of at most {LONGEST_CATEGORY} printable characters")
     return Place(parse_endpoint(endpoint), category)
@@ -45,7 +45,9 @@ def parse_endpoint(text: str) -> str:
         UsageError: it is no such URL, or holds a password; the text shows no password.
     """
     if not text.isprintable() or " " in text or "\\" in text or len(text) > _LONGEST_ENDPOINT:
-        raise _wrong(text, "correct the address: it holds a blank or a backslash, can't be printed, or is too long")
+        raise _wrong(
+            text, "correct the address: it contains a blank, a backslash or an unprintable character, or is too long"
+        )
     try:
         parts = urlsplit(text if "://" in text else f"https://{text}")
         host, _ = parts.hostname, parts.port

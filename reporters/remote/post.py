@@ -34,7 +34,7 @@ _FIXES = {
     401: "give a token that it knows (--remote_access_token_file)",
     403: "give a token that may write",
     404: "is there a results server at this address?",
-    407: "the proxy wants a user and password",
+    407: "the proxy requires a user and password",
     409: "a run has one report there, in one category",
     413: "raise the server's limit on the size of reports",
     422: "opduel and the server may be of different versions",
@@ -80,7 +80,7 @@ def post(payload: Payload, token: Token | None, waits: Waits, left_s: float) -> 
     try:
         return within(left_s, lambda: _attempt(payload, token, waits, left_s))
     except TooLongError:
-        return Answer("again", f"no whole answer within {left_s:.3g} s")
+        return Answer("again", f"no complete answer within {left_s:.3g} s")
 
 
 def _attempt(payload: Payload, token: Token | None, waits: Waits, left_s: float) -> Answer:
@@ -167,10 +167,10 @@ def _understood(
             return Answer("again", f"its answer {status} was cut off", status)
         document = _object(text)
         if document.get("run_id") == payload.run:  # and no other server's friendly words
-            words = "stored" if status == http.HTTPStatus.CREATED else "was there already"
+            words = "stored" if status == http.HTTPStatus.CREATED else "already stored"
             page = page_address(payload.place.endpoint, document.get("page"))
             return Answer("stored", words, status, page=page if hidden(page) == page else "")
-        return Answer("stuck", said("that is no results server's answer: is the address right?"), status)
+        return Answer("stuck", said("this answer is not from a results server: is the address right?"), status)
     if is_later(status):
         return Answer("again", said(), status, _seconds(headers.get("Retry-After")))
     if 300 <= status < 400:
@@ -183,7 +183,7 @@ def _understood(
         return Answer("stuck", said(fix), status)
     if 400 <= status < 500:
         return Answer("refused", said(_FIXES.get(status, "")), status)
-    return Answer("stuck", said("that is no results server's answer: is the address right?"), status)
+    return Answer("stuck", said("this answer is not from a results server: is the address right?"), status)
 
 
 def page_address(endpoint: str, page: object) -> str:
@@ -235,10 +235,10 @@ def _of_tls(error: requests.exceptions.SSLError) -> Answer:
     for one in causes(error):
         if isinstance(one, ssl.SSLCertVerificationError):
             why = _line(one.verify_message)
-            fix = "name its authority's certificates in REQUESTS_CA_BUNDLE, if it is to be trusted"
+            fix = "to trust it, name its authority's certificates in REQUESTS_CA_BUNDLE"
             return Answer("stuck", f"its certificate is not trusted ({why}): {fix}")
         if isinstance(one, ssl.SSLError) and one.reason == "WRONG_VERSION_NUMBER":
-            return Answer("stuck", "there is no TLS: write http:// if that is meant")
+            return Answer("stuck", "the server has no TLS: use http:// if that is intended")
     return Answer("again", f"TLS failed ({_cause(error)})")
 
 

@@ -46,7 +46,7 @@ class RemoteReporter(Reporter):
         super().add_options(group)
         others = f"others can read it in the process list: rather a file, or {VARIABLE}"
         group.add_argument("--remote_access_token", metavar="TOKEN", help=f"for --remote_reporter; {others}")
-        alone = "a file that holds the token, and that its owner alone can read"
+        alone = "a file with the token that only its owner can read"
         group.add_argument("--remote_access_token_file", metavar="FILE", help=alone)
         where = "where reports wait until the server has them (default: the user's state folder)"
         group.add_argument("--spool", metavar="DIR", help=where)
@@ -82,11 +82,7 @@ class RemoteReporter(Reporter):
         warn_of_open_token(self.place.endpoint, self.sender.token)
 
     def report(self, report: Report) -> str:
-        """Keep the report in the spool, send it and what else waits for this endpoint, and say what came of it.
-
-        Raises:
-            RunError: the server doesn't have it; the text says where it waits and what sends it.
-        """
+        """Keep the report in the spool, send it and what else waits for this endpoint, and say what came of it."""
         sender = self.sender
         payload = self._payload(report)
         try:
@@ -114,11 +110,7 @@ class RemoteReporter(Reporter):
         return self._pages.get(str(report.run.id))
 
     def catch_up(self) -> str | None:
-        """Send what waits for this endpoint; what was refused before is not spoken of again.
-
-        Raises:
-            RunError: some of it still waits, or was refused or damaged.
-        """
+        """Send what waits for this endpoint; what was refused before is not spoken of again."""
         endpoint, sender = self.place.endpoint, self.sender
         entries = [one for one in sender.spool.entries() if endpoint_of(one.receiver) == endpoint]
         waiting = {one.number for one in entries if one.state == "waiting"}
@@ -173,7 +165,7 @@ def sender_from(options: argparse.Namespace, environment: Mapping[str, str]) -> 
 def warn_of_open_token(endpoint: str, token: Token | None) -> None:
     """Say that others can read the token on its way, if they can."""
     if token is not None and is_open(endpoint):
-        log.warning("--remote_reporter %s: without https anybody on the way can read the token", endpoint)
+        log.warning("--remote_reporter %s: without https, anybody on the network path can read the token", endpoint)
 
 
 def to_body(report: Report, category: str) -> bytes:

@@ -73,9 +73,9 @@ def test_large_tensors_are_those_that_32_bits_can_t_number() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "Give a spec with -b/--benchmark_file"),
+        ([], "give a spec with -b/--benchmark_file"),
         (["--operators", "nd.broadcast_ad"], "did you mean nd.broadcast_add"),
-        (["-b", "smoke", "--category", "unary"], "is no bundle and has no categories"),
+        (["-b", "smoke", "--category", "unary"], "is not a bundle, so it has no categories"),
         (["--category", "no_such"], "has no category 'no_such': use unary"),
         (["-b", "smoke", "--int64_tensor", "on"], "no case has tensors of more than 2147483647 elements"),
         (["-b", "int64", "--int64_tensor", "off"], "no case has anything but tensors"),
@@ -92,7 +92,7 @@ def test_large_tensors_are_those_that_32_bits_can_t_number() -> None:
         ),
         (["--operators", "nd.add", "--inputs", '{"lhs": [2, -1]}'], "--inputs[0].lhs[1] is -1: a size is at least 0"),
         (["--operators", "nd.add", "--inputs", '{"lhs": ["n"]}'], "--inputs[0].lhs[0] is 'n': use an integer"),
-        (["-b", "smoke", "--operators", "nd.add", "--inputs", "{}"], "has no operator 'nd.add' to give --inputs to"),
+        (["-b", "smoke", "--operators", "nd.add", "--inputs", "{}"], "has no operator 'nd.add' for --inputs"),
     ],
 )
 def test_bad_usage_is_one_line(arguments: list[str], words: str) -> None:

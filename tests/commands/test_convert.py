@@ -95,12 +95,12 @@ def test_a_format_of_sides_is_printed_for_one_and_written_for_both(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--to", "pyperf"], "--to: what pyperf reads has one side: add --side control or --side treatment"),
-        (["--to", "csv", "--side", "control"], "--to: what csv reads has both sides: leave --side out"),
-        (["--to", "pyperf", "--output", "a.json"], "--output: what pyperf reads has one side: put {side} into"),
+        (["--to", "pyperf"], "--to: a file of pyperf has one side: add --side control or --side treatment"),
+        (["--to", "csv", "--side", "control"], "--to: a file of csv has both sides: leave --side out"),
+        (["--to", "pyperf", "--output", "a.json"], "--output: a file of pyperf has one side: put {side} into"),
         (
             ["--to", "md", "--output", "a.md", "--side", "control"],
-            "what md reads has both sides: leave --side",
+            "a file of md has both sides: leave --side",
         ),
         (["--to", "pyperf", "--output", "{side}", "--side", "control"], "{side} writes both sides"),
         (["--to", "md", "--output", "/proc/none/a.md"], "--output /proc/none: cannot be written"),

@@ -110,7 +110,7 @@ def test_bad_usage_is_one_line(block: Path, arguments: list[str], words: str) ->
 def test_a_symbol_that_is_given_as_a_spec_is_named(tmp_path: Path) -> None:
     path = tmp_path / "my-net-symbol.json"
     path.write_text(json.dumps({"nodes": [], "arg_nodes": [], "heads": [], "attrs": {}}), encoding="utf-8")
-    with pytest.raises(UsageError, match="is a saved network, and no spec: measure it with --network"):
+    with pytest.raises(UsageError, match="is a saved network, not a spec: measure it with --network"):
         load_spec(path)
 
 

@@ -155,7 +155,7 @@ def test_options_are_kept_and_taken_by_the_next_run(bench: Run, calls: Calls) ->
     given = ["--time_budget", "60", "--metric", "time", "--metric=memory", "--wipe_cache", "--verify", "-p", "laptop"]
     outcome = bench("--keep_options", *given)
     assert (outcome.code, calls) == (0, [])
-    assert "kept for harness.py" in outcome.err
+    assert "defaults for harness.py kept" in outcome.err
     assert stat.S_IMODE(config_path().stat().st_mode) == 0o600
     assert json.loads(config_path().read_text()) == {
         "control": "mxnet==1.8.0.post0",

@@ -27,7 +27,7 @@ Run = Callable[..., Outcome]
         (("--treatment", RELEASE, "--verify"), "--verify: has no meaning with --golden"),
         (("--treatment", RELEASE, "--wipe_cache"), "--wipe_cache: has no meaning with --golden"),
         (("--treatment", RELEASE, "--screen_reporter"), "--screen_reporter: reports a comparison: add --metric error"),
-        (("--treatment", RELEASE, "--metric", "error"), "golden.json: is not there: give a folder that"),
+        (("--treatment", RELEASE, "--metric", "error"), "golden.json: does not exist: give a folder that"),
     ],
 )
 def test_what_does_not_go_with_it_is_one_line(run: Run, home: Path, arguments: tuple[str, ...], words: str) -> None:

@@ -83,7 +83,7 @@ def test_documentation_alone_is_nothing_to_measure(drive: Drive, checkout: Path)
     write(checkout, "README.md", "2\n")
     outcome = drive()
     assert (outcome.code, outcome.out) == (0, "")
-    assert "nothing to measure: no case can be touched" in outcome.err
+    assert "nothing to measure: the changes can't touch any case" in outcome.err
     assert "1 to measure on" in drive("-b", "smoke", "--operators", "*").out
 
 
@@ -95,13 +95,13 @@ def test_what_can_not_be_meant_is_one_last_line(drive: Drive, checkout: Path, tm
 
     assert "nothing to measure" in last()
     write(checkout, "python/mxnet/gluon/loss.py", "2\n")
-    assert "none of the 22 cases of smoke.json is touched" in last("-b", "smoke")
+    assert "the changes can't touch any of the 22 cases of smoke.json" in last("-b", "smoke")
     assert "--branch nope: origin has no such branch" in last("--branch", "nope")
     for option, value in (("--commit", "x"), ("--repo_dir", "."), ("--interval", "5"), ("--step", "2")):
         assert "--local measures the checkout as it is, once" in last(option, value)
     git(checkout, "rm", "-r", "--quiet", "--force", "python")
     git(checkout, "commit", "--quiet", "-m", "Gone")
-    assert "is no checkout of mxnet: it has no python/mxnet" in last()
+    assert "is not a checkout of mxnet: it has no python/mxnet" in last()
 
 
 def test_a_commit_by_the_name_head_and_changes_that_are_not_measured(

@@ -55,9 +55,9 @@ def test_the_address_of_a_webhook_is_kept_nowhere(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--github"], "--github: this is no step of GitHub Actions"),
+        (["--github"], "--github: this is not a step of GitHub Actions"),
         (["--notify_webhook", "hunter2"], "--notify_webhook: not an http(s) address"),
-        (["--notify_command", "no/such/program x"], "no/such/program is no program that can be run"),
+        (["--notify_command", "no/such/program x"], "no/such/program is not an executable program"),
         (["--notify_command", ""], "--notify_command: is empty"),
         (["--notify_command", " "], "--notify_command needs a COMMAND"),
     ],

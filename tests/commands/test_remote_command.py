@@ -195,7 +195,7 @@ def test_reports_on_disk_are_sent_later(run: Run, bench: Run, home: Path) -> Non
         outcome = bench(*words)
         assert (outcome.code, fields(outcome)) == (0, [["sent", "earlier", "stored"], ["sent", "made", "stored"]])
         assert json.loads(server.stored["made"])["report"] == json.loads(path.read_text())
-        assert fields(bench(*words)) == [["sent", "made", "was there already"]]
+        assert fields(bench(*words)) == [["sent", "made", "already stored"]]
         server.faults = [Fault(413)]
         outcome = bench(*words)
         assert (outcome.code, fields(outcome)[0][:2]) == (3, ["refused", "made"])
@@ -227,12 +227,12 @@ def test_a_spool_that_is_a_file(bench: Run, home: Path) -> None:
     ("arguments", "words"),
     [
         (("--send", "x.json"), "--send: add --remote_reporter, the server to send to"),
-        (("--send", "x.json", "--flush"), "--flush: sends what waits and does nothing else"),
+        (("--send", "x.json", "--flush"), "--flush: sends waiting reports and does nothing else"),
         (("--send", "x.json", "--remote_reporter", "h/x|c", "--calibrate"), "--send: sends reports and does nothing"),
         (("--send", "/no/x.json", "--remote_reporter", "h/x|c"), "/no/x.json: cannot be read"),
         (("--flush", "-b", "smoke"), "unrecognized arguments"),
-        (("--flush", "--calibrate"), "--flush: sends what waits and does nothing else"),
-        (("--retry_refused", "-b", "smoke"), "--retry_refused: says what else to send; add --flush"),
+        (("--flush", "--calibrate"), "--flush: sends waiting reports and does nothing else"),
+        (("--retry_refused", "-b", "smoke"), "--retry_refused: chooses what else to send; add --flush"),
         (("--flush", "--remote_reporter", "me:pw@host/x|c"), "use a token"),
         (("--calibrate", "--remote_reporter", "host/x|c"), "--remote_reporter can't be combined with --calibrate"),
         (("-b", "smoke", "--remote_access_token_file", "x"), "goes with --remote_reporter"),

@@ -145,7 +145,7 @@ def test_a_run_that_ended_early_says_what_each_open_case_needs() -> None:
         (Forecast(0.9, 1), "about 1 more round would likely settle it"),
         (Forecast(0.9, 12), "about 12 more rounds would likely settle it"),
         (Forecast(0.9, 12, 170.0), "about 3 min more (12 more rounds) would likely settle it"),
-        (Forecast(0.4, None), "its 30 rounds of a stage would settle it with a chance of 40%"),
+        (Forecast(0.4, None), "with all 30 rounds of a stage, the chance to settle it is 40%"),
     ],
 )
 def test_words(forecast: Forecast, words: str) -> None:

@@ -191,7 +191,7 @@ def test_the_family_is_all_cases_of_the_run() -> None:
             hint(5),
             [0.0198 + 0.004 * x for x in (1, -1, 0.8, -0.8, 0.2, -0.2)],
             "the interval, +1.3% to +2.7%, includes the threshold of +2.0%; stopped after 6 confirmation rounds: more "
-            "would hardly settle it",
+            "are unlikely to settle it",
         ),
     ],
 )

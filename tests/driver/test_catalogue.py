@@ -206,7 +206,7 @@ def test_files_are_valid_json_and_old_ones_go(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (None, "the rules of this framework's operators are there; restore it"),
+        (None, "it has the rules for this framework's operators; restore it"),
         ("arguments: {}\ncategories: {}", "categories"),
         (
             "arguments: {}\ncategories: {a: {description: x, operators: [nd.exp], sizes: [huge]}}",

@@ -55,7 +55,7 @@ def test_documentation_alone_touches_nothing() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("rules: [{paths: [a]}]", r"rules\[0\] must have operators or categories, or else say why it is nothing"),
+        ("rules: [{paths: [a]}]", r"rules\[0\] must have operators or categories, or else `nothing` with the reason"),
         ("rules: [{paths: [a], operators: [b], nothing: c}]", "must have operators or categories, or else"),
         ("rules: [{paths: [], nothing: c}]", r"rules\[0\]\.paths is empty: it needs at least 1"),
         ("rules: [{path: a}]", r"rules\[0\]\.path"),

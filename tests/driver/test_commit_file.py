@@ -46,7 +46,7 @@ def test_a_commit_of_another_repository_is_no_commit_here(tmp_path: Path, caplog
 def test_any_other_file_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "notes.txt"
     path.write_bytes(content)
-    with pytest.raises(UsageError, match=f"^--commit_file {path}: names no commit.*it stays as it is") as raised:
+    with pytest.raises(UsageError, match=f"^--commit_file {path}: names no commit.*left unchanged") as raised:
         kept_commit(path, resolving("master"))
     assert len(str(raised.value)) < 400
     assert path.read_bytes() == content

@@ -99,7 +99,7 @@ def test_a_model_of_the_zoo_becomes_a_spec_that_runs_on_both_releases(
         ("resnet19", {"data": Input((1, 3, 32, 32))}, "no such file, and no model of the zoo"),
         ("resnet18_v1", {"date": Input((1, 3, 32, 32))}, "no input is called date: use data"),
         ("resnet18_v1", {}, "give the shape of data"),
-        ("resnet18_v1", {"data": Input((3, 32))}, "MXNet refuses it: "),
+        ("resnet18_v1", {"data": Input((3, 32))}, "MXNet rejects it: "),
     ],
 )
 def test_what_the_user_has_to_fix_is_one_line(

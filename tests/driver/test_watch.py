@@ -272,7 +272,7 @@ def test_a_forced_branch_and_a_clock_that_jumped_are_written_down(loop: Loop, mo
 def test_another_default_branch_is_written_down_unless_one_is_named(loop: Loop, branches: tuple[str, ...]) -> None:
     loop.repository.default = ("master", "main")
     loop.watch(branches=branches).once()
-    said = "the remote's default branch is main now, and was master"
+    said = "the remote's default branch changed from master to main"
     assert loop.events("history") == ([] if branches else [said])
 
 

@@ -156,7 +156,8 @@ def test_a_branch_whose_last_commits_were_removed_is_recorded_once(loop: Loop, c
 
     loop.passes(4, between, **({} if commit_file else {"commit_file": None}))
     assert loop.events("history") == [
-        f"{SIDE.short}, measured last, is no longer in the branch: goes on from {a_commit(1).short}, which both hold"
+        f"{SIDE.short}, measured last, is no longer on the branch: continuing from {a_commit(1).short}, "
+        "which is on both"
     ]
     assert loop.ear.begun == [SIDE.subject, "Change 2"]
     assert not commit_file or loop.dealt_with() == "Change 2"

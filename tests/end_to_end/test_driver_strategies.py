@@ -104,7 +104,7 @@ def test_the_first_bad_release_is_found(released: Released, tmp_path: Path) -> N
     ("strategy", "words"),
     [
         ("overlay", "has native sources of its own, unlike every release"),
-        ("release", "is no release's commit"),
+        ("release", "is not the commit of a release"),
     ],
 )
 def test_a_strategy_that_does_not_serve_names_the_commit(

@@ -170,7 +170,7 @@ def test_a_branch_forced_elsewhere_is_followed_and_said_so(own: ToyDriver, proje
     assert treatments(own) == ["Change 1", "Change 1, otherwise"]
     texts = [text for kind, text in own.journal("SELECT kind, text FROM events") if kind == "history"]
     assert texts[0].startswith("branch main was forced from ")
-    assert "no longer in the branch: goes on from" in texts[1]
+    assert "no longer on the branch: continuing from" in texts[1]
 
 
 def test_two_branches_each_with_its_own_commit_file_and_what_fails_on_one_holds_up_no_other(
@@ -189,7 +189,7 @@ def test_two_branches_each_with_its_own_commit_file_and_what_fails_on_one_holds_
         "branch     main",
         "branch     release/1.x",
     ]
-    assert "2 to measure on 1 cases" in shown.out
+    assert "2 to measure on 1 case" in shown.out
 
     outcome = own.run(*both)
     assert outcome.code == 3, outcome.err

@@ -84,7 +84,11 @@ def worker(mxnet_1_9: Build) -> Iterator[RestartingWorker]:
         (block("nn.Trainer", data=[3]), "missing", "has no block gluon.nn.Trainer"),
         (block("utils.download", url="x"), "error", "gluon.utils.download: blocks live under gluon.nn, gluon.rnn"),
         (block("nn.Dense", data=[3, 4]), "error", "missing 1 required positional argument: 'units'"),
-        (block("nn.Dense", data=[3, 4], unit=3), "error", "unit is no argument of the constructor, and no tensor"),
+        (
+            block("nn.Dense", data=[3, 4], unit=3),
+            "error",
+            "unit is neither an argument of the constructor nor a tensor",
+        ),
         (block("nn.Dense", data=[3, 4], units=3, layers=LSTM), "error", "gluon.nn.Dense takes no layers"),
         (block("nn.Dense", data=[3, 4], units=3, unroll=2), "error", "unroll is for recurrent cells, not for Dense"),
         (block("nn.Dense", units=3), "error", "gluon.nn.Dense is given no tensors"),

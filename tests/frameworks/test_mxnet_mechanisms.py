@@ -159,7 +159,7 @@ def test_what_is_called_is_what_runs(worker: RestartingWorker, one: Case, operat
             case("nd.BatchNorm_v1", mode="hybridized", **{**NORM, "moving_men": [3]}),
             "moving_men is neither an argument nor a state",
         ),
-        (case("gluon.nn.Dense", data=[2, 3], units=4, backend="MKLDNN"), "backend rewrites hybridized blocks alone"),
+        (case("gluon.nn.Dense", data=[2, 3], units=4, backend="MKLDNN"), "backend rewrites only hybridized blocks"),
         (case("metric.CustomMetric", labels=[3], preds=[3]), "has no metric.CustomMetric that can be used"),
         (case("io.CSVIter", data=[3]), "has no io.CSVIter that can be used"),
         (case("gluon.data.RecordFileDataset", filename="/etc/passwd"), "has no gluon.data.RecordFileDataset"),

@@ -68,7 +68,7 @@ def test_a_package_adds_a_framework_and_a_reporter(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("value", "words"),
     [("other_package:Gone", "cannot be loaded"), ("other_package:MODULE", "cannot be loaded"),
-     ("other_package:Chat", "is no subclass of Framework"), ("gone:Torch", "No module named 'gone'")],
+     ("other_package:Chat", "is not a subclass of Framework"), ("gone:Torch", "No module named 'gone'")],
 )  # fmt: skip
 def test_a_framework_that_can_not_be_loaded_is_named_with_its_package(tmp_path: Path, value: str, words: str) -> None:
     points = f"[opduel.frameworks]\ntorch = {value}\n[opduel.reporters]\nchat = other_package:Chat\n"
@@ -84,4 +84,4 @@ def test_a_reporter_that_can_not_be_loaded_stops_nothing(tmp_path: Path) -> None
     lines, said = printed(tmp_path, group + "bad = other_package:Gone\nsecond = other_package:Second\n")
     assert lines[:3] == ["['mxnet']", "True", "['Chat']"]
     assert "reporter bad: not available" in said
-    assert "reporter second: not available (there is a --local_reporter already)" in said
+    assert "reporter second: not available (the option --local_reporter already exists)" in said

@@ -146,8 +146,8 @@ def damage(folder: Path, **changes: Any) -> None:
         ({"kind": "other"}, "kind: is not 'opduel golden outputs'"),
         ({"schema_version": 3}, "schema_version: is 3, newer than 2: use a newer opduel"),
         ({"seed": "x"}, "seed is 'x': use an integer"),
-        ({"cases": {"same": {"asked": {}, "file": "../x"}}}, r"cases.same.file: is '../x', no path in the folder"),
-        ({"cases": {"same": {"asked": {}, "file": "/etc/passwd"}}}, "cases.same.file: is '/etc/passwd', no path"),
+        ({"cases": {"same": {"asked": {}, "file": "../x"}}}, r"cases.same.file: is '../x', not a path in the folder"),
+        ({"cases": {"same": {"asked": {}, "file": "/etc/passwd"}}}, "cases.same.file: is '/etc/passwd', not a path"),
         ({"cases": 1}, "cases is 1: use an object"),
     ],
 )

@@ -202,7 +202,7 @@ def test_counting_asks_for_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(UsageError, match=r"a/instructions: instructions of whole networks are not counted"):
         require_counting(OfNetworks(), [counted("a")])
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
-    with pytest.raises(UsageError, match="x86-64 alone, not on aarch64"):
+    with pytest.raises(UsageError, match="only on x86-64, not on aarch64"):
         require_counting(Countable(), [counted("a")])
 
 

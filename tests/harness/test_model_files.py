@@ -181,7 +181,7 @@ def test_local_files_that_can_not_be_had(tmp_path: Path) -> None:
     (tmp_path / "wrong").write_bytes(b"wrong")
     for location, words in (
         (tmp_path / "absent", "No such file"),
-        (tmp_path, "is no file"),
+        (tmp_path, "is not a file"),
         (tmp_path / "wrong", f"has sha256 {sha256(b'wrong')}, not {sha256(BODY)}"),
         (f"file://elsewhere{tmp_path}/wrong", "names the host elsewhere"),
     ):
@@ -257,23 +257,23 @@ def hostile(kind: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (hostile(tarfile.SYMTYPE), "not one plain file"),
-        (hostile(tarfile.LNKTYPE), "not one plain file"),
-        (hostile(tarfile.CHRTYPE), "not one plain file"),
-        (hostile(tarfile.FIFOTYPE), "not one plain file"),
-        (hostile(tarfile.DIRTYPE), "not one plain file"),
-        (made_tar(lambda archive: (put(archive, "net", b"1"), put(archive, "net", b"2"))), "not one plain file"),
+        (hostile(tarfile.SYMTYPE), "not one regular file"),
+        (hostile(tarfile.LNKTYPE), "not one regular file"),
+        (hostile(tarfile.CHRTYPE), "not one regular file"),
+        (hostile(tarfile.FIFOTYPE), "not one regular file"),
+        (hostile(tarfile.DIRTYPE), "not one regular file"),
+        (made_tar(lambda archive: (put(archive, "net", b"1"), put(archive, "net", b"2"))), "not one regular file"),
         (made_tar(lambda archive: [put(archive, str(i)) for i in range(30)]), "more than 20 members"),
         (made_tar(lambda archive: put(archive, "net", bytes(200_000))), "more than 100000 bytes"),
         (
             made_tar(lambda archive: (put(archive, "pad", bytes(200_000)), put(archive, "net"))),
             "more than 100000 bytes",
         ),
-        (made_tar(plain)[:-30], "no archive that can be read"),
-        (gzip.compress(b"no tar"), "no archive that can be read"),
-        (b"no archive", "no archive that can be read"),
-        (b"", "no archive that can be read"),
-        (made_zip(("net", b"/etc/passwd", stat.S_IFLNK | 0o777)), "not one plain file"),
+        (made_tar(plain)[:-30], "not a readable archive"),
+        (gzip.compress(b"no tar"), "not a readable archive"),
+        (b"no archive", "not a readable archive"),
+        (b"", "not a readable archive"),
+        (made_zip(("net", b"/etc/passwd", stat.S_IFLNK | 0o777)), "not one regular file"),
         (made_zip(("net", bytes(200_000), 0)), "more than 100000 bytes"),
         (made_zip(*((str(i), b"", 0) for i in range(30))), "more than 20 members"),
     ],

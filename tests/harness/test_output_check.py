@@ -77,7 +77,7 @@ def test_what_differs_twice_is_regressed_and_nothing_else_is(folder: Path, tmp_p
     assert found["once"].note.endswith("agreed when computed again")
     assert found["becomes nan"].treatment == math.inf
     assert found["shape"].note == "output: shape (3,) against (3, 1)"
-    assert found["more"].note == "gradient is there on the treatment alone"
+    assert found["more"].note == "gradient exists only on the treatment"
 
 
 def test_failures_are_values(folder: Path) -> None:
@@ -103,7 +103,7 @@ def test_of_large_arrays_the_beginning_is_compared_and_that_is_said(
 ) -> None:
     monkeypatch.setattr(opduel.harness.outputs, "MOST_BYTES", 16)
     same = compared(numbers("a", off=[0, 0, 1]))["a"]
-    assert (same.verdict, same.note) == ("unchanged", "of output the first 2 elements were compared")
+    assert (same.verdict, same.note) == ("unchanged", "of output only the first 2 elements were compared")
 
 
 def test_when_the_time_is_up_the_rest_is_open(folder: Path) -> None:

@@ -134,7 +134,7 @@ def test_a_run_that_is_cut_short_has_none(tmp_path: Path) -> None:
     assert told == {
         "folder": str(tmp_path),
         "written": 0,
-        "problems": ["none was made, as the run was cut short"],
+        "problems": ["none was made because the run was aborted"],
     }
     assert not any(tmp_path.iterdir())
 

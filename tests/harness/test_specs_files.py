@@ -53,7 +53,7 @@ def test_locations_count_from_the_specs_own_folder(tmp_path: Path) -> None:
         ({"symbol": {"location": "", "md5": MD5}}, "tests[0].files.symbol.location is ''"),
         ({"symbol": {"location": "a", "md5": MD5, "filename": "../b"}}, "filename is '../b': use a name"),
         ({"symbol": {"location": "a", "md5": MD5, "sha1": "1"}}, "tests[0].files.symbol.sha1 is not a field"),
-        ({"module": {"location": "a.py", "md5": MD5}}, "files.module is no file of saved.my_net"),
+        ({"module": {"location": "a.py", "md5": MD5}}, "files.module is not a file of saved.my_net"),
         ({"symbol": {"location": "a", "md5": MD5}, "weights": {"location": "a", "md5": MD5}}, "use symbol, params"),
     ],
 )
@@ -66,7 +66,7 @@ def test_what_is_wrong_is_said(tmp_path: Path, files: Any, words: str) -> None:
 def test_who_takes_no_files(tmp_path: Path) -> None:
     files = {"symbol": {"location": "a", "md5": MD5}}
     for operator in ("nd.exp", "model_zoo.resnet18_v1"):
-        with pytest.raises(UsageError, match=f"files.symbol is no file of {operator}: {operator} needs none"):
+        with pytest.raises(UsageError, match=f"files.symbol is not a file of {operator}: {operator} needs none"):
             load_spec(written(tmp_path, files, operator))
 
 

@@ -97,7 +97,7 @@ def test_what_is_there_instead_of_a_file_is_said(root: Path, tmp_path: Path, mon
     os.mkfifo(tmp_path / "pipe.json")
     for name, what in (
         ("folder", "spec 'folder' is a folder: use a path"),
-        ("dangling.json", "spec 'dangling.json' is a link to 'gone.json', which is not there: "),
+        ("dangling.json", "spec 'dangling.json' is a link to 'gone.json', which does not exist: "),
         ("loop.json", "spec 'loop.json' is "),
         ("pipe.json", "spec 'pipe.json' is not a regular file: "),
         ("convv", "spec 'convv' is neither a file nor a spec's name: use a path, or a spec's name; similar: conv"),

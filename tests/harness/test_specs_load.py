@@ -106,7 +106,7 @@ BAD: list[tuple[str, Any, str, str, bool]] = [
     ("tests[0].identifier", "", "tests[0].identifier", IDENTIFIER_MEND, True),
     ("tests[0].identifier", 7, "tests[0].identifier", IDENTIFIER_MEND, True),
     ("tests[0].identifier", "a" * 101, "tests[0].identifier", "is 101 characters long: use at most 100", True),
-    ("tests[0].identifier", "{OPERATOR}" * 10, "tests[0].inputs[1]", "have one id", False),
+    ("tests[0].identifier", "{OPERATOR}" * 10, "tests[0].inputs[1]", "have the same id", False),
     ("tests[0].identifier", "a", "tests[0].inputs[1]", "add {ID} to the identifier of tests[0]", False),
     ("tests[1].identifier", "a_0", "tests[1].inputs", "give their tests different identifiers", False),
     ("tests[1].inputs", {"axis": 0, "case": {"identifier": "s{SHAPE}"}}, "tests[1].inputs", "no shape for", False),
@@ -128,7 +128,7 @@ BAD: list[tuple[str, Any, str, str, bool]] = [
     ("tests[1].context", "gpu(1", "tests[1].context", "use cpu, gpu", True),
     ("tests[1].context", "gpu(1000)", "tests[1].context", "use cpu, gpu", True),
     ("tests[1].metric", "mood", "tests[1].metric", "use one of time, instructions, memory", True),
-    ("tests[1].tolerance", {}, "tests[1].tolerance.rtol", "say one of them", True),
+    ("tests[1].tolerance", {}, "tests[1].tolerance.rtol", "give one of them", True),
     ("tests[1].tolerance", {"rtol": -1}, "tests[1].tolerance.rtol", "use a number of 0 or more", True),
     ("tests[1].tolerance", {"rtol": "1%"}, "tests[1].tolerance.rtol", "use a number of 0 or more", True),
     ("tests[1].tolerance", {"etol": 1}, "tests[1].tolerance.etol", "did you mean", True),
@@ -141,7 +141,7 @@ BAD: list[tuple[str, Any, str, str, bool]] = [
         "tests[1]",
         {**COPY, "mode": "hybridized"},
         "tests[1].inputs",
-        "nd.NDArray.copy can't be: take its mode out",
+        "which nd.NDArray.copy doesn't support: remove it",
         False,
     ),
     ("tests[1].run_backward", "true", "tests[1].run_backward", "use true or false", True),
@@ -316,8 +316,8 @@ BAD: list[tuple[str, Any, str, str, bool]] = [
     ),
     ("tests[1].inputs.axis", {"context": "tpu"}, "tests[1].inputs.axis.context", "use cpu, gpu", True),
     ("tests[1].inputs.axis", {"same_as": "a b"}, "tests[1].inputs.axis.same_as", "another argument", True),
-    ("tests[1].inputs.axis", {"same_as": "lhs"}, "tests[1].inputs.axis", "which is no tensor here", False),
-    ("tests[1].inputs", {"a": 1, "b": {"same_as": "a"}}, "tests[1].inputs.b", "which is no tensor here", False),
+    ("tests[1].inputs.axis", {"same_as": "lhs"}, "tests[1].inputs.axis", "which is not a tensor here", False),
+    ("tests[1].inputs", {"a": 1, "b": {"same_as": "a"}}, "tests[1].inputs.b", "which is not a tensor here", False),
 ]
 
 

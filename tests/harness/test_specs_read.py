@@ -57,7 +57,7 @@ def bomb(levels: int) -> str:
         ("null_key.yaml", b"~: 2\n", ["a field's name must be a string"]),
         ("escape.json", b'{"description": "\\u001b[31m"}', ["description holds control characters"]),
         ("surrogate.json", b'{"description": "\\ud800"}', ["description holds control characters"]),
-        ("key_escape.json", b'{"\\u001b": 1}', ["has a field '\\x1b': take the control characters out"]),
+        ("key_escape.json", b'{"\\u001b": 1}', ["has a field '\\x1b': remove the control characters"]),
         ("csi.json", '{"description": "\x9b31m"}'.encode(), ["description holds control characters"]),
         ("lines.json", b'{"a\\n\\u2028b": 1, "a\\n\\u2028b": 2}', ["a  b is given twice"]),
         ("long.json", b'{"' + b"x" * 10_000 + b'": 1}', ["xxx..."]),

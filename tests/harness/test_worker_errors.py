@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from opduel.harness import host, worker_errors
-from opduel.harness.worker_errors import (
+from opduel.harness import host, process
+from opduel.harness.process import (
     CaseLostError,
     CaseRefusedError,
     WorkerLostError,
@@ -61,7 +61,12 @@ def test_what_came_from_outside_once_is_not_the_builds_doing() -> None:
     [
         (-signal.SIGSEGV, "", "crash", "killed by SIGSEGV"),
         (-99, "", "crash", "killed by signal 99"),
-        (-signal.SIGABRT, "std::bad_alloc", "out-of-memory", "aborted for want of memory, having printed 'bad_alloc'"),
+        (
+            -signal.SIGABRT,
+            "std::bad_alloc",
+            "out-of-memory",
+            "ran out of memory and aborted, after printing 'bad_alloc'",
+        ),
         (255, "Segmentation fault: 11\nStack", "crash", "exited with code 255, having printed 'Segmentation fault'"),
         (1, "a\nValueError: b", "crash", "exited with code 1: ValueError: b"),
         (3, "", "crash", "exited with code 3"),
@@ -80,5 +85,5 @@ def test_a_sigkill_is_the_kernels_if_it_counts_one_more(
     """Where the kernel tells nothing it is not assumed to be."""
     if now is not None:
         (tmp_path / "vmstat").write_text(f"nr_free_pages 7\noom_kill {now}\n")
-    monkeypatch.setattr(worker_errors, "out_of_memory_kills", lambda: host.out_of_memory_kills(tmp_path))
+    monkeypatch.setattr(process, "out_of_memory_kills", lambda: host.out_of_memory_kills(tmp_path))
     assert cause_of_death("treatment", -signal.SIGKILL, "", before).kind == kind

@@ -5,12 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opduel.records import UsageError
-from opduel.records.text import LONGEST_LINE, clipped, one_line, without_controls
+from opduel.records.text import LONGEST_LINE, clipped, counted, one_line, without_controls
 
 
 def test_the_middle_is_what_is_left_out() -> None:
     assert clipped("abcdefghij", 10) == "abcdefghij"
     assert clipped("abcdefghijk", 8) == "abc...jk"
+
+
+def test_a_number_agrees_with_its_noun() -> None:
+    assert [counted(number, "case") for number in (0, 1, 2)] == ["0 cases", "1 case", "2 cases"]
 
 
 def test_an_error_is_one_line_of_bounded_length() -> None:

@@ -243,7 +243,7 @@ def test_outputs_are_of_all_runs_together(step: Step) -> None:
 
 def test_outside_of_actions_it_is_refused() -> None:
     for environment in ({}, {"GITHUB_ACTIONS": "false"}):
-        with pytest.raises(UsageError, match="no step of GitHub Actions"):
+        with pytest.raises(UsageError, match="not a step of GitHub Actions"):
             GithubReporter(environment).check()
 
 

@@ -182,7 +182,7 @@ def test_all_that_is_known_of_a_case() -> None:
         "p value": "0.25",
         "q value": "0.5",
         "threshold": "2.0 %",
-        "smallest change to be seen": "1.2 %",
+        "minimum detectable effect": "1.2 %",
         "rounds": "12",
         "decided on": "screening",
         "held back": "would be improved if the run could be trusted",

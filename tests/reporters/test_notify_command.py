@@ -102,7 +102,7 @@ def test_a_subject_of_any_length_is_reported(tmp_path: Path, char: str) -> None:
 
 
 def test_one_that_is_not_there_is_said_before_anything_is_measured(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="is no program that can be run"):
+    with pytest.raises(UsageError, match="is not an executable program"):
         NotifyCommand.from_option(f"{tmp_path}/gone now").check()
     assert "could not be started" in why_not(NotifyCommand.from_option(f"{tmp_path}/gone now"))
     with pytest.raises(UsageError, match="quote it as for a shell"):

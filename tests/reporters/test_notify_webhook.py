@@ -119,7 +119,7 @@ def test_one_that_reads_it_and_says_nothing_is_asked_once() -> None:
     with ResultsServer(Fault(), Fault(), Fault()) as server:
         said = why_not(server.endpoint.replace("/api", f"/{SECRET}"))
         assert len(server.seen) == 1
-    assert said == "localhost: the connection ended before an answer came: it may have been taken"
+    assert said == "localhost: the connection ended before an answer came: the message may have been delivered"
 
 
 def test_a_file_of_certificates_that_is_not_there(

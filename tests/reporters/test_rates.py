@@ -7,7 +7,7 @@ import report_samples as samples
 
 from opduel.records import Work
 from opduel.reporters.document import from_text, to_bytes
-from opduel.reporters.rates import rates_words, roofline_words
+from opduel.reporters.run_text import rates_words, roofline_words
 from opduel.reporters.screen import render
 
 ROOFLINE: dict[str, Any] = {"gflops": {"float32": 100.0}, "gbytes": 20.0, "threads": 1, "copied_bytes": 1 << 27}
@@ -18,10 +18,13 @@ DOT = replace(
 
 def test_both_sides_have_rates_and_a_share_of_the_roof() -> None:
     assert rates_words(DOT, ROOFLINE) == (
-        "control 50 GFLOP/s, 4 GB/s, 50% of the roof; treatment 25 GFLOP/s, 2 GB/s, 25% of the roof"
+        "control 50 GFLOP/s, 4 GB/s, 50% of the roofline; treatment 25 GFLOP/s, 2 GB/s, 25% of the roofline"
     )
     bytes_alone = replace(DOT, work=Work(None, 10_000.0, "float32"))
-    assert rates_words(bytes_alone, ROOFLINE) == "control 10 GB/s, 50% of the roof; treatment 5 GB/s, 25% of the roof"
+    assert (
+        rates_words(bytes_alone, ROOFLINE)
+        == "control 10 GB/s, 50% of the roofline; treatment 5 GB/s, 25% of the roofline"
+    )
 
 
 def test_what_is_not_known_is_not_said() -> None:
@@ -34,8 +37,8 @@ def test_what_is_not_known_is_not_said() -> None:
 def test_the_screen_has_them_only_with_a_roofline() -> None:
     report = samples.report([DOT])
     with_one = replace(report, host={**report.host, "roofline": ROOFLINE})
-    assert "of the roof" not in render(report)
-    assert "of the roof" in render(with_one)
+    assert "of the roofline" not in render(report)
+    assert "of the roofline" in render(with_one)
     assert f"roofline   {roofline_words(ROOFLINE)}" in render(with_one)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import hypothesis.strategies as st
 import pytest
 import report_samples as samples
-from faulty_server import PATH, PIECE, TOKEN, Fault, ResultsServer, closed_port, refusal
+from faulty_server import PATH, PIECE, TOKEN, Clock, Fault, ResultsServer, closed_port, refusal
 from hypothesis import given, settings
 
 from opduel.records import Report, RunError
@@ -28,21 +28,6 @@ from opduel.reporters.remote.spool import Spool
 from opduel.reporters.remote.token import Token
 
 STORED = Fault(201, json.dumps({"run_id": samples.report().run["id"]}).encode())
-
-
-class Clock:
-    """Time that passes only while somebody sleeps; ``pauses`` are how long."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-        self.pauses: list[float] = []
-
-    def __call__(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.pauses.append(seconds)
-        self.now += seconds
 
 
 @pytest.fixture
@@ -156,7 +141,7 @@ def test_a_server_that_never_answers(spool: Spool) -> None:
 
 
 def test_a_server_that_sends_a_byte_now_and_then_is_not_waited_for_longer(spool: Spool) -> None:
-    words = r"no whole answer within 0\.3 s"
+    words = r"no complete answer within 0\.3 s"
     with ResultsServer(Fault(trickles=True)) as server, pytest.raises(RunError, match=words):
         reporter(spool, server.place, whole_s=0.3).report(samples.report())
     assert len(waiting(spool)) == 1
@@ -279,7 +264,7 @@ def test_a_server_without_tls_is_asked_once(spool: Spool) -> None:
     with socketserver.TCPServer(("127.0.0.1", 0), Plain) as server:
         threading.Thread(target=server.serve_forever, args=(0.01,)).start()
         try:
-            with pytest.raises(RunError, match="there is no TLS: write http:// if that is meant"):
+            with pytest.raises(RunError, match="the server has no TLS: use http:// if that is intended"):
                 reporter(spool, f"localhost:{server.server_address[1]}/x|nightly").report(samples.report())
         finally:
             server.shutdown()

@@ -58,13 +58,13 @@ def test_places(text: str, endpoint: str) -> None:
         ("[::1/api|nightly", "correct the address"),
         ("a/b c|nightly", "a blank"),
         ("a\\@b/c|nightly", "a backslash"),
-        ("a/b\x1b[2J|nightly", "can't be printed"),
+        ("a/b\x1b[2J|nightly", "an unprintable character"),
         ("a/b|nightly\n", ""),
         ("a/b|night\nly", "printable characters"),
         (f"a/b|{'x' * 101}", "at most 100"),
         ("a/b?key=1|nightly", "leave out what begins with ?"),
         ("a/b#c|nightly", "leave out what begins with ?"),
-        ("a/b|c|nightly", "holds two bars: leave one out"),
+        ("a/b|c|nightly", "contains two bars: remove one"),
     ],
 )
 def test_what_is_no_place_is_one_line_with_the_fix(text: str, words: str) -> None:

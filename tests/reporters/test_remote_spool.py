@@ -264,7 +264,7 @@ def test_one_that_can_t_be_removed_is_no_trouble(spool: Spool, monkeypatch: pyte
             "stored; that can't be recorded: outbox.db: can't be written",
         )
         (outcome,) = sender(spool).deliver()
-        assert (outcome.state, outcome.reason) == ("sent", "was there already")
+        assert (outcome.state, outcome.reason) == ("sent", "already stored")
         assert len(server.stored) == 1
 
 
@@ -354,7 +354,7 @@ def test_kill_9_in_mid_send_loses_nothing_and_doubles_nothing(spool: Spool, tmp_
         assert (outcome.entry.key, outcome.state, outcome.reason) == (
             "killed",
             "sent",
-            "was there already" if stores else "stored",
+            "already stored" if stores else "stored",
         )
         assert server.stored == {"killed": whole}
     assert spool.entries() == []

@@ -69,7 +69,7 @@ def test_what_a_wrong_token_kept_back_goes_out_with_a_right_one(server: RunningS
 def test_what_is_refused_is_kept_with_the_servers_words(server: RunningServer, spool: Spool) -> None:
     assert server.post(numbered(1)).status_code == 201
     refused = {
-        "another report is here with the run id run-1": numbered(1, seed=8),
+        "another report has the run id run-1": numbered(1, seed=8),
         "the body is larger than the 20000 bytes": numbered(2, command=["x" * 30_000]),
         "run.id": numbered(3, id="../x"),
     }

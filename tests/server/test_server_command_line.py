@@ -119,9 +119,9 @@ def test_a_day_in_its_life(tmp_path: Path, run: Callable[..., Done]) -> None:
         (["--database", "mysql://me:secret@host/x"], "neither sqlite nor postgresql"),
         (["token", "add", "a"], "give --scope"),
         (["token", "add", " ", "--scope", "read"], "NAME must be 1 to 100 printable characters"),
-        (["token", "revoke", "nobody"], "results.sqlite is not there: give --database, or start the server first"),
-        (["token", "list"], "is not there"),
-        (["run", "remove", "nothing"], "is not there"),
+        (["token", "revoke", "nobody"], "results.sqlite does not exist: give --database, or start the server first"),
+        (["token", "list"], "does not exist"),
+        (["run", "remove", "nothing"], "does not exist"),
         (
             ["--port", "many"],
             "argument --port: 'many' is not a whole number; see python -m opduel.server serve --help",
@@ -156,7 +156,7 @@ def test_what_is_wrong_makes_no_database(run: Callable[..., Done], arguments: li
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["token", "revoke", "nobody"], "token revoke nobody: there is none of this name"),
+        (["token", "revoke", "nobody"], "token revoke nobody: there is no token of this name"),
         (["run", "remove", "nothing"], "run remove nothing: there is no run of this id"),
     ],
 )
@@ -201,7 +201,8 @@ def test_a_host_that_can_be_none_is_said(run: Callable[..., Done], host: str) ->
     done = run("--host", host)
     assert done.code == 2
     assert (
-        done.err.splitlines()[-1] == f"--host {printable(host)}: no host has such a name: give another, or an address"
+        done.err.splitlines()[-1]
+        == f"--host {printable(host)}: there is no host of this name: give another, or an address"
     )
 
 

@@ -98,7 +98,7 @@ MALFORMED: dict[str, tuple[int, bytes, str]] = {
     "a case without a name": (422, changed("report.comparisons.0.case", " "), "comparisons[0].case"),
     "a case with an escape": (422, changed("report.comparisons.0.case", "a\x1b[2J"), "comparisons[0].case"),
     "a long case": (422, changed("report.comparisons.0.case", "c" * 501), "comparisons[0].case"),
-    "a case twice": (422, changed("report.comparisons.1.case", "steady"), "comparisons[1].case: comes twice"),
+    "a case twice": (422, changed("report.comparisons.1.case", "steady"), "comparisons[1].case: occurs twice"),
     "a framework": (422, changed("report.control.framework", "other\0"), "framework"),
     "two frameworks": (422, changed("report.control.framework", "other"), "framework"),
     "a digest": (422, changed("report.treatment.digest", "\n"), "treatment.digest"),

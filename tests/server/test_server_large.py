@@ -71,7 +71,7 @@ def test_refusals_are_the_same_from_another_process(tmp_path: Path, caplog: pyte
     with running_server(tmp_path) as server:
         assert server.post(large_report(1)).status_code == 201
         other = server.post(large_report(1, seed=8))
-        assert (other.status_code, other.json()) == (409, {"detail": "another report is here with the run id run-1"})
+        assert (other.status_code, other.json()) == (409, {"detail": "another report has the run id run-1"})
         wrong = server.post(large_report(2, alpha=7.0))
         assert (wrong.status_code, wrong.json()["detail"][:10]) == (422, "run.alpha:")
         with server.client("write") as client:

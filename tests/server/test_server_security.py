@@ -141,7 +141,7 @@ def test_a_wrong_login_says_so_and_no_more(tmp_path: Path, token: str) -> None:
         answer = logged_in(server, text, next='/"><script>alert(1)</script>')
     assert answer.status_code == 401
     assert "Set-Cookie" not in answer.headers
-    assert "That is no valid token that may read." in answer.text
+    assert "That is not a valid token with scope read." in answer.text
     assert "<script" not in answer.text
     assert not text or text not in answer.text
 
@@ -173,7 +173,7 @@ def test_a_form_of_many_fields_is_refused_without_a_trace(
     with server.client(None) as client:
         answer = client.post("/login", content=b"&".join([b"a=b"] * 11), headers=OWN)
     assert answer.status_code == 400
-    assert "it has too many fields" in answer.text
+    assert "the form has too many fields" in answer.text
     assert "Traceback" not in caplog.text
 
 
@@ -251,7 +251,7 @@ def test_a_body_that_is_too_large_is_refused_and_the_answer_is_read(server: Runn
     for answer in (by_length, in_chunks):
         assert answer.status_code == 413
         assert answer.json() == {
-            "detail": f"the body is larger than the {LIMIT} bytes that are taken here: see --max_report_bytes"
+            "detail": f"the body is larger than the {LIMIT} bytes that are accepted: see --max_report_bytes"
         }
 
 

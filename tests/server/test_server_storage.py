@@ -65,7 +65,7 @@ def test_another_report_or_category_under_its_id_is_refused(tmp_path: Path, data
     with running_server(tmp_path, database_url) as server:
         assert server.post(numbered(1)).status_code == 201
         other = server.post(numbered(1, seed=8))
-        assert (other.status_code, other.json()) == (409, {"detail": "another report is here with the run id run-1"})
+        assert (other.status_code, other.json()) == (409, {"detail": "another report has the run id run-1"})
         elsewhere = server.post(numbered(1), "weekly")
         assert elsewhere.status_code == 409
         assert "in the category nightly" in elsewhere.json()["detail"]

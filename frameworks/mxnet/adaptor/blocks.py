@@ -13,7 +13,7 @@ from mxnet.gluon import contrib  # noqa: F401 - its blocks are looked up in gluo
 
 from .functions import function
 from .graphs import BACKEND, hybridize
-from .operators import MissingOperator
+from .operators import MissingOperator, dotted
 from .whole_numbers import check_block
 
 ROOT = "gluon."
@@ -36,9 +36,7 @@ def block_class(name):
     module, _, last = name[len(ROOT) :].rpartition(".")
     if not is_block(name) or module not in MODULES:
         raise ValueError("{}: blocks live under {}".format(name, ", ".join(ROOT + one for one in MODULES)))
-    found = gluon
-    for part in [*module.split("."), last]:
-        found = getattr(found, part, None)
+    found = dotted(gluon, module + "." + last)
     if not (inspect.isclass(found) and issubclass(found, gluon.Block)):
         raise MissingOperator("mxnet {} has no block {}".format(mx.__version__, name))
     return found
@@ -58,12 +56,8 @@ def constructor_parameters(kind):
     return found
 
 
-def make_block(name, arguments):
-    """A block from its name and the plain data of its constructor's arguments and ``layers``."""
-    return made_of(block_class(name), name, arguments)
-
-
 def made_of(kind, name, arguments):
+    """A block from its class, its name, and the plain data of its constructor's arguments and ``layers``."""
     arguments = dict(arguments)
     layers = arguments.pop(LAYERS, [])
     if layers and not hasattr(kind, "add"):
@@ -81,7 +75,8 @@ def argument(value):
     if not isinstance(value, dict):
         return value
     if "block" in value:
-        return make_block(value["block"], {key: item for key, item in value.items() if key != "block"})
+        name = value["block"]
+        return made_of(block_class(name), name, {key: item for key, item in value.items() if key != "block"})
     if "value" in value:
         return argument(value["value"])
     if "function" in value:
@@ -122,7 +117,7 @@ class BlockCall:
         if case.get("mode") == "hybridized":
             self.hybridize(name, is_made, given.get(BACKEND))
         elif BACKEND in given:
-            raise ValueError("{} rewrites hybridized blocks alone: use that mode".format(BACKEND))
+            raise ValueError("{} rewrites only hybridized blocks: use that mode".format(BACKEND))
 
     def tensors(self, inputs, key, value, taken):
         """The tensors of one argument of the call: several for ``args``, else one, or a list in one argument."""
@@ -130,13 +125,13 @@ class BlockCall:
         if not (isinstance(made, mx.nd.NDArray) or (isinstance(made, list) and made)):
             known = ", ".join(taken)
             raise ValueError(
-                "{} is no argument of the constructor, and no tensor: it takes {}".format(key, known or "none")
+                "{} is neither an argument of the constructor nor a tensor: it takes {}".format(key, known or "none")
             )
         return made
 
     def hybridize(self, name, is_made, backend):
         if is_made:
-            raise ValueError("{} is made already, and runs as it is: hybridize it before".format(name))
+            raise ValueError("{} is already constructed, and runs as it is: hybridize it first".format(name))
         if not hybridizable(self.block):
             raise ValueError("{} can't be hybridized: its mode is imperative".format(name))
         hybridize(self.block, backend)

@@ -31,7 +31,7 @@ def check(tensors, direction, available=None):
         if elements(shape) > LARGEST_INT32 and not is_enabled(FEATURE):
             raise UnsupportedSize(
                 f"{name} has {elements(shape)} elements, and this build numbers at most {LARGEST_INT32}: "
-                "take one built with -DUSE_INT64_TENSOR_SIZE=ON"
+                "use one built with -DUSE_INT64_TENSOR_SIZE=ON"
             )
     needed = bytes_needed(tensors, direction)
     if needed < WORTH_ASKING:

@@ -86,7 +86,7 @@ def plain(value):
 def write(number, name, value, folder, limit):
     array = numpy.ascontiguousarray(plain(value))
     if array.dtype.kind not in "biuf":
-        raise TypeError("{}: a {} is no number".format(name, type(value).__name__))
+        raise TypeError("{}: a {} is not a number".format(name, type(value).__name__))
     count = min(array.size, max(1, limit // array.dtype.itemsize))
     path = os.path.join(folder, "{}.bin".format(number))
     array.reshape(-1)[:count].tofile(path)
