@@ -62,7 +62,8 @@ def _nothing_line(report: Report) -> str:
     failed = report.count("failed")
     if failed == len(report.comparisons):
         return "nothing was compared: every case failed" if failed else "nothing was compared: there were no cases"
-    return f"nothing was compared: the run ended before any case could be tested ({counted(report.run.rounds or 0, 'round')})"
+    rounds = counted(report.run.rounds or 0, "round")
+    return f"nothing was compared: the run ended before any case could be tested ({rounds})"
 
 
 def _suspects_line(report: Report) -> str:
