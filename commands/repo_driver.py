@@ -37,7 +37,7 @@ from opduel.driver.git.repository import Repository, open_repository
 from opduel.driver.investigation import Investigation, Outcome, culprits_document, why_open
 from opduel.driver.journal import Journal
 from opduel.driver.lock import ANOTHER_FOLDER, sole_driver
-from opduel.driver.revisions import BuildRevision
+from opduel.driver.revisions import Revision
 from opduel.driver.runs import Runs
 from opduel.driver.watch import Services, Tally, Watch, WatchSettings
 from opduel.frameworks import FRAMEWORKS_DIR
@@ -177,7 +177,7 @@ class _Driver:
         for name in names:  # what is written wrongly is said before anything is measured
             if recipe_of(name, framework) is None:
                 resolve_build(name, framework, self._cache)
-        revisions = [BuildRevision(name, lambda name: resolve_build(name, framework, self._cache)) for name in names]
+        revisions = [Revision(name, lambda name: resolve_build(name, framework, self._cache)) for name in names]
         investigation = Investigation(revisions, self._runs, self._journal, self._identity)
         if own.dry_run:
             _say(

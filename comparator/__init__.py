@@ -8,8 +8,7 @@ docs/explanation/statistics.md says why they are right.
 
 from opduel.comparator.aa_checks import AACheck, run_aa_checks, withhold_verdicts
 from opduel.comparator.empirical_bayes import Prior
-from opduel.comparator.explanations import in_words
-from opduel.comparator.instruction_attribution import attribute_changes
+from opduel.comparator.explanations import attribute_changes, in_words
 from opduel.comparator.looks import DEFAULT_MAX_ROUNDS, Looks, plan_looks
 from opduel.comparator.replication import apply_replication, replicate_report
 from opduel.comparator.run_analysis import InterimAnalysis, analyse_interim, fit_priors

@@ -6,10 +6,10 @@ says what a name claims.
 """
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Literal, Protocol
+from typing import Literal
 
 from opduel.driver.attribution import UNKNOWN, Change, Range
 from opduel.records import FLAGGED, Verdict
@@ -48,16 +48,9 @@ class Step:
         return Change(self.log_ratio, self.low, self.high)
 
 
-class Measure(Protocol):
-    """An A/B of two points, ``left`` the control, on some cases: a step for each of them."""
-
-    def __call__(self, left: int, right: int, cases: Sequence[str], /) -> Mapping[str, Step]: ...
-
-
-class Prepare(Protocol):
-    """Builds a point; False when it can't be built."""
-
-    def __call__(self, revision: int, /) -> bool: ...
+# An A/B of two points, the left one the control, on some cases: a step for each of them.
+Measure = Callable[[int, int, Sequence[str]], Mapping[str, Step]]
+Prepare = Callable[[int], bool]  # builds a point; False when it can't be built
 
 
 @dataclass(frozen=True)
@@ -88,8 +81,9 @@ def bisect(
     prepare: Prepare,
     cached: Collection[int],
     thresholds: Mapping[str, float],
+    first: int = 0,
 ) -> list[CulpritRange]:
-    """The culprits between point 0 and point ``revisions``, from left to right.
+    """The culprits between point ``first`` and the one ``revisions`` further, from left to right.
 
     ``cases`` has the A/B of the two ends, by case id; its verdict is what is sought in that case: "regressed",
     "improved" or "failed" (on the treatment alone).  ``thresholds`` are shares.  Both ends are taken to be built;
@@ -106,7 +100,7 @@ def bisect(
     for case, step in cases.items():
         if step.finding is None:
             raise ValueError(f"{case}: regressed, improved, or failed on the treatment alone: not {step}")
-    search = _Search(revisions, cases, measure, prepare, thresholds, frozenset(cached))
+    search = _Search((first, first + revisions), cases, measure, prepare, thresholds, frozenset(cached))
     search.descend()
     return search.culprits()
 
@@ -134,7 +128,7 @@ class _Suspicion:
 class _Search:
     """A bisection in progress: what has been answered, and which suspicions have come to their end."""
 
-    revisions: int
+    whole: Range
     cases: Mapping[str, Step]
     measure: Measure
     prepare: Prepare
@@ -151,7 +145,7 @@ class _Search:
         The widest range comes first: whatever can bring another case to a range comes before it, so a range's cases are
         measured together.
         """
-        whole = (0, self.revisions)
+        whole = self.whole
         self.steps = {(whole, case): step for case, step in self.cases.items()}
         suspicions = [_Suspicion(case, (whole,), self._change(whole, case)) for case in sorted(self.cases)]
         while suspicions:

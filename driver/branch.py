@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from opduel.driver.commit_file import kept_commit, shared_with
@@ -12,7 +12,7 @@ from opduel.driver.descriptor import info_document
 from opduel.driver.documents import write_document, write_text
 from opduel.driver.git.commit_selection import Pending, control_of, pending
 from opduel.driver.investigation import Investigation, Outcome, culprits_document, why_open
-from opduel.driver.revisions import CommitRevision, UnbuildableError
+from opduel.driver.revisions import UnbuildableError, commit_revision
 from opduel.driver.runs import NotSettled
 from opduel.driver.watch_settings import Services, Tally, WatchSettings, explained, record
 from opduel.records import Commit, NoSpaceError, OpduelError, RunError, UsageError
@@ -26,7 +26,8 @@ class Branch:
 
     def __init__(self, services: Services, settings: WatchSettings, alone: bool = True) -> None:
         """``alone``: no other branch is to be measured in the same pass."""
-        self._services = services
+        self._repository, self._builder, self._runs = services.repository, services.builder, services.runs
+        self._journal, self._listener = services.journal, services.listener
         self._settings = settings
         self._alone = alone
         self._processed: Commit | None = None
@@ -39,7 +40,10 @@ class Branch:
             KeyboardInterrupt: a signal; what was measured is kept.
         """
         chosen = self._pending()
-        self._go_on_after(chosen)
+        if chosen.note:  # the branch no longer contains the last commit processed: logged once
+            record(self._journal, "history", chosen.note)
+            if chosen.after is not None:
+                self._write_down(chosen.after)
         new = self._not_waiting(chosen)
         queue = new + self._to_retry(new)
         if not queue:
@@ -58,7 +62,7 @@ class Branch:
                 if not held:
                     self._finish(commit)
                 elif settled:
-                    self._services.journal.set_fact(self._beyond(commit), "")
+                    self._journal.set_fact(self._beyond(commit), "")
         tally.waiting += len(self._troubled())
 
     def due(self) -> list[Commit]:
@@ -70,12 +74,8 @@ class Branch:
         return new + self._to_retry(new)
 
     def _pending(self) -> Pending:
-        """The commits that come after the last one processed.
-
-        Raises:
-            UsageError: the commits asked for are not there, or the commit file is another branch's.
-        """
-        settings, repository = self._settings, self._services.repository
+        """The commits that come after the last one processed."""
+        settings, repository = self._settings, self._repository
         tip = self._tip()
         if settings.commit is None:
             self.check_commit_file()
@@ -93,42 +93,31 @@ class Branch:
             log.info("%d of %d commits have landed since the last one to measure", chosen.waiting, settings.step)
         return chosen
 
-    def _go_on_after(self, chosen: Pending) -> None:
-        """If the branch no longer contains the last commit processed, log it once, and continue from one it has."""
-        if chosen.note:
-            record(self._services.journal, "history", chosen.note)
-            if chosen.after is not None:
-                self._write_down(chosen.after)
-
     def _not_waiting(self, chosen: Pending) -> list[Commit]:
         """Going on for ever, without those that failed and are not due yet."""
-        later = {id for id, item in self._troubled().items() if not self._services.journal.is_due(item)}
+        later = {id for id, item in self._troubled().items() if not self._journal.is_due(item)}
         return [one for one in chosen.commits if one.id not in later or self._settings.interval_s is None]
 
     def plan(self, treatment: Commit) -> tuple[Commit, str, list[Commit], str]:
         """For a treatment: its control, why that one, the commits of the line (control first), and the strategy."""
         settings = self._settings
         base = None if settings.base is None else self._named("--base_commit", settings.base)
-        choice = control_of(treatment, base, settings.exact_base, self._services.repository)
+        choice = control_of(treatment, base, settings.exact_base, self._repository)
         line = [choice.commit, treatment]
         if settings.sought:
-            line = [choice.commit, *self._services.repository.chain(choice.commit, treatment)]
-        return choice.commit, settings.base_why or choice.why, line, self._services.builder.strategy(line)
+            line = [choice.commit, *self._repository.chain(choice.commit, treatment)]
+        return choice.commit, settings.base_why or choice.why, line, self._builder.strategy(line)
 
     def check_commit_file(self) -> None:
-        """See that the commit file is not that of another branch: all commits since both parted would be measured.
-
-        Raises:
-            UsageError: it is.
-        """
+        """Raise UsageError if the commit file is another branch's: all commits since both parted would be measured."""
         path, last = self._commit_file, self._last()
         if path is None or last is None:
             return
         name, owner = self.name, self._owner(path, last)
-        if self._services.repository.is_ancestor(last, self._tip()):
-            is_ours = owner in (None, name) or self._settings.branch is None or not self._has(owner)
+        if self._repository.is_ancestor(last, self._tip()):
+            is_ours = owner in (None, name) or self._settings.branch is None or not self.is_there(owner)
         else:
-            others = [owner] if owner else self._services.repository.branches_with(last)
+            others = [owner] if owner else self._repository.branches_with(last)
             is_ours = not others or name in others
             owner = None if is_ours else others[0]
         if not is_ours and owner:
@@ -137,53 +126,38 @@ class Branch:
     def _owner(self, path: Path, last: Commit) -> str | None:
         """The branch for which the driver wrote the commit file; None if that is not known, or another commit was put
         there since. Older drivers kept the name alone."""
-        name, _, id = (self._services.journal.get_fact(_owner_of(path)) or "").partition(" ")
+        name, _, id = (self._journal.get_fact(_owner_of(path)) or "").partition(" ")
         return name if name and id in ("", last.id) else None
 
-    def _has(self, branch: str) -> bool:
+    def is_there(self, name: str | None = None) -> bool:
+        """Whether the repository has the branch, or another one, as far as it was fetched."""
         try:
-            self._services.repository.branch(branch)
+            self._repository.branch(name or self.name)
         except UsageError:
             return False
         return True
 
-    def is_there(self) -> bool:
-        """Whether the repository has the branch, as far as it was fetched."""
-        return self._has(self.name)
-
     def _tip(self) -> Commit:
-        """The branch's newest commit.
-
-        Raises:
-            UsageError: there is no such branch (any more).
-        """
+        """The branch's newest commit; UsageError if there is no such branch (any more)."""
         try:
-            return self._services.repository.branch(self.name)
+            return self._repository.branch(self.name)
         except UsageError as error:
             raise UsageError(f"--branch {error}") from None
 
     @property
     def name(self) -> str:
-        """The branch's name.
-
-        Raises:
-            UsageError: none was given, and the remote has no default branch.
-        """
-        return self._settings.branch or self._services.repository.default_branch()
+        """The branch's name; UsageError if none was given, and the remote has no default branch."""
+        return self._settings.branch or self._repository.default_branch()
 
     def holder(self, commit: Commit) -> str | None:
         """The branch, if it holds the commit: another one may have been asked for by its name."""
         name = self.name
-        return name if name != commit.id and self._services.repository.is_ancestor(commit, self._tip()) else None
+        return name if name != commit.id and self._repository.is_ancestor(commit, self._tip()) else None
 
     def _named(self, option: str, name: str) -> Commit:
-        """The commit that an option names.
-
-        Raises:
-            UsageError: there is none.
-        """
+        """The commit that an option names; UsageError if there is none."""
         try:
-            return self._services.repository.resolve(name)
+            return self._repository.resolve(name)
         except UsageError as error:
             raise UsageError(f"{option} {error}") from None
 
@@ -198,13 +172,16 @@ class Branch:
     def _attempt(self, commit: Commit, tally: Tally, alone: bool) -> bool:
         """Investigate a commit; whatever is the matter with it stops no other. False if it is to be measured on."""
         try:
-            outcome = self._investigate(commit)
+            try:
+                outcome = self._investigate(commit)
+            except OSError as error:
+                raise explained(self._settings, error) from error
         except NotSettled as error:
             text = f"{commit.short}: {error}"
             tally.fail(commit.id, text)
             if error.report.run.run_type == "benchmark":
                 tally.outcomes.append((commit, Outcome(error.report)))
-            record(self._services.journal, "not settled", text)
+            record(self._journal, "not settled", text)
             return False
         except (UsageError, NoSpaceError) as error:
             if alone and self._settings.interval_s is None:
@@ -227,8 +204,8 @@ class Branch:
         if settings.again or (settings.commit is not None and settings.interval_s is None):
             return False
         trouble = self._troubled().get(commit.id)
-        is_due = trouble is not None and self._services.journal.is_due(trouble)
-        return not is_due and self._services.journal.get_fact(self._beyond(commit)) is not None
+        is_due = trouble is not None and self._journal.is_due(trouble)
+        return not is_due and self._journal.get_fact(self._beyond(commit)) is not None
 
     def _beyond(self, commit: Commit) -> str:
         """The fact that a commit was processed while the commit file stayed at an earlier one."""
@@ -238,31 +215,21 @@ class Branch:
         """Write down that a commit failed: to be tried again by the next pass (``soon``), or after a pause."""
         tally.fail(commit.id, str(error))
         soon = soon or isinstance(error, NoSpaceError)
-        trouble = self._services.journal.record_trouble(self._item(commit), str(error), soon)
+        trouble = self._journal.record_trouble(self._item(commit), str(error), soon)
         kind = "unbuildable" if isinstance(error, UnbuildableError) else "failed"
         when = time.strftime("after %Y-%m-%d %H:%M UTC", time.gmtime(trouble.retry_at))
         again = "the next pass tries again" if soon else f"to be tried again {when}"
-        record(self._services.journal, kind, f"{error}; {again}")
+        record(self._journal, kind, f"{error}; {again}")
 
     def _investigate(self, treatment: Commit) -> Outcome:
-        """
-        Raises:
-            OpduelError: what is the matter.
-        """
-        try:
-            return self._followed_up(treatment)
-        except OSError as error:
-            raise explained(self._settings, error) from error
-
-    def _followed_up(self, treatment: Commit) -> Outcome:
         settings = self._settings
         control, why, line, strategy = self.plan(treatment)
         branch = self.holder(treatment)
-        self._services.listener.begins(control, treatment, why, line, strategy, branch)
-        revisions = [CommitRevision(one, self._services.builder, strategy) for one in line]
-        investigation = Investigation(revisions, self._services.runs, self._services.journal, settings.identity, branch)
+        self._listener.begins(control, treatment, why, line, strategy, branch)
+        revisions = [commit_revision(one, self._builder, strategy) for one in line]
+        investigation = Investigation(revisions, self._runs, self._journal, settings.identity, branch)
         if settings.again:
-            self._services.runs.forget(investigation.name)
+            self._runs.forget(investigation.name)
         builds = revisions[0].build(), revisions[-1].build()
         info = settings.work / "info" / f"{control.short}..{treatment.short}.json"
         write_document(info, info_document(*builds))
@@ -274,13 +241,13 @@ class Branch:
             culprits = (*outcome.known, *(outcome.culprits or ()))
             named = [one.revisions[-1].commit for one in culprits if one.culprit.named]
             write_document(info, info_document(*builds, [commit for commit in named if commit]))
-        self._services.listener.found(outcome, document)
+        self._listener.found(outcome, document)
         return outcome
 
     def _finish(self, commit: Commit) -> None:
         """Record the commit as the last one processed, unless a later one already is."""
         last = self._last()
-        if last is None or not self._services.repository.is_ancestor(commit, last):
+        if last is None or not self._repository.is_ancestor(commit, last):
             self._write_down(commit)
 
     def _write_down(self, commit: Commit) -> None:
@@ -288,28 +255,22 @@ class Branch:
         self._processed = commit
         if (path := self._commit_file) is not None:
             write_text(path, f"{commit.id}\n")
-            self._services.journal.set_fact(_owner_of(path), f"{self.name} {commit.id}")
+            self._journal.set_fact(_owner_of(path), f"{self.name} {commit.id}")
         elif self._counts():
-            self._services.journal.set_fact(self._counted, commit.id)
+            self._journal.set_fact(self._counted, commit.id)
 
     def _last(self) -> Commit | None:
-        """The last commit processed, according to the commit file or in this process; None without one.
-
-        Raises:
-            UsageError: the commit file is a file of somebody else's.
-        """
+        """The last commit processed, by the commit file or in this process. UsageError: the file is somebody else's."""
         path = self._commit_file
         if path is None:
             return self._processed or self._last_counted()
-        return kept_commit(path, self._services.repository.resolve)
+        return kept_commit(path, self._repository.resolve)
 
     @property
     def _commit_file(self) -> Path | None:
         """With the name of the remote's default branch in it, if no branch was given."""
-        settings = self._settings
-        if settings.commit_file is None or settings.branch is not None:
-            return settings.commit_file
-        return settings.commit_file_of(self.name)
+        path = self._settings.commit_file
+        return self._settings.commit_file_of(self.name) if path and self._settings.branch is None else path
 
     @property
     def _counted(self) -> str:
@@ -322,24 +283,18 @@ class Branch:
 
     def _last_counted(self) -> Commit | None:
         """The last commit that an earlier start processed, where only every nth is measured."""
-        kept = self._services.journal.get_fact(self._counted) if self._counts() and not self._settings.again else None
-        try:
-            return None if kept is None else self._services.repository.commit(kept)
-        except UsageError:  # of another repository
-            return None
+        kept = self._journal.get_fact(self._counted) if self._counts() and not self._settings.again else None
+        with suppress(UsageError):  # of another repository
+            return self._repository.commit(kept) if kept else None
+        return None
 
     def _to_retry(self, new: Sequence[Commit]) -> list[Commit]:
-        found: list[Commit] = []
-        if not self._settings.retries:
-            return found
         known = {one.id for one in new}
-        for id, item in self._troubled().items():
-            if id in known or not self._services.journal.is_due(item):
-                continue
-            try:
-                found.append(self._services.repository.commit(id))
-            except UsageError:
-                continue  # of another repository
+        found: list[Commit] = []
+        for id, item in self._troubled().items() if self._settings.retries else ():
+            if id not in known and self._journal.is_due(item):
+                with suppress(UsageError):  # of another repository
+                    found.append(self._repository.commit(id))
         return found
 
     def _item(self, commit: Commit) -> str:
@@ -355,7 +310,7 @@ class Branch:
         """
         found: dict[str, str] = {}
         own = self._settings.branch or ""
-        for item in self._services.journal.troubled():
+        for item in self._journal.troubled():
             id, digest, branch = _parts(item)
             if digest == self._settings.digest and branch == own:
                 found[id] = item
@@ -365,7 +320,7 @@ class Branch:
 
     def _holds(self, id: str) -> bool:
         """Whether the branch holds the commit of that id."""
-        repository = self._services.repository
+        repository = self._repository
         try:
             return repository.is_ancestor(repository.commit(id), self._tip())
         except UsageError:  # of another repository
@@ -373,10 +328,10 @@ class Branch:
 
     def _clear_trouble(self, commit: Commit) -> None:
         """It was measured with these settings: also what an older driver, or no named branch, wrote down is done."""
-        for item in self._services.journal.troubled():
+        for item in self._journal.troubled():
             id, digest, branch = _parts(item)
             if id == commit.id and digest in ("", self._settings.digest) and branch in ("", self._settings.branch):
-                self._services.journal.clear_trouble(item)
+                self._journal.clear_trouble(item)
 
     @contextmanager
     def _building_ahead(self, following: Sequence[Commit]) -> Iterator[None]:
@@ -389,7 +344,7 @@ class Branch:
         try:
             yield
         except BaseException:
-            self._services.builder.stop()
+            self._builder.stop()
             raise
         finally:
             thread.join()
@@ -398,7 +353,7 @@ class Branch:
         try:
             _, _, line, strategy = self.plan(commit)
             for one in (line[0], line[-1]):
-                CommitRevision(one, self._services.builder, strategy, self._settings.ahead).build()
+                commit_revision(one, self._builder, strategy, self._settings.ahead).build()
         except Exception as error:  # it will be said when it is that commit's turn
             log.debug("building ahead: %s", error)
 

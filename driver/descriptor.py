@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from opduel.records import Build, Commit, UsageError
 from opduel.records.files import UnreadableError, parse_json, read_text
@@ -18,12 +18,10 @@ from opduel.records.validation import explain
 
 
 class _Program(BaseModel):
-    model_config = ConfigDict(extra="ignore")
     location: str
 
 
 class _Side(BaseModel):
-    model_config = ConfigDict(extra="ignore")
     commit: str | None = None
     commit_time: int = 0
     program: str | None = None
@@ -33,7 +31,6 @@ class _Side(BaseModel):
 
 
 class _Document(BaseModel):
-    model_config = ConfigDict(extra="ignore")
     treatment: _Side
     control: _Side
 

@@ -8,20 +8,12 @@ from opduel.records.atomic import write_atomically
 
 
 def write_document(path: Path, document: object) -> None:
-    """Write plain JSON data.
-
-    Raises:
-        RunError: it can't be written.
-    """
+    """Write plain JSON data; RunError if it can't be written."""
     write_text(path, json.dumps(document, indent=2) + "\n")
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text; its folder is made if it isn't there.
-
-    Raises:
-        RunError: it can't be written.
-    """
+    """Write a text; its folder is made if it isn't there. RunError: it can't be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, text.encode())

@@ -85,21 +85,13 @@ class Investigation:
         Raises:
             UnbuildableError: control or treatment can't be built.
         """
-        outcome = self.follow_up(self.measure_ends(), sought)
+        benchmark = self._make(f"{self.name}/benchmark", "benchmark", (0, len(self._revisions) - 1))
+        outcome = self._follow_up(benchmark, sought)
         if why_untrusted(outcome):
             self._runs.forget(f"{self.name}/")
         return outcome
 
-    def measure_ends(self) -> Report:
-        """The benchmark of control and treatment, on all cases.
-
-        Raises:
-            UnbuildableError: one of them can't be built.
-        """
-        last = len(self._revisions) - 1
-        return self._make(f"{self.name}/benchmark", "benchmark", (0, last))
-
-    def follow_up(self, benchmark: Report, sought: Sequence[Verdict]) -> Outcome:
+    def _follow_up(self, benchmark: Report, sought: Sequence[Verdict]) -> Outcome:
         """Verify what the benchmark flagged in one of the ways ``sought``, and bisect what holds.
 
         Of what known culprits account for neither is made; where more changed than they did, the parts of the line
@@ -173,7 +165,7 @@ class Investigation:
         try:
             for gap in sorted(cases):
                 steps = self._compare(*gap, cases[gap])
-                changed = {case: step for case, step in steps.items() if _answers(step, more[case])}
+                changed = {case: step for case, step in steps.items() if step.finding == more[case].finding}
                 found |= dict.fromkeys(changed)
                 culprits += self._bisect(changed, {case: more[case].threshold for case in changed}, gap)
         except RunError as error:
@@ -212,17 +204,9 @@ class Investigation:
             return ()
         left, right = between
         log.info("confirmed: %s; looking for the commit that caused it among %d", ", ".join(steps), right - left)
-        culprits = bisect(
-            right - left,
-            steps,
-            lambda start, end, cases: self._compare(left + start, left + end, cases),
-            lambda revision: self._prepare(left + revision),
-            [revision - left for revision in self._at_hand() if left <= revision <= right],
-            thresholds,
-        )
-        moved = [_moved(one, left) for one in culprits]
+        culprits = bisect(right - left, steps, self._compare, self._prepare, self._at_hand(), thresholds, first=left)
         return tuple(
-            Culprit(one, tuple(self._revisions[one.left : one.right + 1]), self._evidence(one)) for one in moved
+            Culprit(one, tuple(self._revisions[one.left : one.right + 1]), self._evidence(one)) for one in culprits
         )
 
     def _at_hand(self) -> list[int]:
@@ -262,11 +246,7 @@ class Investigation:
         return self._runs.ids(f"{self.name}/regress/{names}/")
 
     def _prepare(self, index: int) -> bool:
-        """Build a point; that it is at fault itself is written down, so that a later start gets the same answer.
-
-        Raises:
-            RunError: the disk, the network or whatever else it may be keeps it from being built now.
-        """
+        """Build a point. One that is at fault itself is written down for later starts; RunError: another failure."""
         fact = f"{self.name}/unbuildable/{self._revisions[index].name}"
         if self._journal.get_fact(fact) is not None:
             return False
@@ -304,16 +284,6 @@ def _merged(culprits: Sequence[Culprit]) -> tuple[Culprit, ...]:
             one = replace(other, culprit=culprit, evidence=tuple(dict.fromkeys((*other.evidence, *one.evidence))))
         found[between] = one
     return tuple(found[between] for between in sorted(found))
-
-
-def _moved(one: CulpritRange, by: int) -> CulpritRange:
-    skipped, undecided = (tuple(revision + by for revision in revisions) for revisions in (one.skipped, one.undecided))
-    return replace(one, left=one.left + by, right=one.right + by, skipped=skipped, undecided=undecided)
-
-
-def _answers(step: Step, flagged: Comparison) -> bool:
-    """Whether a direct A/B of a part of the line has the change for which the whole was flagged."""
-    return step.finding == flagged.finding
 
 
 def _known_step(known: Known) -> Step:
@@ -364,12 +334,11 @@ def culprits_document(outcome: Outcome, name: str) -> dict[str, Any]:
         "confirmed": list(outcome.confirmed),
         "culprits": [_culprit_document(one) for one in outcome.culprits or ()],
         "known": [_culprit_document(one) for one in outcome.known],
-        "attributions": {case: _attribution_document(one) for case, one in outcome.attributions.items()},
+        "attributions": {
+            case: {"finding": one.finding, "share": _change_document(one.share), "rest": _change_document(one.rest)}
+            for case, one in outcome.attributions.items()
+        },
     }
-
-
-def _attribution_document(one: Attribution) -> dict[str, Any]:
-    return {"finding": one.finding, "share": _change_document(one.share), "rest": _change_document(one.rest)}
 
 
 def _change_document(change: Change | None) -> dict[str, Any]:

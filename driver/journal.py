@@ -66,7 +66,7 @@ class Journal(SqliteFile):
 
     def set_fact(self, name: str, text: str) -> None:
         """Keep a text under a name; an earlier one is replaced."""
-        self.write("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, text))
+        self.set_facts({name: text})
 
     def get_fact(self, name: str) -> str | None:
         """The text kept under that name."""
@@ -152,8 +152,7 @@ class Journal(SqliteFile):
 
     def trouble(self, item: str) -> Trouble | None:
         """What is the matter with the item, if anything."""
-        query = "SELECT attempts, retry_at, text FROM troubled WHERE item = ?"
-        return next((Trouble(*row) for row in self.rows(query, (item,))), None)
+        return self.troubled().get(item)
 
     def troubled(self) -> dict[str, Trouble]:
         """All items that did not work, those due first in front."""
@@ -180,10 +179,6 @@ class Journal(SqliteFile):
     def clear_trouble(self, item: str) -> None:
         """It works."""
         self.write("DELETE FROM troubled WHERE item = ?", (item,))
-
-    def _write(self, statement: str, values: Sequence[object]) -> None:
-        with self.transaction() as connection:
-            connection.execute(statement, values)
 
     def _one(self, query: str, values: Sequence[object]) -> str | None:
         return next((str(text) for (text,) in self.rows(query, values)), None)

@@ -1,9 +1,7 @@
 """The points of a line from control to treatment: commits or releases, each of which can be built."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from opduel.driver.builds.commit_builder import CommitBuilder
 from opduel.records import BrokenBuildError, Build, Commit, NoSpaceError, RunError
@@ -19,16 +17,18 @@ class UnbuildableError(RunError):
         self.lasting = lasting
 
 
-class Revision(Protocol):
-    """One point of a line, the older ones first."""
+@dataclass(frozen=True)
+class Revision:
+    """One point of a line, the older ones first: a commit, a release, or a build that the user brought.
 
-    @property
-    def name(self) -> str:
-        """Unique and short."""
+    ``name`` is unique and short; ``make`` makes the build of that name; ``is_cached`` says whether that takes no
+    compiler; ``commit`` is None for a release.
+    """
 
-    @property
-    def commit(self) -> Commit | None:
-        """None for a release."""
+    name: str
+    make: Callable[[str], Build]
+    commit: Commit | None = None
+    is_cached: Callable[[], bool] = lambda: True
 
     def build(self) -> Build:
         """From the cache, or made now.
@@ -38,54 +38,21 @@ class Revision(Protocol):
             NoSpaceError: the disk is full.
             UsageError: it was asked for wrongly.
         """
+        try:
+            return self.make(self.name)
+        except NoSpaceError:
+            raise
+        except RunError as error:
+            raise UnbuildableError(self.name, str(error), isinstance(error, BrokenBuildError)) from None
 
-    def is_cached(self) -> bool:
-        """Whether building it takes no compiler."""
 
-
-@dataclass(frozen=True)
-class CommitRevision:
+def commit_revision(
+    commit: Commit, builder: CommitBuilder, strategy: str, processors: frozenset[int] | None = None
+) -> Revision:
     """A commit, built by the line's strategy; a compile runs on ``processors`` (None: all)."""
-
-    commit: Commit
-    builder: CommitBuilder
-    strategy: str
-    processors: frozenset[int] | None = None
-
-    @property
-    def name(self) -> str:
-        return self.commit.short
-
-    def build(self) -> Build:
-        with _named(self.name):
-            return self.builder.build(self.commit, self.strategy, self.processors)
-
-    def is_cached(self) -> bool:
-        return self.builder.is_cached(self.commit, self.strategy)
-
-
-@dataclass(frozen=True)
-class BuildRevision:
-    """A release, or a build that the user brought, by what was asked for."""
-
-    name: str
-    resolve: Callable[[str], Build]
-    commit: Commit | None = None
-
-    def build(self) -> Build:
-        with _named(self.name):
-            return self.resolve(self.name)
-
-    def is_cached(self) -> bool:
-        return True
-
-
-@contextmanager
-def _named(revision: str) -> Iterator[None]:
-    """Within it what can't be built is the point of that name."""
-    try:
-        yield
-    except NoSpaceError:
-        raise
-    except RunError as error:
-        raise UnbuildableError(revision, str(error), isinstance(error, BrokenBuildError)) from None
+    return Revision(
+        commit.short,
+        lambda _: builder.build(commit, strategy, processors),
+        commit,
+        lambda: builder.is_cached(commit, strategy),
+    )

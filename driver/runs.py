@@ -60,11 +60,7 @@ class Harness(Protocol):
         """The report as a text."""
 
     def parse(self, text: str) -> Report:
-        """The report that ``dump`` wrote.
-
-        Raises:
-            UsageError: it is none.
-        """
+        """The report that ``dump`` wrote; UsageError if it is none."""
 
     def tell(self, report: Report) -> None:
         """Tell every reporter; those on disk take a report that they have already, without a second copy."""
@@ -150,8 +146,8 @@ class Runs:
         """Whether an open run gets another time budget, after so many: ``BUDGETS`` in all, but those whose rounds only
         led towards the first test of a case don't count."""
         earlier = [one for number in range(1, budgets) if (one := self._finished(f"{name}/open-{number}"))]
-        before = max((_rounds(one) for one in earlier), default=0)
-        if report.nothing_compared and _rounds(report) > before:
+        before = max((one.run.rounds or 0 for one in earlier), default=0)
+        if report.nothing_compared and (report.run.rounds or 0) > before:
             return True
         counted = budgets if report.nothing_compared else 1 + sum(not one.nothing_compared for one in earlier)
         return counted < BUDGETS
@@ -192,10 +188,6 @@ class Runs:
         except UsageError as error:
             self._journal.put_aside_report(name, str(error))
             return None
-
-
-def _rounds(report: Report) -> int:
-    return report.run.rounds or 0
 
 
 def open_words(report: Report) -> str:

@@ -71,12 +71,7 @@ class Watch:
         return found
 
     def _each(self, tally: Tally, act: Callable[[Branch], None], failed: Callable[[str, str], None]) -> None:
-        """Do something with each branch; what is the matter with one holds up no other.
-
-        Raises:
-            OpduelError: what is the matter with the only branch.
-            UsageError: every branch is asked for wrongly.
-        """
+        """Do something with each branch; what is the matter with one holds up no other, unless it is the only one."""
         errors: list[OpduelError] = []
         for name, branch in zip(self._settings.branches or (None,), self.branches, strict=True):
             if branch.stop_requested():

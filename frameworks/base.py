@@ -33,6 +33,11 @@ class Framework(ABC):
     # Those of these files that are code, which both builds execute.
     code_files: Sequence[str] = ()
 
+    # Scripts that are run in a build: one that prints what operators it has (driver/catalogue/registry.py), and one
+    # that prints the operator calls of a network (driver/catalogue/network.py).
+    registry_script: Path | None = None
+    network_script: Path | None = None
+
     def __init__(self, frameworks_dir: Path = FRAMEWORKS_DIR) -> None:
         """``frameworks_dir``: where the data of all frameworks are, each in a folder of its name."""
         self.frameworks_dir = frameworks_dir
@@ -41,16 +46,6 @@ class Framework(ABC):
     @abstractmethod
     def adaptor(self) -> Path:
         """The worker-side module, or package: standard library, the framework, and Python 3.6 syntax only."""
-
-    @property
-    def registry_script(self) -> Path | None:
-        """A script that prints what operators the build has that runs it (driver/catalogue/registry.py), if any."""
-        return None
-
-    @property
-    def network_script(self) -> Path | None:
-        """A script that prints the operator calls of a network (driver/catalogue/network.py), if any."""
-        return None
 
     @abstractmethod
     def environment(self, threads: int) -> Mapping[str, str]:

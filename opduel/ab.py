@@ -17,7 +17,7 @@ from opduel.commands.single import refuse_round_log, refuse_single_options
 from opduel.commands.wording import with_subcommands
 from opduel.harness.run import InterruptedRunError, run_ab
 from opduel.records import Comparison, OpduelError, Report, UsageError, Verdict, disk_error
-from opduel.reporters import Reporter, report_all, write_report
+from opduel.reporters import report_all, write_report
 from opduel.reporters.html import to_notebook_html, write_page
 from opduel.reporters.interchange.table import case_rows, sample_rows
 from opduel.reporters.local import FolderReporter
@@ -167,13 +167,13 @@ def compare(
         "operators": operators,
         "inputs": _inputs(inputs),
         "metric": metrics,
-        "threshold": _thresholds(threshold),
+        "threshold": _pairs(threshold) if isinstance(threshold, Mapping) else threshold,
         "time_budget": time_budget,
         "max_rounds": max_rounds,
         "seed": seed,
         "verify": verify,
         "busy_host": busy_host,
-        "env": [f"{name}={value}" for name, value in (env or {}).items()],
+        "env": _pairs(env or {}),
     }
     words = [word for name, value in {**named, **options}.items() for word in _words(name, value)]
     try:
@@ -198,7 +198,11 @@ def _measure(words: Sequence[str], progress: bool) -> ABReport:
     except InterruptedRunError as error:
         raise KeyboardInterrupt(str(error)) from None
     warn_of_report(report)
-    _tell(reporters, report)
+    told = report_all(sorted(reporters, key=lambda one: not isinstance(one, FolderReporter)), report)  # disks first
+    for line in told.lines:
+        log.info("%s", line)
+    for failure in told.failures:  # logged alone: the caller has the report
+        log.error("%s", failure)
     if report.run.interrupted:
         raise KeyboardInterrupt(str(report.run.stop_reason))
     return ABReport.of(report)
@@ -235,18 +239,5 @@ def _inputs(inputs: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None) -> l
         raise UsageError(f"inputs: {error}: give a dictionary of plain data, or a list of them") from None
 
 
-def _thresholds(threshold: Share | Mapping[str, Share] | None) -> list[str]:
-    if threshold is None:
-        return []
-    if isinstance(threshold, Mapping):
-        return [f"{metric}={share}" for metric, share in threshold.items()]
-    return [str(threshold)]
-
-
-def _tell(reporters: Sequence[Reporter], report: Report) -> None:
-    """Report to everyone, those on disk first. One that fails is logged: the caller has the report."""
-    told = report_all(sorted(reporters, key=lambda one: not isinstance(one, FolderReporter)), report)
-    for line in told.lines:
-        log.info("%s", line)
-    for failure in told.failures:
-        log.error("%s", failure)
+def _pairs(values: Mapping[str, Any]) -> list[str]:
+    return [f"{name}={value}" for name, value in values.items()]

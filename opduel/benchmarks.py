@@ -1,5 +1,6 @@
 """Whole categories, an operator with the catalogue's inputs, and one operator in all namespaces that have it."""
 
+import itertools
 import json
 import os
 
@@ -35,16 +36,7 @@ def run_category_benchmarks(category, operators=None, **options):
 
 
 def _run_here(
-    tests,
-    defaults,
-    run_backward=None,
-    dtype=None,
-    ctx=None,
-    profiler="native",
-    warmup=10,
-    runs=50,
-    build=None,
-    seed=0,
+    tests, defaults, run_backward=None, dtype=None, ctx=None, profiler="native", warmup=10, runs=50, build=None, seed=0
 ):
     adaptor = inside.adaptor_of()
     asked = {"run_backward": run_backward, "dtype": dtype, "context": ctx}
@@ -93,8 +85,13 @@ class OperatorBenchmark:
         """A line for each direction: ``add forward 0.0152 ms, p50 0.0151, p99 0.0171``."""
         for named in self.results:
             for name, found in named.items():
-                for result in found:
-                    _print_times(name, result)
+                for result, direction in itertools.product(found, ("forward", "backward", "both")):
+                    key = "_time_{}_{}".format(direction, name)
+                    if "avg" + key in result:
+                        figures = [result[statistic + key] for statistic in ("avg", "p50", "p99")]
+                        print("{} {} {:.4f} ms, p50 {:.4f}, p99 {:.4f}".format(name, direction, *figures))
+                    elif "failed_" + direction in result:
+                        print("{} {} failed: {}".format(name, direction, result["failed_" + direction]))
 
 
 def run_benchmark_operator(name, size=(128, 128), additional_inputs=None, run_backward=False, build=None, **options):
@@ -148,38 +145,19 @@ def _usual_inputs(operator, given, options):
 
     Raises ValueError: there are none, and none are given.
     """
-    for category in _categories():
-        spec = _spec(category)
-        for test in spec["tests"]:
-            if test["operator"] == operator:
-                inputs = _inputs(test)
-                usual = [one for one in inputs if one.get("case", {}).get("identifier", "").endswith(USUAL_SIZE)]
-                one = (usual or inputs)[0]
-                settings = nearest([one.get("case", {}), test, spec.get("defaults", {})])
-                return dict(_run_backward(settings, options), **_with_settings(one, settings, options))
-    if not given:
-        raise ValueError("the catalogue has no inputs for {}: give some".format(operator))
-    return {}
-
-
-def _run_backward(settings, options):
-    if "run_backward" in options or "directions" in settings:
+    specs = map(_spec, _categories())
+    tests = ((test, spec.get("defaults", {})) for spec in specs for test in spec["tests"])
+    test, defaults = next((found for found in tests if found[0]["operator"] == operator), (None, {}))
+    if test is None:
+        if not given:
+            raise ValueError("the catalogue has no inputs for {}: give some".format(operator))
         return {}
-    return {"run_backward": settings.get("run_backward", False)}
-
-
-def _with_settings(inputs, settings, options):
-    """The arguments, and under ``case`` the settings that ``options`` don't say."""
+    inputs = _inputs(test)
+    usual = [one for one in inputs if one.get("case", {}).get("identifier", "").endswith(USUAL_SIZE)]
+    found = dict((usual or inputs)[0])
+    settings = nearest([found.pop("case", {}), test, defaults])
     said = {"dtype": "dtype", "context": "ctx", "directions": "run_backward", "mode": "mode"}
     case = {key: settings[key] for key, option in said.items() if key in settings and option not in options}
-    return dict(inputs, case=case) if case else {key: inputs[key] for key in inputs if key != "case"}
-
-
-def _print_times(name, result):
-    for direction in ("forward", "backward", "both"):
-        key = "_time_{}_{}".format(direction, name)
-        if "avg" + key in result:
-            figures = [result[statistic + key] for statistic in ("avg", "p50", "p99")]
-            print("{} {} {:.4f} ms, p50 {:.4f}, p99 {:.4f}".format(name, direction, *figures))
-        elif "failed_" + direction in result:
-            print("{} {} failed: {}".format(name, direction, result["failed_" + direction]))
+    if "run_backward" not in options and "directions" not in settings:
+        found = dict({"run_backward": settings.get("run_backward", False)}, **found)
+    return dict(found, case=case) if case else found

@@ -28,38 +28,29 @@ _registries: dict[str, Registry] = {}  # by the build's interpreter
 def run_performance_test(
     operators: Sequence[Any],
     inputs: Sequence[Mapping[str, Any]],
+    build: str,
     run_backward: bool,
     dtype: Any,
     ctx: Any,
-    profiler: Profiler,
-    warmup: int,
-    runs: int,
-    build: str,
-    seed: int,
+    **how: Any,
 ) -> list[dict[str, list[dict[str, Any]]]]:
-    """``opduel.run_performance_test`` for operators by name.
+    """``opduel.run_performance_test`` for operators by name; ``how``: its profiler, warmup, runs and seed.
 
     Raises:
         UsageError: arguments that a spec could not have, or no such build; RunError: nothing could be measured.
     """
-    names = [_name(operator) for operator in operators]
+    for operator in operators:
+        if not isinstance(operator, str):
+            raise UsageError(f"{operator!r}: a build driven from outside takes operators by name: 'nd.add'")
     where = _build(build)
-    tests = [{"operator": name, "inputs": [_input(where, name, one) for one in inputs]} for name in names]
+    tests = [{"operator": name, "inputs": [_input(where, name, one) for one in inputs]} for name in operators]
     defaults = {"run_backward": run_backward, "dtype": _dtype(dtype), "context": _context(ctx)}
-    results = _run({"tests": tests, "defaults": defaults}, Settings(), where, profiler, warmup, runs, seed)
-    return [{name.rpartition(".")[2]: found} for name, found in zip(names, results, strict=True)]
+    results = _run({"tests": tests, "defaults": defaults}, Settings(), where, **how)
+    return [{name.rpartition(".")[2]: found} for name, found in zip(operators, results, strict=True)]
 
 
 def run_tests(
-    spec: Spec,
-    build: str,
-    run_backward: bool | None = None,
-    dtype: Any = None,
-    ctx: Any = None,
-    profiler: Profiler = "native",
-    warmup: int = 10,
-    runs: int = 50,
-    seed: int = 0,
+    spec: Spec, build: str, run_backward: bool | None = None, dtype: Any = None, ctx: Any = None, **how: Any
 ) -> dict[str, list[dict[str, Any]]]:
     """``opduel.run_category_benchmarks``: a spec's tests; what is given overrides what the spec says.
 
@@ -72,7 +63,7 @@ def run_tests(
     except ValidationError as error:
         raise UsageError(explain(error, "the spec")) from None
     results: dict[str, list[dict[str, Any]]] = {}
-    found = _run(spec, asked, _build(build), profiler, warmup, runs, seed)
+    found = _run(spec, asked, _build(build), **how)
     for test, entries in zip(spec["tests"], found, strict=True):
         results.setdefault(test["operator"].rpartition(".")[2], []).extend(entries)
     return results
@@ -104,7 +95,13 @@ def _arrays(registry: Registry, name: str, size: tuple[int, ...]) -> dict[str, A
 
 
 def _run(
-    spec: Spec, asked: Settings, build: Build, profiler: Profiler, warmup: int, runs: int, seed: int
+    spec: Spec,
+    asked: Settings,
+    build: Build,
+    profiler: Profiler = "native",
+    warmup: int = 10,
+    runs: int = 50,
+    seed: int = 0,
 ) -> list[list[dict[str, Any]]]:
     """For each test the entries of its inputs and modes, in order."""
     single: list[dict[str, Any]] = []
@@ -166,12 +163,6 @@ def _registry(build: Build) -> Registry:
 
 def _build(build: str) -> Build:
     return resolve_build(build, FRAMEWORK, BuildCache())
-
-
-def _name(operator: Any) -> str:
-    if not isinstance(operator, str):
-        raise UsageError(f"{operator!r}: a build driven from outside takes operators by name: 'nd.add'")
-    return operator
 
 
 def _dtype(dtype: Any) -> Any:

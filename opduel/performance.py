@@ -6,16 +6,7 @@ DEFAULT_MODE = "imperative"
 
 
 def run_performance_test(
-    ops,
-    inputs,
-    run_backward=True,
-    dtype="float32",
-    ctx=None,
-    profiler="native",
-    warmup=10,
-    runs=50,
-    build=None,
-    seed=0,
+    ops, inputs, run_backward=True, dtype="float32", ctx=None, profiler="native", warmup=10, runs=50, build=None, seed=0
 ):
     """Measure one operator, or each of a list, on each of the inputs; a list of ``{name: [result, ...]}``.
 
@@ -39,9 +30,8 @@ def run_performance_test(
     if build is not None:
         from . import outside  # needs the checkout's environment
 
-        return outside.run_performance_test(
-            operators, inputs, run_backward, dtype, ctx, profiler, warmup, runs, build, seed
-        )
+        how = {"profiler": profiler, "warmup": warmup, "runs": runs, "seed": seed}
+        return outside.run_performance_test(operators, inputs, build, run_backward, dtype, ctx, **how)
     adaptor = inside.adaptor_of(operators)
     defaults = {"dtype": dtype, "context": ctx, "run_backward": run_backward}
     found = []

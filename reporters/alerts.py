@@ -1,6 +1,5 @@
 """An alarm: what a notification tells of, taken from a report: confirmed regressions, and cases newly broken."""
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -118,7 +117,11 @@ def make_alert(report: Report, causes: Sequence[Cause], sure: str) -> Alert:
 
 def cause_of(key: str, since: str, findings: Iterable[Finding]) -> Cause:
     """A cause with its findings in order."""
-    return Cause(key, since, tuple(sorted(findings, key=lambda one: (not one.broken, -_size(one), one.case))))
+
+    def order(one: Finding) -> tuple[bool, float, str]:
+        return not one.broken, -(one.ratio if one.ratio and one.ratio > 0 else 1.0), one.case
+
+    return Cause(key, since, tuple(sorted(findings, key=order)))
 
 
 def finding_of(one: Comparison) -> Finding:
@@ -146,10 +149,3 @@ def _sure(cause: Cause, once: int) -> str:
         "failing on the treatment, in a fresh process, and not on the control" if broken else "",
     ]
     return "; ".join(word for word in words if word)
-
-
-def _size(one: Finding) -> float:
-    """How much slower, as a logarithm."""
-    if one.ratio is None or math.isnan(one.ratio) or one.ratio <= 0:
-        return 0.0
-    return math.log(one.ratio)

@@ -92,7 +92,10 @@ def from_text(text: str) -> Report:
 
 def _from_bytes(path: Path, content: bytes) -> Report:
     document = _parse(path, content)
-    _check_version(path, document)
+    if "schema_version" not in document:
+        raise UsageError(f"{path}: schema_version: is missing: give the path of a {REPORT_NAME} written by opduel")
+    known = f"it must be a whole number, 1 to {SCHEMA_VERSION}"
+    check_version(path, document["schema_version"], SCHEMA_VERSION, known)
     if document["schema_version"] == 1:
         content = json.dumps(upgraded_report(document)).encode()
     try:
@@ -132,13 +135,15 @@ def _whole(digits: str) -> int:
     return int(digits)
 
 
-def _check_version(path: Path, document: dict[str, Any]) -> None:
-    if "schema_version" not in document:
-        raise UsageError(f"{path}: schema_version: is missing: give the path of a {REPORT_NAME} written by opduel")
-    version = document["schema_version"]
+def check_version(path: Path, version: object, newest: int, fix: str) -> None:
+    """See that a document's ``schema_version`` is known here; ``fix`` is for one that is no version at all.
+
+    Raises:
+        UsageError: it is not so.
+    """
     if isinstance(version, bool) or not isinstance(version, int) or version < 1:
-        raise UsageError(f"{path}: schema_version: is {version!r}: it must be a whole number, 1 to {SCHEMA_VERSION}")
-    if version > SCHEMA_VERSION:
+        raise UsageError(f"{path}: schema_version: is {version!r}: {fix}")
+    if version > newest:
         raise UsageError(
-            f"{path}: schema_version: is {version}, newer than the {SCHEMA_VERSION} known here: use a newer opduel"
+            f"{path}: schema_version: is {version}, newer than the {newest} known here: use a newer opduel"
         )

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
 from typing import TypeVar
 
 import requests
@@ -27,23 +28,18 @@ def within(seconds: float, action: Callable[[], A]) -> A:
     Raises:
         TooLongError: it was given up, and may still come to something.
     """
-    returned: list[A] = []
-    raised: list[BaseException] = []
+    found: Future[A] = Future()
 
     def attempt() -> None:
         try:
-            returned.append(action())
+            found.set_result(action())
         except BaseException as error:
-            raised.append(error)
+            found.set_exception(error)
 
-    thread = threading.Thread(target=attempt, daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if raised:
-        raise raised[0]
-    if not returned:
+    threading.Thread(target=attempt, daemon=True).start()
+    if not wait([found], seconds).done:
         raise TooLongError
-    return returned[0]
+    return found.result()
 
 
 def retried(

@@ -18,7 +18,10 @@ from opduel.reporters.html import write_page
 
 
 class FolderReporter(Reporter):
-    """Keeps reports on disk, in or below a folder that is made when it is not there."""
+    """Keeps reports on disk, in or below a folder that is made when it is not there.
+
+    A report whose page could not be written is there all the same, and partly reported.
+    """
 
     metavar: ClassVar[str | None] = "DIR"
 
@@ -56,12 +59,7 @@ class LocalReporter(FolderReporter):
     )
 
     def report(self, report: Report) -> str:
-        """Write the report, and its page beside it, in a new folder and return its path as a line.
-
-        Raises:
-            RunError: the folder or the file could not be made.
-            PartlyReportedError: the page could not.
-        """
+        """Write the report, and its page beside it, in a new folder and return its path as a line."""
         parent = run_folder(self.directory, report)
         with writing(f"below {parent}", f"--{self.option} a folder that can be written"):
             folder = _new_numbered_folder(parent)
@@ -88,10 +86,6 @@ class SimpleLocalReporter(FolderReporter):
         """Write the report, and its page beside it, and return its path as a line.
 
         An earlier one becomes ``report-<its run id>.json``, and its page ``report-<its run id>.html``.
-
-        Raises:
-            RunError: the folder or the file could not be made.
-            PartlyReportedError: the page could not.
         """
         path = self._folder(report) / REPORT_NAME
         with writing(path, f"--{self.option} a folder that can be written"):

@@ -34,15 +34,10 @@ class Notifier(Reporter):
         return found
 
     def meet(self, others: Sequence[Reporter]) -> None:
-        """Know those who can say where the report lies."""
         self._others = others
 
     def report(self, report: Report) -> str | None:
-        """Send the run's alarm, if there is one; return a line that says so.
-
-        Raises:
-            RunError: it could not be sent; the text has no secret in it.
-        """
+        """Send the run's alarm, if there is one; return a line that says so."""
         alert = alert_of(report, self.unverified)
         if alert is not None:
             places, pages = places_of(self._others, report), pages_of(self._others, report)
@@ -64,8 +59,7 @@ class Notifier(Reporter):
 
 def pages_of(reporters: Sequence[Reporter], report: Report) -> list[str]:
     """The addresses of pages that show the report, by all reporters that delivered it."""
-    pages = [one.page(report) for one in reporters]
-    return list(dict.fromkeys(page for page in pages if page))
+    return list(dict.fromkeys(page for one in reporters if (page := one.page(report))))
 
 
 def places_of(reporters: Sequence[Reporter], report: Report) -> list[str]:

@@ -55,39 +55,23 @@ class NotifyCommand(Notifier):
 
     @classmethod
     def from_option(cls, value: str | None) -> Self:
-        """The notifier for ``--notify_command COMMAND``.
-
-        Raises:
-            UsageError: its quotes are wrong.
-        """
         try:
-            words = shlex.split(value or "")
+            return cls(shlex.split(value or ""))
         except ValueError as error:
             raise UsageError(f"--{cls.option}: {error}: quote it as for a shell") from None
-        return cls(words)
 
     def check(self) -> None:
-        """See that there is such a program.
-
-        Raises:
-            UsageError: there is none.
-        """
         if shutil.which(self._words[0]) is None:
             raise UsageError(f"--{self.option}: {self._words[0]} is not an executable program: correct the command")
 
     def send(self, alert: Alert) -> None:
-        """Run the command.
-
-        Raises:
-            RunError: it could not be started, took too long, or ended in another code than 0.
-        """
-        environment = {**os.environ, **variables(alert)}
+        """Run the command; it fails when it can't be started, takes too long, or ends in another code than 0."""
         # Files and no pipes: whatever the command leaves running can't make anybody wait.
         with tempfile.TemporaryFile() as text, tempfile.TemporaryFile() as said:
             fcntl.fcntl(said, fcntl.F_SETFL, os.O_APPEND)  # so that it can be emptied meanwhile
             text.write(plain_text(alert).encode("utf-8", "backslashreplace"))
             text.seek(0)
-            self._run(text, said, environment)
+            self._run(text, said, {**os.environ, **variables(alert)})
 
     def _run(self, text: IO[bytes], said: IO[bytes], environment: Mapping[str, str]) -> None:
         name = self._words[0]

@@ -5,7 +5,7 @@ import math
 import os
 from http import HTTPStatus
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 from urllib.parse import urlsplit
 
 import requests
@@ -70,11 +70,6 @@ class NotifyWebhook(Notifier):
 
     @classmethod
     def from_option(cls, value: str | None) -> Self:
-        """The notifier for ``--notify_webhook URL`` or ``@FILE``.
-
-        Raises:
-            UsageError: the file can't be read, or it is no address.
-        """
         return cls._of((value or "").strip(), f"--{cls.option}")
 
     @classmethod
@@ -86,11 +81,7 @@ class NotifyWebhook(Notifier):
         return cls(_read(path, source), source=source)
 
     def send(self, alert: Alert) -> None:
-        """Post it; again after a pause where that may help.
-
-        Raises:
-            RunError: it was not taken. After a silence it may have been all the same.
-        """
+        """Post it; again after a pause where that may help. After a silence it may have been taken all the same."""
         message = slack_message(alert)
         pauses = dict(enumerate(self._pauses_s, 1))
         reason, _ = retried(
@@ -103,20 +94,16 @@ class NotifyWebhook(Notifier):
 
     def _attempt(self, message: object) -> tuple[str, bool]:
         """Why it was not taken (empty if it was), and whether another attempt may help."""
+        settings: dict[str, Any] = {"timeout": self._silence_s, "allow_redirects": False, "stream": True}
+
+        def post() -> tuple[str, bool]:
+            with OneAnswerSession() as session, session.post(self._url, json=message, **settings) as response:
+                return _judged(response.status_code)
+
         try:
-            return within(self._whole_s, lambda: self._post(message))
+            return within(self._whole_s, post)
         except TooLongError:
             return f"no answer within {self._whole_s:g} s", False
-
-    def _post(self, message: object) -> tuple[str, bool]:
-        try:
-            with (
-                OneAnswerSession() as session,
-                session.post(
-                    self._url, json=message, timeout=self._silence_s, allow_redirects=False, stream=True
-                ) as response,
-            ):
-                return _judged(response.status_code)
         except requests.exceptions.SSLError:
             return "its certificate is not trusted, or TLS failed", False
         except requests.exceptions.ConnectTimeout:

@@ -3,11 +3,11 @@
 import json
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from opduel.records import Build, Case, Comparison, Report, RunConfiguration
+from opduel.records import Build, Comparison, Report, RunConfiguration
 from opduel.reporters.text import printable
 
 # Options of a run that hold for each of its cases, too; the others chose cases, bounded the run or reported it.
@@ -33,17 +33,7 @@ class Reproduction:
 
     here: str
     anywhere: str
-    _ambiguous: frozenset[str]
-    _cases: Mapping[str, Case]
-    _own_inputs: bool
-
-    def of(self, one: Comparison) -> str:
-        """What follows ``here`` or ``anywhere`` for this case."""
-        case = self._cases.get(one.case)
-        if self._own_inputs and case is not None and not case.files:
-            own = ["--directions", case.direction, "--metric", case.metric]
-            return _joined(["--operators", case.operator, "--inputs", json.dumps(case.inputs), *own])
-        return _joined(["--operators", _exactly(one.case) if one.case in self._ambiguous else one.case])
+    of: Callable[[Comparison], str]  # what follows either for this case
 
 
 def reproduction(report: Report) -> Reproduction:
@@ -56,13 +46,17 @@ def reproduction(report: Report) -> Reproduction:
     golden = report.run.golden  # outputs that were kept stood in for the control
     control = ["--golden", str(golden)] if golden else ["--control", _name(report.control)]
     sides = [*control, "--treatment", _name(report.treatment)]
-    return Reproduction(
-        here=_joined([*program("harness.py", "compare"), *sides, *common]),
-        anywhere="" if golden else _of_commits(report, common),
-        _ambiguous=_ambiguous(report),
-        _cases={case.id: case for case in report.cases},
-        _own_inputs=own_inputs,
-    )
+    ambiguous, cases = _ambiguous(report), {case.id: case for case in report.cases}
+
+    def of(one: Comparison) -> str:
+        case = cases.get(one.case)
+        if own_inputs and case is not None and not case.files:
+            own = ["--directions", case.direction, "--metric", case.metric]
+            return _joined(["--operators", case.operator, "--inputs", json.dumps(case.inputs), *own])
+        return _joined(["--operators", _exactly(one.case) if one.case in ambiguous else one.case])
+
+    here = _joined([*program("harness.py", "compare"), *sides, *common])
+    return Reproduction(here, "" if golden else _of_commits(report, common), of)
 
 
 def program(script: str, subcommand: str, root: Path = _ROOT) -> list[str]:

@@ -1,9 +1,10 @@
-"""A run in words, for screens and pages: builds, host, what disturbed it, how it was decided."""
+"""A run in words, for screens and pages: builds, host, what disturbed it, how it was decided, achieved rates."""
 
 import math
+from collections.abc import Mapping
 from typing import Any, TypeGuard
 
-from opduel.records import SAMPLED, Build, Commit, Failure, HostRecord, Report
+from opduel.records import SAMPLED, Build, Commit, Comparison, Failure, HostRecord, Report, Work, achieved, roof
 from opduel.reporters.units import human_duration, human_share, human_size
 
 _BUSY = 0.05  # share of the CPUs that others took, from which on it is said
@@ -84,3 +85,37 @@ def incidents(report: Report) -> list[tuple[str, Failure, str]]:
 def is_number(value: Any) -> TypeGuard[float]:
     """Whether ``value``, from a run's plain data, is a finite number; True and False are none."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def rates_words(one: Comparison, roofline: Any) -> str:
+    """``control 18.2 GFLOP/s, 1.1 GB/s, 66 % of the roof; treatment ...``; empty where work, time or roof isn't known.
+
+    ``roofline`` is ``host["roofline"]`` of a report: operations and bytes a second are compared with it.
+    """
+    sides = (("control", one.control), ("treatment", one.treatment))
+    words = [(side, one_side_words(one.work, value, roofline)) for side, value in sides]
+    return "; ".join(f"{side} {said}" for side, said in words if said)
+
+
+def one_side_words(work: Work | None, nanoseconds: float | None, roofline: Any) -> str:
+    """``18.2 GFLOP/s, 1.1 GB/s, 66 % of the roofline`` of a call that took so long; empty where something isn't known."""
+    if work is None or not nanoseconds or not isinstance(roofline, Mapping):
+        return ""
+    peaks = roofline.get("gflops")
+    peak = peaks.get(work.dtype) if isinstance(peaks, Mapping) else None
+    least_ns = roof(work, peak, roofline.get("gbytes"))
+    if least_ns is None:
+        return ""
+    rates = achieved(work, nanoseconds)
+    words = [f"{rates.gflops:.3g} GFLOP/s"] if rates.gflops else []
+    words += [f"{rates.gbytes:.3g} GB/s"] if rates.gbytes else []
+    return ", ".join([*words, f"{least_ns / nanoseconds:.0%} of the roofline"])
+
+
+def roofline_words(roofline: Any) -> str:
+    """The host's roofline on one line; empty where it was not measured."""
+    if not isinstance(roofline, Mapping):
+        return ""
+    peaks = roofline.get("gflops") or {}
+    words = [f"{peak:.3g} GFLOP/s in {dtype}" for dtype, peak in peaks.items()]
+    return ", ".join([*words, f"{roofline.get('gbytes', 0):.3g} GB/s"])

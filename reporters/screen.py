@@ -12,8 +12,15 @@ from rich.text import Text
 from opduel.records import Failure, Report
 from opduel.records.output import key_line
 from opduel.reporters.base import Reporter
-from opduel.reporters.rates import roofline_words
-from opduel.reporters.run_text import build_text, disturbance_text, effort_text, failure_text, host_text, incidents
+from opduel.reporters.run_text import (
+    build_text,
+    disturbance_text,
+    effort_text,
+    failure_text,
+    host_text,
+    incidents,
+    roofline_words,
+)
 from opduel.reporters.screen_table import STYLES, breakdown_lines, cases_lines
 from opduel.reporters.stream import write_text
 from opduel.reporters.summary import WORST_FIRST, injection_line, open_lines, validity_line, worst_first
@@ -31,28 +38,16 @@ class ScreenReporter(Reporter):
     option: ClassVar[str] = "screen_reporter"
     help: ClassVar[str] = "print a table on standard output, the worst first (the default on a terminal)"
 
-    def __init__(
-        self,
-        stream: TextIO | None = None,
-        width: int | None = None,
-        colour: bool | None = None,
-        most_unchanged: int = MOST_UNCHANGED,
-    ) -> None:
-        """Print to ``stream``, by default what ``sys.stdout`` is when reporting.
-
-        ``width`` (columns) and ``colour`` are found out from the stream when None.
-        """
+    def __init__(self, stream: TextIO | None = None, colour: bool | None = None) -> None:
+        """Print to ``stream``, by default what ``sys.stdout`` is then; ``colour`` depends on it, too, if not given."""
         self.stream = stream
-        self.width = width
         self.colour = colour
-        self.most_unchanged = most_unchanged
 
     def report(self, report: Report) -> None:
         """Print the report; a pipe that closes early is no error."""
         stream = self.stream or sys.stdout
-        width = terminal_width(stream) if self.width is None else self.width
         colour = wants_colour(stream, os.environ) if self.colour is None else self.colour
-        write_text(stream, render(report, width, colour, self.most_unchanged))
+        write_text(stream, render(report, terminal_width(stream), colour))
 
 
 def render(report: Report, width: int = NARROW, colour: bool = False, most_unchanged: int = MOST_UNCHANGED) -> str:

@@ -7,8 +7,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from opduel.records import FLAGGED, Breakdown, Comparison, OperatorTime, Report, Verdict
-from opduel.reporters.rates import rates_words
-from opduel.reporters.run_text import confidence_text
+from opduel.reporters.run_text import confidence_text, rates_words
 from opduel.reporters.summary import WORST_FIRST, not_broken_down_line, worst_first
 from opduel.reporters.text import fold, folded_names, printable, shorten
 from opduel.reporters.units import human_change, human_interval, human_share, human_value

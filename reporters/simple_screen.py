@@ -4,7 +4,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from operator import attrgetter
-from typing import Any, ClassVar, TextIO
+from typing import Any, ClassVar
 
 from opduel.records import Comparison, Report
 from opduel.reporters.base import Reporter
@@ -42,13 +42,9 @@ class SimpleScreenReporter(Reporter):
     option: ClassVar[str] = "simple_screen_reporter"
     help: ClassVar[str] = "print one tab-separated line per case on standard output, for pipes"
 
-    def __init__(self, stream: TextIO | None = None) -> None:
-        """Print to ``stream``, by default what ``sys.stdout`` is when reporting."""
-        self.stream = stream
-
     def report(self, report: Report) -> None:
         """Print the report; a pipe that closes early is no error."""
-        write_text(self.stream or sys.stdout, "".join(f"{line}\n" for line in tab_separated(report)))
+        write_text(sys.stdout, "".join(f"{line}\n" for line in tab_separated(report)))
 
 
 class JsonReporter(Reporter):

@@ -1,8 +1,7 @@
 """A single-build run as one strict JSON document, and read back: what --output-format json writes, --baseline reads."""
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -11,7 +10,7 @@ from opduel.records.files import LONGEST_REPORT, UnreadableError, parse_json, re
 from opduel.records.single import SINGLE_SCHEMA_VERSION, SingleReport
 from opduel.records.upgrade import upgraded_single
 from opduel.records.validation import explain
-from opduel.reporters.document import json_text
+from opduel.reporters.document import check_version, json_text
 from opduel.reporters.opperf_form import opperf_results
 
 KIND = "opduel single-build run"
@@ -35,22 +34,12 @@ def read_single(path: Path) -> SingleReport:
         document = parse_json(read_text(path, LONGEST_REPORT))
     except UnreadableError as error:
         raise UsageError(f"{path}: cannot be read ({error}): {_FIX}") from None
-    _check(path, document)
+    if not isinstance(document, dict) or document.get("kind") != KIND:
+        raise UsageError(f"{path}: kind: is not {KIND!r}: {_FIX}")
+    check_version(path, document.get("schema_version"), SINGLE_SCHEMA_VERSION, _FIX)
     if document["schema_version"] == 1:
         document = upgraded_single(document)
     try:
-        report = _ADAPTER.validate_python({key: document[key] for key in document if key not in ("kind", "results")})
+        return _ADAPTER.validate_python(document)
     except ValidationError as error:
         raise UsageError(f"{path}: {explain(error)}: {_FIX}") from None
-    return replace(report, cases=tuple(report.cases))
-
-
-def _check(path: Path, document: Any) -> None:
-    if not isinstance(document, dict) or document.get("kind") != KIND:
-        raise UsageError(f"{path}: kind: is not {KIND!r}: {_FIX}")
-    version = document.get("schema_version")
-    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
-        raise UsageError(f"{path}: schema_version: is {version!r}: {_FIX}")
-    if version > SINGLE_SCHEMA_VERSION:
-        known = SINGLE_SCHEMA_VERSION
-        raise UsageError(f"{path}: schema_version: is {version}, newer than the {known} known here: use a newer opduel")

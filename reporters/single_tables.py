@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from opduel.records import achieved
 from opduel.records.single import BaselineComparison, SingleReport, SingleResult
 from opduel.reporters.opperf_form import KB, MS, STATISTICS, grouped, without_direction
-from opduel.reporters.rates import one_side_words, roofline_words
+from opduel.reporters.run_text import one_side_words, roofline_words
 from opduel.reporters.text import printable
 from opduel.reporters.units import ABSENT, human_change, human_size, human_value
 

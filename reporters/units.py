@@ -3,13 +3,10 @@
 import math
 
 ABSENT = "-"
-_TIMES = ((1.0, "ns"), (1e3, "us"), (1e6, "ms"))
-_COUNTS = ((1e3, ""), (1e6, "k "), (1e9, "M "), (float("inf"), "G "))  # up to a size below the first, its prefix
-_SIZES = ("B", "KiB", "MiB", "GiB", "TiB")
 _SCALES = {
-    "ns": (*_TIMES, (1e9, "s")),
-    "instructions": tuple((min(size / 1e3, 1e9), f"{prefix}instr") for size, prefix in _COUNTS),
-    "bytes": tuple((1024.0**power, name) for power, name in enumerate(_SIZES)),
+    "ns": ((1.0, "ns"), (1e3, "us"), (1e6, "ms"), (1e9, "s")),
+    "instructions": ((1.0, "instr"), (1e3, "k instr"), (1e6, "M instr"), (1e9, "G instr")),
+    "bytes": tuple((1024.0**power, name) for power, name in enumerate(("B", "KiB", "MiB", "GiB", "TiB"))),
 }
 
 
@@ -19,15 +16,10 @@ def human_value(value: float | None, unit: str) -> str:
         return ABSENT
     if unit == "bytes":
         return human_size(value)
-    if unit == "instructions":
-        size, prefix = next((size, prefix) for size, prefix in _COUNTS if abs(value) < 0.9995 * size)
-        return f"{_three_digits(value / min(size / 1e3, 1e9))} {prefix}instr"
-    if unit != "ns":
+    if unit not in _SCALES:
         return f"{value:.3g} {unit}"
-    for scale, name in _TIMES:
-        if abs(value) / scale < 999.5:
-            return f"{_three_digits(value / scale)} {name}"
-    return f"{_three_digits(value / 1e9)} s"
+    scale, name = next((one for one in _SCALES[unit] if abs(value) / one[0] < 999.5), _SCALES[unit][-1])
+    return f"{_three_digits(value / scale)} {name}"
 
 
 def scale_of(value: float | None, unit: str) -> tuple[float, str]:
@@ -61,10 +53,8 @@ def human_size(size: float | None) -> str:
     """Bytes as ``23.5 GiB``."""
     if size is None or not math.isfinite(size):
         return ABSENT
-    power = 0
-    while size >= 1024 and power < len(_SIZES) - 1:
-        size, power = size / 1024, power + 1
-    return f"{size:.3g} {_SIZES[power]}"
+    scale, name = scale_of(max(size, 0.0), "bytes")
+    return f"{size / scale:.3g} {name}"
 
 
 def human_duration(seconds: float | None) -> str:

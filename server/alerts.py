@@ -1,7 +1,8 @@
 """Alerts on change points: each is sent to every receiver once, and again when it has changed materially.
 
 Several processes may send alerts at once: each claims what it sends, in one transaction, and leaves out what another
-one has claimed.
+one has claimed. records/outbox.py is no substitute: it is an SQLite file of one machine, delivers "at least once", and
+would have to repeat in each entry what ``notices`` says in two columns that are deleted with their change point.
 """
 
 import hashlib
@@ -54,14 +55,15 @@ def send_alerts(
             states = {one.point.number: one.point.changed for one in due}
         if alert is None:
             continue
+        unsent: dict[int, datetime | None] = dict.fromkeys(states)
         try:
             notifier.send(alert)
         except OpduelError as error:
-            _end_claim(database, receiver, dict.fromkeys(states))
+            _end_claim(database, receiver, unsent)
             failures.append(f"--{notifier.option} failed: {error}; the next alert tries again")
         except BaseException:
             with suppress(DBAPIError):
-                _end_claim(database, receiver, dict.fromkeys(states))
+                _end_claim(database, receiver, unsent)
             raise
         else:
             _end_claim(database, receiver, states)
@@ -76,23 +78,25 @@ def _claim(session: Session, receiver: str, wanted: Wanted, now: datetime) -> li
     """
     query = select(Notice.change_point_number, Notice.sent).where(Notice.receiver == receiver)
     known = {row.change_point_number: row.sent for row in session.execute(query)}
-    found = [one for one in list_findings(session, wanted) if _is_due(known.get(one.point.number), one.point.changed)]
+    long_ago = datetime.min.replace(tzinfo=UTC)
+    found = [
+        one for one in list_findings(session, wanted) if (known.get(one.point.number) or long_ago) < one.point.changed
+    ]
     claimed: set[int] = set()
     for one in sorted(found, key=lambda one: one.point.number):  # in one order: two processes don't block each other
         values = {"change_point_number": one.point.number, "receiver": receiver, "claimed": now}
-        statement = upsert(session, Notice).values(values)
-        statement = statement.on_conflict_do_update(
-            index_elements=["change_point_number", "receiver"],
-            set_={"claimed": now},
-            where=or_(Notice.claimed.is_(None), Notice.claimed < now - _CLAIM_LASTS)
-            & or_(Notice.sent.is_(None), Notice.sent < one.point.changed),
+        statement = (
+            upsert(session, Notice)
+            .values(values)
+            .on_conflict_do_update(
+                index_elements=["change_point_number", "receiver"],
+                set_={"claimed": now},
+                where=or_(Notice.claimed.is_(None), Notice.claimed < now - _CLAIM_LASTS)
+                & or_(Notice.sent.is_(None), Notice.sent < one.point.changed),
+            )
         )
         claimed.update(session.scalars(statement.returning(Notice.change_point_number)))
     return [one for one in found if one.point.number in claimed]
-
-
-def _is_due(sent: datetime | None, changed: datetime) -> bool:
-    return sent is None or sent < changed
 
 
 def _end_claim(database: Database, receiver: str, states: Mapping[int, datetime | None]) -> None:
@@ -107,9 +111,7 @@ def _end_claim(database: Database, receiver: str, states: Mapping[int, datetime 
 def alert_of(found: Sequence[Finding], public_url: str | None, now: datetime) -> Alert:
     """The alarm about some change points, at least one: by the builds between which they are."""
     keys = [f"{one.point.number} {one.point.changed.isoformat()}" for one in found]
-    pages = []
-    if public_url is not None:
-        pages = [f"{public_url}/drift", f"{public_url}{link_of(found[0].series)}"]
+    paths = () if public_url is None else ("/drift", link_of(found[0].series))
     return Alert(
         id=hashlib.sha256("\0".join(keys).encode()).hexdigest()[:16],
         framework=", ".join(sorted({one.case.framework for one in found})),
@@ -119,7 +121,7 @@ def alert_of(found: Sequence[Finding], public_url: str | None, now: datetime) ->
         causes=tuple(sorted(_causes(found), key=lambda cause: -len(cause.findings))),
         sure=_SURE,
         moment=now.isoformat(timespec="seconds"),
-        pages=tuple(pages),
+        pages=tuple(f"{public_url}{path}" for path in paths),
         branch=", ".join(sorted({one.series.branch or "" for one in found} - {""})),
     )
 

@@ -17,8 +17,8 @@ from sqlalchemy.orm import Session
 from opduel.records import Verdict
 from opduel.server import large, queries, schemas
 from opduel.server.access import CanRead, CanWrite, database_of, settings_of
-from opduel.server.compression import may_be_packed
 from opduel.server.findings import moment_of
+from opduel.server.middleware import may_be_packed
 from opduel.server.models import Case, Run
 from opduel.server.queries import SHORTEST_COMMIT, RunFilter
 from opduel.server.schemas import MOST_ROWS

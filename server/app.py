@@ -1,23 +1,28 @@
-"""The application: settings and a database made into something that answers requests."""
+"""The application: settings and a database made into something that answers requests; and serving it: a socket, uvicorn
+on it, until it is asked to stop."""
 
 import asyncio
+import signal
+import socket
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import uvicorn
 from fastapi import FastAPI
 
-from opduel.records import SCHEMA_VERSION
-from opduel.server import api, assets, drift_api, drift_pages, login, pages
-from opduel.server.compression import Compression
+from opduel.records import SCHEMA_VERSION, RunError, UsageError
+from opduel.server import api, drift_api, drift_pages, login, pages, templating
 from opduel.server.database import Database
 from opduel.server.drift import DriftAnalysis
 from opduel.server.error_handlers import add_error_handlers
-from opduel.server.middleware import SecurityMiddleware
+from opduel.server.middleware import Compression, SecurityMiddleware
 from opduel.server.schemas import Posted
 from opduel.server.settings import Settings
 from opduel.server.subprocess_jobs import SubprocessJobs
 
+_LAST_REQUESTS_S = 10
 _PARSED_AT_ONCE = 2  # small reports: each takes many times its size in memory
 _DESCRIPTION = f"""Reports of A/B runs, kept whole, with the history of every case.
 
@@ -114,8 +119,63 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.drift = DriftAnalysis(database)
     app.state.failures = login.Failures()
     add_error_handlers(app)
-    for module in (api, drift_api, login, assets, pages, drift_pages):
+    for module in (api, drift_api, login, templating, pages, drift_pages):
         app.include_router(module.router)
     app.add_middleware(Compression)
     app.add_middleware(SecurityMiddleware)
     return app
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens on ``host`` (a name or an address) and ``port``; 0 for any that is free.
+
+    Raises:
+        UsageError: ``host`` is no name.
+        RunError: it can't be had.
+    """
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, address = found[0]
+        listening = socket.create_server(address[:2], family=family, backlog=256)
+    except UnicodeError:
+        raise UsageError(f"--host {host}: there is no host of this name: give another, or an address") from None
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise RunError(f"{host} port {port}: can't be listened on ({reason}): give another --host or --port") from None
+    # Connections inherit it: else the body of a short answer waits 40 ms for its head to be acknowledged.
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listening
+
+
+def address_of(listening: socket.socket) -> str:
+    """The address at which ``listening`` is reached, as a URL."""
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def configured(app: FastAPI) -> uvicorn.Server:
+    """uvicorn for ``app`` and its settings: it names itself to nobody, logs no query strings, lets the last requests
+    end, and believes a proxy on this machine where there is to be one."""
+    return uvicorn.Server(
+        uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=app.state.settings.behind_proxy,
+            forwarded_allow_ips="127.0.0.1,::1",
+            ws="none",
+            limit_concurrency=256,
+            timeout_graceful_shutdown=_LAST_REQUESTS_S,
+        )
+    )
+
+
+def serve(app: FastAPI, listening: socket.socket) -> None:
+    """Answer requests until SIGTERM or SIGINT; returns when the last ones have been answered."""
+    # uvicorn raises the signal once more when it is done: that is for those who still wait for it.
+    for name in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(name, lambda _signal, _frame: None)
+    server = configured(app)
+    server.run(sockets=[listening])
+    sys.stderr.write("opduel results server: ended\n")

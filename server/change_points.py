@@ -31,19 +31,10 @@ class Found:
 def found_in(components: Sequence[Component], builds: Mapping[str, BuildName], minimal: float) -> list[Found]:
     """The changes of all components of a history; where there are none, the newest build against the oldest, if its
     interval lies beyond the smallest change that is reported (``minimal``, a share)."""
-    found = [
-        Found(
-            "step" if one.builds == 1 else "drift",
-            builds[one.before],
-            builds[one.after],
-            one.builds,
-            one.log_ratio,
-            one.ci,
-            one.p_value,
-        )
-        for component in components
-        for one in component.changes
-    ]
+    found = []
+    for one in (change for component in components for change in component.changes):
+        kind, ends = "step" if one.builds == 1 else "drift", (builds[one.before], builds[one.after])
+        found.append(Found(kind, *ends, one.builds, one.log_ratio, one.ci, one.p_value))
     if found:
         return found
     whole, bound = components[0], math.log1p(minimal)
@@ -76,9 +67,10 @@ def follow(
         if same:
             known = min(same, key=lambda known: (known.gone is not None, _distance(known, one, order)))
             left.remove(known)
-            _update(known, one, minimal, now)
         else:
-            session.add(_new(series, one, now))
+            known = ChangePoint(series_number=series.number, found=now)
+            session.add(known)
+        _update(known, one, minimal, now)
     for known in left:
         known.gone = known.gone or now
 
@@ -104,28 +96,8 @@ def is_material(point: ChangePoint, log_ratio: float, ci: tuple[float, float], m
     )
 
 
-def _new(series: AnalysedSeries, one: Found, now: datetime) -> ChangePoint:
-    low, high = one.ci
-    return ChangePoint(
-        series_number=series.number,
-        kind=one.kind,
-        before=asdict(one.before),
-        after=asdict(one.after),
-        builds=one.builds,
-        log_ratio=one.log_ratio,
-        ci_low=low,
-        ci_high=high,
-        p_value=one.p_value,
-        found=now,
-        changed=now,
-        known_log=one.log_ratio,
-        known_low=low,
-        known_high=high,
-    )
-
-
 def _update(known: ChangePoint, one: Found, minimal: float, now: datetime) -> None:
-    material = is_material(known, one.log_ratio, one.ci, minimal)
+    material = known.known_log is None or is_material(known, one.log_ratio, one.ci, minimal)
     known.kind, known.builds = one.kind, one.builds
     known.before, known.after = asdict(one.before), asdict(one.after)
     known.log_ratio, (known.ci_low, known.ci_high), known.p_value = one.log_ratio, one.ci, one.p_value
@@ -139,8 +111,12 @@ def _remember(point: ChangePoint) -> None:
     point.known_log, point.known_low, point.known_high = point.log_ratio, point.ci_low, point.ci_high
 
 
-def _range(before: str, after: str, order: Mapping[str, float]) -> tuple[float, float] | None:
-    return (order[before], order[after]) if before in order and after in order else None
+def _ranges(known: ChangePoint, one: Found, order: Mapping[str, float]) -> list[list[float]] | None:
+    """The places of both changes' builds; None if one of the builds has none any more."""
+    nodes = ((known.before["node"], known.after["node"]), (one.before.node, one.after.node))
+    return (
+        None if any(node not in order for ends in nodes for node in ends) else [[order[a], order[b]] for a, b in nodes]
+    )
 
 
 def _is_same(known: ChangePoint, one: Found, order: Mapping[str, float]) -> bool:
@@ -148,12 +124,10 @@ def _is_same(known: ChangePoint, one: Found, order: Mapping[str, float]) -> bool
         return False
     if one.kind == "overall":
         return True
-    its = _range(known.before["node"], known.after["node"], order)
-    mine = _range(one.before.node, one.after.node, order)
-    return its is not None and mine is not None and its[0] <= mine[1] and mine[0] <= its[1]
+    ranges = _ranges(known, one, order)
+    return ranges is not None and ranges[0][0] <= ranges[1][1] and ranges[1][0] <= ranges[0][1]
 
 
 def _distance(known: ChangePoint, one: Found, order: Mapping[str, float]) -> float:
-    its = _range(known.before["node"], known.after["node"], order)
-    mine = _range(one.before.node, one.after.node, order)
-    return 0.0 if its is None or mine is None else abs(sum(its) - sum(mine)) / 2
+    ranges = _ranges(known, one, order)
+    return 0.0 if ranges is None else abs(sum(ranges[0]) - sum(ranges[1])) / 2

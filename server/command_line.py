@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import select
@@ -17,16 +17,19 @@ from opduel.reporters.notify_webhook import NotifyWebhook
 from opduel.reporters.stream import open_closed_streams, print_note, print_result
 from opduel.reporters.text import escaped, printable
 from opduel.server.alerts import SLOWDOWNS, send_alerts
-from opduel.server.app import create_app
+from opduel.server.app import address_of, create_app, listen, serve
 from opduel.server.database import Database, default_url
 from opduel.server.logs import log_to_stderr
 from opduel.server.models import Token
-from opduel.server.serving import address_of, listen, serve
 from opduel.server.settings import DEFAULT_MAX_REPORT_BYTES, Settings, checked_public_url
 from opduel.server.storage import remove_runs
 from opduel.server.tokens import SCOPES, add_token, check_token, is_valid, revoke_token
 
 PROGRAM = "python -m opduel.server"
+_DATABASE = (
+    "sqlite:///FILE or postgresql://USER@HOST/NAME. Default: OPDUEL_DATABASE, or else SQLite in the user's state folder"
+)
+_PUBLIC_URL = "the address under which people reach the server, for links in feeds and alerts"
 
 
 def main(arguments: Sequence[str] | None = None, program: str = PROGRAM) -> int:
@@ -45,10 +48,7 @@ def main(arguments: Sequence[str] | None = None, program: str = PROGRAM) -> int:
 
 
 def server_parser(program: str = PROGRAM) -> argparse.ArgumentParser:
-    parser = Parser(
-        prog=program,
-        description="Keeps reports that --remote_reporter sends, and shows them.",
-    )
+    parser = Parser(prog=program, description="Keeps reports that --remote_reporter sends, and shows them.")
     commands = parser.add_subparsers(required=True, metavar="{serve,migrate,token,alert,run}")
     _add_serve(commands.add_parser("serve", help="answer requests; the default"))
     migrate = commands.add_parser("migrate", help="make the tables, or bring them to this version")
@@ -77,21 +77,21 @@ def server_parser(program: str = PROGRAM) -> argparse.ArgumentParser:
     alert.add_argument(
         "--category", metavar="NAME", help="only those whose history has a run in this category (default: all)"
     )
-    _add_public_url(alert)
+    alert.add_argument("--public_url", metavar="URL", help=_PUBLIC_URL)
     alert.set_defaults(do=_alert)
     runs = commands.add_parser("run", help="remove runs").add_subparsers(required=True, metavar="{remove}")
     remove = runs.add_parser("remove", help="remove runs for good, with their reports")
     remove.add_argument("ids", metavar="RUN", nargs="+", help="a run's id")
     remove.set_defaults(do=_remove_runs)
     for one in (migrate, add, listing, revoke, alert, remove):
-        _add_database(one)
+        one.add_argument("--database", metavar="URL", help=_DATABASE)
     return parser
 
 
 def _add_serve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="where to listen. Default: 127.0.0.1")
     parser.add_argument("--port", type=_port, default=8000, help="0 for any that is free. Default: 8000")
-    _add_database(parser)
+    parser.add_argument("--database", metavar="URL", help=_DATABASE)
     parser.add_argument(
         "--max_report_bytes",
         metavar="BYTES",
@@ -107,32 +107,14 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="all requests come through a proxy on this machine: believe its X-Forwarded-For and X-Forwarded-Proto",
     )
-    _add_public_url(parser)
+    parser.add_argument("--public_url", metavar="URL", help=_PUBLIC_URL)
     parser.add_argument("--open_read", action="store_true", help="let anybody read, without a token")
     parser.set_defaults(do=_serve)
 
 
-def _add_public_url(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--public_url",
-        metavar="URL",
-        help="the address under which people reach the server, for links in feeds and alerts",
-    )
-
-
-def _add_database(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--database",
-        metavar="URL",
-        help="sqlite:///FILE or postgresql://USER@HOST/NAME. Default: OPDUEL_DATABASE, or else SQLite in the user's "
-        "state folder",
-    )
-
-
 def _days(text: str) -> timedelta:
     try:
-        days = float(text)
-        lasts = timedelta(days=days)
+        lasts = timedelta(days=float(text))
     except (ValueError, OverflowError):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of days") from None
     if lasts <= timedelta(0):
@@ -180,14 +162,8 @@ def _existing(options: argparse.Namespace) -> Database:
 
 
 def _serve(options: argparse.Namespace) -> None:
-    settings = Settings(
-        database=_url(options),
-        open_read=options.open_read,
-        behind_proxy=options.behind_proxy,
-        max_report_bytes=options.max_report_bytes,
-        commit_url=options.commit_url,
-        public_url=options.public_url,
-    )
+    others = [field.name for field in fields(Settings) if field.name != "database"]
+    settings = Settings(_url(options), **{name: getattr(options, name) for name in others})
     database = _opened(options)
     database.close()
     listening = listen(options.host, options.port)

@@ -1,16 +1,22 @@
 """Two runs beside each other: the cases of either, and what both imply together by a build that they share."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
-from scipy import stats
 from sqlalchemy.orm import Session
 
-from opduel.comparator.indirect_comparison import IndirectEstimate, Link, indirect_estimate, link
-from opduel.comparator.network_meta_analysis import Edge, edge_from_interval
+from opduel.comparator.network_meta_analysis import (
+    Edge,
+    IndirectEstimate,
+    Link,
+    edge_from_interval,
+    indirect_estimate,
+    link,
+)
 from opduel.reporters.units import human_share
+from opduel.server.findings import exp
 from opduel.server.histories import CONFIDENCE_ALPHA, BuildName, build_of, interval, node_order
 from opduel.server.models import Run
 from opduel.server.queries import results_worst_first
@@ -42,20 +48,19 @@ class Beside:
     @property
     def told(self) -> Sequence[Pair]:
         """Those whose implied change is beyond chance, the largest first."""
-        return [
-            one for one in self.pairs if one.indirect_estimate is not None and _excludes_zero(one.indirect_estimate)
-        ]
+        found = ((one, one.indirect_estimate) for one in self.pairs)
+        return [pair for pair, implied in found if implied is not None and (implied.ci[0] > 0 or implied.ci[1] < 0)]
 
 
 def compare_runs(session: Session, first: Run, second: Run) -> Beside:
     """All cases of either run, side by side; what they imply is of the newer build against the older one."""
     before = {row.case_number: row for row in results_worst_first(session, first)}
     after = {row.case_number: row for row in results_worst_first(session, second)}
-    names = {one.node: one for run in (first, second) for one in _builds(run)}
-    how = link(
-        _nodes(first), _nodes(second), node_order((run.started, one) for run in (first, second) for one in _builds(run))
-    )
-    z = float(stats.norm.ppf(1 - CONFIDENCE_ALPHA / 2))
+    builds = [(run.started, build_of(run, side)) for run in (first, second) for side in ("control", "treatment")]
+    names = {one.node: one for _, one in builds}
+    nodes = [one.node for _, one in builds]
+    how = link((nodes[0], nodes[1]), (nodes[2], nodes[3]), node_order(builds))
+    z = NormalDist().inv_cdf(1 - CONFIDENCE_ALPHA / 2)
     pairs = []
     for number in [*before, *(number for number in after if number not in before)]:
         one, other = before.get(number), after.get(number)
@@ -70,35 +75,20 @@ def compare_runs(session: Session, first: Run, second: Run) -> Beside:
 
 def in_words(log_ratio: float, metric: str, newer: str, older: str) -> str:
     """``NEW is 6.6 % slower than OLD``: an implied change and its direction."""
-    ratio = math.exp(min(700.0, log_ratio))
+    ratio = exp(log_ratio)
     share = human_share(abs(ratio - 1))
-    is_time = metric == "time"
+    if metric == "time":
+        if share == human_share(0):
+            return f"{newer} takes as long as {older}"
+        if ratio >= _MANY_TIMES:
+            return f"{newer} takes {ratio:.3g} times as long as {older}"
+        words = f"is {share} slower than" if ratio > 1 else f"takes {share} less time than"
+        return f"{newer} {words} {older}"
     if share == human_share(0):
-        return f"{newer} takes as long as {older}" if is_time else f"the {metric} of {newer} is that of {older}"
+        return f"the {metric} of {newer} is that of {older}"
     if ratio >= _MANY_TIMES:
-        return (
-            f"{newer} takes {ratio:.3g} times as long as {older}"
-            if is_time
-            else (f"the {metric} of {newer} is {ratio:.3g} times that of {older}")
-        )
-    if is_time:
-        return (
-            f"{newer} is {share} slower than {older}" if ratio > 1 else f"{newer} takes {share} less time than {older}"
-        )
+        return f"the {metric} of {newer} is {ratio:.3g} times that of {older}"
     return f"the {metric} of {newer} is {share} {'larger' if ratio > 1 else 'smaller'} than that of {older}"
-
-
-def _builds(run: Run) -> tuple[BuildName, BuildName]:
-    return build_of(run, "control"), build_of(run, "treatment")
-
-
-def _nodes(run: Run) -> tuple[str, str]:
-    control, treatment = _builds(run)
-    return control.node, treatment.node
-
-
-def _excludes_zero(found: IndirectEstimate) -> bool:
-    return found.ci[0] > 0 or found.ci[1] < 0
 
 
 def _edge(run: Run, row: Any | None) -> Edge | None:
@@ -109,6 +99,5 @@ def _edge(run: Run, row: Any | None) -> Edge | None:
 
 
 def _size(pair: Pair) -> tuple[bool, float]:
-    return pair.indirect_estimate is not None, abs(
-        pair.indirect_estimate.log_ratio
-    ) if pair.indirect_estimate is not None else 0.0
+    implied = pair.indirect_estimate
+    return implied is not None, 0.0 if implied is None else abs(implied.log_ratio)

@@ -3,12 +3,12 @@
 import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
-from sqlalchemy import ColumnElement, and_, case, delete, func, select, update
+from sqlalchemy import and_, case, delete, func, select, update
 from sqlalchemy.orm import Session
 
 from opduel.comparator.network_meta_analysis import Component, analyse_network, edge_from_interval
@@ -25,7 +25,7 @@ from opduel.server.histories import (
     node_order,
 )
 from opduel.server.logs import logger
-from opduel.server.models import UNKNOWN_THREADS, AnalysedSeries, Result, Run
+from opduel.server.models import AnalysedSeries, Result, Run
 from opduel.server.storage import upsert
 
 METHOD = 1  # of weighing: with another one all histories are weighed again
@@ -34,6 +34,7 @@ METHOD = 1  # of weighing: with another one all histories are weighed again
 Stamp = tuple[int, datetime | None]
 _PATIENCE_S = 0.5  # how long a page waits for a computation that may be about to end
 _AT_A_TIME = 20  # series that are stored together
+_Runs = Mapping[int, tuple[Any, BuildName, BuildName]]  # by number: a run's columns, its control and its treatment
 
 
 @dataclass(frozen=True)
@@ -44,19 +45,6 @@ class Progress:
     total: int
     is_complete: bool
     seconds: float  # that the last computation took, or has taken so far
-
-
-@dataclass(frozen=True)
-class _RunBuilds:
-    """What histories need of a run that counts."""
-
-    platform: str
-    threads: int | None
-    branch: str | None
-    started: datetime
-    alpha: float
-    control: BuildName
-    treatment: BuildName
 
 
 @dataclass(frozen=True)
@@ -104,18 +92,21 @@ class DriftAnalysis:
             known = _known(session)
         for old, new in _named_now(known, stamps).items():
             with self._database.writing() as session:
-                session.execute(update(AnalysedSeries).where(*_is(old)).values(branch=new.branch))
+                session.execute(update(AnalysedSeries).filter_by(**old.key).values(branch=new.branch))
             known[new] = known.pop(old)
         stale = [one for one, stamp in stamps.items() if known.get(one) != stamp]
         with self._lock:
             self._total, self._left = len(stamps), len(stale)
-        self._remove([one for one in known if one not in stamps])
+        if gone := [one for one in known if one not in stamps]:
+            with self._database.writing() as session:
+                for one in gone:
+                    session.execute(delete(AnalysedSeries).filter_by(**one.key))
         for start in range(0, len(stale), _AT_A_TIME):
             some = stale[start : start + _AT_A_TIME]
             analysed = [self._one(series, runs) for series in some]
             with self._database.writing() as session:
-                for one in analysed:
-                    _store(session, one, stamps[one.series])
+                for result in analysed:
+                    _store(session, result, stamps[result.series])
             with self._lock:
                 self._left -= len(some)
 
@@ -139,7 +130,7 @@ class DriftAnalysis:
             with self._lock:
                 self._seen, self._took = seen, time.monotonic() - self._began
 
-    def _one(self, series: Series, runs: Mapping[int, _RunBuilds]) -> _Analysed:
+    def _one(self, series: Series, runs: _Runs) -> _Analysed:
         """The result for one series. One that fails, because of an odd upload, doesn't stop the others."""
         with self._database.reading() as session:
             try:
@@ -148,28 +139,23 @@ class DriftAnalysis:
                 logger.exception("case %d can't be analysed", series.case_number)
                 return _Analysed(series, (), {}, {}, 0.0)
 
-    def _remove(self, gone: Sequence[Series]) -> None:
-        """Forget series of which no run is left."""
-        if gone:
-            with self._database.writing() as session:
-                for one in gone:
-                    session.execute(delete(AnalysedSeries).where(*_is(one)))
 
-
-def _analysed(session: Session, series: Series, runs: Mapping[int, _RunBuilds]) -> _Analysed:
+def _analysed(session: Session, series: Series, runs: _Runs) -> _Analysed:
     query = select(Result.run_number, Result.ratio, Result.ci_low, Result.ci_high, Result.threshold)
     edges, seen, threshold = [], [], 0.0
     rows = session.execute(query.where(Result.case_number == series.case_number).order_by(Result.run_number))
     for number, ratio, low, high, its_threshold in rows:
-        run = runs.get(number)
-        if run is None or (run.platform, run.threads) != (series.platform, series.threads):
+        if number not in runs:
+            continue
+        run, control, treatment = runs[number]
+        if (run.platform, run.threads) != (series.platform, series.threads):
             continue
         if not series.is_only and run.branch != series.branch:
             continue
-        edge = edge_from_interval(run.control.node, run.treatment.node, ratio, interval(low, high), run.alpha)
+        edge = edge_from_interval(control.node, treatment.node, ratio, interval(low, high), run.alpha)
         if edge is not None:
             edges.append(edge)
-            seen += [(run.started, run.control), (run.started, run.treatment)]
+            seen += [(run.started, control), (run.started, treatment)]
             threshold = its_threshold
     minimal, order = max(0.0, threshold / 2), node_order(seen)
     components = analyse_network(edges, order, minimal=minimal, alpha=CONFIDENCE_ALPHA, with_positions=False)
@@ -178,16 +164,11 @@ def _analysed(session: Session, series: Series, runs: Mapping[int, _RunBuilds]) 
 
 def _store(session: Session, one: _Analysed, stamp: Stamp) -> None:
     """Keep what a series came to, and follow its change points."""
-    identity = {
-        "case_number": one.series.case_number,
-        "platform": one.series.platform,
-        "threads": _threads(one.series.threads),
-        "branch": one.series.branch or "",
-    }
+    key = one.series.key
     values = {"run_count": stamp[0], "newest": stamp[1], "method": METHOD, **_figures(one)}
-    statement = upsert(session, AnalysedSeries).values(**identity, **values)
-    session.execute(statement.on_conflict_do_update(index_elements=list(identity), set_=values))
-    series = session.scalars(select(AnalysedSeries).where(*_is(one.series))).one()
+    statement = upsert(session, AnalysedSeries).values(**key, **values)
+    session.execute(statement.on_conflict_do_update(index_elements=list(key), set_=values))
+    series = session.scalars(select(AnalysedSeries).filter_by(**key)).one()
     found = found_in(one.components, one.builds, one.minimal) if one.components else []
     follow(session, series, found, one.order, one.minimal, datetime.now(UTC))
 
@@ -210,40 +191,11 @@ def _figures(one: _Analysed) -> dict[str, object]:
     }
 
 
-def _is(series: Series) -> tuple[ColumnElement[bool], ...]:
-    return (
-        AnalysedSeries.case_number == series.case_number,
-        AnalysedSeries.platform == series.platform,
-        AnalysedSeries.threads == _threads(series.threads),
-        AnalysedSeries.branch == (series.branch or ""),
-    )
-
-
-def _series(row: Any) -> Series:
-    threads = None if row.threads == UNKNOWN_THREADS else row.threads
-    return Series(row.case_number, row.platform, threads, row.branch or None)
-
-
-def _threads(threads: int | None) -> int:
-    return UNKNOWN_THREADS if threads is None else threads
-
-
-def _runs(session: Session) -> dict[int, _RunBuilds]:
-    """All runs that count, by number."""
+def _runs(session: Session) -> _Runs:
+    """All runs that count."""
     columns = (Run.number, Run.platform, Run.threads, Run.branch, Run.started, Run.alpha, *BUILD_COLUMNS)
     rows = session.execute(select(*columns).where(Run.inject.is_(None), Run.trusted))
-    return {
-        row.number: _RunBuilds(
-            row.platform,
-            row.threads,
-            row.branch,
-            row.started,
-            row.alpha,
-            build_of(row, "control"),
-            build_of(row, "treatment"),
-        )
-        for row in rows
-    }
+    return {row.number: (row, build_of(row, "control"), build_of(row, "treatment")) for row in rows}
 
 
 def _stamps(session: Session) -> dict[Series, Stamp]:
@@ -268,13 +220,11 @@ def _stamps(session: Session) -> dict[Series, Stamp]:
 def _named_now(known: Collection[Series], stamps: Collection[Series]) -> dict[Series, Series]:
     """The histories whose runs named no branch, and that are a named branch's now, as it is the only one: they keep
     their change points, and with these who acknowledged them."""
-    unnamed = {one: replace(one, branch=None) for one in stamps if one.is_only and one.branch and one not in known}
+    unnamed = {one: one.without_branch for one in stamps if one.is_only and one.branch and one not in known}
     return {old: new for new, old in unnamed.items() if old in known}
 
 
 def _known(session: Session) -> dict[Series, Stamp]:
     """The series that are weighed already, by this method, with their stamps then."""
-    table = AnalysedSeries
-    key = (table.case_number, table.platform, table.threads, table.branch)
-    rows = session.execute(select(*key, table.run_count, table.newest, table.method))
-    return {_series(row): (row[4], row[5]) if row[6] == METHOD else (-1, None) for row in rows}
+    rows = session.scalars(select(AnalysedSeries))
+    return {Series.kept(row): (row.run_count, row.newest) if row.method == METHOD else (-1, None) for row in rows}

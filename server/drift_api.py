@@ -13,8 +13,8 @@ from opduel.server.access import CanRead, CanWrite, database_of
 from opduel.server.api import PROBLEMS, Branch, Limit, Offset, OperatorCategory, Words, found, problems
 from opduel.server.change_points import LONGEST_NOTE, acknowledge, withdraw
 from opduel.server.findings import Direction, Finding, State, Wanted, exp, find_findings, list_findings, moment_of
-from opduel.server.forms import small_body
 from opduel.server.schemas import CaseOut, next_offset, taken
+from opduel.server.upload import small_body
 
 router = APIRouter(
     prefix="/api/v1", responses=problems(PROBLEMS | {422: "a parameter is wrong"}), tags=["change points"]

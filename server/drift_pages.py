@@ -21,9 +21,9 @@ from opduel.server.access import (
 from opduel.server.api import days
 from opduel.server.change_points import LONGEST_NOTE, acknowledge, withdraw
 from opduel.server.findings import ALERT_Q, Wanted, count_series, drift_choices, find_findings, list_findings
-from opduel.server.forms import form_of
 from opduel.server.pages import Words, dates_asked, day_of, page_of, words_of
 from opduel.server.templating import ENVIRONMENT
+from opduel.server.upload import form_of
 
 SEEN = "opduel_seen"  # a cookie: until when the browser's owner has seen the findings
 _MOST_LISTED, _MOST_IN_FEED = 200, 100
@@ -73,7 +73,7 @@ def drift_page(
             left=len(found) - _MOST_LISTED,
             histories=count_series(session),
             choices=drift_choices(session),
-            feed=_query({name: value for name, value in chosen.items() if value}),
+            feed=urlencode({name: value for name, value in chosen.items() if value}),
             asked={name: value for name, value in asked.items() if value},
             seen=seen,
             may_write=writing_login(request, login) is not None,
@@ -156,10 +156,6 @@ def _seen(request: Request) -> datetime | None:
     except ValueError:
         return None
     return moment if moment.tzinfo is not None else None
-
-
-def _query(asked: dict[str, str]) -> str:
-    return f"?{urlencode(asked)}" if asked else ""
 
 
 def _back(text: str) -> list[tuple[str, Any]]:

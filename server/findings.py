@@ -152,14 +152,6 @@ def _has_state(point: ChangePoint, state: State) -> bool:
 
 
 def _finding(point: ChangePoint, q_values: dict[int, float]) -> Finding:
-    analysed = point.series
-    threads = None if analysed.threads == UNKNOWN_THREADS else analysed.threads
-    return Finding(
-        point=point,
-        case=analysed.case,
-        series=Series(analysed.case_number, analysed.platform, threads, analysed.branch or None),
-        before=BuildName(**point.before),
-        after=BuildName(**point.after),
-        analysed=analysed,
-        q_value=q_values.get(analysed.number, 1.0),
-    )
+    analysed, ends = point.series, (BuildName(**point.before), BuildName(**point.after))
+    q_value = q_values.get(analysed.number, 1.0)
+    return Finding(point, analysed.case, Series.kept(analysed), *ends, analysed, q_value)

@@ -4,13 +4,13 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Self
 
 from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
 from opduel.comparator.network_meta_analysis import Component, Edge, analyse_network, edge_from_interval
-from opduel.server.models import Result, Run
+from opduel.server.models import UNKNOWN_THREADS, Result, Run
 from opduel.server.queries import is_of_branch
 
 CONFIDENCE_ALPHA = 0.05  # of the intervals that histories show, whatever the runs' own
@@ -31,6 +31,28 @@ class Series:
     threads: int | None
     branch: str | None = None
     is_only: bool = field(default=True, compare=False)
+
+    @classmethod
+    def kept(cls, row: Any) -> Self:
+        """That of a row of ``AnalysedSeries``, or with its ``key``."""
+        threads = None if row.threads == UNKNOWN_THREADS else row.threads
+        return cls(row.case_number, row.platform, threads, row.branch or None)
+
+    @property
+    def key(self) -> dict[str, Any]:
+        """Its columns in ``AnalysedSeries``, by name."""
+        threads = UNKNOWN_THREADS if self.threads is None else self.threads
+        return {
+            "case_number": self.case_number,
+            "platform": self.platform,
+            "threads": threads,
+            "branch": self.branch or "",
+        }
+
+    @property
+    def without_branch(self) -> Self:
+        """That of all branches of its case, platform and threads."""
+        return replace(self, branch=None)
 
 
 @dataclass(frozen=True)
@@ -84,15 +106,8 @@ class History:
 def build_of(row: Any, side: str) -> BuildName:
     """The build of ``side``, "control" or "treatment", of a run, or of a row that has its columns."""
     requested, digest, version, commit, time, subject = (getattr(row, f"{side}_{name}") for name in _SIDES)
-    return BuildName(
-        node=commit or digest or requested,
-        label=commit[:12] if commit else requested,
-        requested=requested,
-        version=version,
-        commit=commit,
-        time=time,
-        subject=subject,
-    )
+    label = commit[:12] if commit else requested
+    return BuildName(commit or digest or requested, label, requested, version, commit, time, subject)
 
 
 def series_of(session: Session, case_number: int) -> list[Series]:
@@ -110,21 +125,16 @@ def series_of(session: Session, case_number: int) -> list[Series]:
 def by_branch(found: Collection[Series]) -> dict[Series, Series]:
     """The series that each of those found is a part of: its own, but where a case has runs of one branch alone (on a
     platform, with so many threads), what names no branch belongs to that one."""
-    branches: dict[tuple[Any, ...], set[str]] = {}
+    branches: dict[Series, set[str]] = {one.without_branch: set() for one in found}
     for one in found:
-        named = branches.setdefault(_without_branch(one), set())
         if one.branch is not None:
-            named.add(one.branch)
+            branches[one.without_branch].add(one.branch)
     parts = {}
     for one in found:
-        named = branches[_without_branch(one)]
+        named = branches[one.without_branch]
         is_only = len(named) <= 1
         parts[one] = replace(one, is_only=is_only, branch=next(iter(named), None) if is_only else one.branch)
     return parts
-
-
-def _without_branch(one: Series) -> tuple[Any, ...]:
-    return one.case_number, one.platform, one.threads
 
 
 def history_of(session: Session, series: Series, category: str | None = None) -> History:
@@ -200,23 +210,10 @@ def _results_of(series: Series) -> Select[Any]:
     ]
     if not series.is_only:
         of_series.append(is_of_branch(series.branch or ""))
+    of_run = (Run.number, Run.run_id, Run.started, Run.alpha, Run.inject, Run.trusted, Run.branch)
     result = (Result.verdict, Result.held_back, Result.note, Result.ratio, Result.ci_low, Result.ci_high)
-    return (
-        select(
-            Run.number,
-            Run.run_id,
-            Run.started,
-            Run.alpha,
-            Run.inject,
-            Run.trusted,
-            Run.branch,
-            *BUILD_COLUMNS,
-            *result,
-            Result.threshold,
-        )
-        .join(Run, Result.run_number == Run.number)
-        .where(*of_series)
-    )
+    query = select(*of_run, *BUILD_COLUMNS, *result, Result.threshold)
+    return query.join(Run, Result.run_number == Run.number).where(*of_series)
 
 
 def _measured(row: Any) -> tuple[MeasuredRun, Edge | None]:
@@ -225,20 +222,9 @@ def _measured(row: Any) -> tuple[MeasuredRun, Edge | None]:
     ci = interval(row.ci_low, row.ci_high)
     edge = edge_from_interval(control.node, treatment.node, row.ratio, ci, row.alpha)
     reason = _left_out(row, control, treatment, edge)
-    run = MeasuredRun(
-        run_id=row.run_id,
-        started=row.started,
-        control=control,
-        treatment=treatment,
-        branch=row.branch,
-        verdict=row.verdict,
-        held_back=row.held_back,
-        note=row.note,
-        ratio=row.ratio,
-        ci=ci,
-        threshold=row.threshold,
-        left_out=reason,
-    )
+    names = ("run_id", "started", "branch", "verdict", "held_back", "note", "ratio", "threshold")
+    same = {name: getattr(row, name) for name in names}
+    run = MeasuredRun(**same, control=control, treatment=treatment, ci=ci, left_out=reason)
     return run, None if reason else edge
 
 

@@ -10,9 +10,9 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse, Response
 
 from opduel.server.access import COOKIE, database_of, refuse_other_sites
-from opduel.server.forms import form_of
 from opduel.server.templating import page
 from opduel.server.tokens import LOGIN_LASTS, begin_login, end_login, find_token
+from opduel.server.upload import form_of
 
 _LARGEST_FORM, _MOST_FIELDS = 4096, 10  # bytes, fields
 _MOST_FAILURES, _FAILURES_WITHIN_S, _MOST_ADDRESSES = 10, 60.0, 1000

@@ -1,14 +1,11 @@
 """The server's pages: latest runs, a run, a case's history, two runs compared, and a search."""
 
-import math
-from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, HTTPException, Path, Query, Request
 from fastapi.responses import Response
-from sqlalchemy.orm import Session
 
 from opduel.records import Verdict
 from opduel.reporters.assets import PLOT_CLASS, PLOT_STYLE, csp_hash
@@ -17,6 +14,7 @@ from opduel.reporters.units import human_change, human_duration, human_interval,
 from opduel.server.access import CanRead, database_of, settings_of
 from opduel.server.api import days, found, found_run, sent_report
 from opduel.server.comparing import compare_runs, in_words
+from opduel.server.findings import exp
 from opduel.server.histories import (
     Series,
     build_of,
@@ -27,7 +25,7 @@ from opduel.server.histories import (
     series_of,
 )
 from opduel.server.middleware import SECURITY_HEADERS
-from opduel.server.models import Case, Run
+from opduel.server.models import Case
 from opduel.server.queries import (
     MOST_FOUND,
     RunFilter,
@@ -87,13 +85,9 @@ def run_page(request: Request, _reader: CanRead, run_id: str) -> Response:
     """One run: its cases, worst first, and their changes in a plot."""
     with database_of(request).reading() as session:
         run = found_run(session, words_of(run_id))
-        return page_of(
-            request,
-            "run.html",
-            run=run,
-            results=results_worst_first(session, run),
-            others=_others(session, run),
-        )
+        same = RunFilter(framework=run.framework, platform=run.platform, spec=run.spec)
+        others = [one for one in latest_runs(session, same, _OFFERED + 1) if one.number != run.number][:_OFFERED]
+        return page_of(request, "run.html", run=run, results=results_worst_first(session, run), others=others)
 
 
 @router.get("/runs/{run_id}/report.html")
@@ -123,7 +117,7 @@ def case_page(
         wanted = [
             one
             for one in all_series
-            if (not platform or one.platform == platform) and _is(threads, one) and _is_of(branch, one)
+            if platform in ("", one.platform) and threads in ("", _threads(one.threads)) and _is_of(branch, one)
         ]
         if not wanted:
             raise HTTPException(404, "there is no run of this case on that platform and branch")
@@ -168,14 +162,8 @@ def search_page(request: Request, _reader: CanRead, q: Words = "") -> Response:
 def page_of(request: Request, template: str, **values: Any) -> Response:
     """A page of the server, which may hold plots."""
     settings = settings_of(request)
-    response = page(
-        request,
-        template,
-        commit_link=settings.commit_link,
-        open_read=settings.open_read,
-        plot_class=PLOT_CLASS,
-        **values,
-    )
+    values |= {"commit_link": settings.commit_link, "open_read": settings.open_read, "plot_class": PLOT_CLASS}
+    response = page(request, template, **values)
     response.headers["Content-Security-Policy"] = _POLICY
     return response
 
@@ -203,16 +191,6 @@ def _verdict(text: str) -> Verdict | None:
     return next((verdict for verdict in WORST_FIRST if verdict == text), None)
 
 
-def _others(session: Session, run: Run) -> Sequence[Run]:
-    """The latest runs of the same framework, platform and spec."""
-    same = RunFilter(framework=run.framework, platform=run.platform, spec=run.spec)
-    return [one for one in latest_runs(session, same, _OFFERED + 1) if one.number != run.number][:_OFFERED]
-
-
-def _is(threads: str, series: Series) -> bool:
-    return not threads or threads == _threads(series.threads)
-
-
 def _is_of(branch: str | None, series: Series) -> bool:
     """Whether the series is of that branch, or has the runs that name none, where it is empty."""
     return branch is None or words_of(branch) == (series.branch or "") or (branch == "" and series.is_only)
@@ -228,20 +206,6 @@ def _threads(threads: int | None) -> str:
     return "unknown" if threads is None else str(threads)
 
 
-def _human_p(p: float | None) -> str:
-    if p is None:
-        return "-"
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
-
-
-def _exp(log_ratio: float) -> float:
-    return math.exp(min(700.0, log_ratio))
-
-
-def _moment(moment: datetime | None) -> str:
-    return "-" if moment is None else moment.strftime("%Y-%m-%d %H:%M")
-
-
 def day_of_commit(seconds: int | None) -> str:
     """The day of a commit's time, UTC."""
     return "-" if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
@@ -253,10 +217,10 @@ ENVIRONMENT.filters.update(
     share=human_share,
     value=human_value,
     duration=human_duration,
-    log_change=lambda log_ratio: human_change(_exp(log_ratio)),
-    log_interval=lambda ci: human_interval((_exp(ci[0]), _exp(ci[1]))),
-    p=_human_p,
-    moment=_moment,
+    log_change=lambda log_ratio: human_change(exp(log_ratio)),
+    log_interval=lambda ci: human_interval((exp(ci[0]), exp(ci[1]))),
+    p=lambda p: "-" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}",
+    moment=lambda moment: "-" if moment is None else moment.strftime("%Y-%m-%d %H:%M"),
     date=day_of_commit,
     threads=_threads,
     date_of=lambda moment: moment.strftime("%Y-%m-%d"),

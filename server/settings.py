@@ -1,7 +1,7 @@
 """How a server was asked to run: where its data is, who may read, how much it takes."""
 
 from dataclasses import dataclass
-from urllib.parse import quote, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 from opduel.records import UsageError
 
@@ -53,25 +53,30 @@ def checked_public_url(text: str) -> str:
         UsageError: it is no http or https address.
     """
     fix = "give one like https://results.example.org"
-    try:
-        parts = urlsplit(text)
-        host, _ = parts.hostname, parts.port
-    except ValueError:
-        raise UsageError(f"--public_url {text}: not a URL: {fix}") from None
-    if parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment or "@" in parts.netloc:
+    parts = _parsed("--public_url", text, fix)
+    if parts is None or parts.query or parts.fragment or "@" in parts.netloc:
         raise UsageError(f"--public_url {text}: not the address of a server: {fix}")
     return text.rstrip("/")
 
 
 def _check_commit_url(template: str) -> None:
-    example = "https://github.com/owner/project/commit/{commit}"
-    fix = f"give one like {example}"
-    try:
-        parts = urlsplit(template)
-        host = parts.hostname
-    except ValueError:
-        raise UsageError(f"--commit_url {template}: not a URL: {fix}") from None
-    if parts.scheme not in ("http", "https") or not host:
+    fix = "give one like https://github.com/owner/project/commit/{commit}"
+    parts = _parsed("--commit_url", template, fix)
+    if parts is None:
         raise UsageError(f"--commit_url {template}: not http or https: {fix}")
     if "{commit}" in parts.netloc or template.count("{commit}") != 1:
         raise UsageError(f"--commit_url {template}: must have {{commit}} once, after the host: {fix}")
+
+
+def _parsed(option: str, text: str, fix: str) -> SplitResult | None:
+    """The parts of an http or https address; None if ``text`` is none of these.
+
+    Raises:
+        UsageError: it is no URL.
+    """
+    try:
+        parts = urlsplit(text)
+        host, _ = parts.hostname, parts.port  # which is checked when it is read
+    except ValueError:
+        raise UsageError(f"{option} {text}: not a URL: {fix}") from None
+    return parts if parts.scheme in ("http", "https") and host else None

@@ -1,4 +1,5 @@
-"""A posted body, received in bounds: as large as allowed, within a while, and in JSON by its own word."""
+"""Posted bodies received in bounds, as large as allowed and within a while: reports, which are JSON by their own word,
+and small ones, such as forms that browsers send."""
 
 import asyncio
 import errno
@@ -7,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Self
+from urllib.parse import parse_qsl
 
 from fastapi import HTTPException, Request
 from fastapi.concurrency import run_in_threadpool
@@ -19,6 +21,8 @@ from opduel.server.subprocess_jobs import LARGE_BYTES
 _IN_MEMORY = LARGE_BYTES  # what is more waits on disk until it is its turn
 _PATIENCE_S = 300.0
 _MOST_DISCARDED = 2**28  # bytes
+LARGEST_FORM, MOST_FIELDS = 65_536, 1000  # bytes, fields
+_FORM_PATIENCE_S = 10.0
 
 
 @dataclass
@@ -158,3 +162,34 @@ async def _discard(request: Request) -> None:
 
 def _too_large(most: int) -> HTTPException:
     return HTTPException(413, f"the body is larger than the {most} bytes that are accepted: see --max_report_bytes")
+
+
+async def small_body(request: Request, largest: int = LARGEST_FORM) -> bytes:
+    """A whole body.
+
+    Raises:
+        HTTPException: 413 for a larger one, 408 for one that doesn't come to its end.
+    """
+    body = b""
+    try:
+        async with asyncio.timeout(_FORM_PATIENCE_S):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > largest:
+                    raise HTTPException(413, f"the form is too large: at most {largest} bytes are accepted")
+    except TimeoutError:
+        raise HTTPException(408, "the body was incomplete") from None
+    return body
+
+
+async def form_of(request: Request, largest: int = LARGEST_FORM, most: int = MOST_FIELDS) -> list[tuple[str, str]]:
+    """A form's fields, in order.
+
+    Raises:
+        HTTPException: as ``small_body``, and 400 for too many fields.
+    """
+    body = await small_body(request, largest)
+    try:
+        return parse_qsl(body.decode("utf-8", "replace"), max_num_fields=most)
+    except ValueError:
+        raise HTTPException(400, "the form has too many fields") from None

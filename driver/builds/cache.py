@@ -138,11 +138,7 @@ def _files(place: Path) -> list[tuple[tuple[int, int], int]]:
 
 
 def sweep(folder: Path, own: Path | None = None) -> None:
-    """Remove what killed makers and pruners left in the folder, where no process holds the lock but this one ``own``'s.
-
-    Raises:
-        OSError: something can't be locked or removed.
-    """
+    """Remove what killed makers and pruners left in the folder, where no process but ``own``'s holds the lock."""
     for leftover in folder.glob(_PRUNED + "*"):  # nobody's build, even while its pruner removes it
         shutil.rmtree(leftover, ignore_errors=True)
     for leftover in folder.glob(_MAKING + "*"):

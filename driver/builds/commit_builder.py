@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -179,32 +179,25 @@ class CommitBuilder:
     def _source_library(
         self, commit: Commit, library_id: str, processors: frozenset[int] | None, leftovers: ExitStack
     ) -> Library:
-        found = cached_library(self._cache, self._framework.name, library_id)
-        return found or self._compile(commit, library_id, processors, leftovers)
-
-    def _compile(
-        self, commit: Commit, library_id: str, processors: frozenset[int] | None, leftovers: ExitStack
-    ) -> Library:
-        limits = self._settings.limits
+        """From the cache, or compiled now."""
+        if found := cached_library(self._cache, self._framework.name, library_id):
+            return found
+        limits, compiler = self._settings.limits, self._compiler
         if processors is not None:
-            limits = Limits(limits.time_s, limits.free_bytes, max(1, min(limits.jobs, len(processors))), processors)
+            limits = replace(limits, jobs=max(1, min(limits.jobs, len(processors))), processors=processors)
         try:
-            return self._compiled(commit, library_id, limits, leftovers)
+            self._work.mkdir(parents=True, exist_ok=True)
+            require_space(self._work, limits.free_bytes)
+            destination = self._work / "libraries" / commit.short
+            leftovers.callback(shutil.rmtree, destination, ignore_errors=True)
+            log_path = _unused(self._work / "logs" / f"{commit.short}-{time.strftime('%Y%m%dT%H%M%S')}.log")
+            log.info("compiling %s (%s); log: %s", commit.short, commit.subject, log_path)
+            began = time.monotonic()
+            compiler.compile(commit, destination, log_path, limits)
+            log.info("compiled %s in %.0f s", commit.short, time.monotonic() - began)
         except OSError as error:
             raise disk_error(self._work, error, ANOTHER_FOLDER) from error
-
-    def _compiled(self, commit: Commit, library_id: str, limits: Limits, leftovers: ExitStack) -> Library:
-        self._work.mkdir(parents=True, exist_ok=True)
-        require_space(self._work, limits.free_bytes)
-        destination = self._work / "libraries" / commit.short
-        leftovers.callback(shutil.rmtree, destination, ignore_errors=True)
-        log_path = _unused(self._work / "logs" / f"{commit.short}-{time.strftime('%Y%m%dT%H%M%S')}.log")
-        log.info("compiling %s (%s); log: %s", commit.short, commit.subject, log_path)
-        began = time.monotonic()
-        self._compiler.compile(commit, destination, log_path, limits)
-        log.info("compiled %s in %.0f s", commit.short, time.monotonic() - began)
         files = {str(path.relative_to(destination)): path for path in destination.rglob("*") if path.is_file()}
-        compiler = self._compiler
         return Library(library_id, self._sources_of(commit), files, compiler.toolchain, compiler.flags)
 
     @cached_property
@@ -227,10 +220,9 @@ class CommitBuilder:
     def _has_compiled_library(self, commit: Commit) -> bool:
         """Whether a compiled library for the commit's native sources is in the cache."""
         try:
-            library_id = self._source_library_id(commit)
+            return self.is_cached(commit, "source")
         except OpduelError:  # no build script, no compiler: then there is none of its making either
             return False
-        return cached_library(self._cache, self._framework.name, library_id) is not None
 
     def _library_of(self, release: _Release) -> Library:
         build = release_build(release.recipe.request, release.recipe, self._framework, self._cache)

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 
@@ -67,7 +68,6 @@ class Compiler:
         self.flags = tuple(flags)
         self._folder = folder
         self._checkout = checkout
-        self._toolchain: tuple[str, ...] | None = None
         self._turn = threading.Lock()  # of this process; ``_Sole`` is for what others left
         self._leader: int | None = None
         self._stopped = stopped
@@ -78,16 +78,10 @@ class Compiler:
         if self._leader is not None:
             _end_session(self._leader)
 
-    @property
+    @cached_property
     def toolchain(self) -> tuple[str, ...]:
-        """What each tool says of its version.
-
-        Raises:
-            RunError: one is not installed.
-        """
-        if self._toolchain is None:
-            self._toolchain = tuple(_version(tool) for tool in self.platform.tools)
-        return self._toolchain
+        """What each tool says of its version; RunError if one is not installed."""
+        return tuple(_version(tool) for tool in self.platform.tools)
 
     def compile(self, commit: Commit, destination: Path, log_path: Path, limits: Limits) -> None:
         """Leave the commit's library in ``destination``.
@@ -158,16 +152,13 @@ class Compiler:
             how = f"exit code {code}" if code > 0 else f"signal {-code}"
             if _FULL.search(_end_of(log_path)) or shutil.disk_usage(build).free < _NEXT_TO_NOTHING_BYTES:
                 raise NoSpaceError(f"{build}: the disk is full: free some space, or {ANOTHER_FOLDER}; log: {log_path}")
-            raise _ScriptFailedError(f"{self.platform.script} ended with {how}: {_reason(log_path)}")
+            reason = key_line(_end_of(log_path)) or "it printed nothing"
+            raise _ScriptFailedError(f"{self.platform.script} ended with {how}: {reason}; log: {log_path}")
         if not any(destination.iterdir()):
             raise _ScriptFailedError(f"{self.platform.script} left nothing in its destination; log: {log_path}")
 
     def _raise_if_stopped(self) -> None:
-        """Go no further once told to stop.
-
-        Raises:
-            RunError: it was.
-        """
+        """Raise RunError once ``stop`` was called."""
         if self._stopped.is_set():
             raise RunError("compiling was stopped")
 
@@ -231,17 +222,15 @@ class _Sole:
     def _end_orphan(self) -> None:
         with suppress(OSError, ValueError):
             leader, since = self._note.read_text().split()
-            if not _is_another(int(leader), float(since)):
-                log.warning("ending the compile that a killed driver left behind")
-                _end_session(int(leader))
+            with suppress(psutil.NoSuchProcess):
+                if abs(psutil.Process(int(leader)).create_time() - float(since)) >= 1:
+                    return  # another process; a number is not used again while processes of its session live
+            log.warning("ending the compile that a killed driver left behind")
+            _end_session(int(leader))
 
 
 def _watch(process: subprocess.Popen[bytes], build: Path, log_path: Path, limits: Limits) -> int:
-    """Wait for the end of the script; returns its exit code.
-
-    Raises:
-        RunError: the time or the space was used up.
-    """
+    """Wait for the end of the script; returns its exit code. RunError: the time or the space was used up."""
     began = time.monotonic()
     look_at_space = began
     while True:
@@ -249,7 +238,9 @@ def _watch(process: subprocess.Popen[bytes], build: Path, log_path: Path, limits
             return process.wait(_PAUSE_S)
         except subprocess.TimeoutExpired:
             now = time.monotonic()
-        _bound(log_path)
+        if log_path.stat().st_size > MOST_KEPT:  # it must not fill the disk: of a very long one the ends stay
+            with log_path.open("ab+") as stream:
+                keep_ends(stream.fileno(), MOST_KEPT)
         if now - began > limits.time_s:
             raise RunError(f"compiling took longer than {limits.time_s:g} s (--build_timeout); log: {log_path}")
         if now >= look_at_space:
@@ -257,30 +248,14 @@ def _watch(process: subprocess.Popen[bytes], build: Path, log_path: Path, limits
             require_space(build, limits.free_bytes)
 
 
-def _bound(log_path: Path) -> None:
-    """Keep a log from filling the disk: of a very long one the ends stay."""
-    if log_path.stat().st_size > MOST_KEPT:
-        with log_path.open("ab+") as stream:
-            keep_ends(stream.fileno(), MOST_KEPT)
-
-
 def require_space(folder: Path, free_bytes: int) -> None:
-    """See that the disk has as much free as must stay.
-
-    Raises:
-        NoSpaceError: it has less.
-    """
+    """Raise NoSpaceError if the disk has less free than must stay."""
     free = shutil.disk_usage(folder).free
     if free < free_bytes:
         raise NoSpaceError(
             f"{folder}: {free / 2**30:.1f} GiB free, less than the {free_bytes / 2**30:.1f} that must stay: free some "
             f"space, or lower --min_free"
         )
-
-
-def _reason(log_path: Path) -> str:
-    """The line of the log that says what went wrong, and the log's path, in one line."""
-    return f"{key_line(_end_of(log_path)) or 'it printed nothing'}; log: {log_path}"
 
 
 def _end_of(log_path: Path) -> str:
@@ -310,17 +285,6 @@ def _session(leader: int) -> list[int]:
             if os.getsid(process.pid) == leader and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process.pid)
     return found
-
-
-def _is_another(number: int, since: float) -> bool:
-    """Whether the process of that number is not the one that was started at ``since`` (seconds since 1970).
-
-    A number is not used again while processes of its session live: then the process is gone, not another.
-    """
-    try:
-        return abs(psutil.Process(number).create_time() - since) >= 1
-    except psutil.NoSuchProcess:
-        return False
 
 
 def _version(tool: str) -> str:

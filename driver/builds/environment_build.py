@@ -124,12 +124,7 @@ def _make(
 def _checked_facts(
     interpreter: Path, lock: int, request: str, packages: Mapping[str, str], framework: Framework
 ) -> Facts:
-    """Import the framework in what was made for ``request``, and see that the packages are those asked for.
-
-    Raises:
-        BrokenBuildError: it does not import.
-        RunError: a package (name -> version) differs.
-    """
+    """Import what was made for ``request``, and see that its packages are those asked for (name -> version)."""
     try:
         facts = probe(interpreter, framework, (lock,))
     except ProbeError as error:
@@ -168,11 +163,7 @@ def _sha256(path: Path) -> str:
 
 
 def _site_packages(directory: Path) -> Path:
-    """The environment's own.
-
-    Raises:
-        RunError: it has none, or several.
-    """
+    """The environment's own; RunError if it has none, or several."""
     found = list(directory.glob("lib/python*/site-packages"))
     if len(found) != 1:
         raise RunError(f"{directory}: has {len(found)} folders lib/python*/site-packages instead of one")

@@ -2,13 +2,13 @@
 
 import hashlib
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from opduel.driver.builds.cache import BuildCache
-from opduel.driver.builds.manifest import CommitRecipe, Manifest, UnusableBuild, read_manifest
+from opduel.driver.builds.manifest import CommitRecipe, UnusableBuild, read_manifest
 from opduel.driver.builds.releases import Recipe
 
 _CODE = (".py", ".pyc", ".pyi", ".pyx")
@@ -60,34 +60,24 @@ def library_of_release(recipe: Recipe, package: Path, tracked: Collection[str], 
     """
     files = {
         str(path.relative_to(package)): path
-        for path in _files_below(package)
-        if str(path.relative_to(package)) not in tracked and path.suffix not in _CODE
+        for path in sorted(package.rglob("*"))
+        if path.is_file()
+        and not ("__pycache__" in path.parts or path.suffix in _CODE or str(path.relative_to(package)) in tracked)
     }
     return Library(release_library_id(recipe), sources, files)
 
 
 def cached_library(cache: BuildCache, framework: str, library_id: str) -> Library | None:
-    """The library from any commit's build in the cache that holds it."""
-    for place, manifest in commit_builds(cache, framework):
-        native = manifest.native
-        if native and isinstance(manifest.recipe, CommitRecipe) and manifest.recipe.library == library_id:
+    """The library from any commit's whole build in the cache that holds it."""
+    for place in cache.places(framework):
+        try:
+            manifest = read_manifest(place) if place.name.startswith("code-") else None
+        except UnusableBuild:
+            continue
+        native = manifest and manifest.native
+        if manifest and native and isinstance(manifest.recipe, CommitRecipe) and manifest.recipe.library == library_id:
             package = place / native.package
             files = {name: package / name for name in native.files}
             if all(path.is_file() for path in files.values()):
                 return Library(library_id, native.sources, files, native.toolchain, native.flags)
     return None
-
-
-def commit_builds(cache: BuildCache, framework: str) -> Iterator[tuple[Path, Manifest]]:
-    """Every whole build of a commit in the cache, with its place."""
-    for place in cache.places(framework):
-        if not place.name.startswith("code-"):
-            continue
-        try:
-            yield place, read_manifest(place)
-        except UnusableBuild:
-            continue
-
-
-def _files_below(folder: Path) -> Iterator[Path]:
-    return (path for path in sorted(folder.rglob("*")) if path.is_file() and "__pycache__" not in path.parts)

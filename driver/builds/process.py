@@ -6,6 +6,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -117,16 +118,12 @@ def _ended(process: subprocess.Popen[bytes], deadline: float) -> Outcome:
                 if not piece:
                     selector.unregister(key.fileobj)
             in_time = time.monotonic() < deadline
-    code = _waited(process, deadline) if room > 0 and in_time else None
+    code = None
+    if room > 0 and in_time:
+        with suppress(subprocess.TimeoutExpired):
+            code = process.wait(max(0.0, deadline - time.monotonic()))
     if code is None:
         process.kill()
         process.wait()
     texts = [b"".join(pieces).decode(errors="replace") for pieces in printed.values()]
     return Outcome(code, texts[0], texts[1], flooded=room <= 0)
-
-
-def _waited(process: subprocess.Popen[bytes], deadline: float) -> int | None:
-    try:
-        return process.wait(max(0.0, deadline - time.monotonic()))
-    except subprocess.TimeoutExpired:
-        return None

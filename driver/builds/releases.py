@@ -47,12 +47,11 @@ class Recipe:
         return f"{self.package}-{self.version}-py{self.python}-{hashlib.sha256(content).hexdigest()[:10]}"
 
 
-@dataclass(frozen=True)
-class Environment:
+class Environment(Strict):
     """A Python, and the exact version of every package in it but the framework's own."""
 
-    python: str
-    pins: Mapping[str, str]
+    python: _Python
+    pins: dict[_Name, _Version]
 
 
 @dataclass(frozen=True)
@@ -78,8 +77,7 @@ class Releases:
             UsageError: it is not in the data; the text lists those that are.
         """
         name = re.sub(r"[-_.]+", "-", package).lower()
-        found = self.recipes.get(f"{name}=={version}")
-        if found:
+        if found := self.recipes.get(f"{name}=={version}"):
             return found
         versions = [recipe.version for recipe in self.recipes.values() if recipe.package == name]
         if versions:
@@ -100,14 +98,9 @@ class _Defaults(Strict):
     treatment: str
 
 
-class _Environment(Strict):
-    python: _Python
-    pins: dict[_Name, _Version]
-
-
 class _File(Strict):
     defaults: _Defaults | None = None
-    environments: dict[str, _Environment] = Field(min_length=1)
+    environments: dict[str, Environment] = Field(min_length=1)
     packages: dict[_Name, dict[str, list[_Version]]] = Field(default_factory=dict)
 
 
@@ -126,8 +119,7 @@ def load_releases(framework: Framework) -> Releases:
     for side, request in (("control", control), ("treatment", treatment)):
         if request is not None and request not in recipes:
             raise UsageError(f"{path}: defaults.{side}: {request!r} is not listed under packages: name one that is")
-    environments = {name: Environment(one.python, one.pins) for name, one in data.environments.items()}
-    return Releases(framework.name, control, treatment, recipes, environments, path)
+    return Releases(framework.name, control, treatment, recipes, data.environments, path)
 
 
 def _recipes(path: Path, data: _File) -> dict[str, Recipe]:

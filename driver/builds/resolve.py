@@ -36,11 +36,7 @@ def resolve_build(
 
 
 def recipe_of(request: str, framework: Framework) -> Recipe | None:
-    """The recipe of the release that ``request`` names; None if it is a path.
-
-    Raises:
-        UsageError: the request can't be meant.
-    """
+    """The recipe of the release that ``request`` names; None if it is a path. UsageError: neither can be meant."""
     release = _RELEASE.fullmatch(request)
     if release:
         return load_releases(framework).recipe(release[1], release[2])

@@ -34,24 +34,9 @@ _REASONS: tuple[tuple[str, str], ...] = (
 
 
 def make_environment(directory: Path, interpreter: Path, inherit: Sequence[int] = ()) -> str:
-    """Make an empty environment at ``directory``, which can be moved afterwards; returns what uv said.
-
-    Raises:
-        RunError: it could not be made.
-    """
-    command = [
-        "venv",
-        "--relocatable",
-        "--no-project",
-        "--allow-existing",
-        "--python",
-        str(interpreter),
-        str(directory),
-    ]
-    outcome = _uv(command, inherit)
-    if not outcome.ok:
-        raise _error(f"uv could not make an environment of {interpreter}", outcome)
-    return redact(outcome.stderr)  # an index may have a login in its address
+    """Make an empty environment, which can be moved later; returns what uv said. RunError: it could not be made."""
+    options = ("--relocatable", "--no-project", "--allow-existing", "--python", str(interpreter))
+    return _done(["venv", *options, str(directory)], f"uv could not make an environment of {interpreter}", inherit)
 
 
 def install(request: str, requirements: Sequence[str], interpreter: Path, inherit: Sequence[int] = ()) -> str:
@@ -62,10 +47,7 @@ def install(request: str, requirements: Sequence[str], interpreter: Path, inheri
         RunError: it could not be done for another reason, such as an unreachable index or a missing version.
     """
     command = ["pip", "install", "--no-deps", "--no-build", "--python", str(interpreter), *requirements]
-    outcome = _uv(command, inherit)
-    if not outcome.ok:
-        raise _error(f"{request} could not be installed", outcome)
-    return redact(outcome.stderr)  # an index may have a login in its address
+    return _done(command, f"{request} could not be installed", inherit)
 
 
 def version() -> str:
@@ -92,11 +74,14 @@ def explain(outcome: Outcome) -> str:
     return f"{reason}: fix what uv names, then try again"
 
 
-def _error(what: str, outcome: Outcome) -> RunError:
-    """What uv's failure is to whoever asked."""
+def _done(arguments: Sequence[str], failure: str, inherit: Sequence[int]) -> str:
+    """Run uv, and return what it said; a failure is an error, of the kind that its reason is."""
+    outcome = _uv(arguments, inherit)
+    if outcome.ok:
+        return redact(outcome.stderr)  # an index may have a login in its address
     why = explain(outcome)
     kind = NoSpaceError if why.startswith(_FULL) else BrokenBuildError if why.startswith(_NO_WHEEL) else RunError
-    return kind(f"{what}: {why}")
+    raise kind(f"{failure}: {why}")
 
 
 def _uv(arguments: Sequence[str], inherit: Sequence[int] = ()) -> Outcome:

@@ -47,12 +47,8 @@ def apply_rules(rules: Rules, registry: Registry) -> Catalogue:
     return Catalogue({name: found for name, found in tests.items() if found}, left_out)
 
 
-def reason(name: str, rules: Rules) -> str | None:
-    """Why ``name`` is no case, if the rules say so."""
-    return _why(name, rules.cannot)
-
-
 def _why(name: str, reasons: Mapping[str, str]) -> str | None:
+    """Why ``name`` is no case, if the rules say so."""
     return next((why for pattern, why in reasons.items() if fnmatch.fnmatchcase(name, pattern)), None)
 
 
@@ -62,7 +58,7 @@ def _functions_of(category: Category, rules: Rules, registry: Registry, left_out
     taken = {_identity(registry.functions[name]) for name in named if name in registry.functions}
     for listed in category.operators:
         if not _is_pattern(listed):
-            told = reason(listed, rules)
+            told = _why(listed, rules.cannot)
             if told or listed not in registry.functions:
                 left_out[listed] = told or "this build has no such operator"
             else:
@@ -73,7 +69,7 @@ def _functions_of(category: Category, rules: Rules, registry: Registry, left_out
             if name in named or _identity(function) in taken:
                 continue
             taken.add(_identity(function))
-            if why := reason(name, rules):
+            if why := _why(name, rules.cannot):
                 left_out[name] = why
             else:
                 yield function
@@ -183,7 +179,7 @@ def _not_in(used: set[str], rules: Rules, registry: Registry, told: Mapping[str,
         if one.registered not in covered and not name.rpartition(".")[2].startswith("_")
     ]
     return {
-        own: reason(own, rules) or told_of.get(own) or told.get(own) or _why(own, rules.unlisted) or "no rule yet"
+        own: _why(own, rules.cannot) or told_of.get(own) or told.get(own) or _why(own, rules.unlisted) or "no rule yet"
         for own in [*registry.registered, *functions]
         if own not in covered and own not in used
     }

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from opduel.driver.builds.process import run
 from opduel.driver.catalogue.graph import check_graph_file
+from opduel.driver.catalogue.registry import ask_build
 from opduel.driver.catalogue.rules import Rules
-from opduel.driver.catalogue.write import test_text
-from opduel.frameworks import Framework, worker_environment
-from opduel.records import Build, RunError, UsageError
+from opduel.driver.catalogue.write import spec_text
+from opduel.frameworks import Framework
+from opduel.records import Build, UsageError
 
 TIMEOUT_S = 300.0  # a large model of the zoo takes half a minute
 MAX_IDENTIFIER = 90  # the spec's own limit, less a number
@@ -111,17 +111,13 @@ def ask_network(
         "shapes": {name: list(one.shape) for name, one in inputs.items()},
         "dtypes": {name: one.dtype for name, one in inputs.items()},
     }
-    environment = {**worker_environment(), **framework.environment(1), **build.environment}
-    outcome = run([build.interpreter, script, json.dumps(asked)], timeout=TIMEOUT_S, whole_environment=environment)
-    if not outcome.ok:
-        raise RunError(f"{build.requested}: could not read {network}: {outcome.output_tail}")
-    try:
-        said = json.loads(outcome.stdout)
-        if "error" in said:
-            raise UsageError(f"{network}: {' '.join(str(said['error']).split())}")
-        return Network(said["version"], _distinct(said["calls"]), said["left_out"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise RunError(f"{build.requested}: its answer is not understood ({error})") from None
+
+    def read(answer: Mapping[str, Any]) -> Network:
+        if "error" in answer:
+            raise UsageError(f"{network}: {' '.join(str(answer['error']).split())}")
+        return Network(answer["version"], _distinct(answer["calls"]), answer["left_out"])
+
+    return ask_build(build, framework, [script, json.dumps(asked)], TIMEOUT_S, f"could not read {network}", read)
 
 
 def _distinct(calls: Sequence[Mapping[str, Any]]) -> list[Call]:
@@ -202,9 +198,7 @@ def network_spec(
         "description": f"The operator calls of {name} ({given}), as {framework} {network.version} infers them: {times} "
         f"calls, {len(network.calls)} of them distinct; the end of each name says how often it is made.{left}",
     }
-    lines = [f"  {json.dumps(key)}: {json.dumps(value)}," for key, value in head.items()]
-    body = ",\n".join(test_text(test) for test in tests)
-    return "{\n" + "\n".join(lines) + f'\n  "tests": [\n{body}\n  ]\n}}\n'
+    return spec_text(head, tests)
 
 
 def has_backward(functions: Sequence[str], rules: Rules) -> bool:

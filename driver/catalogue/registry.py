@@ -1,9 +1,10 @@
 """Asking a build which operators it has: one subprocess in the build's own interpreter."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal, TypeVar
 
 from opduel.driver.builds.process import run
 from opduel.frameworks import Framework, worker_environment
@@ -11,6 +12,7 @@ from opduel.records import Build, RunError, UsageError
 
 TIMEOUT_S = 180.0  # the import takes 1 to 4 s; a cold disk or an emulated CPU much longer
 
+_Answer = TypeVar("_Answer")
 Kind = Literal["tensor", "tensors", "required", "optional"]
 
 
@@ -48,16 +50,35 @@ def ask_registry(build: Build, framework: Framework) -> Registry:
     script = framework.registry_script
     if script is None:
         raise UsageError(f"{framework.name} has no operator registry: write its specs by hand")
-    environment = {**worker_environment(), **framework.environment(1), **build.environment}
-    outcome = run([build.interpreter, script], timeout=TIMEOUT_S, whole_environment=environment)
-    if not outcome.ok:
-        raise RunError(f"{build.requested}: can't list its operators: {outcome.output_tail}")
-    try:
-        said = json.loads(outcome.stdout)
+
+    def read(answer: Mapping[str, Any]) -> Registry:
         functions = {
             name: Function(name, one["registered"], dict(one["arguments"]), one.get("hybrid"), one.get("dtype", False))
-            for name, one in said["functions"].items()
+            for name, one in answer["functions"].items()
         }
-        return Registry(said["version"], said["registered"], functions)
+        return Registry(answer["version"], answer["registered"], functions)
+
+    return ask_build(build, framework, [script], TIMEOUT_S, "can't list its operators", read)
+
+
+def ask_build(
+    build: Build,
+    framework: Framework,
+    script: Sequence[str | Path],
+    timeout_s: float,
+    failure: str,
+    read: Callable[[Mapping[str, Any]], _Answer],
+) -> _Answer:
+    """What ``read`` makes of the JSON that a script, with its arguments, prints in the build's own interpreter.
+
+    Raises:
+        RunError: the answer is missing (``failure`` in words) or not understood.
+    """
+    environment = {**worker_environment(), **framework.environment(1), **build.environment}
+    outcome = run([build.interpreter, *script], timeout=timeout_s, whole_environment=environment)
+    if not outcome.ok:
+        raise RunError(f"{build.requested}: {failure}: {outcome.output_tail}")
+    try:
+        return read(json.loads(outcome.stdout))
     except (ValueError, KeyError, TypeError) as error:
         raise RunError(f"{build.requested}: its answer is not understood ({error})") from None

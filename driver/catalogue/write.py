@@ -1,7 +1,7 @@
 """The catalogue's specs as files: one a category, and the bundle that lists them."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +23,7 @@ def spec_files(catalogue: Catalogue, rules: Rules, framework: str) -> dict[str, 
             "framework": framework,
             "description": rules.categories[name].description,
         }
-        lines = [f"  {json.dumps(key)}: {json.dumps(value)}," for key, value in head.items()]
-        body = ",\n".join(test_text(test) for test in tests)
-        files[f"{FOLDER}/{name}.json"] = "{\n" + "\n".join(lines) + f'\n  "tests": [\n{body}\n  ]\n}}\n'
+        files[f"{FOLDER}/{name}.json"] = spec_text(head, tests)
     bundle = {
         "$schema": "./spec.schema.json",
         "framework": framework,
@@ -33,6 +31,13 @@ def spec_files(catalogue: Catalogue, rules: Rules, framework: str) -> dict[str, 
         "specs": [*files, *rules.beside],
     }
     return {**files, BUNDLE: json.dumps(bundle, indent=2) + "\n"}
+
+
+def spec_text(head: Mapping[str, str], tests: Sequence[Mapping[str, Any]]) -> str:
+    """A spec with a line for each field of its head, and then its tests."""
+    lines = [f"  {json.dumps(key)}: {json.dumps(value)}," for key, value in head.items()]
+    body = ",\n".join(map(test_text, tests))
+    return "{\n" + "\n".join(lines) + f'\n  "tests": [\n{body}\n  ]\n}}\n'
 
 
 def test_text(test: Mapping[str, Any]) -> str:
@@ -46,11 +51,7 @@ def test_text(test: Mapping[str, Any]) -> str:
 
 
 def write_specs(files: Mapping[str, str], root: Path) -> None:
-    """Write the files below ``root``; specs of categories that there are no longer go.
-
-    Raises:
-        UsageError: a file can't be written.
-    """
+    """Write the files below ``root``, and remove specs of former categories. UsageError: a file can't be written."""
     try:
         (root / FOLDER).mkdir(parents=True, exist_ok=True)
         for old in (root / FOLDER).glob("*.json"):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from opduel.driver.git.access import is_url
 from opduel.driver.git.command import Git, GitFailed
-from opduel.driver.git.refs import BRANCHES, LOCAL, TAGS, read_refs
+from opduel.driver.git.refs import BRANCHES, LOCAL, read_refs
 from opduel.records import RunError, UsageError
 
 # The settings of the repository's own that decide how a remote is reached; the user's and the system's apply anyway.
@@ -53,9 +53,6 @@ class Checkout:
     def branches(self) -> dict[str, str]:
         """Its own branches, as refs of ours."""
         return {LOCAL + name.removeprefix("refs/heads/"): i for name, i in read_refs(self.git, "refs/heads/").items()}
-
-    def tags(self) -> dict[str, str]:
-        return read_refs(self.git, TAGS)
 
     def tracked(self, remote: str) -> dict[str, str]:
         """What it knows of that remote's branches, as refs of ours."""

@@ -1,10 +1,10 @@
 """One git command: unattended, in an environment without surprises, with an end in any case."""
 
-import ctypes
 import fcntl
 import logging
 import os
 import re
+import shutil
 import signal
 import subprocess
 import threading
@@ -28,8 +28,9 @@ log = logging.getLogger(__name__)
 NETWORK_SECONDS = 3600.0  # for one command that uses the network
 PAUSES = (10.0, 60.0)  # seconds between the attempts to fetch
 FIRST_PAUSES = (2.0, 8.0)  # between those to clone: somebody is probably watching
-_PR_SET_PDEATHSIG = 1
-_prctl = getattr(ctypes.CDLL(None), "prctl", None)
+# The kernel ends git when the driver is killed (util-linux). Python's preexec_fn could ask for that, too, but would
+# copy the whole process for each command, which takes seven times as long, and is not safe beside other threads.
+_DIES_WITH_US = ["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []
 
 # What a git hook or a shell may have set, and would lead git elsewhere (git rev-parse --local-env-vars), or make it
 # talk.
@@ -208,11 +209,7 @@ class Git:
             raise RemoteGone(f"{what}: {how}: {error.said}") from None
 
     def fail(self, arguments: Sequence[str], status: int, errors: bytes) -> None:
-        """Raise what a failed command means.
-
-        Raises:
-            UsageError: borrowed objects are gone, or git's settings are broken; GitFailed: anything else.
-        """
+        """Raise what a failed command means: UsageError if borrowed objects are gone or git's settings are broken."""
         if self.ours:
             raise_if_lost(self.directory)
         said = one_line(errors, self.access.secrets)
@@ -229,7 +226,10 @@ class Git:
     ) -> Iterator[subprocess.Popen[bytes]]:
         """The process, in a session of its own; within the context at the latest, it and its children end."""
         where = ["-C", str(folder)] if folder else [f"--git-dir={self.directory}"]
-        command = [*_in_environment(variables), git.Git.GIT_PYTHON_GIT_EXECUTABLE or "git", *where, *arguments]
+        program = shutil.which(git.Git.GIT_PYTHON_GIT_EXECUTABLE or "git")
+        if program is None:
+            raise RunError("git is not installed, or not in PATH: install it")
+        command = [*_in_environment(variables), *_DIES_WITH_US, program, *where, *arguments]
         environment = {
             "GIT_TERMINAL_PROMPT": "0",
             "LANGUAGE": "en",  # its messages are read, here and by people
@@ -239,18 +239,14 @@ class Git:
         }
         with self.lock.open("ab") as lock:
             fcntl.flock(lock, fcntl.LOCK_SH)
-            try:
-                launched = git.Git().execute(
-                    command,
-                    env=environment,
-                    as_process=True,
-                    istream=subprocess.PIPE if feed else None,
-                    start_new_session=True,
-                    pass_fds=(lock.fileno(),),
-                    preexec_fn=_end_with_parent,
-                )
-            except git.GitCommandNotFound as error:
-                raise RunError("git is not installed, or not in PATH: install it") from error
+            launched = git.Git().execute(
+                command,
+                env=environment,
+                as_process=True,
+                istream=subprocess.PIPE if feed else None,
+                start_new_session=True,
+                pass_fds=(lock.fileno(),),
+            )
             assert isinstance(launched, git.Git.AutoInterrupt)
             process = launched.proc
             assert process
@@ -307,12 +303,6 @@ def _in_environment(variables: Mapping[str, str]) -> list[str]:
 
 def _name(arguments: Sequence[str]) -> str:
     return "git " + next((argument for argument in arguments if not argument.startswith("-")), "")
-
-
-def _end_with_parent() -> None:
-    """In the child: the kernel ends it when the driver is killed (prctl(2); Linux)."""
-    if _prctl:
-        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

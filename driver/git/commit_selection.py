@@ -3,27 +3,13 @@
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
+from opduel.driver.git.history import Commits
 from opduel.records import Commit, UsageError
 
 _WEEK = 7 * 86400  # seconds
 _MONDAY = 4 * 86400  # 1970-01-01 was a Thursday; the first Monday was the 5th
 _NEIGHBORS = 5  # commits before one whose dates say whether its own is out of order
-
-
-class History(Protocol):
-    """What is asked of a repository; `opduel.driver.git.repository.Repository` answers."""
-
-    def parent(self, commit: Commit) -> Commit | None: ...
-
-    def is_ancestor(self, a: Commit, b: Commit) -> bool: ...
-
-    def merge_base(self, a: Commit, b: Commit) -> Commit | None: ...
-
-    def chain(self, control: Commit, treatment: Commit) -> Sequence[Commit]: ...
-
-    def since(self, tip: Commit, moment: int) -> Sequence[Commit]: ...
 
 
 @dataclass(frozen=True)
@@ -51,12 +37,12 @@ def week_of(moment: int) -> int:
     return moment - (moment - _MONDAY) % _WEEK
 
 
-def control_of(treatment: Commit, base: Commit | None, exact: bool, repository: History) -> Choice:
+def control_of(treatment: Commit, base: Commit | None, exact: bool, repository: Commits) -> Choice:
     """What a commit is compared with: the first commit of its week, or the base if that is later.
 
     The week is that in which the treatment landed, from Monday 00:00 UTC: that of its committer time, unless the
     commits before it are later (the median of five is). Its first commit is found by going back along first parents;
-    single commits with dates out of order don't end that (``History.since``). If it is the treatment itself, its first
+    single commits with dates out of order don't end that (``Commits.since``). If it is the treatment itself, its first
     parent is taken, so that no commit is left uncompared. Of two commits the later is the one that holds the other, and
     only if neither does, the one with the later committer time. A base that is not before the treatment is passed over.
     ``exact``: the base.
@@ -65,7 +51,11 @@ def control_of(treatment: Commit, base: Commit | None, exact: bool, repository: 
         UsageError: there is no commit to compare with, or the base, asked for exactly, is the treatment.
     """
     if exact:
-        return _exactly(treatment, base)
+        if base is None:
+            raise UsageError("no base commit to compare with exactly: give one")
+        if base.id == treatment.id:
+            raise UsageError(f"base commit {base.short}: is the treatment itself: choose another one")
+        return Choice(base, f"the base commit {base.short}, as asked for")
     first = _first_of_week(treatment, repository)
     if base is None or repository.is_ancestor(treatment, base):
         if first is None:
@@ -82,7 +72,7 @@ def control_of(treatment: Commit, base: Commit | None, exact: bool, repository: 
 
 
 def pending(
-    tip: Commit, last: Commit | None, start: Commit | None, step: int, history: History, with_tip: bool = False
+    tip: Commit, last: Commit | None, start: Commit | None, step: int, history: Commits, with_tip: bool = False
 ) -> Pending:
     """What is to be measured up to the tip: every ``step``-th commit after ``last``, which was measured last.
 
@@ -125,15 +115,7 @@ def _every_step(line: Sequence[Commit], first: int, step: int, with_end: bool) -
     return Pending(tuple(line[index] for index in indices), waiting=waiting)
 
 
-def _exactly(treatment: Commit, base: Commit | None) -> Choice:
-    if base is None:
-        raise UsageError("no base commit to compare with exactly: give one")
-    if base.id == treatment.id:
-        raise UsageError(f"base commit {base.short}: is the treatment itself: choose another one")
-    return Choice(base, f"the base commit {base.short}, as asked for")
-
-
-def _first_of_week(treatment: Commit, repository: History) -> Choice | None:
+def _first_of_week(treatment: Commit, repository: Commits) -> Choice | None:
     monday = week_of(_landed(treatment, repository))
     line = repository.since(treatment, monday)
     first = next((commit for commit in line if monday <= commit.time < monday + _WEEK), treatment)
@@ -143,7 +125,7 @@ def _first_of_week(treatment: Commit, repository: History) -> Choice | None:
     return Choice(before, f"the commit before {treatment.short}, which is the first of its week") if before else None
 
 
-def _landed(treatment: Commit, repository: History) -> int:
+def _landed(treatment: Commit, repository: Commits) -> int:
     """When a commit landed, as a Unix time: its committer time, but no earlier than the median of five before it."""
     times: list[int] = []
     before = repository.parent(treatment)
@@ -153,7 +135,7 @@ def _landed(treatment: Commit, repository: History) -> int:
     return max(treatment.time, statistics.median_low(times)) if times else treatment.time
 
 
-def _later(one: Commit, other: Commit, repository: History) -> bool:
+def _later(one: Commit, other: Commit, repository: Commits) -> bool:
     """Whether the first is later than the second: by ancestry, or else by time."""
     if one.id == other.id or repository.is_ancestor(one, other):
         return False

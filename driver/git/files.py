@@ -23,11 +23,7 @@ class Trees:
         return {name: what for what, name in self._list(commit.id)}
 
     def tree(self, commit: Commit, path: str) -> str:
-        """The hash of a folder, which is equal exactly when all that is in it is equal.
-
-        Raises:
-            UsageError: the commit has no folder of that path.
-        """
+        """The hash of a folder: equal exactly when all in it is equal. UsageError: the commit has no such folder."""
         relative = str(PurePosixPath(path))
         if relative.startswith("/") or ".." in PurePosixPath(path).parts:
             raise UsageError(f"{path}: not a path in the repository: give one relative to its top")

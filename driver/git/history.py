@@ -28,17 +28,15 @@ class NotAncestor(UsageError):
 
 
 def read_commit(git: Git, name: str) -> Commit:
-    """The commit of an id (or any other name that git knows for sure).
-
-    Raises:
-        GitFailed: there is none.
-    """
+    """The commit of an id (or any other name that git knows for sure); GitFailed if there is none."""
     fields = git.run(*_LOG, "-1", "--no-walk", name, "--").split(b"\0")
     return _commit(fields[:_FIELDS])
 
 
 def is_ancestor(git: Git, older: str, newer: str) -> bool:
     """Whether ``newer`` holds ``older``, by any parents. A commit is its own ancestor."""
+    if older == newer:
+        return True
     try:
         git.run("merge-base", "--is-ancestor", older, newer)
     except GitFailed as error:
@@ -55,11 +53,7 @@ class Commits:
     git: Git
 
     def commit(self, id: str) -> Commit:
-        """The commit of a whole id.
-
-        Raises:
-            UnknownCommit: it is not in the repository (any more).
-        """
+        """The commit of a whole id; UnknownCommit if it is not in the repository (any more)."""
         try:
             return read_commit(self.git, f"{id}^{{commit}}")
         except GitFailed:

@@ -54,11 +54,7 @@ class Base:
 
 
 def top_of(folder: Path) -> Path:
-    """The top of the checkout that a folder is in.
-
-    Raises:
-        UsageError: it is in none.
-    """
+    """The top of the checkout that a folder is in; UsageError if it is in none."""
     place = folder.absolute()
     if not place.is_dir():
         raise UsageError(f"--local {folder}: no such folder: give a checkout of the framework, or a folder in it")
@@ -132,7 +128,7 @@ def base_of(repository: Repository, head: Commit, remote: str | None, branch: st
     found = ours.text("merge-base", tips[branch], head.id, fine=(0, 1)).split()
     if not found:
         raise UsageError(f"--branch {branch}: {prefix}{branch} and {head.short} share no history: name another branch")
-    ahead = _ahead(ours, tips[branch], head)
+    ahead = int(ours.text("rev-list", "--count", f"^{tips[branch]}", head.id))
     return Base(
         history.read_commit(ours, found[0]), f"{prefix}{branch}", ahead, _nearer(ours, tips, branch, head, ahead)
     )
@@ -181,13 +177,9 @@ class _Scratch:
         # A split index would be written beside the user's own.
         settings = ("-c", "core.splitIndex=false", "-c", "core.untrackedCache=false")
         store = self._store if writes and self._isolated else self._ours.directory / "objects"  # which borrows
-        variables = {
-            "GIT_INDEX_FILE": str(self._index),
-            "GIT_OBJECT_DIRECTORY": str(store),
-            "GIT_OPTIONAL_LOCKS": "0",
-        }
+        places = {"GIT_INDEX_FILE": str(self._index), "GIT_OBJECT_DIRECTORY": str(store), "GIT_OPTIONAL_LOCKS": "0"}
         return self._checkout.git.run(
-            *settings, *arguments, folder=self._checkout.folder, stdin=stdin, variables=variables
+            *settings, *arguments, folder=self._checkout.folder, stdin=stdin, variables=places
         )
 
     def write_tree(self) -> str:
@@ -203,11 +195,7 @@ class _Scratch:
         return tree
 
     def copy_index(self) -> None:
-        """Begin with what the user's index says: it knows which files a sparse checkout leaves out.
-
-        Raises:
-            UsageError: files are in conflict.
-        """
+        """Begin with the user's index: it knows what a sparse checkout leaves out. UsageError: it has conflicts."""
         path = self._checkout.git.text("rev-parse", "--git-path", "index", folder=self._checkout.folder)
         theirs = self._checkout.folder / path
         if theirs.exists():
@@ -258,11 +246,7 @@ def _commit(ours: Git, tree: str, head: Commit, subject: str) -> Commit:
 
 
 def _remote(checkout: Checkout) -> str:
-    """The remote that branches begin from.
-
-    Raises:
-        UsageError: there are several, and none of the usual names.
-    """
+    """The remote that branches begin from; UsageError if there are several, and none of the usual names."""
     names = checkout.git.text("remote").splitlines()
     for name in (*PREFERRED, *names[: len(names) == 1]):
         if name in names:
@@ -273,11 +257,7 @@ def _remote(checkout: Checkout) -> str:
 
 
 def _default(ours: Git, tips: Mapping[str, str], prefix: str, checkout: Checkout) -> str:
-    """The remote's default branch, or main or master.
-
-    Raises:
-        UsageError: neither is there.
-    """
+    """The remote's default branch, or main or master; UsageError if neither is there."""
     default = refs.known_default(ours) if prefix else ""
     for name in (default, "main", "master", *list(tips)[: len(tips) == 1]):
         if name in tips:
@@ -286,11 +266,6 @@ def _default(ours: Git, tips: Mapping[str, str], prefix: str, checkout: Checkout
         f"--local {checkout.folder}: which branch did yours begin from? Name it with --branch, or a commit with "
         "--base_commit"
     )
-
-
-def _ahead(git: Git, tip: str, head: Commit) -> int:
-    """How many commits HEAD has that the branch doesn't."""
-    return int(git.text("rev-list", "--count", f"^{tip}", head.id))
 
 
 def _nearer(git: Git, tips: Mapping[str, str], branch: str, head: Commit, ahead: int) -> tuple[str, int] | None:

@@ -31,11 +31,7 @@ SHALLOW = "a shallow repository, without history: run `git fetch --unshallow` th
 
 
 def check_ours(place: Path) -> None:
-    """See that what is at ``place``, if anything is, was made here: nothing else may be written to.
-
-    Raises:
-        UsageError: it is a repository, or a file, of somebody else's.
-    """
+    """Raise UsageError if what is at ``place`` was not made here: nothing else may be written to."""
     if not os.path.lexists(place):
         return
     try:
@@ -126,7 +122,10 @@ def refit(git: Git, checkout: Checkout | None) -> None:
         if known:  # what is known of another remote must not pass for this one's
             write_refs(git, {}, set(read_refs(git, BRANCHES)))
             git.run("update-ref", "--no-deref", "-d", REMOTE_HEAD)
-        _set_url(git)
+        if git.access.url is None:
+            git.run("config", "--unset-all", "remote.origin.url", fine=(0, 5))
+        else:
+            git.run("config", "--replace-all", "remote.origin.url", git.access.url)
     take_local(git, checkout)
 
 
@@ -136,7 +135,7 @@ def take_local(git: Git, checkout: Checkout | None) -> None:
     if checkout is None:
         return
     tags = read_refs(git, TAGS)
-    mirror(git, {**checkout.tags(), **tags}, TAGS)
+    mirror(git, {**read_refs(checkout.git, TAGS), **tags}, TAGS)
     if (head := checkout.head()).startswith("refs/heads/"):
         git.run("symbolic-ref", LOCAL_HEAD, LOCAL + head.removeprefix("refs/heads/"))
 
@@ -182,10 +181,3 @@ def _make_bare(git: Git) -> None:
     info = git.directory / "info"
     info.mkdir(exist_ok=True)
     (info / "attributes").write_text(_ATTRIBUTES, encoding="utf-8")
-
-
-def _set_url(git: Git) -> None:
-    if git.access.url is None:
-        git.run("config", "--unset-all", "remote.origin.url", fine=(0, 5))
-    else:
-        git.run("config", "--replace-all", "remote.origin.url", git.access.url)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from opduel.driver.git.command import Git
+from opduel.driver.git.command import Git, GitFailed
 from opduel.driver.git.history import UnknownCommit, is_ancestor, read_commit
 from opduel.records import Commit, UsageError
 
@@ -18,7 +18,7 @@ TAGS = "refs/tags/"
 LOCAL = "refs/local/heads/"
 LOCAL_HEAD = "refs/local/HEAD"
 
-_ID = re.compile(r"[0-9a-f]{4,40}")
+_BEGIN = re.compile(r"[0-9a-f]{4,39}")
 _WHOLE_ID = re.compile(r"[0-9a-f]{40}")
 _SIMILAR = 5
 
@@ -93,16 +93,18 @@ class Names:
     git: Git
 
     def resolve(self, name: str) -> Commit:
-        """The commit of a branch of the remote, a tag, a branch of the user's, or (the beginning of) an id, in that
-        order.
+        """The commit of a whole id, a branch of the remote, a tag, a branch of the user's, or the beginning of an id,
+        in that order.
 
         Raises:
             UnknownCommit: there is none, or several ids begin so.
         """
+        if _WHOLE_ID.fullmatch(name.lower()) and (found := _peeled(self.git, name.lower())):
+            return found
         refs = read_refs(self.git)
         if found := self._held_by(name, refs, (BRANCHES, TAGS, LOCAL)):
             return found
-        if _ID.fullmatch(name.lower()):
+        if _BEGIN.fullmatch(name.lower()):
             ids = _commits_that_begin(self.git, name.lower())
             if len(ids) == 1:
                 return read_commit(self.git, ids[0])
@@ -155,8 +157,8 @@ class Names:
 
     def _held_by(self, name: str, refs: Mapping[str, str], prefixes: Sequence[str]) -> Commit | None:
         """The commit of the first ref of that name."""
-        peeled = (_peel(self.git, refs[prefix + name]) for prefix in prefixes if prefix + name in refs)
-        return next((read_commit(self.git, one) for one in peeled if one), None)
+        peeled = (_peeled(self.git, refs[prefix + name]) for prefix in prefixes if prefix + name in refs)
+        return next((one for one in peeled if one), None)
 
 
 def known_default(git: Git) -> str:
@@ -168,15 +170,18 @@ def _target(git: Git, symbolic: str) -> str:
     return git.text("symbolic-ref", "--quiet", symbolic, fine=(0, 1))
 
 
-def _peel(git: Git, target: str) -> str | None:
-    """The commit that a tag comes to in the end; None for a tag of something else."""
-    return git.text("rev-parse", "--quiet", "--verify", f"{target}^{{commit}}", fine=(0, 1, 128)) or None
+def _peeled(git: Git, id: str) -> Commit | None:
+    """The commit of an id, or that a tag comes to in the end; None for a tag of something else, or an unknown id."""
+    try:
+        return read_commit(git, f"{id}^{{commit}}")
+    except GitFailed as error:
+        if error.status == 128:
+            return None
+        raise
 
 
 def _commits_that_begin(git: Git, prefix: str) -> list[str]:
     objects = git.text("rev-parse", f"--disambiguate={prefix}").split()
-    if _WHOLE_ID.fullmatch(prefix):
-        return [peeled] if (peeled := _peel(git, prefix)) else []
     answer = git.run("cat-file", "--batch-check", stdin="\n".join(objects).encode()) if objects else b""
     return [line.split()[0] for line in answer.decode().splitlines() if line.split()[1:2] == ["commit"]]
 

@@ -36,7 +36,7 @@ def checkout(git: Git, commit: Commit, folder: Path, patterns: Sequence[str], su
     git.run("reset", "--quiet", "--hard", commit.id, folder=folder)
     git.run("clean", "--quiet", "-ffdx", folder=folder)
     for path in modules:
-        if path not in wanted and _filled(folder / path):
+        if path not in wanted and any((folder / path).glob("*")):
             git.run("submodule", "--quiet", "deinit", "--force", "--", path, folder=folder)
     if wanted:
         _update(git, commit, folder, wanted)
@@ -68,13 +68,10 @@ def _admin(git: Git, folder: Path) -> Path | None:
 def _whole(admin: Path, link: Path) -> bool:
     try:
         pointer = os.fsdecode((admin / "gitdir").read_bytes()).strip()
-        return (
-            Path(pointer).resolve() == link.resolve()
-            and bool((admin / "HEAD").read_bytes())
-            and (admin / "commondir").is_file()
-        )
+        complete = (admin / "HEAD").stat().st_size > 0 and (admin / "commondir").is_file()
     except OSError:
         return False
+    return complete and Path(pointer).resolve() == link.resolve()
 
 
 def _add(git: Git, commit: Commit, folder: Path) -> Path:
@@ -113,16 +110,17 @@ def _gitlinks(git: Git, commit: Commit) -> dict[str, str]:
 
 def _update(git: Git, commit: Commit, folder: Path, wanted: Sequence[str]) -> None:
     names = _module_names(git, commit)
-    for path in wanted:
-        _drop_half_made(git, folder, path, names.get(path, path))
-        if (folder / path / ".git").exists():
-            _refresh(git, folder / path)
-    git.run("submodule", "--quiet", "sync", "--", *wanted, folder=folder)
-    command = ("submodule", "--quiet", "update", "--init", "--force", "--checkout", "--", *wanted)
 
     def clear() -> None:
         for path in wanted:
             _drop_half_made(git, folder, path, names.get(path, path))
+
+    clear()
+    for path in wanted:
+        if (folder / path / ".git").exists():
+            _refresh(git, folder / path)
+    git.run("submodule", "--quiet", "sync", "--", *wanted, folder=folder)
+    command = ("submodule", "--quiet", "update", "--init", "--force", "--checkout", "--", *wanted)
 
     git.insist(f"submodules of {commit.short}", lambda: git.run(*command, folder=folder, network=True), clear)
     for path in wanted:
@@ -153,7 +151,3 @@ def _drop_half_made(git: Git, folder: Path, path: str, name: str) -> None:
         shutil.rmtree(module)
         shutil.rmtree(folder / path, ignore_errors=True)
         (folder / path).mkdir(parents=True)
-
-
-def _filled(folder: Path) -> bool:
-    return folder.is_dir() and any(folder.iterdir())

@@ -8,6 +8,7 @@ from opduel.frameworks.base import Framework
 from opduel.frameworks.mxnet.work import work
 from opduel.records import DEFAULT_MODE, Case, Work
 
+HERE = Path(__file__).resolve().parent
 BLOCK_NAMESPACES = (
     *("gluon.nn", "gluon.rnn", "gluon.loss", "gluon.data.vision.transforms"),
     *("gluon.contrib.nn", "gluon.contrib.rnn", "gluon.contrib.cnn"),
@@ -52,17 +53,9 @@ class MXNet(Framework):
         "mxnet::CachedOp::Forward(*)",  # of a hybridized block; its backward is in the one above
     )
 
-    @property
-    def adaptor(self) -> Path:
-        return Path(__file__).resolve().with_name("adaptor")
-
-    @property
-    def registry_script(self) -> Path:
-        return Path(__file__).resolve().with_name("registered.py")
-
-    @property
-    def network_script(self) -> Path:
-        return Path(__file__).resolve().with_name("network.py")
+    adaptor = HERE / "adaptor"
+    registry_script = HERE / "registered.py"
+    network_script = HERE / "network.py"
 
     def environment(self, threads: int) -> Mapping[str, str]:
         """Threads, engine and operator tuning.

@@ -11,13 +11,11 @@ or {"error": text}.  Functions are names for one operator, the best first; input
 """
 
 import ast
-import importlib.util
 import json
 import math
-import os
 import sys
 
-sys.path.pop(0)  # this folder: its modules must not hide any of the build's
+import registered  # which takes this folder out of the path: its modules must not hide any of the build's
 
 DTYPES = ("float16", "float32", "float64", "int8", "int32", "int64", "uint8", "bool")
 ONES = ("gamma", "moving_var")
@@ -38,27 +36,20 @@ class Unusable(Exception):
     """What the user has to fix."""
 
 
-def load_registered():
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "registered.py")
-    spec = importlib.util.spec_from_file_location("opduel_registered", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, "")  # for it to take away
-    spec.loader.exec_module(module)
-    return module
-
-
-def network_symbol(mx, networks, asked):
+def network_symbol(mx, adaptor, asked):
     """The network's symbol; its outputs as one group."""
     if asked["block"]:
-        return block_symbol(mx, networks, asked)
+        return block_symbol(mx, adaptor.networks, asked)
     if asked["file"]:
         try:
             return mx.sym.load(asked["file"])
         except (mx.MXNetError, ValueError) as error:
-            raise Unusable("not a symbol that this build can load: " + key_line(str(error))) from None
+            raise Unusable("not a symbol that this build can load: " + adaptor.key_line(str(error))) from None
     zoo, name = mx.gluon.model_zoo.vision, asked["zoo"]
     arguments = {
-        key: networks.as_attribute(value) for key, value in asked["inputs"].items() if key not in asked["shapes"]
+        key: adaptor.networks.as_attribute(value)
+        for key, value in asked["inputs"].items()
+        if key not in asked["shapes"]
     }
     try:  # the function mobilenet0_25 makes the model mobilenet0.25
         net = (
@@ -103,12 +94,6 @@ def inferred(internals, asked):
     return shapes, types or [None] * len(shapes)
 
 
-def key_line(message):
-    """The line that says what is wrong: the last, of errors that begin with C++ frames."""
-    lines = [line.strip() for line in message.splitlines() if line.strip()] or ["no reason given"]
-    return lines[-1] if lines[0].startswith("Traceback") else lines[0]
-
-
 def is_known(shape):
     return bool(shape) and all(isinstance(size, int) and size > 0 for size in shape)
 
@@ -130,7 +115,7 @@ def attribute(text):
 class Calls:
     """The graph's nodes, read as calls of functions."""
 
-    def __init__(self, registered, operators, graph, shapes, types):
+    def __init__(self, operators, graph, shapes, types):
         self.operators = operators
         self.nodes = graph["nodes"]
         self.known = {(head[0], head[1]): (shape, dtype) for head, shape, dtype in zip(graph["heads"], shapes, types)}
@@ -220,21 +205,20 @@ class Calls:
 
 
 def document(asked):
-    registered = load_registered()
     adaptor = registered.load_adaptor()
     operators = adaptor.operators
     mx = operators.mx
     try:
-        internals = network_symbol(mx, adaptor.networks, asked).get_internals()
+        internals = network_symbol(mx, adaptor, asked).get_internals()
         shapes, types = inferred(internals, asked)
     except mx.MXNetError as error:
-        return {"error": "MXNet rejects it: " + key_line(str(error))}
+        return {"error": "MXNet rejects it: " + adaptor.key_line(str(error))}
     except Unusable as error:
         return {"error": str(error)}
     except Exception as error:
         if not asked["block"]:
             raise
-        return {"error": "{}: {}".format(type(error).__name__, key_line(str(error)))}
+        return {"error": "{}: {}".format(type(error).__name__, adaptor.key_line(str(error)))}
     graph = json.loads(internals.tojson())
     unknown = [
         node["name"]
@@ -243,19 +227,10 @@ def document(asked):
     ]
     if unknown:
         return {"error": "give the shape of " + " and ".join(unknown[:3])}
-    calls = Calls(registered, operators, graph, shapes, types)
+    calls = Calls(operators, graph, shapes, types)
     calls.read()
     return {"version": mx.__version__, "calls": calls.calls, "left_out": calls.left_out}
 
 
-def main():
-    answer = os.dup(1)
-    os.dup2(2, 1)
-    said = document(json.loads(sys.argv[1]))
-    with os.fdopen(answer, "w") as stream:
-        json.dump(said, stream)
-    os._exit(0)  # a framework that stumbles on the way out has said all that was asked
-
-
 if __name__ == "__main__":
-    main()
+    registered.answer(document, json.loads(sys.argv[1]))

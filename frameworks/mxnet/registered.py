@@ -88,11 +88,8 @@ def functions_of(operators, own_names):
     """Every public function in the namespaces, and the internal ones, by the name that a spec gives it."""
     found = {}
     for namespace in NAMESPACES:
-        try:
-            module = operators.mx
-            for part in namespace.split("."):
-                module = getattr(module, part)
-        except AttributeError:  # an older release
+        module = operators.dotted(operators.mx, namespace)
+        if module is None:  # an older release
             continue
         prefixes = operators.REGISTERED_PREFIXES.get(namespace.split(".")[-1] if namespace != "nd" else "", ())
         if namespace.startswith("np"):
@@ -119,9 +116,7 @@ def blocks_of(blocks):
     found = {}
     seen = [blocks.gluon.Block, blocks.gluon.HybridBlock]  # modules import each other's
     for module in blocks.MODULES:
-        place = blocks.gluon
-        for part in module.split("."):
-            place = getattr(place, part, None)  # None in an older release
+        place = blocks.dotted(blocks.gluon, module)  # None in an older release
         own = [(name, kind) for name, kind in sorted(vars(place).items()) if kind not in seen] if place else []
         for name, kind in own:
             is_block = inspect.isclass(kind) and issubclass(kind, blocks.gluon.Block)
@@ -169,10 +164,7 @@ def objects_of(objects):
     """Every metric, initializer and the like that can be used, by the name that a spec gives it."""
     found = {}
     for namespace in objects.USES:
-        place = objects.mx
-        for part in namespace.split("."):
-            place = getattr(place, part)
-        for name in sorted(vars(place)):
+        for name in sorted(vars(objects.dotted(objects.mx, namespace))):
             operator = namespace + "." + name
             try:
                 parameters = objects.parameters_of(operator)
@@ -196,8 +188,7 @@ def methods_of(operators):
     """
     found = {}
     for array in operators.ARRAYS:
-        root, name = array.split(".")
-        kind = getattr(getattr(operators.mx, root, None), name, None)
+        kind = operators.dotted(operators.mx, array)
         for one in dir(kind) if kind else ():
             member = getattr(kind, one)
             if not (isinstance(member, property) or inspect.isfunction(member)):
@@ -211,16 +202,24 @@ def methods_of(operators):
     return found
 
 
-def main():
-    answer = os.dup(1)
+def answer(make, *arguments):
+    """Print what ``make`` returns as JSON, whatever MXNet prints meanwhile, and end the process."""
+    stdout = os.dup(1)
     os.dup2(2, 1)
+    found = make(*arguments)
+    with os.fdopen(stdout, "w") as stream:
+        json.dump(found, stream)
+    os._exit(0)  # a framework that stumbles on the way out has said all that was asked
+
+
+def document():
     adaptor = load_adaptor()
     operators = adaptor.operators
     own_names = {alias: own_name(operators.base, alias) for alias in all_registered(operators.base)}
     registered = {}
     for alias in sorted(own_names):
         registered.setdefault(own_names[alias], []).append(alias)
-    document = {
+    return {
         "version": operators.mx.__version__,
         "registered": registered,
         "functions": dict(
@@ -230,10 +229,7 @@ def main():
             **objects_of(adaptor.objects),
         ),
     }
-    with os.fdopen(answer, "w") as stream:
-        json.dump(document, stream)
-    os._exit(0)  # a framework that stumbles on the way out has said all that was asked
 
 
 if __name__ == "__main__":
-    main()
+    answer(document)

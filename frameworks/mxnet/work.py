@@ -8,7 +8,10 @@ of these the bytes alone are known.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
+
+import numpy
 
 from opduel.records import Case, Work
 
@@ -73,7 +76,8 @@ def work(case: Case) -> Work | None:
     """The work of one call of ``case``, in its direction; None where no formula is known."""
     formula = FORMULAS.get(case.operator.partition(".")[2])
     directions = ("forward", "backward") if case.direction == "both" else (case.direction,)
-    if formula is None or case.dtype not in SIZES or _other_dtypes(case):
+    dtypes = {one.get("dtype", case.dtype) for one in case.inputs.values() if isinstance(one, Mapping)}
+    if formula is None or case.dtype not in SIZES or dtypes - {case.dtype}:
         return None
     try:
         return _sum([formula(_Call(case.inputs), direction) for direction in directions], case.dtype)
@@ -93,11 +97,6 @@ def _sum(amounts: Sequence[_Amount], dtype: str) -> Work:
     if not all(0 <= one < math.inf for one in (flop or 0.0, size)):
         raise _UnknownError
     return Work(flop, size, dtype)
-
-
-def _other_dtypes(case: Case) -> bool:
-    tensors = [one for one in case.inputs.values() if isinstance(one, Mapping)]
-    return any(one.get("dtype", case.dtype) != case.dtype for one in tensors)
 
 
 def _product(call: _Call, direction: str, left: Shape, right: Shape, out: Shape, inner: int, extra: int = 0) -> _Amount:
@@ -127,14 +126,18 @@ def _fully_connected(call: _Call, direction: str) -> _Amount:
     return _product(call, direction, data, weight, (*data[:-1], weight[0]), data[-1], call.optional("bias"))
 
 
+def _window(call: _Call, axes: int) -> tuple[Shape, Shape, Shape, Shape]:
+    """A kernel's size, stride, dilation and padding, of a layout that has the channels second."""
+    if call.attribute("layout", None) not in (None, "NCW", "NCHW", "NCDHW"):
+        raise _UnknownError
+    kernel, stride, dilate = (call.per_axis(name, axes, 1) for name in ("kernel", "stride", "dilate"))
+    return kernel, stride, dilate, call.per_axis("pad", axes, 0)
+
+
 def _convolution(call: _Call, direction: str) -> _Amount:
     """Each output is a sum over the kernel and the channels of its group."""
     data, weight = call.shape("data"), call.shape("weight")
-    kernel = call.per_axis("kernel", len(data) - 2, 1)
-    if call.attribute("layout", None) not in (None, "NCW", "NCHW", "NCDHW"):
-        raise _UnknownError
-    stride, dilate = (call.per_axis(name, len(kernel), 1) for name in ("stride", "dilate"))
-    pad = call.per_axis("pad", len(kernel), 0)
+    kernel, stride, dilate, pad = _window(call, len(data) - 2)
     spatial = [
         (size + 2 * p - d * (k - 1) - 1) // s + 1
         for size, k, s, p, d in zip(data[2:], kernel, stride, pad, dilate, strict=True)
@@ -146,11 +149,10 @@ def _convolution(call: _Call, direction: str) -> _Amount:
 def _deconvolution(call: _Call, direction: str) -> _Amount:
     """Each input goes into as many outputs as the kernel has elements, for every channel of its group."""
     data, weight = call.shape("data"), call.shape("weight")
-    kernel = call.per_axis("kernel", len(data) - 2, 1)
-    if "target_shape" in call.inputs or call.attribute("layout", None) not in (None, "NCW", "NCHW", "NCDHW"):
+    kernel, stride, dilate, pad = _window(call, len(data) - 2)
+    if "target_shape" in call.inputs:
         raise _UnknownError
-    stride, dilate = (call.per_axis(name, len(kernel), 1) for name in ("stride", "dilate"))
-    pad, adj = (call.per_axis(name, len(kernel), 0) for name in ("pad", "adj"))
+    adj = call.per_axis("adj", len(kernel), 0)
     spatial = [
         (size - 1) * s - 2 * p + d * (k - 1) + 1 + a
         for size, k, s, p, d, a in zip(data[2:], kernel, stride, pad, dilate, adj, strict=True)
@@ -173,31 +175,20 @@ def _forward_only(direction: str) -> None:
         raise _UnknownError
 
 
-def _unary(flop: bool) -> Formula:
+def _elementwise(operands: Sequence[tuple[str, ...]], flop: bool) -> Formula:
+    """Of tensors that are broadcast, each by any of its names; ``flop``: one operation an element of the output."""
+
     def formula(call: _Call, direction: str) -> _Amount:
         _forward_only(direction)
-        n = math.prod(call.shape("data", "x", "a"))
-        return _Amount(float(n) if flop else None, n, n)
+        shapes = [call.shape(*names) for names in operands]
+        n = math.prod(numpy.broadcast_shapes(*shapes))
+        return _Amount(float(n) if flop else None, sum(map(math.prod, shapes)), n)
 
     return formula
 
 
-def _binary(flop: bool) -> Formula:
-    def formula(call: _Call, direction: str) -> _Amount:
-        _forward_only(direction)
-        left, right = call.shape("lhs", "x1"), call.shape("rhs", "x2")
-        n = math.prod(_broadcast(left, right))
-        return _Amount(float(n) if flop else None, math.prod(left) + math.prod(right), n)
-
-    return formula
-
-
-def _broadcast(left: Shape, right: Shape) -> Shape:
-    axes = max(len(left), len(right))
-    both = [(1,) * (axes - len(one)) + one for one in (left, right)]
-    if any(a != b and 1 not in (a, b) for a, b in zip(*both, strict=True)):
-        raise _UnknownError
-    return tuple(b if a == 1 else a for a, b in zip(*both, strict=True))
+_unary = partial(_elementwise, [("data", "x", "a")])
+_binary = partial(_elementwise, [("lhs", "x1"), ("rhs", "x2")])
 
 
 def _reduction(call: _Call, direction: str) -> _Amount:

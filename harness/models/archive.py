@@ -86,16 +86,12 @@ class _LimitedReader:
     """What tarfile reads from: no more than the limit, whatever the headers say."""
 
     def __init__(self, content: IO[bytes], limits: Limits, archive: Path) -> None:
-        self._content = content
-        self._left = limits.max_bytes
-        self._archive = archive
-        self._limits = limits
+        self._content, self._left = content, limits.max_bytes
+        self._refusal = f"{archive.name} holds more than {limits.max_bytes} bytes when unpacked, which is the limit"
 
     def read(self, size: int) -> bytes:
         chunk = self._content.read(size)
         self._left -= len(chunk)
         if self._left < 0:
-            raise UsageError(
-                f"{self._archive.name} holds more than {self._limits.max_bytes} bytes when unpacked, which is the limit"
-            )
+            raise UsageError(self._refusal)
         return chunk

@@ -170,8 +170,7 @@ Identifier = Annotated[
     WithJsonSchema({"type": "string", "pattern": IDENTIFIER_PATTERN, "maxLength": IDENTIFIER_LENGTH}),
 ]
 Operator = Annotated[
-    str,
-    *text(OPERATOR_PATTERN, f"use an operator's name such as nd.Convolution, under {', '.join(ROOTS)}"),
+    str, *text(OPERATOR_PATTERN, f"use an operator's name such as nd.Convolution, under {', '.join(ROOTS)}")
 ]
 Dtype = Annotated[str, *_one_of(DTYPES)]
 Context = Annotated[str, *text(CONTEXT_PATTERN, "use cpu, gpu, or one of several such as gpu(1)")]

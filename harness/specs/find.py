@@ -1,5 +1,6 @@
 """Where a spec is: a path, or a name under the checkout's specifications/."""
 
+import os.path
 from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 
@@ -21,7 +22,7 @@ def find_spec(name_or_path: str, *, root: Path = SPECIFICATIONS) -> Path:
     Raises:
         UsageError: there is none; the message says what is there, and names similar specs.
     """
-    if _is_file(Path(name_or_path)):
+    if os.path.isfile(name_or_path):  # Path.is_file raises where a name is too long, or a folder can't be entered
         return Path(name_or_path).absolute()
     parts = [part for part in PurePosixPath(name_or_path).parts if part != "."]
     if parts and parts[0] in FOLDER_NAMES:
@@ -36,15 +37,12 @@ def find_spec(name_or_path: str, *, root: Path = SPECIFICATIONS) -> Path:
 
 def _what_it_is(path: Path) -> str:
     """What is there, if it is no file."""
-    try:
-        if path.is_dir():
-            return "is a folder"
-        if path.is_symlink() and not path.exists():
-            return f"is a link to {str(path.readlink())!r}, which does not exist"
-        if path.exists():
-            return "is not a regular file"
-    except (OSError, ValueError):  # a name too long for the file system, a null character
-        pass
+    if os.path.isdir(path):
+        return "is a folder"
+    if os.path.islink(path) and not os.path.exists(path):
+        return f"is a link to {str(path.readlink())!r}, which does not exist"
+    if os.path.exists(path):
+        return "is not a regular file"
     return "is neither a file nor a spec's name"
 
 
@@ -69,13 +67,6 @@ def _is_spec(path: Path, root: Path) -> bool:
         path.suffix in SUFFIXES
         and not path.name.endswith(SCHEMA_SUFFIX)
         and path.relative_to(root).parts[0] != NOT_SPECS
-        and _is_file(path)
+        and os.path.isfile(path)
         and path.resolve().is_relative_to(root.resolve())  # no way out by a symbolic link
     )
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # a name too long for the file system, a folder that may not be entered
-        return False

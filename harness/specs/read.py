@@ -17,6 +17,8 @@ MAX_BYTES = 2 * 1024 * 1024
 MAX_VALUES = 500_000  # after YAML's aliases have been followed
 MAX_DEPTH = 32
 MAX_INT = 2**63 - 1
+# Control characters other than white space, and halves of surrogate pairs.
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class SpecObject(dict[str, Any]):
@@ -156,7 +158,7 @@ def _check(data: Any, path: str, depth: int, values: Iterator[int]) -> None:
         for key in data.repeated:
             raise UsageError(f"{prefix}{key} is given twice: keep one")
         for key, value in data.items():
-            if _unprintable(key):
+            if _CONTROL.search(key):
                 raise UsageError(f"{path or 'the spec'} has a field {key!r}: remove the control characters")
             _check(value, f"{prefix}{key}", depth + 1, values)
     elif isinstance(data, list):
@@ -166,13 +168,5 @@ def _check(data: Any, path: str, depth: int, values: Iterator[int]) -> None:
         raise UsageError(f"{path or 'the spec'} is beyond 64 bits: use a smaller number")
     elif isinstance(data, float) and not math.isfinite(data):
         raise UsageError(f"{path or 'the spec'} is not a finite number: JSON has no NaN and no infinity")
-    elif isinstance(data, str) and not data.isprintable() and _unprintable(data):
+    elif isinstance(data, str) and _CONTROL.search(data):
         raise UsageError(f"{path or 'the spec'} contains control characters: remove them")
-
-
-def _unprintable(text: str) -> bool:
-    """Whether there are control characters other than white space, or half of a surrogate pair."""
-    return any(
-        (char < " " and char not in "\t\n\r") or "\x7f" <= char <= "\x9f" or "\ud800" <= char <= "\udfff"
-        for char in text
-    )

@@ -7,8 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from opduel.records import Case, Comparison, PairSample, Verification, Work
-from opduel.reporters.rates import rates_words
-from opduel.reporters.run_text import confidence_text, failure_text
+from opduel.reporters.run_text import confidence_text, failure_text, rates_words
 from opduel.reporters.screen_table import breakdown_rows
 from opduel.reporters.text import printable, printable_lines
 from opduel.reporters.units import human_change, human_interval, human_share, human_size, human_value, scale_of

@@ -6,8 +6,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from opduel.records import Build, Commit, Report
-from opduel.reporters.rates import roofline_words
-from opduel.reporters.run_text import commit_moment, disturbance_text, effort_text, host_text, incidents, is_number
+from opduel.reporters.run_text import (
+    commit_moment,
+    disturbance_text,
+    effort_text,
+    host_text,
+    incidents,
+    is_number,
+    roofline_words,
+)
 from opduel.reporters.summary import WORST_FIRST, caveats, injection_line, not_broken_down_line, worst_first
 from opduel.reporters.units import human_change, human_duration, human_interval, human_share
 
@@ -31,6 +38,9 @@ def heading(report: Report) -> dict[str, Any]:
 def run_details(report: Report) -> dict[str, Any]:
     """The rest of what the page shows of the run, by name: how and on what it was measured, and what was lost."""
     run, host = report.run, report.host
+    phases = [host.before, host.during, host.verifying]
+    measures = dict.fromkeys(str(name) for phase in phases for name in phase)
+    packages = report.control.packages, report.treatment.packages
     names = ("strategy", "interpreter", "directory", "digest", "created", "duration_s", "environment")
     made = {name: lambda one, name=name: _plain(getattr(one, name)) for name in names}
     return {
@@ -47,7 +57,7 @@ def run_details(report: Report) -> dict[str, Any]:
         "run": _facts(run, without=("incidents", "validity", "environment", "command", "configuration")),
         "command": shlex.join(run.command),
         "host": [("in short", host_text(host)), *_facts(host, without=_NOISE)],
-        "noise": _noise([host.before, host.during, host.verifying]),
+        "noise": [(name, *(_extremes(phase.get(name)) for phase in phases)) for name in measures],
         "validity": _facts(run.validity, without=("aa_checks",)),
         "aa_checks": [
             (
@@ -61,7 +71,7 @@ def run_details(report: Report) -> dict[str, Any]:
             for one in run.validity.aa_checks
         ],
         "environment": _facts(run.environment),
-        "packages": _packages(report.control.packages, report.treatment.packages),
+        "packages": [(name, *(one.get(name, "-") for one in packages)) for name in sorted(set().union(*packages))],
         "builds": _on_both(report, commit=lambda one: one.commit.id if one.commit else "", **made),
     }
 
@@ -88,18 +98,6 @@ def _committed(commit: Commit | None) -> str:
     if commit is None:
         return ""
     return f"{commit_moment(commit) or commit.time}, {commit.author.partition('<')[0].strip()}"
-
-
-def _packages(control: Mapping[str, str], treatment: Mapping[str, str]) -> Rows:
-    """Each package with its version on both sides."""
-    names = sorted(control.keys() | treatment.keys())
-    return [(name, control.get(name, "-"), treatment.get(name, "-")) for name in names]
-
-
-def _noise(phases: Sequence[Mapping[str, Any]]) -> Rows:
-    """A line for each measure of the host's noise: mean and extremes before, during and while verifying."""
-    names = list(dict.fromkeys(str(name) for phase in phases for name in phase))
-    return [(name, *(_extremes(phase.get(name)) for phase in phases)) for name in names]
 
 
 def _extremes(measure: Any) -> str:

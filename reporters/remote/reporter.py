@@ -82,11 +82,7 @@ class RemoteReporter(Reporter):
         warn_of_open_token(self.place.endpoint, self.sender.token)
 
     def report(self, report: Report) -> str:
-        """Keep the report in the spool, send it and what else waits for this endpoint, and say what came of it.
-
-        Raises:
-            RunError: the server doesn't have it; the text says where it waits and what sends it.
-        """
+        """Keep the report in the spool, send it and what else waits for this endpoint, and say what came of it."""
         sender = self.sender
         payload = self._payload(report)
         try:
@@ -114,11 +110,7 @@ class RemoteReporter(Reporter):
         return self._pages.get(str(report.run.id))
 
     def catch_up(self) -> str | None:
-        """Send what waits for this endpoint; what was refused before is not spoken of again.
-
-        Raises:
-            RunError: some of it still waits, or was refused or damaged.
-        """
+        """Send what waits for this endpoint; what was refused before is not spoken of again."""
         endpoint, sender = self.place.endpoint, self.sender
         entries = [one for one in sender.spool.entries() if endpoint_of(one.receiver) == endpoint]
         waiting = {one.number for one in entries if one.state == "waiting"}

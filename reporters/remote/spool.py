@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
+from typing import Literal
 
 import platformdirs
 from pydantic import TypeAdapter, ValidationError
@@ -26,8 +27,8 @@ _LOCK = ".lock"
 _POLL_S = 0.05
 
 _OLD_SUFFIX = ".report"  # of the files of earlier versions: a line of JSON, then what is posted
-_OLD_FORMAT = 1
 _LONGEST_HEADER = 16_384  # bytes
+_NO_PLACE = "its first line doesn't say where it goes"
 
 log = logging.getLogger(__name__)
 
@@ -115,26 +116,25 @@ class Spool:
             log.warning("--spool %s: others can write there: chmod go-w %s", self.directory, self.directory)
         descriptor = os.open(self.directory / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
-            yield _lock(descriptor, clock() + wait_s, clock, sleep)
+            until = clock() + wait_s
+            while not (locked := _locks(descriptor)) and clock() < until:
+                sleep(_POLL_S)
+            yield locked
         finally:
             os.close(descriptor)
 
 
-def _lock(descriptor: int, until: float, clock: Callable[[], float], sleep: Callable[[float], None]) -> bool:
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
-        except BlockingIOError:
-            if clock() >= until:
-                return False
-            sleep(_POLL_S)
+def _locks(descriptor: int) -> bool:
+    with suppress(BlockingIOError):
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return False
 
 
 class _OldHeader(TypedDict):
     """The first line of an earlier version's file."""
 
-    opduel_spool: int
+    opduel_spool: Literal[1]  # the format
     endpoint: str
     category: str
     run: str
@@ -154,8 +154,8 @@ def _take_over(path: Path, outbox: Outbox) -> None:
                 raise ValueError("it is not a regular file of this user")
             line, body = file.readline(_LONGEST_HEADER), file.read()
         header = _OLD_HEADER.validate_json(line)
-        if header["opduel_spool"] != _OLD_FORMAT or parse_endpoint(header["endpoint"]) != header["endpoint"]:
-            raise ValueError("its first line doesn't say where it goes")
+        if parse_endpoint(header["endpoint"]) != header["endpoint"]:
+            raise ValueError(_NO_PLACE)
         if hashlib.sha256(body).hexdigest() != header["sha256"]:
             raise ValueError(f"its report is cut off or changed ({len(body)} bytes)")
         receiver = f"{header['endpoint']}|{header['category']}"
@@ -164,8 +164,7 @@ def _take_over(path: Path, outbox: Outbox) -> None:
     except FileNotFoundError:
         return  # another process has just taken it over
     except (ValueError, ValidationError, UsageError) as error:
-        why = "its first line doesn't say where it goes" if isinstance(error, ValidationError) else str(error)
-        _set_aside(path, why)
+        _set_aside(path, _NO_PLACE if isinstance(error, ValidationError) else str(error))
     except (OSError, OpduelError) as error:
         if path.is_symlink():
             _set_aside(path, "it is a link")

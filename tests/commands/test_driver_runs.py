@@ -22,7 +22,7 @@ from opduel.commands.notifying import Notifications
 from opduel.comparator import replicate_report
 from opduel.driver import investigation
 from opduel.driver.journal import NOTICE, Journal
-from opduel.driver.revisions import BuildRevision
+from opduel.driver.revisions import Revision
 from opduel.driver.runs import TRIES, RunOrder, Runs
 from opduel.driver.watch import Tally
 from opduel.driver.watch_settings import Services
@@ -286,7 +286,7 @@ def test_a_nightly_goes_on_from_a_journal_of_version_1_and_measures_and_reports_
         assert kept is not None
         options = parse(json.loads(kept)["run"]["command"][1:])
         names = ("26832a7db76c", "c805abec42d7", "e838527a884b")
-        points = [BuildRevision(name, build) for name in names]
+        points = [Revision(name, build) for name in names]
         harness = MadeHarness()
         runs = Runs(journal, harness, 0)
         notifications = Notifications(journal, [], [NotifyCommand(["tee", "-a", str(tmp_path / "sent")])])

@@ -15,7 +15,7 @@ from opduel.commands.notifying import Notifications, alert_of_outcome, effective
 from opduel.driver.bisection import CulpritRange, Step
 from opduel.driver.investigation import Culprit, Outcome
 from opduel.driver.journal import Journal
-from opduel.driver.revisions import BuildRevision
+from opduel.driver.revisions import Revision
 from opduel.records import Commit, Comparison, Report, RunError
 from opduel.records.outbox import Outbox
 from opduel.reporters.alert_text import headline, plain_text
@@ -32,7 +32,7 @@ from opduel.reporters.summary import conclusion
 
 AUTHOR = "Ada <ada@toy.example>"
 COMMITS = [Commit(f"{number:x}" * 40, 1_700_000_000, AUTHOR, f"Change {number}") for number in range(9)]
-POINTS = [BuildRevision(one.short, build, one) for one in COMMITS]
+POINTS = [Revision(one.short, build, one) for one in COMMITS]
 SLOW, SLOWER, BROKEN = (
     comparison("regressed", number=0),
     comparison("regressed", number=1),

@@ -7,7 +7,7 @@ import pytest
 from made_samples import a_case, pairs
 
 from opduel.comparator import analyse_interim, compare_cases, plan_looks
-from opduel.comparator.instruction_attribution import READINGS, attribute_changes, attribution_note
+from opduel.comparator.explanations import READINGS, attribute_changes, attribution_note
 from opduel.records import Comparison, Verdict
 
 CHANGED = ("regressed", "improved")

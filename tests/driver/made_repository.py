@@ -92,10 +92,11 @@ class Made:
         return run("rev-list", "--reverse", "--first-parent", branch, at=self.path).split()[-count:]
 
     def tip(self, branch: str) -> str:
-        return run("rev-parse", f"refs/heads/{branch}", at=self.path)
+        loose = self.path / "refs" / "heads" / branch
+        return loose.read_text().strip() if loose.is_file() else run("rev-parse", f"refs/heads/{branch}", at=self.path)
 
     def has(self, branch: str) -> bool:
-        return bool(run("for-each-ref", f"refs/heads/{branch}", at=self.path))
+        return (self.path / "refs" / "heads" / branch).is_file()
 
     def branch(self, name: str, id: str) -> None:
         run("update-ref", f"refs/heads/{name}", id, at=self.path)

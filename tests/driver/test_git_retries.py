@@ -156,10 +156,10 @@ def test_killed_at_any_moment_it_opens_again(made: Made, user: Path, work: Path,
     assert start(rest, work / "whole", *target).wait() == 0
     whole = time.monotonic() - begun
     killed = 0
-    for step in range(6):
+    for step in range(3):
         child = start(rest, work / "killed", *target)
         try:
-            child.wait(whole * (0.3 + 0.1 * step))
+            child.wait(whole * (0.4 + 0.2 * step))
         except subprocess.TimeoutExpired:
             child.kill()
             killed += 1

@@ -267,10 +267,10 @@ def test_killed_at_any_moment_it_ends_up_whole(made: Made, folder: Path, tmp_pat
     assert start(tmp_path / "whole", first, second).wait() == 0
     whole = time.monotonic() - begun
     ends = []
-    for step in range(7):
+    for step in range(4):
         child = start(tmp_path / "work", first, second)
         try:
-            child.wait(whole * (0.25 + 0.1 * step))
+            child.wait(whole * (0.3 + 0.18 * step))
         except subprocess.TimeoutExpired:
             child.kill()
         ends.append(child.wait())

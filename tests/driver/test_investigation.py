@@ -37,7 +37,7 @@ class Line:
             investigation = Investigation(self.revisions, runs, journal, settings)
             if again:
                 runs.forget(investigation.name)
-            return investigation.follow_up(investigation.measure_ends(), sought)
+            return investigation.investigate(sought)
         finally:
             journal.close()
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from made_runs import a_build, a_commit
 
-from opduel.driver.revisions import BuildRevision, CommitRevision, UnbuildableError
+from opduel.driver.revisions import Revision, UnbuildableError, commit_revision
 from opduel.records import BrokenBuildError, Build, NoSpaceError, OpduelError, RunError, UsageError
 
 
@@ -18,16 +18,16 @@ def test_a_commit_is_built_by_its_line_s_strategy() -> None:
         return a_build("built")
 
     builder: Any = SimpleNamespace(build=build, is_cached=lambda commit, strategy: strategy == "source")
-    revision = CommitRevision(a_commit(1), builder, "source", frozenset({0}))
+    revision = commit_revision(a_commit(1), builder, "source", frozenset({0}))
     assert revision.name == a_commit(1).short
     assert revision.build() == a_build("built")
     assert asked == [(a_commit(1), "source", frozenset({0}))]
     assert revision.is_cached()
-    assert not CommitRevision(a_commit(1), builder, "library").is_cached()
+    assert not commit_revision(a_commit(1), builder, "library").is_cached()
 
 
 def test_a_release_is_resolved_by_its_name_and_needs_no_compiler() -> None:
-    revision = BuildRevision("toy==1.0", a_build)
+    revision = Revision("toy==1.0", a_build)
     assert revision.build() == a_build("toy==1.0")
     assert (revision.commit, revision.is_cached()) == (None, True)
 
@@ -57,7 +57,7 @@ def test_a_point_tells_whether_it_is_at_fault_itself(
         raise error
 
     builder: Any = SimpleNamespace(build=build)
-    for revision in (CommitRevision(a_commit(1), builder, "source"), BuildRevision("p1", build)):
+    for revision in (commit_revision(a_commit(1), builder, "source"), Revision("p1", build)):
         with pytest.raises(becomes) as raised:
             revision.build()
         assert getattr(raised.value, "lasting", None) is lasting

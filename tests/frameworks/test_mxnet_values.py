@@ -24,7 +24,7 @@ def load(name: str) -> ModuleType:
     return module
 
 
-VALUES, FILES = load("values"), load("files")
+VALUES = load("values")
 INTEGERS = ["int8", "uint8", "int32", "int64", "bool"]
 
 
@@ -71,10 +71,10 @@ def test_floats_are_what_they_were() -> None:
 
 
 def test_a_temporary_file_has_no_name_that_could_be_left_behind() -> None:
-    path = FILES.file_holding(b"abc")
+    path = VALUES.file_holding(b"abc")
     assert Path(path).read_bytes() == b"abc"
     Path(path).write_bytes(b"d")
     assert Path(path).read_bytes() == b"d", "written again by each call"
     assert os.fstat(path.file.fileno()).st_nlink == 0
-    assert Path(FILES.file_holding(None)).read_bytes() == b""
-    assert Path(FILES.file_holding(lambda where: Path(where).write_bytes(b"x"))).read_bytes() == b"x"
+    assert Path(VALUES.file_holding(None)).read_bytes() == b""
+    assert Path(VALUES.file_holding(lambda where: Path(where).write_bytes(b"x"))).read_bytes() == b"x"

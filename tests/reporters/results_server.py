@@ -14,9 +14,8 @@ import report_samples as samples
 
 from opduel.records import Report
 from opduel.reporters.document import to_bytes
-from opduel.server.app import create_app
+from opduel.server.app import address_of, configured, create_app, listen
 from opduel.server.database import Database
-from opduel.server.serving import address_of, configured, listen
 from opduel.server.settings import Settings
 from opduel.server.tokens import add_token
 

@@ -7,7 +7,7 @@ import report_samples as samples
 
 from opduel.records import Work
 from opduel.reporters.document import from_text, to_bytes
-from opduel.reporters.rates import rates_words, roofline_words
+from opduel.reporters.run_text import rates_words, roofline_words
 from opduel.reporters.screen import render
 
 ROOFLINE: dict[str, Any] = {"gflops": {"float32": 100.0}, "gbytes": 20.0, "threads": 1, "copied_bytes": 1 << 27}

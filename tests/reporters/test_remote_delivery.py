@@ -14,7 +14,7 @@ from typing import Any
 import hypothesis.strategies as st
 import pytest
 import report_samples as samples
-from faulty_server import PATH, PIECE, TOKEN, Fault, ResultsServer, closed_port, refusal
+from faulty_server import PATH, PIECE, TOKEN, Clock, Fault, ResultsServer, closed_port, refusal
 from hypothesis import given, settings
 
 from opduel.records import Report, RunError
@@ -28,21 +28,6 @@ from opduel.reporters.remote.spool import Spool
 from opduel.reporters.remote.token import Token
 
 STORED = Fault(201, json.dumps({"run_id": samples.report().run["id"]}).encode())
-
-
-class Clock:
-    """Time that passes only while somebody sleeps; ``pauses`` are how long."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-        self.pauses: list[float] = []
-
-    def __call__(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.pauses.append(seconds)
-        self.now += seconds
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ import pytest
 from results_server import REPORTS, body, numbered
 
 from opduel.reporters.text import printable
+from opduel.server.app import listen
 from opduel.server.command_line import main
-from opduel.server.serving import listen
 from opduel.server.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -26,7 +26,7 @@ from opduel.reporters.remote.spool import Spool
 from opduel.reporters.remote.token import Token
 from opduel.server import api, large, subprocess_jobs
 from opduel.server import upload as receiving
-from opduel.server.compression import SMALLEST
+from opduel.server.middleware import SMALLEST
 
 SMALL = 30_000  # bytes; what these tests call large has more
 

@@ -10,7 +10,7 @@ import pytest
 from raw_requests import raw, wait_for
 from results_server import REPORTS, RunningServer, numbered, running_server
 
-from opduel.server import serving
+from opduel.server import app
 from opduel.server import upload as receiving
 
 
@@ -82,7 +82,7 @@ def test_without_room_for_a_body_nothing_is_stored_and_later_is_said(
 def test_who_is_cut_off_by_its_end_is_asked_to_retry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(serving, "_LAST_REQUESTS_S", 1)
+    monkeypatch.setattr(app, "_LAST_REQUESTS_S", 1)
     begun: list[int] = []
     check = receiving._check_type
     monkeypatch.setattr(receiving, "_check_type", lambda request: (begun.append(1), check(request)))

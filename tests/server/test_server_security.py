@@ -15,7 +15,7 @@ from raw_requests import raw, wait_for
 from results_server import REPORTS, RunningServer, body, numbered, running_server
 from sqlalchemy import update
 
-from opduel.server import assets
+from opduel.server import templating
 from opduel.server import upload as receiving
 from opduel.server.middleware import SECURITY_HEADERS
 from opduel.server.models import Token
@@ -212,11 +212,11 @@ def test_assets_are_those_of_the_folder_and_nothing_else(
     (tmp_path / "assets" / "theme.css").write_text("a {}", encoding="utf-8")
     (tmp_path / "assets" / "__init__.py").write_text("secret", encoding="utf-8")
     (tmp_path / "secret.css").write_text("secret", encoding="utf-8")
-    monkeypatch.setattr(assets, "_FOLDERS", (tmp_path / "assets",))
-    assets.assets.cache_clear()
+    monkeypatch.setattr(templating, "_FOLDERS", (tmp_path / "assets",))
+    templating.assets.cache_clear()
     try:
         with server.client(None) as client:
-            found = client.get(assets.asset_url("theme.css"))
+            found = client.get(templating.asset_url("theme.css"))
             assert (found.text, found.headers["Content-Type"]) == ("a {}", "text/css; charset=utf-8")
             assert "immutable" in found.headers["Cache-Control"]
             assert client.get("/assets/theme.css?v=other").headers["Cache-Control"] == "no-cache"
@@ -236,7 +236,7 @@ def test_assets_are_those_of_the_folder_and_nothing_else(
             assert answer.startswith(b"HTTP/1.1 404"), path
             assert b"secret" not in answer
     finally:
-        assets.assets.cache_clear()
+        templating.assets.cache_clear()
 
 
 def test_a_body_that_is_too_large_is_refused_and_the_answer_is_read(server: RunningServer) -> None:
@@ -313,7 +313,7 @@ def test_a_body_or_form_that_does_not_come_is_not_waited_for(
     server: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("opduel.server.upload._PATIENCE_S", 0.05)
-    monkeypatch.setattr("opduel.server.forms._PATIENCE_S", 0.05)
+    monkeypatch.setattr("opduel.server.upload._FORM_PATIENCE_S", 0.05)
     head = "HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 1000\r\nSec-Fetch-Site: same-origin\r\n"
     head += f"Authorization: Bearer {server.write_token}\r\nContent-Type: application/json\r\n\r\n"
     for path in (REPORTS, "/login"):

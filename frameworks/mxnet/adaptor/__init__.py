@@ -9,11 +9,10 @@ import re
 import mxnet as mx
 import numpy
 
-from . import custom  # noqa: F401 - registers what nd.Custom runs
 from .blocks import BlockCall, is_block
 from .graphs import make_graph
 from .inputs import Inputs, make_context
-from .networks import Network, is_network, make_network_call
+from .networks import Network, is_network, make_network_call, outputs_of
 from .objects import is_object, make_use
 from .operators import resolve
 from .profiler import Profiler, device_name, write_profile  # noqa: F401 - the worker calls it
@@ -40,7 +39,7 @@ def key_line(message):
 
     Time and place are left out, wherever they are: ``[12:05:32] ../src/imperative/utils.h:369: Check failed: ...``.
     """
-    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    lines = [line.strip() for line in message.splitlines() if line.strip()] or ["no reason given"]
     line = lines[-1] if lines[0].startswith("Traceback") else lines[0]
     line = re.sub(r"\[\d\d:\d\d:\d\d\] \S+:\d+: ", "", line)
     return "{}: {}".format(line, NO_REORDER_ADVICE) if line.endswith(NO_REORDER) else line
@@ -55,13 +54,6 @@ def memory(case, seed, calls):
     """``{device: bytes}`` that a call needs beyond what it is given: as storage.py says. Once a process."""
     nothing = {device_name(make_context(case["context"])): 0}
     return dict(nothing, **storage(lambda: untraced_call(case, seed), calls, seed))
-
-
-def outputs_of(result):
-    """The outputs in a row: a recurrent block returns its states in a list of their own."""
-    if not isinstance(result, (list, tuple)):
-        return [result]
-    return [output for part in result for output in outputs_of(part)]
 
 
 def wait_for(results):
@@ -89,23 +81,36 @@ def made_ready(case, seed):
         network.settle(static=False)
         return network.outputs, network.inputs, [], {}
     check_case(case)
-    if is_object(case["operator"]):
-        operator, args, kwargs = make_use(case, inputs), [], {}
+    forward, backward, args, kwargs = call_of(case, inputs)
+    return forward if case["direction"] == "forward" else backward, inputs, args, kwargs
+
+
+def call_of(case, inputs, function=None, block=None):
+    """What is called forward and what backward, and its ``args`` and ``kwargs``; of a case that is no network.
+
+    ``function``, ``block``: the user's own, in place of what the case names.
+    """
+    own = function is not None or block is not None
+    if not own and is_object(case["operator"]):  # first: some of their names begin as those of blocks do
+        forward, args, kwargs = make_use(case, inputs), [], {}
+        backward = forward
         inputs.check_dtype()
-    elif is_block(case["operator"]):
-        block = BlockCall(case, inputs)
+    elif block is not None or (not own and is_block(case["operator"])):
+        made = BlockCall(case, inputs, block)
+        forward, backward, args, kwargs = made.call, made.output, made.args, {}
         inputs.check_dtype()
-        operator, args, kwargs = block.call if case["direction"] == "forward" else block.output, block.args, {}
     else:
-        operator = resolve(case["operator"])
+        forward = function or resolve(case["operator"])
         args, kwargs = inputs.arguments()
-        kwargs = inputs.with_dtype(operator, kwargs)
-        check_average(case, args, kwargs)
+        kwargs = inputs.with_dtype(forward, kwargs)
+        if function is None:
+            check_average(case, args, kwargs)
         if case.get("mode") == "hybridized":
-            operator, args = make_graph(inputs, args, kwargs)
+            forward, args = make_graph(inputs, args, kwargs)
             kwargs = {}
+        backward = forward
     mx.nd.waitall()
-    return operator, inputs, args, kwargs
+    return forward, backward, args, kwargs
 
 
 def results(case, seed, folder, limit):
@@ -158,12 +163,12 @@ def head_gradients(heads):
 
     ``backward`` without them allocates and fills them in every call. In a network they come from the operator behind.
     """
-    return [ones_like(head) if isinstance(head, mx.nd.NDArray) and 0 not in head.shape else None for head in heads]
 
+    def ones(head):
+        is_numpy = hasattr(mx, "np") and isinstance(head, mx.np.ndarray)
+        return (mx.np if is_numpy else mx.nd).ones(head.shape, dtype=head.dtype, ctx=head.context)
 
-def ones_like(head):
-    is_numpy = hasattr(mx, "np") and isinstance(head, mx.np.ndarray)
-    return (mx.np if is_numpy else mx.nd).ones(head.shape, dtype=head.dtype, ctx=head.context)
+    return [ones(head) if isinstance(head, mx.nd.NDArray) and 0 not in head.shape else None for head in heads]
 
 
 def backward_call(operator, args, kwargs, gradients):

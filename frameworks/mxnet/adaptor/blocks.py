@@ -13,7 +13,7 @@ from mxnet.gluon import contrib  # noqa: F401 - its blocks are looked up in gluo
 
 from .functions import function
 from .graphs import BACKEND, hybridize
-from .operators import MissingOperator
+from .operators import MissingOperator, dotted
 from .whole_numbers import check_block
 
 ROOT = "gluon."
@@ -36,9 +36,7 @@ def block_class(name):
     module, _, last = name[len(ROOT) :].rpartition(".")
     if not is_block(name) or module not in MODULES:
         raise ValueError("{}: blocks live under {}".format(name, ", ".join(ROOT + one for one in MODULES)))
-    found = gluon
-    for part in [*module.split("."), last]:
-        found = getattr(found, part, None)
+    found = dotted(gluon, module + "." + last)
     if not (inspect.isclass(found) and issubclass(found, gluon.Block)):
         raise MissingOperator("mxnet {} has no block {}".format(mx.__version__, name))
     return found
@@ -58,12 +56,8 @@ def constructor_parameters(kind):
     return found
 
 
-def make_block(name, arguments):
-    """A block from its name and the plain data of its constructor's arguments and ``layers``."""
-    return made_of(block_class(name), name, arguments)
-
-
 def made_of(kind, name, arguments):
+    """A block from its class, its name, and the plain data of its constructor's arguments and ``layers``."""
     arguments = dict(arguments)
     layers = arguments.pop(LAYERS, [])
     if layers and not hasattr(kind, "add"):
@@ -81,7 +75,8 @@ def argument(value):
     if not isinstance(value, dict):
         return value
     if "block" in value:
-        return make_block(value["block"], {key: item for key, item in value.items() if key != "block"})
+        name = value["block"]
+        return made_of(block_class(name), name, {key: item for key, item in value.items() if key != "block"})
     if "value" in value:
         return argument(value["value"])
     if "function" in value:

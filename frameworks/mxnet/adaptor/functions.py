@@ -1,6 +1,7 @@
 """Functions that a spec can name as an argument: for operators that call one, and for lambda blocks.
 
-Those of a lambda block take ``F``, mx.nd or mx.sym, first; the others are bodies of loops and branches.
+Those of a lambda block take ``F``, mx.nd or mx.sym, first; the others are bodies of loops and branches.  What nd.Custom
+runs is registered here, too.
 """
 
 import mxnet as mx
@@ -19,6 +20,25 @@ class Logistic(mx.autograd.Function):
     def backward(self, gradient):
         (result,) = self.saved_tensors
         return gradient * result * (1 - result)
+
+
+class AddOne(mx.operator.CustomOp):
+    """What nd.Custom runs: an operator written in Python, so that it is the way there and back that is measured."""
+
+    def forward(self, is_train, req, in_data, out_data, aux):
+        self.assign(out_data[0], req[0], in_data[0] + 1)
+
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        self.assign(in_grad[0], req[0], out_grad[0])
+
+
+@mx.operator.register("opduel_add_one")
+class AddOneProperties(mx.operator.CustomOpProp):
+    def __init__(self):
+        super(AddOneProperties, self).__init__(need_top_grad=True)
+
+    def create_operator(self, ctx, in_shapes, in_dtypes):
+        return AddOne()
 
 
 def add_to_state(item, state):
@@ -71,10 +91,7 @@ def sum_over(data, axis):
 
 FUNCTIONS = {
     one.__name__: one
-    for one in (
-        *(add_to_state, few_steps, add_one, double, square, sum_over),
-        *(foreach, while_loop, cond, logistic),
-    )
+    for one in (*(add_to_state, few_steps, add_one, double, square, sum_over), *(foreach, while_loop, cond, logistic))
 }
 
 

@@ -6,7 +6,7 @@ Some operators have states that can't be passed in a call, or infer their shapes
 import mxnet as mx
 import numpy
 
-from .operators import MissingOperator, parameters_of
+from .operators import MissingOperator, dotted, parameters_of
 
 BACKEND = "backend"  # an input of what is hybridized: what may rewrite the graph, such as MKLDNN's fused operators
 NAME = "graph"  # of the operator's node; names of variables that the operator adds begin with it
@@ -15,9 +15,7 @@ NAME = "graph"  # of the operator's node; names of variables that the operator a
 def symbol_function(name):
     """``mx.sym.contrib.quantize`` for ``nd.contrib.quantize``. Raises MissingOperator: this build has none."""
     root, _, rest = name.partition(".")
-    found = mx.sym if root == "nd" else getattr(mx.sym, root, None)
-    for part in rest.split("."):
-        found = getattr(found, part, None)
+    found = dotted(mx.sym if root == "nd" else getattr(mx.sym, root, None), rest)
     if not callable(found):
         raise MissingOperator("mxnet {} has no symbol for {}".format(mx.__version__, name))
     return found

@@ -8,10 +8,9 @@ import mxnet as mx
 import numpy
 
 from . import large
-from .files import file_holding
 from .functions import function
 from .operators import argument_types, takes_dtype
-from .values import make_array
+from .values import file_holding, make_array
 
 # The namespaces that need numpy semantics switched on.
 NUMPY_ROOTS = ("np", "npx")

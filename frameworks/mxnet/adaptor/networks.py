@@ -130,7 +130,7 @@ class Network:
             self.block.hybridize(forward_bulk_size=0, backward_bulk_size=0)
 
     def outputs(self):
-        return in_a_row(self.block(*self.tensors))
+        return outputs_of(self.block(*self.tensors))
 
     def loss(self):
         """One number for each example, or for all."""
@@ -139,19 +139,18 @@ class Network:
             sums = [output.sum() for output in outputs]
             return sums[0] if len(sums) == 1 else mx.nd.add_n(*sums)
         if self.labels is None:
-            self.labels = self.draw_labels(outputs[0].shape)
+            examples, classes = outputs[0].shape[:2]
+            labels = self.inputs.random("labels").randint(0, classes, size=(examples,))
+            self.labels = mx.nd.array(labels, ctx=self.context)
+            self.cross_entropy = mx.gluon.loss.SoftmaxCrossEntropyLoss()
         return self.cross_entropy(outputs[0], self.labels)
 
-    def draw_labels(self, shape):
-        self.cross_entropy = mx.gluon.loss.SoftmaxCrossEntropyLoss()
-        return mx.nd.array(self.inputs.random("labels").randint(0, shape[1], size=shape[:1]), ctx=self.context)
 
-
-def in_a_row(result):
-    """The outputs, out of whatever lists they are returned in."""
+def outputs_of(result):
+    """The outputs in a row: a recurrent block returns its states in a list of their own."""
     if not isinstance(result, (list, tuple)):
         return [result]
-    return [output for part in result for output in in_a_row(part)]
+    return [output for part in result for output in outputs_of(part)]
 
 
 def block_class(path, name):

@@ -9,7 +9,7 @@ import mxnet as mx
 import numpy
 
 from .blocks import argument, constructor_parameters
-from .operators import MissingOperator
+from .operators import MissingOperator, dotted
 
 
 def use_metric(metric, labels, preds):
@@ -45,11 +45,6 @@ def use_optimizer(optimizer, weight, grad):
     return use
 
 
-def use_loader(loader):
-    """Every batch of the data once."""
-    return lambda: list(loader)
-
-
 def use_iterator(iterator):
     """Every batch of the data once, from the beginning."""
 
@@ -79,9 +74,7 @@ def object_class(name):
     """The class for ``metric.Accuracy``. Raises MissingOperator: this build has none that could be used."""
     namespace, _, last = name.rpartition(".")
     _, base, left_out = USES[namespace]
-    found = mx
-    for part in name.split("."):
-        found = getattr(found, part, None)
+    found = dotted(mx, name)
     if not (inspect.isclass(found) and issubclass(found, base)) or last in left_out:
         raise MissingOperator("mxnet {} has no {} that can be used".format(mx.__version__, name))
     return found
@@ -105,7 +98,8 @@ def make_use(case, inputs):
         return use_optimizer(kind(**arguments), *tensors.values())
     if namespace == "io":
         return use_iterator(kind(*tensors.values(), **arguments))
-    return use_loader(kind(mx.gluon.data.ArrayDataset(*tensors.values()), **arguments))
+    loader = kind(mx.gluon.data.ArrayDataset(*tensors.values()), **arguments)
+    return lambda: list(loader)  # every batch of the data once
 
 
 def listed(value):

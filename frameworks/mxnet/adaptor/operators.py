@@ -33,18 +33,23 @@ class MissingOperator(Exception):
     kind = "missing"
 
 
+def dotted(place, name):
+    """What ``name``, such as ``gluon.nn``, stands for in a module or class; None where there is no such."""
+    for part in name.split("."):
+        place = getattr(place, part, None)
+    return place
+
+
 def resolve(name):
     """The Python function for ``nd.Convolution``, ``nd.linalg.gemm2``, ``np.add``..."""
-    parts = name.split(".")
-    if parts[0] not in ROOTS:
+    namespace, _, last = name.rpartition(".")
+    if name.partition(".")[0] not in ROOTS:
         raise ValueError(f"{name}: operators live under {', '.join(ROOTS)}")
-    found = mx
-    for part in parts:
-        found = getattr(found, part, None)
-        if found is None:
-            raise MissingOperator(f"mxnet {mx.__version__} has no operator {name}")
-    if name.rpartition(".")[0] in ARRAYS:
-        return method(parts[-1], isinstance(found, property))
+    found = dotted(mx, name)
+    if found is None:
+        raise MissingOperator(f"mxnet {mx.__version__} has no operator {name}")
+    if namespace in ARRAYS:
+        return method(last, isinstance(found, property))
     if not callable(found) or inspect.isclass(found):
         raise MissingOperator(f"{name} is not an operator")
     return found
@@ -72,19 +77,8 @@ def registered_types(name):
     text = ctypes.c_char_p()
     count = base.mx_uint()
     names, types, descriptions = [ctypes.POINTER(ctypes.c_char_p)() for _ in range(3)]
-    base.check_call(
-        base._LIB.MXSymbolGetAtomicSymbolInfo(
-            handle,
-            ctypes.byref(text),
-            ctypes.byref(text),
-            ctypes.byref(count),
-            ctypes.byref(names),
-            ctypes.byref(types),
-            ctypes.byref(descriptions),
-            ctypes.byref(text),
-            ctypes.byref(text),
-        )
-    )
+    answers = (text, text, count, names, types, descriptions, text, text)
+    base.check_call(base._LIB.MXSymbolGetAtomicSymbolInfo(handle, *map(ctypes.byref, answers)))
     return {base.py_str(names[i]): base.py_str(types[i]) for i in range(count.value)}
 
 
@@ -124,8 +118,7 @@ def takes_dtype(operator, function):
     """
     array, _, last = operator.rpartition(".")
     if array in ARRAYS:
-        root, _, kind = array.partition(".")
-        operator, function = root + "." + last, getattr(getattr(getattr(mx, root), kind), last)
+        operator, function = array.partition(".")[0] + "." + last, getattr(dotted(mx, array), last)
     parameters = [] if isinstance(function, property) else parameters_of(function)
     if any(one.name == "dtype" for one in parameters):
         return True

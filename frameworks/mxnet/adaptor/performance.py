@@ -10,18 +10,19 @@ import types
 import mxnet as mx
 import numpy
 
-from . import backward_call, both_call, forward_call, key_line
-from .blocks import MODULES, BlockCall, block_class, constructor_parameters, is_block, mode_of
-from .graphs import make_graph
+from . import backward_call, both_call, call_of, forward_call, key_line
+from .blocks import MODULES, block_class, constructor_parameters, is_block, mode_of
+from .graphs import is_tensor
 from .inputs import Inputs
 from .networks import is_network, make_network_call
-from .objects import is_object, make_use, object_class
+from .objects import is_object, object_class
 from .operators import (
     ARRAYS,
     REGISTERED_PREFIXES,
     ROOTS,
     MissingOperator,
     argument_types,
+    dotted,
     parameters_of,
     resolve,
     takes_dtype,
@@ -50,6 +51,7 @@ class Operator:
     def __init__(self, given):
         """Raises MissingOperator, and ValueError for what is no operator."""
         self.function = self.block = None  # neither: a network by name, or an object's use
+        kind = given if isinstance(given, type) else type(given)
         if isinstance(given, str):
             self.name = given
             if is_object(given):
@@ -58,8 +60,8 @@ class Operator:
                 self.block = block_class(given)
             elif not is_network(given):
                 self.function = resolve(given)
-        elif is_a_block(given):
-            self.block, self.name = given, name_of_block(given if isinstance(given, type) else type(given))
+        elif issubclass(kind, mx.gluon.Block):
+            self.block, self.name = given, name_of_block(kind)
         elif not callable(given):
             raise ValueError("{!r} is no operator: give a function such as mx.nd.add, or its name".format(given))
         elif isinstance(given, types.FunctionType) and given.__module__.startswith(MODEL_ZOO):
@@ -87,16 +89,10 @@ class Operator:
         return None if is_network(self.name) else asked
 
 
-def is_a_block(given):
-    kind = given if isinstance(given, type) else type(given)
-    return issubclass(kind, mx.gluon.Block)
-
-
 def name_of_block(kind):
     """``gluon.nn.Dense`` for a block of Gluon's own; for any other ``gluon.`` and its name."""
     for module in MODULES:
-        place = functools.reduce(lambda found, part: getattr(found, part, None), module.split("."), mx.gluon)
-        if getattr(place, kind.__name__, None) is kind:
+        if getattr(dotted(mx.gluon, module), kind.__name__, None) is kind:
             return "gluon.{}.{}".format(module, kind.__name__)
     return "gluon." + kind.__name__
 
@@ -105,8 +101,7 @@ def name_of_function(function):
     """A function's name as a spec writes it, if it is known."""
     last = getattr(function, "__name__", type(function).__name__)
     for place in (*places(), *ARRAYS):
-        found = functools.reduce(lambda found, part: getattr(found, part, None), place.split("."), mx)
-        if getattr(found, last, None) is function:
+        if getattr(dotted(mx, place), last, None) is function:
             return place + "." + last
     parts = (getattr(function, "__module__", None) or "").split(".")
     return "{}.{}".format(MODULE_ROOTS.get(parts[1] if len(parts) > 1 else "", "nd"), last)
@@ -188,28 +183,11 @@ def described(error):
 
 def prepared(operator, case, maker):
     """A function that makes the synchronous call of a direction; the inputs are made here, once."""
-    if operator.block is not None:
-        block = BlockCall(case, maker, operator.block)
-        maker.check_dtype()
-        forward, backward, args, kwargs = block.call, block.output, block.args, {}
-    elif is_object(operator.name):
-        forward = backward = make_use(case, maker)
-        maker.check_dtype()
-        args, kwargs = [], {}
-    elif operator.function is None:
+    if operator.function is None and operator.block is None and is_network(operator.name):
         if not operator.name.startswith("model_zoo."):
             raise ValueError("{} comes from files: give the block itself, or a spec".format(operator.name))
         return lambda direction: make_network_call(dict(case, direction=direction), maker.seed)
-    else:
-        forward = backward = operator.function
-        args, kwargs = maker.arguments()
-        kwargs = maker.with_dtype(forward, kwargs)
-        if forward is mx.nd.Custom:  # it hands on what it is given by name: to the operator's maker, arrays too
-            args += [kwargs.pop(key) for key in list(kwargs) if is_array(kwargs[key])]
-        if case["mode"] == "hybridized":
-            forward, args = make_graph(maker, args, kwargs)
-            backward, kwargs = forward, {}
-    mx.nd.waitall()
+    forward, backward, args, kwargs = call_of(case, maker, operator.function, operator.block)
 
     def make_call(direction):
         if direction == "forward":
@@ -257,21 +235,14 @@ def most_of(calls):
 
 def statistics_of(times, direction, name):
     """opperf's keys for one direction, in ms; None without times."""
-    figures = dict.fromkeys(STATISTICS)
+    figures = [None] * len(STATISTICS)
     if times:
         values = numpy.array(times) / NS_A_MS
-        figures = {
-            "avg": values.mean(),
-            "mean": values.mean(),
-            "p50": numpy.percentile(values, 50),
-            "p90": numpy.percentile(values, 90),
-            "p99": numpy.percentile(values, 99),
-            "min": values.min(),
-            "max": values.max(),
-            "stdev": values.std(ddof=1) if len(values) > 1 else 0.0,
-        }
-    found = {key: None if value is None else round(float(value), 6) for key, value in figures.items()}
-    return {"{}_time_{}_{}".format(key, direction, name): value for key, value in found.items()}
+        stdev = values.std(ddof=1) if len(values) > 1 else 0.0
+        quantiles = numpy.percentile(values, (50, 90, 99))
+        figures = [values.mean(), values.mean(), *quantiles, values.min(), values.max(), stdev]
+        figures = [round(float(value), 6) for value in figures]
+    return {"{}_time_{}_{}".format(key, direction, name): value for key, value in zip(STATISTICS, figures)}
 
 
 class Maker(Inputs):
@@ -281,11 +252,17 @@ class Maker(Inputs):
         super(Maker, self).__init__(case, seed)
         self.initializer = initializer
 
+    def arguments(self):
+        args, kwargs = super(Maker, self).arguments()
+        if self.case["operator"] == "nd.Custom":  # it hands on what it is given by name: to the operator's maker
+            args += [kwargs.pop(key) for key in list(kwargs) if is_tensor(kwargs[key])]
+        return args, kwargs
+
     def value(self, name, value, takes_tensor):
         if isinstance(value, numpy.ndarray):
             dtype = self.case["dtype"] if value.dtype.kind == "f" else value.dtype
             value = (mx.np if self.numpy else mx.nd).array(value, dtype=dtype, ctx=self.context)
-        if not is_array(value):
+        if not is_tensor(value):
             return super(Maker, self).value(name, value, takes_tensor)
         if name != "out":
             self.tensors[name] = value
@@ -312,10 +289,6 @@ def initialized(initializer, shape, dtype, context):
         return initializer(shape=shape, ctx=context).astype(dtype)
 
 
-def is_array(value):
-    return isinstance(value, mx.nd.NDArray)
-
-
 def plain(value):
     """Tuples as the lists that a spec has."""
     return [plain(item) for item in value] if isinstance(value, (tuple, list)) else value
@@ -323,7 +296,7 @@ def plain(value):
 
 def shown(value):
     """An array as one line, ``<NDArray 2 @cpu(0)>``; anything else as it is."""
-    return str(value).splitlines()[-1] if is_array(value) else value
+    return str(value).splitlines()[-1] if is_tensor(value) else value
 
 
 def counterparts(name):
@@ -333,18 +306,16 @@ def counterparts(name):
     """
     root = name.partition(".")[0]
     names = [name] if root in ROOTS else ["{}.{}".format(root, name) for root in ROOTS]
-    found = [(getattr(mx, one.partition(".")[0]), one) for one in names if exists(one)]
+    found = []
+    for one in names:
+        try:
+            resolve(one)
+        except MissingOperator:
+            continue
+        found.append((getattr(mx, one.partition(".")[0]), one))
     if not found:
         raise MissingOperator("mxnet {} has no operator {}".format(mx.__version__, name))
     return found
-
-
-def exists(name):
-    try:
-        resolve(name)
-    except MissingOperator:
-        return False
-    return True
 
 
 def arrays_of(name, size):

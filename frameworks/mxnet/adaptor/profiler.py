@@ -96,7 +96,7 @@ class Profiler:
 
     def new_events(self):
         """What the trace has got since the last time, in order of time."""
-        text = content(self.trace, self.bytes_read)
+        text = os.pread(self.trace, os.fstat(self.trace).st_size - self.bytes_read, self.bytes_read)
         head = b"" if self.bytes_read == 0 else b'{"traceEvents": ['
         self.bytes_read += len(text)
         events = json.loads((head + text.strip().strip(b",") + b"]}").decode("utf-8"))["traceEvents"]
@@ -140,11 +140,6 @@ def nameless_file():
     with tempfile.TemporaryFile() as stream:
         descriptor = os.dup(stream.fileno())
     return descriptor, "/proc/self/fd/{}".format(descriptor)
-
-
-def content(descriptor, start):
-    """What the file holds from ``start`` on."""
-    return os.pread(descriptor, os.fstat(descriptor).st_size - start, start)
 
 
 def kind_of(event):

@@ -1,10 +1,14 @@
-"""A tensor's values: numpy arrays from a generator of random numbers, within what their dtype holds."""
+"""Tensors' values, numpy arrays from a generator of random numbers, within what their dtype holds; temporary files."""
 
 import math
+import os
 import struct
+import tempfile
 import zlib
 
 import numpy
+
+MEMORY = "/dev/shm"  # where temporary files are held, if there is such a place
 
 
 def make_array(random, shape, dtype, init, low, high):
@@ -80,3 +84,22 @@ def stored(content):
         last = start + len(block) == len(content)
         body += struct.pack("<BHH", last, len(block), len(block) ^ 0xFFFF) + block
     return b"\x78\x01" + body + struct.pack(">I", zlib.adler32(content))
+
+
+class HeldPath(str):
+    """A path that keeps its file: it has no other name, so that it goes with the process, however that ends."""
+
+    file = None
+
+
+def file_holding(content):
+    """The path of a new temporary file with ``content``: bytes, what a function writes to a path, or nothing."""
+    handle = tempfile.TemporaryFile(dir=MEMORY if os.access(MEMORY, os.W_OK) else None)  # noqa: SIM115 - the path keeps it
+    path = HeldPath("/proc/self/fd/{}".format(handle.fileno()))
+    path.file = handle
+    if isinstance(content, bytes):
+        handle.write(content)
+        handle.flush()
+    elif content is not None:
+        content(path)
+    return path
