@@ -88,7 +88,7 @@ def is_number(value: Any) -> TypeGuard[float]:
 
 
 def rates_words(one: Comparison, roofline: Any) -> str:
-    """``control 18.2 GFLOP/s, 1.1 GB/s, 66 % of the roofline; treatment ...``; empty where work, time or roof isn't known.
+    """``control 18.2 GFLOP/s, 1.1 GB/s, 66 % of the roofline; treatment ...``; empty if something is unknown.
 
     ``roofline`` is ``host["roofline"]`` of a report: operations and bytes a second are compared with it.
     """
