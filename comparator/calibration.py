@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from scipy import stats
-
 from opduel.records import FLAGGED, Comparison, Report
 
 CONFIDENCE = 0.95
@@ -32,6 +30,8 @@ class Rate:
         It takes the comparisons for independent: cases of one run share
         a machine and an hour, and the same cases come back from run to run.  Of nothing, it is 0 to 1.
         """
+        from scipy import stats  # here, because it takes longer to import than all else that a command needs
+
         if not self.of:
             return 0.0, 1.0
         ends = stats.binomtest(self.count, self.of).proportion_ci(CONFIDENCE, method="exact")
@@ -44,6 +44,8 @@ def mean_interval(count: int, runs: int) -> tuple[float, float]:
     The events are taken for a Poisson process; the ends are quantiles of chi-squared distributions (Garwood 1936,
     Biometrika 28, 437-442).
     """
+    from scipy import stats
+
     tail = (1 - CONFIDENCE) / 2
     low = stats.chi2.ppf(tail, 2 * count) / 2 if count else 0.0
     return float(low) / runs, float(stats.chi2.ppf(1 - tail, 2 * count + 2)) / 2 / runs
@@ -134,6 +136,8 @@ class Leaning:
 
 def leanings(reports: Iterable[Report]) -> list[Leaning]:
     """For each case the direction of its estimates, the most one-sided first; ratios of exactly 1 don't count."""
+    from scipy import stats
+
     ratios: dict[str, list[float]] = defaultdict(list)
     for report in reports:
         for one in report.comparisons:

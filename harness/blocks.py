@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from opduel.harness.process import CaseProcess
-from opduel.harness.worker_errors import AskError, merged_error
+from opduel.harness.process import AskError, CaseProcess, merged_error
 from opduel.records import Case, PairSample, Stage
 from opduel.records.measurement import SIDES, Side
 

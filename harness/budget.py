@@ -199,9 +199,9 @@ def with_profiling(measuring_s: float, cases: int) -> float:
     return min(measuring_s / (1 - PROFILING_SHARE), measuring_s + PROFILING_START_S + PROFILING_CASE_S * cases)
 
 
-def spent_words(budget: str, left_s: float, needed_s: float | None) -> str:
+def spent_words(budget: str, left_s: float, needed_s: float) -> str:
     """Why a run ended: ``budget`` names it ("the time budget of 90 s"); ``needed_s``: what the shortest round takes."""
-    if needed_s is None or left_s < SPENT_S:
+    if left_s < SPENT_S:
         return f"{budget} was spent"
     return f"{left_s:.0f} s of {budget} are left, and the next round takes about {needed_s:.0f} s"
 

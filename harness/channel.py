@@ -68,16 +68,15 @@ class Background(Generic[T]):
         """Whether no step is left."""
         return bool(self._result) or self._error is not None
 
-    def advance(self) -> None:
-        """Go on as far as it goes without waiting; an error is raised by ``finish``."""
-        if self.over:
-            return
+    def advance(self) -> Waiting | None:
+        """Go on as far as it goes without waiting; returns what for. An error is raised by ``finish``."""
         try:
-            next(self._steps)
+            return None if self.over else next(self._steps)
         except StopIteration as end:
             self._result.append(end.value)
         except self._errors as error:
             self._error = error
+        return None
 
     def finish(self) -> T:
         """Wait for the rest, and return what the steps return.
@@ -85,14 +84,11 @@ class Background(Generic[T]):
         Raises:
             Exception: what they raised, now or before.
         """
+        while not self.over:
+            if waiting := self.advance():
+                waiting.wait()
         if self._error is not None:
             raise self._error
-        if not self._result:
-            try:
-                self._result.append(complete(self._steps))
-            except self._errors as error:
-                self._error = error
-                raise
         return self._result[0]
 
 

@@ -12,11 +12,18 @@ from contextlib import ExitStack
 from typing import Any, TypeVar
 
 from opduel.harness.blocks import CaseRequest, Processes, time_left
-from opduel.harness.channel import Steps, complete
+from opduel.harness.channel import Background, Steps, complete
 from opduel.harness.pair import Round, RoundResult, is_out_of_time
 from opduel.harness.pair_pool import PADDING_BYTES, Pair, PairPool
-from opduel.harness.process import START_TIMEOUT_S, Worker
-from opduel.harness.worker_errors import AskError, CaseLostError, CaseRefusedError, WorkerLostError, merged_error
+from opduel.harness.process import (
+    START_TIMEOUT_S,
+    AskError,
+    CaseLostError,
+    CaseRefusedError,
+    Worker,
+    WorkerLostError,
+    merged_error,
+)
 from opduel.records import PairSample
 from opduel.records.measurement import SIDES, Side
 
@@ -83,18 +90,14 @@ def at_once(steps: Mapping[Side, Steps[T]]) -> dict[Side, T]:
     Raises:
         CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both".
     """
+    running = {side: Background(steps[side], AskError) for side in SIDES}
+    for one in running.values():
+        one.advance()  # the first step sends the request
     found: dict[Side, T] = {}
     errors: dict[Side, AskError] = {}
-    for side in SIDES:  # their first step sends the request
+    for side in SIDES:
         try:
-            next(steps[side])
-        except StopIteration as end:
-            found[side] = end.value
-        except AskError as error:
-            errors[side] = error
-    for side in [side for side in SIDES if side not in found and side not in errors]:
-        try:
-            found[side] = complete(steps[side])
+            found[side] = running[side].finish()
         except AskError as error:
             errors[side] = error
     if errors:

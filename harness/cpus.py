@@ -1,14 +1,36 @@
-"""Which processors measure, which start workers: the same for both sides, on one memory node; and how fast they run."""
+"""The host's processors: which measure, and which start workers, the same for both sides, on one memory node; how fast
+they run, at present and at most (the measured roofline); and how much memory to read to evict their caches.
+"""
 
+import json
 import os
-from collections.abc import Iterable, Iterator
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from opduel.records import UsageError
+import numpy as np
+
+from opduel.records import RunError, UsageError
+from opduel.records.output import key_line
 
 _SYS = Path("/sys")
+_CPUS = _SYS / "devices/system/cpu"
+WIPING_VARIABLE = "OPDUEL_WIPE_CACHE"  # tells a worker how many bytes to read
+LINE = 64  # bytes
+# in bytes; the usual size where the host doesn't say what it has
+LEAST_WIPED, USUAL_WIPED, MOST_WIPED = 16 << 20, 64 << 20, 256 << 20
+PROBE = Path(__file__).with_name("roofline_probe.py")
+PROBE_TIMEOUT_S = 60.0
+CACHES = 4  # a copied array is so many times the largest cache, within these bounds
+LEAST_COPIED, MOST_COPIED = 1 << 26, 1 << 28  # bytes
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 @dataclass(frozen=True)
@@ -94,4 +116,69 @@ def current_mhz(cpus: Iterable[int], sys_folder: Path = _SYS) -> list[float]:
             continue
         if text.strip().isdigit() and int(text) > 0:
             found.append(int(text) / 1000)
+    return found
+
+
+@dataclass(frozen=True)
+class Wiping:
+    """Evicting the caches before each timed call, so that nothing of a case is left in them, as AI-PEP's --wipe_cache
+    does: the bytes that the worker reads (``wipe`` in harness/worker/main.py), and the nanoseconds that this takes."""
+
+    size: int
+    ns: float
+
+
+def plan_wiping(cpus: Path = _CPUS) -> Wiping:
+    """Read twice what the largest cache holds; one time is measured here and now."""
+    size = min(MOST_WIPED, max(LEAST_WIPED, 2 * largest_cache(cpus) or USUAL_WIPED))
+    memory = bytearray(b"\1") * size
+    spent = []
+    for _ in range(3):
+        began = time.perf_counter_ns()
+        _ = memory[::LINE]
+        spent.append(time.perf_counter_ns() - began)
+    return Wiping(size, float(statistics.median(spent)))
+
+
+def largest_cache(cpus: Path = _CPUS) -> int:
+    """Bytes of the largest cache that any processor has; 0 where the host doesn't say."""
+    sizes = [0]
+    for path in cpus.glob("cpu[0-9]*/cache/index[0-9]*/size"):
+        try:
+            text = path.read_text(encoding="ascii").strip()
+            sizes.append(int(text.rstrip("KMG")) * _UNITS.get(text[-1:], 1))
+        except (OSError, ValueError):
+            continue
+    return max(sizes)
+
+
+def measure_roofline(cpus: CpuPlan, threads: int, environment: Mapping[str, str]) -> dict[str, Any]:
+    """``gflops`` (10^9 operations a second of a matrix product, by dtype), ``gbytes`` (10^9 bytes a second of a copy
+    of ``copied_bytes``, reading and writing counted), and ``threads``: on the measuring processors, in about a second.
+
+    ``environment`` is that of the workers: a variable of the user's own that slows a library down, or that gives it
+    more threads, changes the roof of either or of neither.
+
+    Williams, Waterman and Patterson, "Roofline: an insightful visual performance model for multicore architectures",
+    Communications of the ACM 52 (4), 2009, 65-76.
+
+    Raises:
+        RunError: it could not be measured.
+    """
+    ours = {**dict.fromkeys(THREAD_VARIABLES, str(threads)), "PYTHONPATH": str(Path(np.__file__).parents[1])}
+    copied = max(LEAST_COPIED, min(MOST_COPIED, CACHES * largest_cache()))
+    try:
+        with this_thread_on(cpus.measure):
+            done = subprocess.run(
+                [sys.executable, str(PROBE), str(threads), str(copied)],
+                capture_output=True,
+                text=True,
+                timeout=PROBE_TIMEOUT_S,
+                env={**environment, **ours},
+                check=True,
+            )
+        found: dict[str, Any] = json.loads(done.stdout)
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        words = key_line(error.stderr if isinstance(error, subprocess.CalledProcessError) else str(error))
+        raise RunError(f"--roofline: could not be measured ({words}): leave it out") from None
     return found

@@ -232,22 +232,14 @@ def _governors(sys_folder: Path) -> list[str] | None:
 def _frequency() -> dict[str, float | None] | None:
     """MHz now, least and most; the bounds are None where the host doesn't tell."""
     frequency = _tolerant(psutil.cpu_freq)
-    if frequency is None:
-        return None
-    return {"current": frequency.current or None, "min": frequency.min or None, "max": frequency.max or None}
+    return frequency and {name: getattr(frequency, name) or None for name in ("current", "min", "max")}
 
 
 def _pressure(proc: Path, resource: str) -> tuple[float, float] | None:
     """Share over the last 10 s and seconds since boot (https://docs.kernel.org/accounting/psi.html), of "some"."""
-    for line in text_of(proc / "pressure" / resource).splitlines():
-        kind, *pairs = line.split() or [""]
-        values = dict(pair.partition("=")[::2] for pair in pairs)
-        if kind == "some":
-            try:
-                return float(values["avg10"]) / 100, float(values["total"]) / 1e6
-            except (KeyError, ValueError):
-                return None
-    return None
+    text = text_of(proc / "pressure" / resource)
+    found = re.search(r"^some +avg10=(\d+(?:\.\d+)?) .*total=(\d+)$", text, re.M)
+    return (float(found[1]) / 100, int(found[2]) / 1e6) if found else None
 
 
 def _cpu_seconds(proc: Path, cpus: frozenset[int] | None = None) -> dict[str, float] | None:

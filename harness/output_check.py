@@ -19,7 +19,6 @@ from opduel.harness.measurement_plan import MeasurementPlan, Progress
 from opduel.harness.outputs import Answer, ask_results, difference
 from opduel.harness.pair_pool import Bench
 from opduel.harness.restarting_worker import RestartingWorker
-from opduel.harness.run_request import RunRequest
 from opduel.records import SAMPLED, Case, Comparison, Failure, RunError
 from opduel.records.measurement import SIDES, Side
 
@@ -60,13 +59,19 @@ class OutputCheck:
                     seen = _unconfirmed(seen, NOT_AGAIN)
                 found[case.id] = seen
             for case, seen in self._look_at([case for case in cases if case.id in suspects]):
-                found[case.id] = _confirmed(suspects[case.id], seen)
+                said = {"unchanged": "agreed when computed again", "failed": "failed when computed again"}
+                if seen.verdict != "regressed":
+                    seen = _unconfirmed(suspects[case.id], said.get(seen.verdict, seen.note))
+                found[case.id] = replace(seen, rounds=2)
         except (KeyboardInterrupt, RunError) as error:
             self.stopped = error
         except Exception as error:  # a fault of ours, or of the machine, must not cost what was compared
             self.stopped = RuntimeError(f"{type(error).__name__}: {' '.join(str(error).split())}")
         why = str(self.stopped or "interrupted") if self.stopped is not None else NO_TIME_LEFT
-        self.comparisons = [_with_reason(found[case.id], why) for case in cases]
+        for case_id, one in found.items():
+            if one.verdict == "inconclusive" and one.note.endswith((NOT_COMPARED, NOT_AGAIN)):
+                found[case_id] = replace(one, note=f"{one.note}: {why}")
+        self.comparisons = [found[case.id] for case in cases]
         return self.comparisons
 
     def _look_at(self, cases: Sequence[Case]) -> Iterator[tuple[Case, Comparison]]:
@@ -122,42 +127,33 @@ class OutputCheck:
 
 
 def check_outputs(
-    request: RunRequest, bench: Bench, order: MeasurementPlan, tell: Callable[[Progress], None], earlier_s: float
+    all_cases: Sequence[Case],
+    golden: Golden | None,
+    bench: Bench,
+    order: MeasurementPlan,
+    tell: Callable[[Progress], None],
+    earlier_s: float,
 ) -> tuple[OutputCheck, MeasurementPlan]:
     """Compare the outputs of a run's cases whose metric is not sampled; they come first, and leave the others the rest
     of the time. Returns what was found, and the order that is left.
 
     ``earlier_s``: what earlier starts took of the time budget.
     """
-    cases = [case for case in request.cases if case.metric not in SAMPLED]
+    cases = [case for case in all_cases if case.metric not in SAMPLED]
     began, others = time.monotonic() - order.spent_s, len(order.cases)
 
     def on_case(left: int) -> None:
-        tell(Progress(0, left + others, len(request.cases), time.monotonic() - began, 0.0))
+        tell(Progress(0, left + others, len(all_cases), time.monotonic() - began, 0.0))
 
     left_s = math.inf if order.time_budget is None else max(0.0, order.time_budget - earlier_s)
     deadline = began + (OUTPUT_CHECK_SHARE * left_s if others else left_s)
-    check = OutputCheck(bench, request.seed, order.can_fork, deadline, on_case, request.golden)
+    check = OutputCheck(bench, order.seed, order.can_fork, deadline, on_case, golden)
     check.compare(cases)
     return check, replace(order, spent_s=time.monotonic() - began) if cases else order
 
 
-def _confirmed(first: Comparison, second: Comparison) -> Comparison:
-    """What two looks in fresh processes say together."""
-    if second.verdict == "regressed":
-        return replace(second, rounds=2)
-    found = {"unchanged": "agreed when computed again", "failed": "failed when computed again"}
-    return replace(_unconfirmed(first, found.get(second.verdict, second.note)), rounds=2)
-
-
 def _unconfirmed(first: Comparison, why: str) -> Comparison:
     return replace(first, verdict="inconclusive", note=f"differed at first ({first.note}), {why}")
-
-
-def _with_reason(one: Comparison, why: str) -> Comparison:
-    """Of a case that was not come to, why."""
-    left = one.verdict == "inconclusive" and one.note.endswith((NOT_COMPARED, NOT_AGAIN))
-    return replace(one, note=f"{one.note}: {why}") if left else one
 
 
 def _open(case: Case, note: str) -> Comparison:

@@ -8,6 +8,7 @@ import random
 import time
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 
 from opduel.harness.blocks import (
@@ -24,10 +25,10 @@ from opduel.harness.blocks import (
 from opduel.harness.channel import Background, Steps
 from opduel.harness.cpus import CpuPlan, current_mhz, this_thread_on
 from opduel.harness.pair_pool import Pair, PairPool
-from opduel.harness.process import CaseProcess
-from opduel.harness.worker_errors import (
+from opduel.harness.process import (
     AskError,
     CaseLostError,
+    CaseProcess,
     CaseRefusedError,
     WorkerLostError,
     merged_error,
@@ -110,11 +111,8 @@ def run_round(pool: PairPool, plan: Round, rng: random.Random, result: RoundResu
 
     Never raises for what a worker does; when it is interrupted, what was measured is in ``result``.
     """
-    running = _Running(pool, plan, rng, result)
-    try:
+    with closing(_Running(pool, plan, rng, result)) as running:
         running.run()
-    finally:
-        running.close()
 
 
 class Preparation:
@@ -126,15 +124,9 @@ class Preparation:
     def __init__(self, pair: Pair, request: CaseRequest, fork: bool, deadline: float, rng: random.Random) -> None:
         self.request = request
         self.processes: Processes = {}
-        self._pair = pair
-        self._fork = fork
-        self._deadline = deadline
+        self._pair, self._fork, self._deadline = pair, fork, deadline
         self._order = rng.sample(SIDES, 2)
         self.steps = Background(self._preparing(), AskError)
-
-    def advance(self) -> None:
-        """Go on as far as it goes without waiting. ``finish`` raises what goes wrong."""
-        self.steps.advance()
 
     def finish(self, cpus: CpuPlan) -> dict[Side, float]:
         """Wait until both sides are ready, on all processors meanwhile; nanoseconds a call of each.
@@ -208,23 +200,14 @@ class _Share:
                 self.result.unmeasured.append(request)
 
 
-@dataclass(frozen=True)
-class _Task:
-    """One fork of one case."""
-
-    share: _Share
-    request: CaseRequest
-    preparation: Preparation
+_Task = tuple[_Share, Preparation]  # one fork of one case
 
 
 class _Running:
     """A round in progress."""
 
     def __init__(self, pool: PairPool, plan: Round, rng: random.Random, result: RoundResult) -> None:
-        self._pool = pool
-        self._plan = plan
-        self._rng = rng
-        self._result = result
+        self._pool, self._plan, self._rng, self._result = pool, plan, rng, result
         self._began = time.monotonic()
         result.aa_cases = RoundResult() if plan.aa_cases else None
         self._start = pool.take(aa=not plan.requests)
@@ -284,14 +267,14 @@ class _Running:
             able = share.pair and not any(worker.closed for worker in share.pair.values())
             enough = share.spent_s[request.case.id] > FORKED_S
             if able and not enough and not share.has_failed(request.case.id):
-                preparation = Preparation(share.pair, request, self._plan.fork, self._plan.deadline, self._rng)
-                return _Task(share, request, preparation)
+                return share, Preparation(share.pair, request, self._plan.fork, self._plan.deadline, self._rng)
         return None
 
     def _measure(self, present: _Task, following: _Task | None) -> None:
         """Measure one fork of a case and note what came of it; meanwhile get on with the following. Raises
         WorkerLostError: a worker was lost, and with it the pair."""
-        case, share, began = present.request.case, present.share, time.monotonic()
+        (share, preparation), began = present, time.monotonic()
+        case = preparation.request.case
         try:
             self._measure_fork(present, following)
         except CaseRefusedError as error:
@@ -302,20 +285,20 @@ class _Running:
             if isinstance(error, WorkerLostError) and any(one.closed for one in self._shares[0].pair.values()):
                 raise
         share.spent_s[case.id] += time.monotonic() - began
-        present.preparation.end(self._rng)
+        preparation.end(self._rng)
 
     def _measure_fork(self, present: _Task, following: _Task | None) -> None:
-        began = time.monotonic()
-        call_ns = present.preparation.finish(self._pool.bench.cpus)
+        (share, preparation), began = present, time.monotonic()
+        bench, deadline = self._pool.bench, self._plan.deadline
+        call_ns = preparation.finish(bench.cpus)
         ready = time.monotonic()
         self._result.prepare_s += ready - began
-        cpus, deadline = self._pool.bench.cpus, self._plan.deadline
-        processes, case = present.preparation.processes, present.request.case
-        wipe_ns = self._pool.bench.wiping.ns if self._pool.bench.wiping else 0.0
+        cpus, wipe_ns = bench.cpus, bench.wiping.ns if bench.wiping else 0.0
+        processes, case = preparation.processes, preparation.request.case
 
         def between() -> None:
             if following:
-                following.preparation.advance()
+                following[1].steps.advance()
             self._pool.advance()
 
         for side in SIDES:  # every timed call runs there, on either side
@@ -325,7 +308,7 @@ class _Running:
             blocks = measure_blocks(processes, case, sizes, self._rng, deadline, between)
         for side in SIDES:  # ending is work, too
             processes[side].pin(cpus.prepare)
-        present.share.values[case.id].append(summarise(blocks, sizes))
+        share.values[case.id].append(summarise(blocks, sizes))
         self._result.block_s += time.monotonic() - ready
         self._result.timed_s += 1e-9 * sizes.inner * sum(sum(map(sum, blocks[side])) for side in SIDES)
 

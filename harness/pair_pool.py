@@ -2,15 +2,14 @@
 
 import random
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from opduel.harness.caches import VARIABLE, Wiping
 from opduel.harness.channel import Background, Steps
-from opduel.harness.cpus import CpuPlan
-from opduel.harness.process import Worker
+from opduel.harness.cpus import WIPING_VARIABLE, CpuPlan, Wiping
+from opduel.harness.process import Worker, WorkerLostError
 from opduel.harness.restarting_worker import RestartingWorker
-from opduel.harness.worker_errors import WorkerLostError
 from opduel.records import Build
 from opduel.records.measurement import SIDES, Side
 
@@ -57,11 +56,7 @@ class PairStart:
         self._aa = aa
         self._paddings = {side: rng.randrange(PADDING_BYTES) for side in rng.sample(SIDES, 2)}  # in starting order
         self._pair: Pair = {}
-        self._steps = Background(self._starting(), WorkerLostError)
-
-    def advance(self) -> None:
-        """Go on as far as it goes without waiting. ``finish`` raises what goes wrong."""
-        self._steps.advance()
+        self.steps = Background(self._starting(), WorkerLostError)
 
     def finish(self) -> Pair:
         """The pair, ready; waits until it is.
@@ -69,12 +64,12 @@ class PairStart:
         Raises:
             WorkerLostError: a side didn't start.
         """
-        if not self._steps.over:
+        if not self.steps.over:
             for side in self._paddings:
                 self._start(side)
             for worker in self._pair.values():
                 worker.pin(self._bench.cpus.start)
-        self._steps.finish()
+        self.steps.finish()
         for worker in self._pair.values():  # what it forks begins where it disturbs nobody
             worker.pin(self._bench.cpus.prepare)
         return self._pair
@@ -99,12 +94,12 @@ class PairStart:
         bench = self._bench
         environment = {**bench.environment, "OPDUEL_PADDING": "x" * self._paddings[side]}
         if bench.wiping:
-            environment[VARIABLE] = str(bench.wiping.size)
+            environment[WIPING_VARIABLE] = str(bench.wiping.size)
         build: Side = "control" if self._aa else side
         self._pair[side] = Worker(build, bench.builds[build], bench.adaptor, environment, bench.cpus.prepare)
 
 
-class PairPool:
+class PairPool(AbstractContextManager["PairPool"]):
     """Hands out fresh pairs. Use as a context manager: leaving it ends what is being started.
 
     ``previous_control`` is the control's process of the round before, kept alive: beside the present one, it is a
@@ -116,9 +111,6 @@ class PairPool:
         self._rng = rng
         self._coming: PairStart | None = None
         self.previous_control: Worker | None = None
-
-    def __enter__(self) -> "PairPool":
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.retire(None)
@@ -147,4 +139,4 @@ class PairPool:
             return
         if self._coming is None:
             self._coming = PairStart(self.bench, self._rng)
-        self._coming.advance()
+        self._coming.steps.advance()

@@ -2,6 +2,7 @@
 
 import math
 import random
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -118,16 +119,14 @@ def forecast(
     """
     shares = [share for share in SHARES if threshold is None or share > threshold]
     answers: dict[int, tuple[Rate, float]] = {}
-    low, high = 0, len(shares)  # the answer's place; behind the last one there is none
-    while low < high:
-        middle = (low + high) // 2
-        limit = threshold_for(shares[middle], threshold)
-        answers[middle] = simulate(cases, shares[middle], limit, max_rounds, alpha, rng)
-        if (answers[middle][0].share or 0) >= POWER:
-            high = middle
-        else:
-            low = middle + 1
-    if low == len(shares):
+
+    def finds(place: int) -> bool:
+        share = shares[place]
+        answers[place] = simulate(cases, share, threshold_for(share, threshold), max_rounds, alpha, rng)
+        return (answers[place][0].share or 0) >= POWER
+
+    place = bisect_left(range(len(shares)), True, key=finds)
+    if place == len(shares):
         return Forecast(max_rounds, None, None, None, None)
-    found, pairs = answers[low]
-    return Forecast(max_rounds, shares[low], threshold_for(shares[low], threshold), found, pairs * seconds_a_pair)
+    found, pairs = answers[place]
+    return Forecast(max_rounds, shares[place], threshold_for(shares[place], threshold), found, pairs * seconds_a_pair)

@@ -1,11 +1,17 @@
-"""One worker process, as the controller sees it: start, begin cases, learn how it died; and the process of one case."""
+"""One worker process, as the controller sees it: start, begin cases, learn how it died; and the process of one case.
+
+Also how either fails: the errors, the side that they are attributed to, and the meaning of an exit code and an output
+tail.
+"""
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +19,106 @@ import psutil
 
 from opduel.harness.channel import Channel, ClosedError, Steps, complete
 from opduel.harness.host import out_of_memory_kills
-from opduel.harness.worker_errors import CaseLostError, CaseRefusedError, WorkerLostError, cause_of_death, refusal
 from opduel.records import Build, Failure
-from opduel.records.measurement import Side
+from opduel.records.measurement import FROM_OUTSIDE, SIDES, Side
+from opduel.records.output import key_line
 
 WORKER = Path(__file__).resolve().parent / "worker" / "main.py"
 START_TIMEOUT_S = 180.0  # importing a framework on a busy machine
 STEP_TIMEOUT_S = 60.0  # steps that take milliseconds
 DYING_S = 5.0  # between the end of a worker's answers and its exit
 SLOTS = 2  # one case is measured while another is prepared
+_FATAL = re.compile(r"(segmentation fault|floating point exception|aborted|illegal instruction|bus error)", re.I)
+# How allocators say that there is no memory: Python's, C++'s, those of frameworks and devices, the system's.
+_NO_MEMORY = re.compile(r"\bMemoryError\b|bad_alloc|failed to allocate|cannot allocate memory|out of memory", re.I)
 
 
-class Worker:
+class AskError(Exception):
+    """What asking a process comes to instead of an answer."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.reason)
+        self.failure = failure
+
+
+class CaseRefusedError(AskError):
+    """The framework raised on a request; the case's process lives on."""
+
+
+class CaseLostError(AskError):
+    """The process that measured the case died or hung; the worker lives on and can begin another."""
+
+
+class WorkerLostError(AskError):
+    """The worker died, hung or spoke nonsense; it is gone now."""
+
+
+def merged_error(errors: Mapping[Side, AskError]) -> AskError:
+    """One error for what went wrong on one side, or on both: of the worst kind.
+
+    Its failure is a timeout if one of them is: that may have been the run's own time, and then nothing is known of
+    that side.
+    """
+    worst = next(
+        one for kind in (WorkerLostError, CaseLostError, AskError) for one in errors.values() if isinstance(one, kind)
+    )
+    if len(errors) < len(SIDES):
+        return worst
+    reported = next((one for one in errors.values() if one.failure.kind == "timeout"), worst).failure
+    return type(worst)(replace(reported, side="both", reason=_reasons([errors[side].failure for side in SIDES])))
+
+
+def merged_failure(failures: Sequence[Failure]) -> Failure:
+    """One failure for several of one case: the last, on "both" sides unless all were on one.
+
+    What may have come from outside isn't told as the build's doing.
+    """
+    reported = next((one for one in failures if one.kind in FROM_OUTSIDE), failures[-1])
+    if len({one.side for one in failures}) == 1:
+        return reported
+    return replace(reported, side="both", reason=_reasons(failures))
+
+
+def _reasons(failures: Sequence[Failure]) -> str:
+    """In one line: each reason once, and with its side when there are several."""
+    if len(same := {one.reason for one in failures}) == 1:
+        return same.pop()
+    said = [one.reason if one.side == "both" else f"{one.side}: {one.reason}" for one in failures]
+    return "; ".join(dict.fromkeys(said))
+
+
+def refusal(side: Side, kind: str, reason: str, words: str) -> Failure:
+    """A framework's error as a failure: ``kind`` and ``reason`` are the worker's, ``words`` the output tail.
+
+    Running out of memory is classified as such, whichever layer noticed.
+    """
+    if kind == "error" and _NO_MEMORY.search(reason):
+        kind = "out-of-memory"
+    return Failure(side, kind, reason, words)
+
+
+def cause_of_death(side: Side, code: int, words: str, kills_before: int | None) -> Failure:
+    """What an exit code (-N for signal N) and output tail tell; ``kills_before``: the kernel's count at the start."""
+    if code == -signal.SIGKILL:
+        if kills_before is not None and (out_of_memory_kills() or 0) > kills_before:
+            return Failure(side, "out-of-memory", "killed by the kernel: out of memory", words)
+        return Failure(side, "killed", "killed by SIGKILL (by hand, or a memory limit)", words)
+    if code < 0:
+        name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+        if code == -signal.SIGABRT and (wanting := _NO_MEMORY.search(words)):
+            return Failure(
+                side, "out-of-memory", f"ran out of memory and aborted, after printing {wanting[0]!r}", words
+            )
+        return Failure(side, "crash", f"killed by {name}", words)
+    # Frameworks that catch SIGSEGV print it and exit with a code of their own.
+    if fatal := _FATAL.findall(words):
+        said = f", having printed {fatal[-1]!r}"
+    else:
+        said = f": {line}" if (line := key_line(words)) else ""
+    return Failure(side, "crash", f"exited with code {code}{said}", words)
+
+
+class Worker(contextlib.AbstractContextManager["Worker"]):
     """A worker process of one side. Use as a context manager: leaving it ends the process."""
 
     def __init__(
@@ -73,9 +167,6 @@ class Worker:
         self._failure: Failure | None = None
         self._cases: list[CaseProcess | None] = [None] * SLOTS
         self.pin(cpus)
-
-    def __enter__(self) -> "Worker":
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -127,7 +218,7 @@ class Worker:
             self._channel.send({"op": "begin", "slot": slot, "fork": fork})
         except ClosedError:
             raise self.lost(self.cause_of_exit()) from None
-        yield from case.began()
+        case.pid = (yield from case.answered(STEP_TIMEOUT_S, "beginning a case"))["pid"]
         return case
 
     def _free_slot(self) -> int:
@@ -181,14 +272,6 @@ class CaseProcess:
         self._fork = fork
         self._oom_kills = out_of_memory_kills()
 
-    def began(self) -> Steps[None]:
-        """Wait until it is there.
-
-        Raises:
-            CaseLostError, WorkerLostError: it died or hung, or the worker did.
-        """
-        self.pid = (yield from self._answered(STEP_TIMEOUT_S, "beginning a case"))["pid"]
-
     def asking(self, request: Mapping[str, Any], timeout_s: float) -> Steps[dict[str, Any]]:
         """Send a request and return the answer.
 
@@ -201,7 +284,7 @@ class CaseProcess:
             self._channel.send(request)
         except ClosedError:
             raise self._worker.lost(self._worker.cause_of_exit()) from None
-        answer = yield from self._answered(timeout_s, str(request["op"]))
+        answer = yield from self.answered(timeout_s, str(request["op"]))
         if "error" in answer:
             error = answer["error"]
             raise CaseRefusedError(refusal(self._worker.side, error["kind"], error["reason"], self.output_tail()))
@@ -231,15 +314,18 @@ class CaseProcess:
         self.end()
         with contextlib.suppress(CaseLostError):  # it crashed or hung at its end, with everything measured
             while not self.over:
-                yield from self._answered(STEP_TIMEOUT_S, "ending a case")
+                yield from self.answered(STEP_TIMEOUT_S, "ending a case")
 
     def output_tail(self) -> str:
         """The tail of what was printed since the case began, made printable."""
         return self._channel.output_tail()
 
-    def _answered(self, timeout_s: float, doing: str) -> Steps[dict[str, Any]]:
-        """The next message. When none comes in time, a child is killed and the case lost; else the worker is. Raises
-        CaseLostError, WorkerLostError: there is none."""
+    def answered(self, timeout_s: float, doing: str) -> Steps[dict[str, Any]]:
+        """The next message. When none comes in time, a child is killed and the case lost; else the worker is.
+
+        Raises:
+            CaseLostError, WorkerLostError: there is none.
+        """
         answer = yield from self._received(timeout_s)
         if answer is None:
             failure = self._worker.hung(timeout_s, doing, self._channel)

@@ -1,12 +1,12 @@
 """One build asked about cases, each in a process of its own; whatever dies or hangs costs its case alone."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from opduel.harness.channel import complete
-from opduel.harness.process import Worker
-from opduel.harness.worker_errors import CaseLostError, CaseRefusedError, WorkerLostError
+from opduel.harness.process import CaseLostError, CaseRefusedError, Worker, WorkerLostError
 from opduel.records import Build, Failure, RunError
 from opduel.records.measurement import Side
 
@@ -16,7 +16,7 @@ FAILED_STARTS = 3  # in a row
 Question = Mapping[str, Any] | Callable[[Sequence[Mapping[str, Any]]], Mapping[str, Any]]
 
 
-class RestartingWorker:
+class RestartingWorker(AbstractContextManager["RestartingWorker"]):
     """Workers of one build, one at a time: the next is started when one was lost. Use as a context manager.
 
     ``environment`` is the whole environment that a worker gets, but for the build's own variables, and ``cpus`` those
@@ -28,14 +28,9 @@ class RestartingWorker:
     ) -> None:
         self.side: Side = side
         self._build = build
-        self._adaptor = adaptor
-        self._environment = environment
-        self._cpus = cpus
+        self._how = (adaptor, environment, cpus)
         self._worker: Worker | None = None
         self._failed_starts = 0
-
-    def __enter__(self) -> "RestartingWorker":
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -77,7 +72,7 @@ class RestartingWorker:
         if self._worker is not None and not self._worker.closed:
             return self._worker
         try:
-            self._worker = Worker(self.side, self._build, self._adaptor, self._environment, self._cpus)
+            self._worker = Worker(self.side, self._build, *self._how)
             self._worker.wait_ready()
         except WorkerLostError as error:
             self._failed_starts += 1

@@ -1,6 +1,6 @@
 """How fast this machine computes and copies at best: a script of its own, so that its threads are set before numpy.
 
-Prints one line of JSON; harness/roofline.py runs it.  Two arguments: the number of threads, and
+Prints one line of JSON; harness/cpus.py runs it.  Two arguments: the number of threads, and
 the bytes of an array that no cache holds.
 """
 

@@ -5,38 +5,70 @@ import math
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from opduel.comparator import attribute_changes, withhold_verdicts
-from opduel.frameworks import recorded_environment, run_environment
-from opduel.harness.budget import budget_for, with_seconds
-from opduel.harness.caches import plan_wiping
-from opduel.harness.checkpoint import Checkpoint, Start
-from opduel.harness.cpus import plan_cpus, this_thread_on
+from opduel.comparator import Looks, attribute_changes, plan_looks, withhold_verdicts
+from opduel.frameworks import Framework, recorded_environment, run_environment
+from opduel.harness.aa_selection import usual_count
+from opduel.harness.budget import budget_for, kept_for_profiling, with_seconds
+from opduel.harness.checkpoint import Checkpoint, RoundLog, Start, fingerprint
+from opduel.harness.cpus import measure_roofline, plan_cpus, plan_wiping, this_thread_on
+from opduel.harness.golden import Golden
 from opduel.harness.host import HostMonitor, host_fingerprint
-from opduel.harness.instructions import plan_counting
+from opduel.harness.instructions import plan_counting, threads_of
 from opduel.harness.output_check import check_outputs
 from opduel.harness.pair_pool import Bench
-from opduel.harness.profiles import Profiling, add_breakdowns, write_profiles
-from opduel.harness.roofline import measure_roofline
-from opduel.harness.run_request import RunRequest, count_profiled, identity_of, plan_of
-from opduel.harness.schedule import MeasurementPlan, MeasurementResult, Progress, Schedule
+from opduel.harness.profiles import Profiling, add_breakdowns, to_break_down, write_profiles
+from opduel.harness.schedule import FirstMeasurement, MeasurementPlan, MeasurementResult, Progress, Schedule
 from opduel.harness.validity import judge_validity
 from opduel.harness.verification import FIRST_SHARE, Verifier, build_comparisons, first_order, without_first_measurement
 from opduel.records import (
     DEFAULT_METRIC,
+    SAMPLED,
     Build,
+    Case,
     Comparison,
     HostRecord,
     Report,
+    RunConfiguration,
     RunError,
     RunRecord,
 )
 from opduel.records.measurement import Side
 
-__all__ = ["InterruptedRunError", "RunRequest", "run_ab", "without_measuring"]
+
+@dataclass(frozen=True)
+class RunRequest:
+    """What to measure, on what, and within which bounds.
+
+    ``configuration``: what was asked for; the report stores it. ``seed``: the one asked for, or drawn. ``labels``:
+    further keys of the report's ``run`` (spec, command...). ``log``: where rounds are kept, and where those of an
+    earlier start are found, if it measured the same cases on the same builds in the same way; None: nowhere. The time
+    budget may differ. ``golden``: outputs that stand in for the control, which is the build that they are of; for cases
+    of the metric "error" alone. ``suspects_only``: measure no case on that is being screened, beyond its first look.
+    ``env``: variables that the workers of both sides get besides their own: their values may be secrets.
+    ``first_measurement``: the run replicates the flagged cases of an earlier one, from which this is taken over.
+    """
+
+    framework: Framework
+    control: Build
+    treatment: Build
+    cases: Sequence[Case]
+    seed: int
+    configuration: RunConfiguration = field(default_factory=RunConfiguration)
+    labels: Mapping[str, Any] = field(default_factory=dict)
+    log: RoundLog | None = None
+    golden: Golden | None = None
+    suspects_only: bool = False
+    env: Mapping[str, str] = field(default_factory=dict)
+    first_measurement: FirstMeasurement | None = None
+
+    def configured(self, **changes: Any) -> "RunRequest":
+        """The same request with these fields of its configuration changed."""
+        return dataclasses.replace(self, configuration=dataclasses.replace(self.configuration, **changes))
 
 
 class InterruptedRunError(RunError):
@@ -67,7 +99,7 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     wiping = plan_wiping() if asked.wipe_cache else None
     storage = request.framework.memory_environment()
     bench = Bench(builds, request.framework.adaptor, environment, cpus, counting, wiping, storage)
-    order = plan_of(request)
+    order = _plan_of(request)
     monitor = HostMonitor(allowed=cpus.measure | cpus.control)
     monitor.begin()
 
@@ -79,11 +111,11 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     roofline = measure_roofline(cpus, asked.threads, environment) if asked.roofline else None
     order = dataclasses.replace(order, spent_s=time.monotonic() - began if asked.roofline else 0.0)
     host = {**host_fingerprint(), "roofline": roofline}
-    checkpoint = Checkpoint(request.log, identity_of(request, order, bench, host))
+    checkpoint = Checkpoint(request.log, _identity_of(request, order, bench, host))
     start = _begin(checkpoint)
     kept = checkpoint.phase("first", monitor)
     with this_thread_on(cpus.control):
-        output_check, order = check_outputs(request, bench, order, tell, checkpoint.elapsed_s)
+        output_check, order = check_outputs(request.cases, request.golden, bench, order, tell, checkpoint.elapsed_s)
         findings = MeasurementResult(samples={case.id: [] for case in order.cases}, wall_s=order.spent_s)
         if output_check.stopped is None and order.cases:
             after_s = asked.verifies_after
@@ -126,7 +158,7 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     run = _run_record(request, order, findings, start, checkpoint.resumed, bench, validity)
     if findings.stopped is not None:
         share = 1.0 if asked.verifies_after is None else FIRST_SHARE
-        run["forecast"] = budget_for(comparisons, findings.wall_s, share, count_profiled(request))
+        run["forecast"] = budget_for(comparisons, findings.wall_s, share, _count_profiled(request))
     run["profile_output"] = profiles and profiles.record()
     sides = request.control, request.treatment
     return Report(RunRecord(run), *sides, HostRecord({**host, **noise}), comparisons, cases=tuple(request.cases))
@@ -142,7 +174,7 @@ def without_measuring(request: RunRequest, why: str) -> Report:
     cpus = plan_cpus(asked.threads)
     environment = run_environment(request.framework, asked.threads, request.env)
     bench = Bench({}, request.framework.adaptor, environment, cpus)
-    order, findings = plan_of(request), MeasurementResult()
+    order, findings = _plan_of(request), MeasurementResult()
     monitor = HostMonitor(allowed=cpus.measure | cpus.control)
     monitor.begin()
     noise = {**monitor.summary(), "verifying": None}
@@ -153,6 +185,73 @@ def without_measuring(request: RunRequest, why: str) -> Report:
     return Report(
         RunRecord(run), request.control, request.treatment, HostRecord(host), comparisons, cases=request.cases
     )
+
+
+def _plan_of(request: RunRequest) -> MeasurementPlan:
+    """What a run is asked to measure in rounds, in what profiling leaves of the time budget."""
+    asked, budget = request.configuration, request.configuration.time_budget
+    timed = [case.metric == DEFAULT_METRIC for case in request.cases]
+    return MeasurementPlan(
+        [case for case in request.cases if case.metric in SAMPLED],
+        plan_looks(asked.max_rounds),
+        asked.alpha,
+        request.seed,
+        None if budget is None else budget - kept_for_profiling(budget, _count_profiled(request)),
+        asked.inject,
+        can_fork=lambda case: request.framework.can_fork(threads_of(case, asked.threads), case.context),
+        aa_cases=usual_count(sum(timed)) if asked.sentinels is None else asked.sentinels,
+        suspects_only=request.suspects_only,
+        budget_words="" if budget is None else f"the time budget of {budget:g} s",
+        first_measurement=request.first_measurement,
+    )
+
+
+def _count_profiled(request: RunRequest) -> int:
+    """How many cases are profiled after measuring, if time is left: for breakdowns and for ``profile_output``."""
+    asked = request.configuration
+    broken_down = len(to_break_down(request.cases, request.framework, asked.breakdown))
+    return broken_down + (0 if asked.profile_output is None else len({case.time_id for case in request.cases}))
+
+
+def _identity_of(request: RunRequest, order: MeasurementPlan, bench: Bench, host: Mapping[str, Any]) -> str:
+    """What has to be the same for a start to go on with the rounds of another."""
+    asked = request.configuration
+    return fingerprint(
+        {
+            "framework": request.framework.name,
+            "builds": {side: build.digest for side, build in bench.builds.items()},
+            "cases": [case.measured_by() for case in order.cases],
+            "sentinels": [case.id for case in order.chosen_aa_cases],
+            "looks": _looks_of_version_1(order.looks),
+            "alpha": order.alpha,
+            "seed": order.seed,
+            "inject": order.inject,
+            "verifies": asked.verifies_after is not None,
+            "threads": asked.threads,
+            "environment": dict(bench.environment),
+            "cpu": host["cpu_model"],
+            **({"wipe_cache": bench.wiping.size} if bench.wiping else {}),
+            **({"replicates": _identity_of_first(order.first_measurement)} if order.first_measurement else {}),
+        }
+    )
+
+
+def _identity_of_first(first: FirstMeasurement) -> dict[str, Any]:
+    """What a replication takes over, as plain data: its verdicts depend on it."""
+    return {
+        "samples": {case_id: list(map(dataclasses.asdict, samples)) for case_id, samples in first.samples.items()},
+        "priors": {metric: dataclasses.asdict(prior) for metric, prior in first.priors.items()},
+        "injected": sorted(first.injected),
+        "failed": sorted(first.failed),
+    }
+
+
+def _looks_of_version_1(looks: Looks) -> dict[str, Any]:
+    """The words that round logs have identified their runs by from the first version on."""
+    found = dataclasses.asdict(looks)
+    screening, confirmation = found.pop("screening"), found.pop("confirmation")
+    by_metric = {metric: _looks_of_version_1(one) for metric, one in looks.by_metric.items()}
+    return {"screen": screening, "own": confirmation, **found, "by_metric": by_metric}
 
 
 def _run_record(
@@ -183,10 +282,7 @@ def _run_record(
         **request.labels,
         "framework": request.framework.name,
         "seed": request.seed,
-        "alpha": asked.alpha,
-        "threads": asked.threads,
-        "max_rounds": asked.max_rounds,
-        "time_budget": asked.time_budget,
+        **{name: getattr(asked, name) for name in ("alpha", "threads", "max_rounds", "time_budget")},
         "inject": asked.inject or None,
         "verify_after": asked.verifies_after,
         "breakdown": "all" if asked.breakdown else "networks",
@@ -205,11 +301,7 @@ def _run_record(
         "stop_reason": findings.stopped,
         "forecast": None,
         "continues": False,
-        "not_broken_down": findings.not_broken_down,
-        "rounds": findings.rounds,
-        "wall_s": findings.wall_s,
-        "timed_s": findings.timed_s,
-        "spent_s": findings.spent_s,
+        **{name: getattr(findings, name) for name in ("not_broken_down", "rounds", "wall_s", "timed_s", "spent_s")},
         "incidents": [dataclasses.asdict(incident) for incident in findings.incidents],
         "validity": validity,
         "profile_output": None,

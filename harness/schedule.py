@@ -16,7 +16,7 @@ from opduel.harness.instructions import run_counting_round
 from opduel.harness.measurement_plan import Batch, FirstMeasurement, MeasurementPlan, MeasurementResult, Progress
 from opduel.harness.pair import Round, RoundResult, run_round
 from opduel.harness.pair_pool import Bench, PairPool
-from opduel.harness.worker_errors import merged_failure
+from opduel.harness.process import merged_failure
 from opduel.records import DEFAULT_METRIC, METRICS, Case, Failure, Incident, RunError, Stage
 
 __all__ = ["FAILED_STARTS", "Batch", "FirstMeasurement", "MeasurementPlan", "MeasurementResult", "Progress", "Schedule"]
@@ -30,20 +30,6 @@ ROUNDS = {  # metric -> what a process pair does for it
     "memory": run_memory_round,
     "process_memory": run_memory_round,
 }
-
-
-class _OutOfTime(Exception):
-    """The budget leaves no room for another process pair: ``needed_s`` is what the shortest round would take."""
-
-    def __init__(self, needed_s: float) -> None:
-        self.needed_s = needed_s
-
-
-class _NoSuspectsError(Exception):
-    """Only suspects were to be measured, and none is left."""
-
-    def __init__(self, open_cases: int) -> None:
-        super().__init__(f"no suspect is left; {open_cases} other cases stay open")
 
 
 class Schedule:
@@ -87,12 +73,8 @@ class Schedule:
                 while not self._checkpoint.over and (batches := self._next_wave()):
                     needed = [self._run_batch(batch) for batch in batches]
                     if None not in needed:
-                        raise _OutOfTime(min(one for one in needed if one is not None))
-        except _OutOfTime as error:
-            left_s = self._deadline() - time.monotonic()
-            self.findings.stopped = spent_words(self._plan.budget, left_s, error.needed_s)
-        except _NoSuspectsError as error:
-            self.findings.stopped = str(error)
+                        self._stop_for_want_of_time(min(one for one in needed if one is not None))
+                        break
         except (KeyboardInterrupt, RunError) as error:
             self.findings.stop(error)
         except Exception as error:  # a fault of ours, or of the machine, must not cost what was measured
@@ -135,8 +117,7 @@ class Schedule:
         )
 
     def _next_wave(self) -> list[Batch]:
-        """One round for every open case, or for those that there is time for, in as few process pairs as can be. Raises
-        _OutOfTime: there are open cases, and no time for any."""
+        """One round for every open case, or for those that there is time for, in as few process pairs as can be."""
         wanting = self._before_long_rounds(self._in_budget(self.interim()))
         batches: list[Batch] = []
         for metric in METRICS:
@@ -153,15 +134,15 @@ class Schedule:
         return batches
 
     def _in_budget(self, interim: Mapping[str, InterimAnalysis]) -> list[CaseRequest]:
-        """The open cases, or those of them that the time budget is spent on. Raises _OutOfTime: there are some, and no
-        time for any."""
+        """The open cases, or those of them that the time budget is spent on; notes in ``findings`` why none of them is
+        measured on."""
         order = self._plan
         open_cases = [case for case in self._in_turn if interim[case.id].missing]
         requests = [self._request(case, interim[case.id].stage) for case in open_cases]
         if order.suspects_only and requests:
             requests = [one for one in requests if one.stage == "confirmation" or not self._was_looked_at(one, interim)]
             if not requests:
-                raise _NoSuspectsError(len(open_cases))
+                self.findings.stopped = f"no suspect is left; {len(open_cases)} other cases stay open"
         if order.time_budget is None or not self.findings.rounds or not requests:
             return requests
         trips = []
@@ -174,8 +155,12 @@ class Schedule:
         left_s = self._deadline() - time.monotonic()
         chosen = affordable(trips, left_s, self._pace, resumable=self._checkpoint.keeps)
         if not chosen:
-            raise _OutOfTime(min(self._pace.least_s(request.case) for request in requests))
+            self._stop_for_want_of_time(min(self._pace.least_s(request.case) for request in requests))
         return [trip.request for trip in chosen]
+
+    def _stop_for_want_of_time(self, needed_s: float) -> None:
+        """Note that the budget leaves no room for another process pair: the shortest round would take ``needed_s``."""
+        self.findings.stopped = spent_words(self._plan.budget, self._deadline() - time.monotonic(), needed_s)
 
     def _was_looked_at(self, request: CaseRequest, interim: Mapping[str, InterimAnalysis]) -> bool:
         """Whether its present stage has had a look."""

@@ -19,15 +19,13 @@ import numpy as np
 from opduel.frameworks import Framework, recorded_environment, run_environment
 from opduel.harness.blocks import CaseRequest, time_left
 from opduel.harness.budget import kept_for_profiling
-from opduel.harness.caches import VARIABLE, plan_wiping
 from opduel.harness.counter_round import storage_question
-from opduel.harness.cpus import plan_cpus, this_thread_on
+from opduel.harness.cpus import WIPING_VARIABLE, measure_roofline, plan_cpus, plan_wiping, this_thread_on
 from opduel.harness.host import HostMonitor, host_fingerprint
 from opduel.harness.outputs import FOR_GOOD
 from opduel.harness.pair_pool import Bench
 from opduel.harness.profiles import Profiles, Profiling, write_profiles
 from opduel.harness.restarting_worker import Question, RestartingWorker
-from opduel.harness.roofline import measure_roofline
 from opduel.records import Build, Case, Failure, HostRecord, RunError
 from opduel.records.run_record import SingleRunRecord
 from opduel.records.single import Distribution, ProfiledOperator, Profiler, SingleReport, SingleResult
@@ -124,7 +122,7 @@ class _Run:
         profiling = request.framework.profiling_environment() if request.profiler == "native" else {}
         ours = run_environment(request.framework, request.threads, request.env, [request.build])
         self._wiping = plan_wiping() if request.wipe_cache else None
-        wiping = {VARIABLE: str(self._wiping.size)} if self._wiping else {}
+        wiping = {WIPING_VARIABLE: str(self._wiping.size)} if self._wiping else {}
         environment = {**ours, **profiling, **wiping}
         self._bench = Bench({"treatment": request.build}, request.framework.adaptor, environment, self._cpus)
         self._gathered = {case.id: _Gathered() for case in request.cases}
@@ -159,11 +157,7 @@ class _Run:
             "finished": datetime.now(UTC).isoformat(timespec="seconds"),
             **request.labels,
             "framework": request.framework.name,
-            "profiler": request.profiler,
-            "seed": request.seed,
-            "threads": request.threads,
-            "rounds": request.rounds,
-            "warmup": request.warmup,
+            **{name: getattr(request, name) for name in ("profiler", "seed", "threads", "rounds", "warmup")},
             "runs": request.calls,
             "time_budget": request.time_budget,
             "environment": recorded_environment(environment, request.env, request.framework.name),

@@ -1,8 +1,11 @@
 """What on this host makes measurements noisy, as far as it was observed, and the command that fixes it."""
 
+import heapq
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -66,19 +69,17 @@ class Watch:
         """Note how busy the host is."""
         self._monitor.sample()
 
-    def facts(self, fingerprint: Mapping[str, object]) -> Facts:
+    def facts(self, fingerprint: Mapping[str, Any]) -> Facts:
         """All that was seen; ``fingerprint`` is ``host_fingerprint``'s."""
         self._monitor.sample()
         during = self._monitor.summary()["during"]
-        cpus = int(str(fingerprint["logical_cpus"] or 1))
-        others = during["other_cpu"]
-        virtual = fingerprint["hypervisor"]
+        cpus, others = fingerprint["logical_cpus"] or 1, during["other_cpu"]
         swapped = _swapped_pages(self._proc)
         return Facts(
             logical_cpus=cpus,
             measure=tuple(sorted(self._cpus.measure)),
             control=tuple(sorted(self._cpus.control)),
-            virtual=None if virtual is None else bool(virtual),
+            virtual=fingerprint["hypervisor"],
             governors=_governors(self._sys, self._cpus.measure),
             turbo=_turbo(self._sys),
             siblings=_siblings(self._sys, self._cpus.measure),
@@ -185,11 +186,8 @@ def _siblings(folder: Path, cpus: frozenset[int]) -> tuple[int, ...]:
 
 def _swapped_pages(proc: Path) -> int | None:
     """Pages swapped in and out since boot."""
-    counts = dict(line.partition(" ")[::2] for line in text_of(proc / "vmstat").splitlines())
-    try:
-        return int(counts["pswpin"]) + int(counts["pswpout"])
-    except (KeyError, ValueError):
-        return None
+    counts = re.findall(r"^pswp(?:in|out) (\d+)$", text_of(proc / "vmstat"), re.M)
+    return sum(map(int, counts)) if len(counts) == 2 else None
 
 
 def _cpu_seconds_of_others() -> dict[tuple[int, float], tuple[str, float]]:
@@ -221,5 +219,5 @@ def _busiest(
     took = [
         Busy(key[0], name, (spent - before.get(key, ("", 0.0))[1]) / seconds) for key, (name, spent) in after.items()
     ]
-    busiest = sorted((one for one in took if one.cpus >= OTHERS / 2), key=lambda one: -one.cpus)
-    return tuple(busiest[:NAMED])
+    busiest = heapq.nlargest(NAMED, took, key=lambda one: one.cpus)
+    return tuple(one for one in busiest if one.cpus >= OTHERS / 2)

@@ -3,6 +3,7 @@ code.
 """
 
 import ast
+import functools
 import subprocess
 from pathlib import Path
 
@@ -28,16 +29,21 @@ def tracked(pattern: str) -> list[Path]:
     return [path for path in paths if path.exists() and not path.is_symlink()]
 
 
-def imported_packages(path: Path) -> set[str]:
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+@functools.cache
+def imports_of(path: Path) -> tuple[str, ...]:
+    """The modules that its import statements name, at whatever depth; ``opduel`` of no mere ``__version__``."""
+    found: list[str] = []
+    for node in ast.walk(ast.parse(path.read_bytes())):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found.add(node.module)
-            if node.module == "opduel" and [alias.name for alias in node.names] == ["__version__"]:
-                found.discard("opduel")
-    return {package_of(name) for name in found} & {*MAY_IMPORT, "inside"}
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            is_version = node.module == "opduel" and [alias.name for alias in node.names] == ["__version__"]
+            found += [] if is_version else [node.module]
+    return tuple(found)
+
+
+def imported_packages(path: Path) -> set[str]:
+    return {package_of(name) for name in imports_of(path)} & {*MAY_IMPORT, "inside"}
 
 
 def package_of(module: str) -> str:
@@ -50,12 +56,8 @@ def package_of(module: str) -> str:
 def test_every_import_is_below_the_package() -> None:
     """In an environment with other software, ``driver`` or ``harness`` are somebody else's."""
     for path in tracked("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-                modules = [node.module]
-            wrong = [name for name in modules if name.partition(".")[0] in MAY_IMPORT and not name.startswith("opduel")]
-            assert not wrong, path
+        names = [name for name in imports_of(path) if not name.startswith("opduel")]
+        assert not {name.partition(".")[0] for name in names} & MAY_IMPORT.keys(), path
 
 
 @pytest.mark.parametrize("package", [*sorted(set(MAY_IMPORT) - {"opduel"}), "specifications"])

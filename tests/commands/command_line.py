@@ -1,7 +1,6 @@
 """The commands as a user starts them: in this process, as a process, or on a pseudo-terminal."""
 
 import contextlib
-import fcntl
 import json
 import logging
 import os
@@ -10,12 +9,13 @@ import re
 import select
 import subprocess
 import sys
-import termios
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from forked import Forked
 
 ROOT = Path(__file__).resolve().parents[2]
 HARNESS = ROOT / "harness.py"
@@ -55,10 +55,20 @@ def write_spec(folder: Path, spec: Mapping[str, Any] = SPEC) -> str:
     return str(path)
 
 
+def run_script(
+    script: Path, *arguments: str | Path, environment: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> Outcome:
+    """Run one of the root commands to its end, its output going to pipes; see forked.py."""
+    with Forked([sys.executable, script, *arguments], env={**os.environ, **(environment or {})}, cwd=cwd) as process:
+        out, err = process.communicate(LONG_S)
+    assert process.returncode is not None
+    return Outcome(process.returncode, out, err)
+
+
 def run_process(
     arguments: Sequence[str | Path], environment: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> Outcome:
-    """Run a command to its end, its output going to pipes."""
+    """Run a command to its end, in a new interpreter if it is Python's, its output going to pipes."""
     done = subprocess.run(
         [str(argument) for argument in arguments],
         env={**os.environ, **(environment or {})},
@@ -94,15 +104,13 @@ class OnTerminal:
         self._ours, theirs = pty.openpty()
         self.shown = ""
         self._seen = 0
-        self.process = subprocess.Popen(
-            [sys.executable, str(command), *arguments],
+        self.process = Forked(
+            [sys.executable, command, *arguments],
             env={**os.environ, "TERM": "xterm", "COLUMNS": "80", **environment},
             stdin=theirs,
             stdout=subprocess.PIPE if output_to_pipe else theirs,
             stderr=theirs,
-            start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # Ctrl-C and hanging up send it signals
-            text=True,
+            terminal=True,  # Ctrl-C and hanging up send it signals
         )
         os.close(theirs)
 

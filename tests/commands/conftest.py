@@ -1,11 +1,10 @@
 """A user's folders of their own for every test, and harness.py run in this process."""
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_line import ANYWAY, HARNESS, SAME_BUILD, Outcome, fresh_logging, run_process, write_spec
+from command_line import ANYWAY, HARNESS, SAME_BUILD, Outcome, fresh_logging, run_script, write_spec
 
 from opduel.commands import harness
 
@@ -40,4 +39,4 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Outcome, Path]:
     folder = tmp_path_factory.mktemp("finished")
     environment = {"XDG_CONFIG_HOME": str(folder / "config"), "XDG_STATE_HOME": str(folder / "state")}
     options = ["-b", write_spec(folder), *SAME_BUILD, *ANYWAY, "--max_rounds", "2", "--threshold", "50%"]
-    return run_process([sys.executable, HARNESS, *options], environment), folder
+    return run_script(HARNESS, *options, environment=environment), folder

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from command_line import ANYWAY, HARNESS, ROOT, SAME_BUILD, Outcome, only_report, run_process, write_spec
+from command_line import ANYWAY, HARNESS, ROOT, SAME_BUILD, Outcome, only_report, run_script, write_spec
 
 from opduel.reporters import read_report
 from opduel.reporters.simple_screen import COLUMNS
@@ -80,7 +80,7 @@ def test_the_report_tells_how_the_run_went(finished: Finished) -> None:
 def test_a_regression_ends_in_1_and_the_injection_is_accounted_for(finished: Finished, home: Path) -> None:
     options = ["--inject", "95%", "--threshold", "20%", "--max_rounds", "10", "--seed", "5", "--screen_reporter"]
     reporter = ["--simple_local_reporter", str(home / "reports")]
-    outcome = run_process([sys.executable, HARNESS, "-b", write_spec(home), *SAME_BUILD, *ANYWAY, *options, *reporter])
+    outcome = run_script(HARNESS, "-b", write_spec(home), *SAME_BUILD, *ANYWAY, *options, *reporter)
     assert outcome.code == 1, outcome.out + outcome.err
     document = only_report(home / "reports")
     assert sorted(one["injected"] for one in document["comparisons"]) == [False, True]
@@ -91,7 +91,7 @@ def test_a_regression_ends_in_1_and_the_injection_is_accounted_for(finished: Fin
 
 def test_a_spent_budget_says_so_and_that_nothing_was_compared(finished: Finished, home: Path) -> None:
     options = ["--time_budget", "0.01", "--simple_local_reporter", str(home), "--simple_screen_reporter"]
-    outcome = run_process([sys.executable, HARNESS, "-b", write_spec(home), *SAME_BUILD, *ANYWAY, *options])
+    outcome = run_script(HARNESS, "-b", write_spec(home), *SAME_BUILD, *ANYWAY, *options)
     run = only_report(home)["run"]
     assert (run["complete"], run["aborted"], run["time_budget"]) == (False, False, 0.01)
     assert "time budget" in run["stop_reason"]
@@ -109,7 +109,7 @@ def test_what_only_the_treatment_lacks_ends_in_1(finished: Finished, home: Path)
     spec = write_spec(home, {"framework": "mxnet", "tests": tests})
     builds = ["--control", "mxnet==1.9.1", "--treatment", "mxnet==1.5.1.post0", *ANYWAY]
     options = ["--max_rounds", "2", "--threshold", "99%", "--simple_local_reporter", str(home)]
-    outcome = run_process([sys.executable, HARNESS, "-b", spec, *builds, *options])
+    outcome = run_script(HARNESS, "-b", spec, *builds, *options)
     both, new = only_report(home)["comparisons"]
     assert new["verdict"] == "failed", outcome.err
     assert (new["failure"]["side"], new["failure"]["kind"]) == ("treatment", "missing")
@@ -131,7 +131,7 @@ def test_a_run_that_was_killed_goes_on_where_it_was(home: Path) -> None:
             time.sleep(0.02)
         run.kill()
     kept = rounds.read_bytes().count(b'"kind": "round"')
-    outcome = run_process([*command, "--max_rounds", "30"], {})
+    outcome = run_script(HARNESS, *options, "--max_rounds", "30")
     assert outcome.code == 0, outcome.err
     (report,) = [read_report(path) for path in home.rglob("report.json")]
     assert len(report.run["resumed"]) == 1

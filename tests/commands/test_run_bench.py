@@ -1,7 +1,6 @@
 """run_bench.py: asks on the first use, on a terminal only; keeps the answers; passes everything else through."""
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from command_line import (
     OnTerminal,
     Outcome,
     only_report,
-    run_process,
+    run_script,
     write_spec,
 )
 
@@ -120,14 +119,14 @@ def test_wrong_usage_is_said_before_anything_is_asked(environment: dict[str, str
 
 
 def test_without_a_terminal_it_never_asks(home: Path) -> None:
-    line = run_process([sys.executable, RUN_BENCH, *REFUSED]).error_line()
+    line = run_script(RUN_BENCH, *REFUSED).error_line()
     assert line.startswith("run_bench.py: error: --threads 100000")
     assert not config_path().exists()
 
 
 def test_reset_options_alone_forgets_and_ends(environment: dict[str, str]) -> None:
     write_config(config_path(), {"control": "x"})
-    first, second = (run_process([sys.executable, RUN_BENCH, "--reset_options"], environment) for _ in range(2))
+    first, second = (run_script(RUN_BENCH, "--reset_options") for _ in range(2))
     assert (first.code, second.code) == (0, 0)
     assert "forgot the answers" in first.err
     assert "there were no answers" in second.err
@@ -159,13 +158,13 @@ def test_options_pass_through_unchanged(passed_on: list[list[str]], home: Path, 
 
 
 def test_help_is_its_own_and_points_to_that_of_harness(home: Path) -> None:
-    outcome = run_process([sys.executable, RUN_BENCH, "-h"])
+    outcome = run_script(RUN_BENCH, "-h")
     assert (outcome.code, outcome.err) == (0, "")
     assert outcome.out.startswith("Usage: run_bench.py -b SPEC [OPTIONS]")
     assert "harness.py --help" in outcome.out
-    whole = run_process([sys.executable, RUN_BENCH, "--help-all"])
+    whole = run_script(RUN_BENCH, "--help-all")
     assert whole.out.startswith("usage: run_bench.py [-h] [--reset_options]")
-    of_spec_from = run_process([sys.executable, RUN_BENCH, "--spec_from", "x", "--help"])
+    of_spec_from = run_script(RUN_BENCH, "--spec_from", "x", "--help")
     assert "--shape" in of_spec_from.out
 
 

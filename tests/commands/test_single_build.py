@@ -2,13 +2,12 @@
 
 import json
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import HARNESS, RELEASE, Outcome, run_process, write_spec
+from command_line import HARNESS, RELEASE, Outcome, run_script, write_spec
 
 from opduel.commands.config import config_path, write_config
 from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED
@@ -24,7 +23,7 @@ BUILD = Build("toy", "toy", "interpreter", "/bin/true", "1.0", "3.11", "digest")
 
 
 def harness(*arguments: str | Path) -> Outcome:
-    return run_process([sys.executable, HARNESS, *arguments])
+    return run_script(HARNESS, *arguments)
 
 
 @pytest.mark.parametrize(

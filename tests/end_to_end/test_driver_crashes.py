@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import sqlite3
-import subprocess
 import time
 from pathlib import Path
 
@@ -120,13 +119,14 @@ def test_a_second_driver_in_the_same_work_directory_is_refused(own: ToyDriver) -
     process = own.start(*OPTIONS)
     try:
         wait_for(lambda: (own.work / "driver.lock").exists() and (own.work / "driver.lock").read_text(), process)
-        second = subprocess.run(own.command(*OPTIONS), env=own.variables(), capture_output=True, text=True, check=False)
+        with own.fork(own.command(*OPTIONS)) as second:
+            out, err = second.communicate()
         assert second.returncode == 3
-        assert second.stderr == (
+        assert err == (
             f"repo_driver.py: error: {own.work}: another driver (process {process.pid}) is using it: "
             "wait until it ends, or give another --work_dir\n"
         )
-        assert second.stdout == ""
+        assert out == ""
     finally:
         process.kill()
         process.wait()

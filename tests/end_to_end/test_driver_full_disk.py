@@ -1,11 +1,11 @@
 """The driver on a disk that is full, or gets full: it says where and what to do, and goes on when there is room."""
 
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import Forked
 from toy_driver import Outcome, Shared, ToyDriver, toy_driver, wait_for
 from toy_project import ToyProject
 
@@ -26,14 +26,14 @@ def own(project: ToyProject, shared: Shared, tmp_path: Path, small_disk: Any) ->
     return replace(driver, work=small_disk.path / "work")
 
 
-def start(driver: ToyDriver, folder: Path, *arguments: str) -> subprocess.Popen[str]:
+def start(driver: ToyDriver, folder: Path, *arguments: str) -> Forked:
     """With its output in ``folder``, and not in the work directory."""
     with (folder / "out").open("w") as out, (folder / "err").open("w") as err:
         command = driver.command(*arguments, "--local_reporter", str(folder / "reports"))
-        return subprocess.Popen(command, env=driver.variables(), stdout=out, stderr=err, text=True)
+        return driver.fork(command, stdout=out, stderr=err)
 
 
-def end(process: subprocess.Popen[str], folder: Path) -> Outcome:
+def end(process: Forked, folder: Path) -> Outcome:
     return Outcome(process.wait(300), (folder / "out").read_text(), (folder / "err").read_text())
 
 

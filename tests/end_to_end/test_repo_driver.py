@@ -1,7 +1,7 @@
 """repo_driver.py from a git remote to a culprit: a native project, through real git, CMake, Ninja and ccache."""
 
 import json
-import subprocess
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -133,9 +133,9 @@ def test_a_run_of_the_harness_that_was_killed_goes_on_where_it_was(
     options = ["-b", str(driver.specifications / "toy.json"), "--info", str(info), "--operators", "add"]
     options += ["--threshold", "0.1%", "--sentinels", "0", "--busy_host", "report", "--max_rounds", "30"]
     options += ["--round_log", str(rounds), "--simple_local_reporter", str(reports)]
-    quiet = subprocess.DEVNULL
-    command = driver.launch("harness", *options)
-    with subprocess.Popen(command, env=driver.variables(), stdout=quiet, stderr=quiet) as process:
+    with Path(os.devnull).open("w") as quiet, driver.fork(
+        driver.launch("harness", *options), stdout=quiet, stderr=quiet
+    ) as process:
         wait_for(lambda: rounds.exists() and rounds.read_bytes().count(b'"kind": "round"') >= 2, process)
         process.kill()
     kept = rounds.read_bytes().count(b'"kind": "round"')

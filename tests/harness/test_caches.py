@@ -12,7 +12,7 @@ from test_single import measured
 from toy_bench import toy_case
 
 from opduel.harness.blocks import plan_blocks
-from opduel.harness.caches import LEAST, MOST, USUAL, VARIABLE, largest_cache, plan_wiping
+from opduel.harness.cpus import LEAST_WIPED, MOST_WIPED, USUAL_WIPED, WIPING_VARIABLE, largest_cache, plan_wiping
 from opduel.harness.process import WORKER
 from opduel.harness.run import run_ab
 from opduel.records.measurement import SIDES
@@ -39,10 +39,10 @@ def hosts(folder: Path, *sizes: str) -> Path:
     ("sizes", "largest", "read"),
     [
         (("48K", "32K", "1024K", "32768K"), 32 << 20, 64 << 20),
-        (("64K",), 64 << 10, LEAST),
-        (("1G",), 1 << 30, MOST),
-        ((), 0, USUAL),
-        (("what", ""), 0, USUAL),
+        (("64K",), 64 << 10, LEAST_WIPED),
+        (("1G",), 1 << 30, MOST_WIPED),
+        ((), 0, USUAL_WIPED),
+        (("what", ""), 0, USUAL_WIPED),
     ],
 )
 def test_twice_the_largest_cache_is_read(tmp_path: Path, sizes: tuple[str, ...], largest: int, read: int) -> None:
@@ -54,7 +54,7 @@ def test_twice_the_largest_cache_is_read(tmp_path: Path, sizes: tuple[str, ...],
 
 
 def test_caches_are_evicted_before_each_sample_and_never_while_the_clock_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, str(1 << 20))
+    monkeypatch.setenv(WIPING_VARIABLE, str(1 << 20))
     worker = load_worker()
     assert len(worker.EVICTING) == 1 << 20
     assert set(worker.EVICTING) == {1}  # of pages of its own: all zeros could be one page of memory
@@ -75,9 +75,9 @@ def test_caches_are_evicted_before_each_sample_and_never_while_the_clock_runs(mo
 
 
 def test_nothing_is_evicted_unless_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.delenv(WIPING_VARIABLE, raising=False)
     assert len(load_worker().EVICTING) == 0
-    assert VARIABLE not in os.environ
+    assert WIPING_VARIABLE not in os.environ
 
 
 def test_a_sample_is_one_call_and_eviction_counts_as_time_spent() -> None:
@@ -92,7 +92,7 @@ def test_a_run_tells_that_caches_were_evicted() -> None:
     asked = request(toy_case("a"), max_rounds=2)
     report = run_ab(replace(asked, configuration=replace(asked.configuration, wipe_cache=True)))
     assert report.run["wipe_cache"] == plan_wiping().size
-    assert VARIABLE not in report.run["environment"]  # of timed pairs alone: memory is not measured with it
+    assert WIPING_VARIABLE not in report.run["environment"]  # of timed pairs alone: memory is not measured with it
     (one,) = report.comparisons
     assert one.samples
     assert all(sample.calls < 200 for sample in one.samples)

@@ -11,7 +11,7 @@ from toy_bench import toy_bench
 
 from opduel.harness.cpus import CpuPlan
 from opduel.harness.pair_pool import PADDING_BYTES, PairPool, PairStart
-from opduel.harness.worker_errors import WorkerLostError
+from opduel.harness.process import WorkerLostError
 from opduel.records.measurement import SIDES
 
 BENCH = toy_bench()

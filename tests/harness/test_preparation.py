@@ -10,7 +10,7 @@ from toy_bench import toy_bench, toy_case
 from opduel.harness.blocks import CaseRequest
 from opduel.harness.pair import Preparation
 from opduel.harness.pair_pool import PairStart
-from opduel.harness.worker_errors import AskError, CaseLostError, CaseRefusedError, WorkerLostError
+from opduel.harness.process import AskError, CaseLostError, CaseRefusedError, WorkerLostError
 from opduel.records.measurement import SIDES
 
 
@@ -27,7 +27,7 @@ def test_when_one_side_fails_the_other_is_asked(error: type[AskError], seed: int
         pair = asked(error, control, treatment)
         one = preparation(pair, seed)
         if ahead:
-            one.advance()
+            one.steps.advance()
         with pytest.raises(error) as raised:
             one.finish(toy_bench().cpus)
         assert raised.value.failure.side == side
@@ -38,7 +38,7 @@ def test_what_is_ready_is_ready_once() -> None:
     pair = asked(CaseLostError, 1, 1)
     one = preparation(pair)
     for _ in range(3):
-        one.advance()
+        one.steps.advance()
     assert one.finish(toy_bench().cpus) == one.finish(toy_bench().cpus) == dict.fromkeys(SIDES, 100.0)
     assert list(one.processes) in (list(SIDES), list(reversed(SIDES)))
     assert [pair[side].blocks for side in SIDES] == [1, 1]
@@ -48,7 +48,7 @@ def test_which_side_comes_first_is_drawn_from_the_seed() -> None:
     first = []
     for seed in range(300):
         one = preparation(asked(CaseLostError, 1, 1), seed)
-        one.advance()
+        one.steps.advance()
         first.append(next(iter(one.processes)))
     assert 100 < first.count("control") < 200
 

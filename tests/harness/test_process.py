@@ -16,8 +16,7 @@ from opduel.frameworks import worker_environment
 from opduel.harness import channel
 from opduel.harness.blocks import CaseRequest
 from opduel.harness.channel import complete
-from opduel.harness.process import CaseProcess, Worker
-from opduel.harness.worker_errors import CaseLostError, CaseRefusedError, WorkerLostError
+from opduel.harness.process import CaseLostError, CaseProcess, CaseRefusedError, Worker, WorkerLostError
 
 CPUS = frozenset(os.sched_getaffinity(0))
 

@@ -9,12 +9,11 @@ from test_run import request as toy_request
 from test_smoke_check import Toy
 from toy_bench import toy_build, toy_case
 
-import opduel.harness.roofline
+import opduel.harness.cpus
 import opduel.harness.run
 import opduel.harness.single
 from opduel.frameworks import worker_environment
-from opduel.harness.cpus import plan_cpus
-from opduel.harness.roofline import measure_roofline
+from opduel.harness.cpus import measure_roofline, plan_cpus
 from opduel.harness.run import run_ab
 from opduel.harness.single import SingleRequest, run_single
 from opduel.records import Work, achieved, roof
@@ -38,7 +37,7 @@ def test_it_is_measured_as_the_workers_run(tmp_path: Path, monkeypatch: pytest.M
     """Neither the user's variables nor the user's processors, but those of the workers."""
     probe = tmp_path / "probe.py"
     probe.write_text(PROBE)
-    monkeypatch.setattr(opduel.harness.roofline, "PROBE", probe)
+    monkeypatch.setattr(opduel.harness.cpus, "PROBE", probe)
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Prescott")
     cpus, workers = plan_cpus(1), {**worker_environment(), "OMP_WAIT_POLICY": "PASSIVE", "OMP_NUM_THREADS": "1"}
     found = measure_roofline(cpus, 1, workers)

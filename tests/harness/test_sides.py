@@ -13,13 +13,13 @@ from opduel.harness.blocks import OTHER_BLOCKS, BlockPlan, CaseRequest, measure_
 from opduel.harness.checkpoint import Checkpoint
 from opduel.harness.counter_round import at_once
 from opduel.harness.pair import Round, RoundResult
-from opduel.harness.schedule import MeasurementPlan, MeasurementResult, Schedule
-from opduel.harness.worker_errors import (
+from opduel.harness.process import (
     AskError,
     CaseLostError,
     CaseRefusedError,
     WorkerLostError,
 )
+from opduel.harness.schedule import MeasurementPlan, MeasurementResult, Schedule
 from opduel.records import Comparison, PairSample
 from opduel.records.measurement import SIDES, Side
 

@@ -3,18 +3,19 @@
 import json
 import os
 import sqlite3
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+from forked import Forked
 from toy_native import SPEC, write_specifications
 from toy_project import ToyProject
 
 LAUNCH = Path(__file__).resolve().with_name("launch.py")
+KNOWN = LAUNCH.with_name("known.py")
 LONG_S = 300.0  # against hanging for ever, on however slow a machine; no test waits for it to pass
 # Verdicts in short runs on a machine that is shared: changes that matter are large, and so are those that are made.
 QUICK = ("--threshold", "15%", "--max_rounds", "10", "--sentinels", "0", "--busy_host", "report", "--min_free", "0")
@@ -61,20 +62,17 @@ class ToyDriver:
         """Another command, with the toy among its frameworks."""
         return [sys.executable, str(LAUNCH), str(self.specifications), command, *arguments]
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
+    def start(self, *arguments: str) -> Forked:
         """Start it, with its output in files: nobody needs to read along."""
         self.work.mkdir(parents=True, exist_ok=True)
         with (self.work / "out").open("w") as out, (self.work / "err").open("w") as err:
-            return subprocess.Popen(
-                self.command(*arguments),
-                env=self.variables(),
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
-                text=True,
-            )
+            return self.fork(self.command(*arguments), stdout=out, stderr=err)
 
-    def end(self, process: subprocess.Popen[str]) -> Outcome:
+    def fork(self, command: Sequence[str], **streams: IO[str]) -> Forked:
+        """Start one of its commands, in this user's environment."""
+        return Forked(command, env=self.variables(), first=KNOWN, **streams)
+
+    def end(self, process: Forked) -> Outcome:
         """Wait for it to end."""
         code = process.wait(LONG_S)
         return Outcome(code, (self.work / "out").read_text(), (self.work / "err").read_text())
@@ -85,15 +83,9 @@ class ToyDriver:
 
     def run_other(self, command: str, *arguments: str) -> Outcome:
         """Run another command to its end."""
-        done = subprocess.run(
-            self.launch(command, *arguments),
-            env=self.variables(),
-            capture_output=True,
-            text=True,
-            timeout=LONG_S,
-            check=False,
-        )
-        return Outcome(done.returncode, done.stdout, done.stderr)
+        with self.fork(self.launch(command, *arguments)) as process:
+            out, err = process.communicate(LONG_S)
+            return Outcome(process.wait(), out, err)
 
     def variables(self) -> dict[str, str]:
         """A user's environment with folders of its own."""
@@ -154,7 +146,7 @@ class Shared:
     broken: str  # and the one that does not compile
 
 
-def wait_for(what: Callable[[], object], process: subprocess.Popen[str]) -> None:
+def wait_for(what: Callable[[], object], process: Forked) -> None:
     """Until it is so; the process must not have ended before."""
     deadline = time.monotonic() + LONG_S
     while not what():
