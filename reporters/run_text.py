@@ -98,7 +98,7 @@ def rates_words(one: Comparison, roofline: Any) -> str:
 
 
 def one_side_words(work: Work | None, nanoseconds: float | None, roofline: Any) -> str:
-    """``18.2 GFLOP/s, 1.1 GB/s, 66 % of the roofline`` of a call that took so long; empty where something isn't known."""
+    """``18.2 GFLOP/s, 1.1 GB/s, 66 % of the roofline`` of a call of that time; empty if something is unknown."""
     if work is None or not nanoseconds or not isinstance(roofline, Mapping):
         return ""
     peaks = roofline.get("gflops")
