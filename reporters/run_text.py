@@ -88,7 +88,7 @@ def is_number(value: Any) -> TypeGuard[float]:
 
 
 def rates_words(one: Comparison, roofline: Any) -> str:
-    """``control 18.2 GFLOP/s, 1.1 GB/s, 66 % of the roofline; treatment ...``; empty if work, time or roof isn't known.
+    """``control 18.2 GFLOP/s, 1.1 GB/s, 66 % of the roofline; treatment ...``; empty if something is unknown.
 
     ``roofline`` is ``host["roofline"]`` of a report: operations and bytes a second are compared with it.
     """
@@ -98,7 +98,7 @@ def rates_words(one: Comparison, roofline: Any) -> str:
 
 
 def one_side_words(work: Work | None, nanoseconds: float | None, roofline: Any) -> str:
-    """``18.2 GFLOP/s, 1.1 GB/s, 66 % of the roofline`` of a call that took so long; empty where one isn't known."""
+    """``18.2 GFLOP/s, 1.1 GB/s, 66 % of the roofline`` of a call of that time; empty if something is unknown."""
     if work is None or not nanoseconds or not isinstance(roofline, Mapping):
         return ""
     peaks = roofline.get("gflops")
