@@ -40,11 +40,7 @@ def load_spec(path: Path, categories: Sequence[str] = ()) -> Spec:
 
 
 def _read(path: Path) -> Spec:
-    """The spec in one file, its own files' locations absolute.
-
-    Raises:
-        UsageError: without a file's name.
-    """
+    """The spec in one file, its own files' locations absolute; a UsageError doesn't name the file."""
     data = read_plain(path)
     if isinstance(data, dict) and not SAVED_NETWORK - data.keys():
         raise UsageError(
@@ -57,11 +53,7 @@ def _read(path: Path) -> Spec:
 
 
 def _narrowed(bundle: Spec, categories: Sequence[str]) -> Spec:
-    """The bundle with those of its specs alone that are of the categories, in its own order.
-
-    Raises:
-        UsageError: it is no bundle, or one of the categories matches none of its specs.
-    """
+    """The bundle with its specs of the categories alone; UsageError if it is none, or a category matches no spec."""
     if not bundle.specs:
         raise UsageError("is not a bundle, so it has no categories: leave --category out, or use -b all")
     names = {name: PurePosixPath(name).stem for name in bundle.specs}
@@ -86,12 +78,10 @@ def is_bundle(path: Path) -> bool:
 
 
 def _gathered(bundle: Spec, members: Sequence[tuple[Spec, Sequence[str]]]) -> Spec:
-    """The bundle with the tests of its specs, in its order; ``members``: each with the ids of its cases.
+    """The bundle with the tests of its specs (``members``, each with the ids of its cases), in its order; UsageError
+    if two of these have a case of one id.
 
     The bundle's own ``defaults`` hold where neither a test nor its own file says otherwise.
-
-    Raises:
-        UsageError: two of the specs have a case of one id.
     """
     assert bundle.specs
     origins: dict[str, str] = {}
@@ -113,11 +103,8 @@ def _settled(test: Test, defaults: Settings) -> Test:
 
 
 def _member(bundle: Spec, path: Path, index: int) -> tuple[Spec, list[str]]:
-    """One of a bundle's specs, and the ids of its cases.
-
-    Raises:
-        UsageError: it is not there, not valid, or can't be in this bundle.
-    """
+    """One of a bundle's specs, and the ids of its cases; UsageError if it is not there, not valid, or can't be in this
+    bundle."""
     assert bundle.specs
     field, name = f"specs[{index}]", bundle.specs[index]
     if name in bundle.specs[:index]:
