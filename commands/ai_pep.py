@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from opduel.records import Build, UsageError
+from opduel.records import UsageError
+from opduel.reporters.arguments import Parser
 
 _PHONES = "is for phones: leave it out"
 _LAB = "is for AI-PEP's lab of devices, and this host is the only device: leave it out"
@@ -56,59 +57,36 @@ class _NotTaken(argparse.Action):
         raise UsageError(f"{option_string}: {self._why}")
 
 
-def add_ai_pep_options(parser: argparse.ArgumentParser) -> None:
+def add_ai_pep_options(parser: Parser) -> None:
     """Those of harness.py: the ones that work here in a group of their own, all others with their lines."""
-    group = parser.add_argument_group("as in AI-PEP")
-    group.add_argument(
-        "--wipe_cache",
+    add = parser.options("as in AI-PEP")
+    add(
+        "--wipe_cache BOOL",
+        "evict the processor's caches before each timed call, on both sides alike",
         type=_truth,
         nargs="?",
         const=True,
         default=False,
-        metavar="BOOL",
-        help="evict the processor's caches before each timed call, on both sides alike",
     )
-    group.add_argument(
-        "--root_model_dir",
+    add(
+        "--root_model_dir DIR",
+        "the folder for locations in a spec that begin with //",
         type=_folder,
-        metavar="DIR",
-        help="the folder for locations in a spec that begin with //",
     )
-    group.add_argument(
-        "--shared_libs",
+    add(
+        "--shared_libs A,B,...",
+        "shared libraries that a build needs; their folders are added to its library path (builds given as paths)",
         type=_libraries,
-        metavar="A,B,...",
-        help="shared libraries that a build needs; their folders are added to its library path (builds given as paths)",
     )
-    group.add_argument(
-        "--regressed_types",
-        type=_names,
-        metavar="JSON",
-        help='measure only these cases, which regressed before: a JSON list of ids, ["add/forward"]; the run type is '
+    add(
+        "--regressed_types JSON",
+        'measure only these cases, which regressed before: a JSON list of ids, ["add/forward"]; the run type is '
         "regress",
+        type=_names,
     )
     for names, why in NOT_TAKEN.items():
         for name in names:
             parser.add_argument(name, action=_NotTaken, why=why)
-
-
-def library_path(libraries: Sequence[Path] | None) -> dict[str, str]:
-    """The variable by which the dynamic linker finds these libraries, before whatever the user has there."""
-    if not libraries:
-        return {}
-    folders = dict.fromkeys(str(one.parent) for one in libraries)
-    inherited = os.environ.get("LD_LIBRARY_PATH")
-    return {"LD_LIBRARY_PATH": os.pathsep.join([*folders, *([inherited] if inherited else [])])}
-
-
-def refuse_idle_libraries(libraries: Sequence[Path] | None, builds: Sequence[Build]) -> None:
-    """See that one of the builds takes the libraries.
-
-    Raises:
-        UsageError: none does.
-    """
-    if libraries and not any(build.environment for build in builds):
-        raise UsageError("--shared_libs: a release has its own libraries: leave it out, or measure a build at a path")
 
 
 def repository_kind(text: str) -> str:

@@ -16,16 +16,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from opduel.commands.ai_pep import library_path, refuse_idle_libraries
+from opduel.commands.builds import make_builds, usual_build
 from opduel.commands.calibration_text import Outcome, smallest_found, tell
 from opduel.commands.case_selection import choose
 from opduel.commands.config import KeptAnswers, config_path, default_reports
 from opduel.commands.entry import DONE, INCOMPLETE, log
 from opduel.commands.harness import run_harness
-from opduel.commands.options import Parser, by_metric, harness_parser
+from opduel.commands.options import Parser, by_metric, harness_parser, refuse
 from opduel.commands.single import refuse_round_log, refuse_single_options
 from opduel.comparator.calibration import evaluate
-from opduel.driver.builds import BuildCache, load_releases, resolve_build
 from opduel.frameworks import get_framework
 from opduel.harness.cpus import plan_cpus
 from opduel.harness.host import host_fingerprint
@@ -74,11 +73,8 @@ class Calibration:
 
 
 def calibrate(arguments: Sequence[str]) -> int:
-    """Run, tell, keep; returns the exit code. ``arguments`` are those of harness.py, the spec may be left out.
-
-    Raises:
-        OpduelError: with the exit code that it stands for.
-    """
+    """Run, tell, keep; returns the exit code, or raises an OpduelError that has it. ``arguments`` are those of
+    harness.py; the spec may be left out."""
     options = harness_parser().parse_args(["-b", DEFAULT_SPEC, *arguments])
     refuse_single_options(options)
     refuse_round_log(options)
@@ -103,44 +99,28 @@ def calibrate(arguments: Sequence[str]) -> int:
 
 
 def _planned(options: argparse.Namespace, arguments: Sequence[str]) -> Calibration:
-    parser = harness_parser()
-    for name in (*OURS, *UNHEARD):
-        if getattr(options, name) != parser.get_default(name):
-            why = "is set by --calibrate itself" if name in OURS else "can't be combined with --calibrate"
-            raise UsageError(f"--{name} {why}: leave it out")
+    refuse(options, OURS, "is set by --calibrate itself: leave it out")
+    refuse(options, UNHEARD, "can't be combined with --calibrate: leave it out")
     config = KeptAnswers(config_path())
     cases = _cases(options)
-    threshold = _threshold(options)
+    threshold = by_metric(options).get("time")  # all that is calibrated: instructions have next to no noise
     steps = _steps(threshold)
     budget_s = options.time_budget or DEFAULT_BUDGET_S
     chosen = evenly(cases, round(max(FEWEST_CASES, budget_s / (CASE_S * len(steps)))))
     if len(chosen) < len(cases):
         log.info("%d of %d cases, spread over the spec: what the time budget allows", len(chosen), len(cases))
-    base = Path(options.local_reporter or options.simple_local_reporter or _base(config))
+    given = options.local_reporter or options.simple_local_reporter
+    base = Path(given or config.get("local_reporter", str(default_reports())))
     folder = base / "calibration" / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
     check_folder(folder, "local_reporter")
     seed = secrets.randbits(32) if options.seed is None else options.seed
     watch = Watch(plan_cpus(options.threads))
     build = _build(options, config)
-    fixed = [
-        "-b",
-        options.benchmark_file,
-        *_without_ours(arguments),
-        "--control",
-        build,
-        "--treatment",
-        build,
-        "--metric",
-        "time",
-    ]
-    for case in chosen:
-        fixed += ["--operators", exactly(case)]
+    fixed = ["-b", options.benchmark_file, *_without_ours(arguments)]
+    fixed += ["--control", build, "--treatment", build, "--metric", "time"]
+    fixed += [word for case in chosen for word in ("--operators", exactly(case))]
     ends = time.monotonic() + budget_s
     return Calibration(fixed, steps, folder, ends, random.Random(seed), watch, threshold is not None)
-
-
-def _base(config: Mapping[str, str]) -> str:
-    return config.get("local_reporter", str(default_reports()))
 
 
 def _build(options: argparse.Namespace, config: Mapping[str, str]) -> str:
@@ -149,22 +129,9 @@ def _build(options: argparse.Namespace, config: Mapping[str, str]) -> str:
     if len(given) > 1:
         raise UsageError("--calibrate measures one build against itself: give --control or --treatment, not two builds")
     framework = get_framework(choose(options, 0).spec.framework)
-    if given:
-        build = str(given.pop())
-    else:
-        releases = load_releases(framework)
-        build = config.get("treatment", releases.default_treatment or "")
-        if not build:
-            raise UsageError(f"--treatment: {framework.name} has no default build: give one")
-        log.info("%s against itself, from %s", build, config_path() if "treatment" in config else releases.path)
-    resolved = resolve_build(build, framework, BuildCache(options.exec_dir), library_path(options.shared_libs))
-    refuse_idle_libraries(options.shared_libs, [resolved])
-    return build
-
-
-def _threshold(options: argparse.Namespace) -> float | None:
-    """That of time, which is all that is calibrated: counts of instructions have next to no noise."""
-    return by_metric(options).get("time")
+    build = given.pop() if given else usual_build("treatment", config, framework)
+    make_builds(options, framework, [build])
+    return str(build)
 
 
 def _cases(options: argparse.Namespace) -> list[str]:
@@ -291,7 +258,7 @@ def _forecasts(calibration: Calibration, options: argparse.Namespace) -> list[Fo
         (report.run.wall_s or 0.0) / max(1, sum(one.rounds for one in report.comparisons))
         for report in calibration.reports
     )
-    threshold = _threshold(options) if calibration.fixed_threshold else None
+    threshold = by_metric(options).get("time") if calibration.fixed_threshold else None
     return [
         forecast(cases, times * options.max_rounds, options.alpha, cost, calibration.rng, threshold)
         for times in MORE_ROUNDS

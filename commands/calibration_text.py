@@ -60,17 +60,11 @@ def _table(rows: Sequence[Row]) -> list[str]:
     found = f"found ({_percent(CONFIDENCE)} interval)"
     lines = [("injected", "threshold", "runs", found, "false flags", "s a case", "timed")]
     for row in rows:
-        lines.append(
-            (
-                f"+{_percent(row.share)}" if row.share else "nothing",
-                _percent(row.threshold),
-                str(row.runs),
-                _rate(row.found),
-                f"{row.false_flags.count} of {row.false_flags.of}",
-                f"{row.seconds_a_case:.1f}",
-                f"{row.timed_share:.0%}".replace("%", " %"),
-            )
-        )
+        injected = f"+{_percent(row.share)}" if row.share else "nothing"
+        false_flags = f"{row.false_flags.count} of {row.false_flags.of}"
+        timed = f"{row.timed_share:.0%}".replace("%", " %")
+        cells = (injected, _percent(row.threshold), str(row.runs), _rate(row.found), false_flags)
+        lines.append((*cells, f"{row.seconds_a_case:.1f}", timed))
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     table = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
     return table + _remarks(rows)
@@ -100,10 +94,8 @@ def _found(outcome: Outcome) -> list[str]:
     elif row is None:
         lines.append(f"no injected slowdown was found in {_percent(POWER)} of its cases or more")
     else:
-        lines.append(
-            f"the smallest regression found in {_percent(POWER)} of its cases or more: +{_percent(row.share)}, "
-            f"with --threshold {_percent(row.threshold).replace(' ', '')}, in {row.seconds_a_case:.1f} s a case"
-        )
+        what = _found_with(row.share, row.threshold, row.seconds_a_case)
+        lines.append(f"the smallest regression found in {_percent(POWER)} of its cases or more: {what}")
     return lines
 
 
@@ -113,23 +105,22 @@ def _more_time(forecasts: Sequence[Forecast]) -> list[str]:
         return []
     lines = [f"simulated from the measured pairs, at best; found in {_percent(POWER)} of the cases:"]
     for one in forecasts:
-        if one.share is None or one.threshold is None or one.seconds_a_case is None:
-            lines.append(f"  --max_rounds {one.max_rounds}: none of the changes tried")
-            continue
-        lines.append(
-            f"  --max_rounds {one.max_rounds}: +{_percent(one.share)}, with --threshold "
-            f"{_percent(one.threshold).replace(' ', '')}, in {one.seconds_a_case:.1f} s a case"
-        )
+        what = "none of the changes tried"
+        if one.share is not None and one.threshold is not None and one.seconds_a_case is not None:
+            what = _found_with(one.share, one.threshold, one.seconds_a_case)
+        lines.append(f"  --max_rounds {one.max_rounds}: {what}")
     return lines
+
+
+def _found_with(share: float, threshold: float, seconds_a_case: float) -> str:
+    threshold_words = _percent(threshold).replace(" ", "")
+    return f"+{_percent(share)}, with --threshold {threshold_words}, in {seconds_a_case:.1f} s a case"
 
 
 def _advice(advice: Sequence[Remedy]) -> list[str]:
     if not advice:
         return ["advice: none; nothing to improve was found"]
-    lines = ["advice:"]
-    for one in advice:
-        lines += [f"- {one.fact}", f"  {one.fix}"]
-    return lines
+    return ["advice:", *(line for one in advice for line in (f"- {one.fact}", f"  {one.fix}"))]
 
 
 def _rate(rate: Rate) -> str:

@@ -57,11 +57,8 @@ class Choice:
 
 
 def choose(options: argparse.Namespace, seed: int) -> Choice:
-    """The cases that the options ask for; sizes are drawn from ``seed`` where the spec has none of its own.
-
-    Raises:
-        UsageError: a bad spec, bad inputs, options that don't go together, or nothing left to measure.
-    """
+    """The cases that the options ask for; sizes are drawn from ``seed`` where the spec has none of its own. UsageError:
+    a bad spec, bad inputs, options that don't go together, or nothing left to measure."""
     own = custom_network(options, [_one(text) for text in (options.network and options.inputs) or ()])
     spec, path = (own.spec, None) if own else _spec(options)
     settings = overriding(options)
@@ -82,22 +79,15 @@ def choose(options: argparse.Namespace, seed: int) -> Choice:
 
 
 def framework_of(options: argparse.Namespace, spec: Spec, frameworks_dir: Path) -> Framework:
-    """The spec's framework, with its data in ``frameworks_dir``.
-
-    Raises:
-        UsageError: the options name another one.
-    """
+    """The spec's framework, with its data in ``frameworks_dir``; UsageError if the options name another one."""
     if options.framework is not None and options.framework != spec.framework:
         raise UsageError(f"--framework {options.framework}: the spec is for {spec.framework}; leave the option out")
     return get_framework(spec.framework, frameworks_dir)
 
 
 def with_files(choice: Choice, options: argparse.Namespace) -> list[Case]:
-    """The cases with the files that they need on this host, fetched if they aren't there.
-
-    Raises:
-        OpduelError: a file can't be had, or isn't the one that was meant.
-    """
+    """The cases with the files that they need on this host, fetched if they aren't there. OpduelError: a file can't be
+    had, or isn't the one that was meant."""
     cache = (options.model_cache or default_model_cache()).absolute()
     try:
         return fetch_files(_rooted(choice.cases, options.root_model_dir), cache, log.info)
@@ -106,11 +96,8 @@ def with_files(choice: Choice, options: argparse.Namespace) -> list[Case]:
 
 
 def _rooted(cases: Sequence[Case], root: Path | None) -> list[Case]:
-    """The cases, each location that begins with ``//`` counted from ``root``, as AI-PEP has it.
-
-    Raises:
-        UsageError: there is such a location, and no root.
-    """
+    """The cases, with each location that begins with ``//`` below ``root``, as AI-PEP has it; UsageError without a
+    root."""
     found = []
     for case in cases:
         files = {}
@@ -211,11 +198,7 @@ def _framework(options: argparse.Namespace) -> str:
 
 
 def _named(cases: Sequence[Case], ids: Sequence[str]) -> list[Case]:
-    """The cases of these ids, in their own order.
-
-    Raises:
-        UsageError: there is none of one of the ids.
-    """
+    """The cases of these ids, in their own order; UsageError where there is none of one of the ids."""
     known = {case.id: case for case in cases}
     for id in ids:
         if id not in known:

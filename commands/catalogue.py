@@ -33,20 +33,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def catalogue_parser() -> Parser:
     """The parser of all its options."""
-    parser = Parser(prog="python -m opduel.commands.catalogue", description=__doc__, allow_abbrev=False)
-    parser.add_argument("--framework", choices=framework_names(), default=framework_names()[0], help="whose catalogue")
-    parser.add_argument("--exec_dir", type=path, metavar="DIR", help="the build cache")
+    parser = Parser(prog="python -m opduel.commands.catalogue", description=__doc__)
+    add = parser.options()
+    add("--framework", "whose catalogue", choices=framework_names(), default=framework_names()[0])
+    add("--exec_dir DIR", "the build cache", type=path)
     actions = parser.add_subparsers(dest="action", required=True)
     write = actions.add_parser("write", help="write the specs of all categories, and the bundle that lists them")
-    write.add_argument("build", metavar="BUILD", help="the build whose registry is read")
-    coverage = actions.add_parser("coverage", help="try every case once, and report what ran")
-    coverage.add_argument(
-        "build", metavar="BUILD", nargs="+", help="the builds to try them on; the report covers the first one in full"
-    )
-    coverage.add_argument("-b", "--benchmark_file", metavar="SPEC", default="all", help="the spec. Default: all")
-    coverage.add_argument(
-        "--write", action="store_true", help="write docs/reference/coverage.md instead of printing it"
-    )
+    write.options()("build BUILD", "the build whose registry is read")
+    coverage = actions.add_parser("coverage", help="try every case once, and report what ran").options()
+    coverage("build BUILD", "the builds to try them on; the report covers the first one in full", nargs="+")
+    coverage("-b --benchmark_file SPEC", "the spec. Default: all", default="all")
+    coverage("--write", "write docs/reference/coverage.md instead of printing it")
     return parser
 
 

@@ -45,10 +45,7 @@ def default_model_cache() -> Path:
 
 def read_config(path: Path) -> dict[str, Any]:
     """The kept answers, texts by name, and under ``ARGUMENTS`` the default arguments of commands; empty without a file.
-
-    Raises:
-        UsageError: the file is not what run_bench.py writes; the text names the field and the fix.
-    """
+    UsageError, which names the field and the fix: the file is not what run_bench.py writes."""
     fix = "correct it, or run: run_bench.py --reset_options"
     try:
         data = parse_json(read_text(path, pipes=False))
@@ -93,11 +90,8 @@ class KeptAnswers(Mapping[str, str]):
 
 
 def _check_arguments(path: Path, value: Any) -> None:
-    """See that default arguments are objects by command; what is in them is checked when a command takes them.
-
-    Raises:
-        UsageError: they are not.
-    """
+    """Raise UsageError unless default arguments are objects by command; their content is checked when a command takes
+    them."""
     if not isinstance(value, dict):
         raise UsageError(f"{path}: {ARGUMENTS}: must be an object of commands: {', '.join(COMMANDS)}")
     for command, options in value.items():
@@ -119,11 +113,8 @@ def with_kept_token(options: argparse.Namespace, config: Mapping[str, str]) -> a
 
 
 def write_config(path: Path, answers: Mapping[str, Any]) -> None:
-    """Keep the answers, atomically and readable by the user alone; a link to a file elsewhere stays a link.
-
-    Raises:
-        RunError: the folder can't be written.
-    """
+    """Keep the answers, atomically and readable by the user alone; a link to a file elsewhere stays a link. RunError:
+    the folder can't be written."""
     place = path.resolve()
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -133,11 +124,7 @@ def write_config(path: Path, answers: Mapping[str, Any]) -> None:
 
 
 def forget_config(path: Path) -> bool:
-    """Remove the file; returns whether there was one.
-
-    Raises:
-        RunError: it is there and can't be removed.
-    """
+    """Remove the file; returns whether there was one. RunError: it is there and can't be removed."""
     try:
         path.unlink()
     except FileNotFoundError:

@@ -22,18 +22,23 @@ class BuildCoverage:
     attempts: Sequence[SmokeCheck]
     left_out: Mapping[str, str]  # function or registered operator -> reason
 
+    @property
+    def ran(self) -> list[SmokeCheck]:
+        """The cases that ran."""
+        return [one for one in self.attempts if one.reason is None]
+
     def operators(self, direction: str) -> set[str]:
         """Functions with at least one case in this direction that ran."""
-        return {one.case.operator for one in self.attempts if one.case.direction == direction and one.reason is None}
+        return {one.case.operator for one in self.ran if one.case.direction == direction}
 
     def registered(self, direction: str, namespace: str = "") -> set[str]:
         """The registered operators behind them, by their own names; only those called through ``namespace``."""
-        functions = self.registry.functions
-        return {
-            own
-            for name in self.operators(direction)
-            if name in functions and name.startswith(namespace) and (own := functions[name].registered)
-        }
+        names = (name for name in self.operators(direction) if name.startswith(namespace))
+        return {own for name in names if (own := self._registered_as(name))}
+
+    def _registered_as(self, function: str) -> str | None:
+        known = self.registry.functions.get(function)
+        return known.registered if known else None
 
     def seen(self) -> set[str]:
         """The registered operators that ran, as the framework's profiler tells, by their own names.
@@ -44,63 +49,44 @@ class BuildCoverage:
         found: set[str] = set()
         for one in self.attempts:
             named = {own[name] for name in one.operators if name in own}
-            function = self.registry.functions.get(one.case.operator)
-            if (
-                one.reason is None
-                and not named
-                and one.case.direction == "forward"
-                and function
-                and function.registered
-            ):
-                named = {function.registered}
+            called = self._registered_as(one.case.operator)
+            if one.reason is None and not named and one.case.direction == "forward" and called:
+                named = {called}
             found |= named
         return found
 
     def unseen(self) -> dict[str, str]:
         """The registered operators that did not run, with the reason."""
-        failed = {one.case.operator: f"its case fails: {one.reason}" for one in self.attempts if one.reason is not None}
-        reasons = {
-            self.registry.functions[name].registered: why
-            for name, why in failed.items()
-            if name in self.registry.functions
-        }
-        return {
-            name: self.left_out.get(name) or reasons.get(name) or NOT_SEEN
-            for name in sorted(set(self.registry.registered) - self.seen())
-        }
+        failed = [one for one in self.attempts if one.reason is not None]
+        reasons = {self._registered_as(one.case.operator): f"its case fails: {one.reason}" for one in failed}
+        unseen = sorted(set(self.registry.registered) - self.seen())
+        return {name: self.left_out.get(name) or reasons.get(name) or NOT_SEEN for name in unseen}
 
 
 def coverage_text(builds: Sequence[BuildCoverage], categories: Sequence[str], peer: Mapping[str, bool]) -> str:
     """The document. The first build is reported in full, the others in what differs."""
     first = builds[0]
     requests = " ".join(build.request for build in builds)
+    functions = {name: why for name, why in first.left_out.items() if name not in first.registry.registered}
     parts = [
         "# What the catalogue covers",
-        f"Written by `.venv/bin/python -m opduel.commands.catalogue coverage {requests} --write`: "
-        "every case of `-b all` was "
-        "called\na few times, forward or backward, in a process of its own.",
+        f"Written by `.venv/bin/python -m opduel.commands.catalogue coverage {requests} --write`: every case of `-b "
+        "all` was called\na few times, forward or backward, in a process of its own.",
         _totals(builds),
         *(_against_peer(first, peer) if peer else ()),
         f"## Cases that failed\n\n{_failures(builds)}",
-        f"## Functions without a case on {first.request}\n\n" + _by_reason(_functions(first)),
+        f"## Functions without a case on {first.request}\n\n{_by_reason(functions)}",
         f"## Operators that {first.request} registers and that did not run\n\n" + _registered(first),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _functions(build: BuildCoverage) -> dict[str, str]:
-    return {name: why for name, why in build.left_out.items() if name not in build.registry.registered}
-
-
 def _registered(build: BuildCoverage) -> str:
     every, unseen = build.registry.registered, build.unseen()
-    rows = [
-        (kind, len(names), len([name for name in names if name not in unseen]))
-        for kind, names in (
-            ("forward", [name for name in every if BACKWARD not in name]),
-            ("of backward passes", [name for name in every if BACKWARD in name]),
-        )
-    ]
+    rows = []
+    for kind, is_backward in (("forward", False), ("of backward passes", True)):
+        names = [name for name in every if (BACKWARD in name) == is_backward]
+        rows.append((kind, len(names), len([name for name in names if name not in unseen])))
     return (
         _table(("registered operators", "in all", "ran"), rows)
         + "\n\nSeen by the framework's own profiler in one call of each case. Those that did not run:\n\n"
@@ -117,7 +103,7 @@ def _totals(builds: Sequence[BuildCoverage]) -> str:
             len(build.operators("backward")),
             len([name for name in build.seen() if BACKWARD not in name]),
             len(build.attempts),
-            sum(one.reason is not None for one in build.attempts),
+            len(build.attempts) - len(build.ran),
         )
         for build in builds
     ]
@@ -128,26 +114,19 @@ def _totals(builds: Sequence[BuildCoverage]) -> str:
 
 def _against_peer(build: BuildCoverage, peer: Mapping[str, bool]) -> Iterable[str]:
     """How many of the operators that opperf measures ran here, and which didn't."""
-    ran = {
-        direction: build.registered(direction, PEER_NAMESPACE) | build.operators(direction)
-        for direction in ("forward", "backward")
-    }
 
     def missing(direction: str, names: Iterable[str]) -> list[str]:
-        return sorted(
-            name
-            for name in names
-            if build.registry.own_name(name) not in ran[direction] and PEER_NAMESPACE + name not in ran[direction]
-        )
+        ran = build.registered(direction, PEER_NAMESPACE) | build.operators(direction)
+        return sorted(one for one in names if not {build.registry.own_name(one), PEER_NAMESPACE + one} & ran)
 
     backward = [name for name, measured in peer.items() if measured]
     absent, absent_backward = missing("forward", peer), missing("backward", backward)
     distinct = {build.registry.own_name(name) for name in peer}
     yield (
         "## Beside opperf\n\n"
-        f"opperf 1.9.1 calls {len(peer)} names, which are {len(distinct)} registered operators "
-        f"({PEER_SOURCE}),\n{len(backward)} of "
-        "them backward, too. All of them are in `nd`, and only functions of `nd` are compared with them."
+        f"opperf 1.9.1 calls {len(peer)} names, which are {len(distinct)} registered operators ({PEER_SOURCE}),\n"
+        f"{len(backward)} of them backward, too. All of them are in `nd`, and only functions of `nd` are compared with "
+        "them."
     )
     yield _table(
         ("", "opperf", "of these here", "here in all"),
@@ -157,13 +136,8 @@ def _against_peer(build: BuildCoverage, peer: Mapping[str, bool]) -> Iterable[st
             ("registered operators, forward", len(distinct), "", len(build.registered("forward"))),
         ],
     )
-    yield (
-        "Not run forward here: "
-        + (", ".join(absent) or "none")
-        + ".\n\nNot run backward here: "
-        + (", ".join(absent_backward) or "none")
-        + "."
-    )
+    for direction, names in (("forward", absent), ("backward", absent_backward)):
+        yield f"Not run {direction} here: {', '.join(names) or 'none'}."
 
 
 def _failures(builds: Sequence[BuildCoverage]) -> str:

@@ -5,9 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from opduel.commands.builds import usual_build
 from opduel.commands.config import config_path, read_config
 from opduel.commands.entry import log
-from opduel.driver.builds import BuildCache, load_releases, resolve_build
+from opduel.commands.options import refuse
+from opduel.driver.builds import BuildCache, resolve_build
 from opduel.driver.catalogue.network import Input, ask_network, network_test, operator_tests
 from opduel.driver.catalogue.rules import load_rules
 from opduel.frameworks import Framework, framework_names, get_framework
@@ -35,9 +37,8 @@ def custom_network(options: argparse.Namespace, inputs: Sequence[Mapping[str, An
         if options.with_operators:
             raise UsageError("--with_operators: add --network, or leave it out")
         return None
-    for name in ("benchmark_file", "category", "int64_tensor"):
-        if getattr(options, name):
-            raise UsageError(f"--{name}: --network replaces a spec: leave one of the two out")
+    instead = "--network replaces a spec: leave one of the two out"
+    refuse(options, ("benchmark_file", "category", "int64_tensor"), instead)
     if len(inputs) != 1:
         raise UsageError(
             "--network: add --inputs once, with the shape of each of its inputs, such as '{\"data\": [1, 3, 224, 224]}'"
@@ -66,8 +67,7 @@ def _framework(options: argparse.Namespace) -> Framework:
 def _operators(options: argparse.Namespace, framework: Framework, inputs: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The tests of the network's operator calls."""
     asked = options.treatment or options.control
-    if asked is None:
-        asked = read_config(config_path()).get("treatment", load_releases(framework).default_treatment)
+    asked = asked or usual_build("treatment", read_config(config_path()), framework)
     build = resolve_build(asked, framework, BuildCache(options.exec_dir))
     tensors = {name: tensor for name, value in inputs.items() if (tensor := _tensor(value)) is not None}
     values = {name: value for name, value in inputs.items() if name not in ("hybridize", "loss")}

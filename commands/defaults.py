@@ -14,26 +14,20 @@ from opduel.commands.config import ARGUMENTS, COMMANDS, config_path, read_config
 from opduel.commands.driver_options import driver_parser
 from opduel.commands.entry import log
 from opduel.commands.option_types import path as path_type
-from opduel.commands.options import harness_parser
+from opduel.commands.options import Parser, harness_parser
 from opduel.commands.project import Setting, placed
 from opduel.commands.single import AB_ONLY, SINGLE_ONLY, is_single
 from opduel.records import UsageError
 
 HARNESS, DRIVER, CALIBRATE = COMMANDS
-PARSERS: Mapping[str, Sequence[Callable[[], argparse.ArgumentParser]]] = {
+PARSERS: Mapping[str, Sequence[Callable[[], Parser]]] = {
     HARNESS: (harness_parser,),
     DRIVER: (driver_parser, harness_parser),
     CALIBRATE: (harness_parser,),
 }
 # What says what is measured differs from run to run and is not kept; nor is a token.
 DESCRIBES_RUN = (
-    "benchmark_file",
-    "operators",
-    "category",
-    "inputs",
-    "int64_tensor",
-    "bisect_releases",
-    "regressed_types",
+    *("benchmark_file", "operators", "category", "inputs", "int64_tensor", "bisect_releases", "regressed_types"),
 )
 NOT_KEPT = (*DESCRIBES_RUN, "single", "control", "treatment", "info", "commit", "base_commit", "remote_access_token")
 
@@ -78,11 +72,8 @@ def _every_option() -> set[str]:
 
 
 def keep(command: str, arguments: Sequence[str]) -> None:
-    """Keep the options of a command line as its defaults, in place of those that were kept before.
-
-    Raises:
-        UsageError: the config is no good; RunError: it can't be written.
-    """
+    """Keep the options of a command line as its defaults, in place of those that were kept before. UsageError: the
+    config is no good; RunError: it can't be written."""
     path = config_path()
     kept: dict[str, Any] = {}
     for action, value in _parts(arguments, _actions(command)):
@@ -148,11 +139,7 @@ def _written(where: str, option: str, action: argparse.Action, value: Any) -> li
 
 
 def _check(where: str, command: str, written: Sequence[str]) -> None:
-    """See that the command takes it.
-
-    Raises:
-        UsageError: it does not.
-    """
+    """Raise UsageError unless the command takes it."""
     left = list(written)
     try:
         for make in PARSERS[command]:

@@ -7,24 +7,16 @@ from dataclasses import dataclass
 
 from opduel.commands.ai_pep import repository_kind
 from opduel.commands.option_types import cache_size, gibibytes, path, pause, positive, seconds
-from opduel.commands.options import Parser, harness_parser
+from opduel.commands.options import Parser, harness_parser, refuse
 from opduel.commands.single import refuse_round_log, refuse_single_options
 from opduel.driver.builds.commit_builder import STRATEGIES
 from opduel.driver.commit_file import PLACEHOLDER
 from opduel.records import UsageError
 
 GIB = 2**30
-_OURS_TO_CHOOSE = (
-    "control",
-    "treatment",
-    "info",
-    "run_type",
-    "regressed_types",
-    "shared_libs",
-    "inject",
-    "verify",
-    "verify_after",
-)  # harness.py's, but not here
+_OURS_TO_CHOOSE = (  # harness.py's, but not here
+    *("control", "treatment", "info", "run_type", "regressed_types", "shared_libs", "inject", "verify", "verify_after"),
+)
 
 EPILOG = """Every option of harness.py works here, too; one of them (such as -b) must say what to measure.
 Exit codes: 0 done, no regression; 1 a regression, or a case that fails on the treatment alone; 2 wrong usage or input;
@@ -41,11 +33,7 @@ class DriverOptions:
 
 
 def parse(arguments: Sequence[str] | None) -> DriverOptions:
-    """Both sets of options.
-
-    Raises:
-        UsageError: one is unknown, malformed, or can't be had together with another.
-    """
+    """Both sets of options. UsageError: one is unknown, malformed, or can't be had together with another."""
     own, rest = driver_parser().parse_known_args(arguments)
     if "-h" in rest or "--help" in rest:
         driver_parser().print_help()
@@ -54,9 +42,7 @@ def parse(arguments: Sequence[str] | None) -> DriverOptions:
     parser.prog = "repo_driver.py"
     cache = [f"--exec_dir={own.exec_dir}"] if own.exec_dir else []
     harness = parser.parse_args([*rest, "-p", own.platforms, *cache])
-    for name in _OURS_TO_CHOOSE:
-        if getattr(harness, name) not in (None, False, 0.0):
-            raise UsageError(f"--{name}: the driver chooses builds and kinds of runs itself: leave it out")
+    refuse(harness, _OURS_TO_CHOOSE, "the driver chooses builds and kinds of runs itself: leave it out")
     refuse_single_options(harness)
     refuse_round_log(harness)
     _check(own)
@@ -93,11 +79,7 @@ def branch_names(text: str | None) -> tuple[str, ...]:
 
 
 def _check_branches(own: argparse.Namespace) -> None:
-    """See that several branches don't get in each other's way.
-
-    Raises:
-        UsageError: they would.
-    """
+    """Raise UsageError if several branches would get in each other's way."""
     names = branch_names(own.branch)
     if "" in names or len(set(names)) < len(names):
         raise UsageError(f"--branch {own.branch}: give different names, separated by commas")
@@ -114,11 +96,7 @@ def _check_branches(own: argparse.Namespace) -> None:
 
 
 def _check_local(own: argparse.Namespace) -> None:
-    """See that nothing is asked for that goes with commits of a remote.
-
-    Raises:
-        UsageError: something is.
-    """
+    """Raise UsageError if anything is asked for that goes with commits of a remote."""
     for name in ("repo_dir", "commit", "commit_file", "interval", "bisect_releases", "status_file"):
         if getattr(own, name) is not None:
             raise UsageError(f"--{name}: --local measures the checkout as it is, once: leave one of the two out")
@@ -134,10 +112,9 @@ def driver_parser() -> Parser:
         description="Pull a framework's repository, build a control and a treatment commit, and measure them against "
         "each other, once or continuously.",
         epilog=EPILOG,
-        allow_abbrev=False,
         add_help=False,
     )
-    parser.add_argument("-h", "--help", action="help", help="show this help message and exit")
+    parser.options()("-h --help", "show this help message and exit", action="help")
     _add_commits(parser)
     _add_builds(parser)
     _add_running(parser)
@@ -145,145 +122,86 @@ def driver_parser() -> Parser:
 
 
 def _add_commits(parser: Parser) -> None:
-    which = parser.add_argument_group("which commits")
-    which.add_argument("--ab_testing", action="store_true", help="measure each commit against a control")
-    which.add_argument(
-        "--local",
+    which = parser.options("which commits")
+    which("--ab_testing", "measure each commit against a control")
+    which(
+        "--local PATH",
+        "measure your own branch: the checkout at PATH (default: the current folder) as it is, with uncommitted "
+        "changes, against where it left the remote's branch; only the cases that the difference can touch",
         type=path,
         nargs="?",
         const=path("."),
-        metavar="PATH",
-        help="measure your own branch: the checkout at PATH (default: the current folder) as it is, with uncommitted "
-        "changes, against where it left the remote's branch; only the cases that the difference can touch",
     )
-    which.add_argument("--repo_dir", type=path, metavar="DIR", help="your own clone; it is only read, never changed")
-    which.add_argument(
-        "--remote_repository",
-        metavar="REMOTE",
-        help="the repository to fetch from, a URL or path (default: the framework's own); with --repo_dir, the name "
-        "of one of "
-        "its remotes (default: origin)",
+    which("--repo_dir DIR", "your own clone; it is only read, never changed", type=path)
+    which(
+        "--remote_repository REMOTE",
+        "the repository to fetch from, a URL or path (default: the framework's own); with --repo_dir, the name of "
+        "one of its remotes (default: origin)",
     )
-    which.add_argument(
-        "--repo",
-        type=repository_kind,
-        default="git",
-        metavar="KIND",
-        help="the kind of repository; only git is supported",
+    which("--repo KIND", "the kind of repository; only git is supported", type=repository_kind, default="git")
+    which("--branch NAMES", "the remote's branches to measure, separated by commas (default: its default branch)")
+    which("--commit COMMIT", "the treatment: commit, tag or branch; with --interval, where to start")
+    which(
+        "--base_commit COMMIT",
+        "the control, unless the first commit of the treatment's week (UTC) is later (default: that commit)",
     )
-    which.add_argument(
-        "--branch",
-        metavar="NAMES",
-        help="the remote's branches to measure, separated by commas (default: its default branch)",
-    )
-    which.add_argument(
-        "--commit", metavar="COMMIT", help="the treatment: commit, tag or branch; with --interval, where to start"
-    )
-    which.add_argument(
-        "--base_commit",
-        metavar="COMMIT",
-        help="the control, unless the first commit of the treatment's week (UTC) is later (default: that commit)",
-    )
-    which.add_argument("--exact_base", action="store_true", help="take --base_commit as the control in any case")
-    which.add_argument("--step", type=positive, default=1, metavar="N", help="measure only every Nth commit")
-    which.add_argument(
-        "--commit_file",
+    which("--exact_base", "take --base_commit as the control in any case")
+    which("--step N", "measure only every Nth commit", type=positive, default=1)
+    which(
+        "--commit_file FILE",
+        "the file that remembers the last commit measured; the next start continues after it",
         type=path,
-        metavar="FILE",
-        help="the file that remembers the last commit measured; the next start continues after it",
     )
-    which.add_argument(
-        "--bisect_releases",
-        metavar="A,B,...",
-        help="find the first of these releases, oldest first, that regressed; needs no repository",
+    which(
+        "--bisect_releases A,B,...",
+        "find the first of these releases, oldest first, that regressed; needs no repository",
     )
 
 
 def _add_builds(parser: Parser) -> None:
-    builds = parser.add_argument_group("how they are built")
-    builds.add_argument(
+    builds = parser.options("how they are built")
+    builds(
         "--build",
+        "how commits are built: release, overlay (their Python code over a release's library) or source; auto "
+        "(the default) chooses",
         choices=STRATEGIES,
         default="auto",
-        help="how commits are built: release, overlay (their Python code over a release's library) or source; auto "
-        "(the default) chooses",
     )
-    builds.add_argument(
-        "--platforms",
-        "-p",
-        "--platform",
-        default="host",
-        metavar="NAME",
-        help="the platform whose build script is used (default: host)",
-    )
-    builds.add_argument(
-        "--frameworks_dir",
+    builds("--platforms -p --platform NAME", "the platform whose build script is used (default: host)", default="host")
+    builds(
+        "--frameworks_dir DIR",
+        "the folder of the frameworks' build data and scripts (default: specifications/frameworks)",
         type=path,
-        metavar="DIR",
-        help="the folder of the frameworks' build data and scripts (default: specifications/frameworks)",
     )
-    builds.add_argument("--cmake_args", default="", metavar="ARGS", help="further arguments of CMake, as in a shell")
-    builds.add_argument(
-        "--exec_dir",
-        type=path,
-        metavar="DIR",
-        help="the folder in which builds are kept (default: in the user's cache folder)",
-    )
-    builds.add_argument(
-        "--build_timeout",
+    builds("--cmake_args ARGS", "further arguments of CMake, as in a shell", default="")
+    builds("--exec_dir DIR", "the folder in which builds are kept (default: in the user's cache folder)", type=path)
+    builds(
+        "--build_timeout SECONDS",
+        "longest time for one compile (default: 14400, 4 h)",
         type=seconds,
         default=4 * 3600.0,
-        metavar="SECONDS",
-        help="longest time for one compile (default: 14400, 4 h)",
     )
-    builds.add_argument(
-        "--min_free", type=gibibytes, default=5.0, metavar="GIB", help="disk space that must stay free (default: 5)"
-    )
-    builds.add_argument(
-        "--cache_size",
-        type=cache_size,
-        default=50.0,
-        metavar="GIB",
-        help="largest size of the build cache (default: 50)",
-    )
-    builds.add_argument(
-        "--same_host",
-        action="store_true",
-        help="never build while measuring (default: build ahead on spare processors, if there are any)",
-    )
+    builds("--min_free GIB", "disk space that must stay free (default: 5)", type=gibibytes, default=5.0)
+    builds("--cache_size GIB", "largest size of the build cache (default: 50)", type=cache_size, default=50.0)
+    builds("--same_host", "never build while measuring (default: build ahead on spare processors, if there are any)")
 
 
 def _add_running(parser: Parser) -> None:
-    running = parser.add_argument_group("how it runs")
-    running.add_argument(
-        "--regression",
-        action="store_true",
-        help="measure regressions again, and bisect what is confirmed to the commit that caused it",
-    )
-    running.add_argument("--improved", action="store_true", help="with --regression: do the same for improvements")
-    running.add_argument(
-        "--interval", type=pause, metavar="SECONDS", help="keep running, and look for new commits this often"
-    )
-    running.add_argument(
-        "--status_file",
+    running = parser.options("how it runs")
+    running("--regression", "measure regressions again, and bisect what is confirmed to the commit that caused it")
+    running("--improved", "with --regression: do the same for improvements")
+    running("--interval SECONDS", "keep running, and look for new commits this often", type=pause)
+    running("--status_file FILE", "write 0 into this file to stop the driver before the next commit", type=path)
+    running(
+        "--work_dir DIR",
+        "where the journal, the repository and the logs are kept (default: the user's state folder)",
         type=path,
-        metavar="FILE",
-        help="write 0 into this file to stop the driver before the next commit",
     )
-    running.add_argument(
-        "--work_dir",
-        type=path,
-        metavar="DIR",
-        help="where the journal, the repository and the logs are kept (default: the user's state folder)",
-    )
-    running.add_argument("--again", action="store_true", help="measure commits again that were already measured")
-    running.add_argument(
-        "--retry_after",
+    running("--again", "measure commits again that were already measured")
+    running(
+        "--retry_after SECONDS",
+        "how long to wait before a run that can't be trusted is repeated",
         type=pause,
         default=120.0,
-        metavar="SECONDS",
-        help="how long to wait before a run that can't be trusted is repeated",
     )
-    running.add_argument(
-        "--dry_run", action="store_true", help="fetch, and print what would be measured, without measuring"
-    )
+    running("--dry_run", "fetch, and print what would be measured, without measuring")

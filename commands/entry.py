@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from types import FrameType
 
 from opduel.records import OpduelError, disk_error, is_full
@@ -74,9 +73,9 @@ def _outcome(action: Callable[[], int]) -> int:
             return INCOMPLETE
         raise end
     except OpduelError as error:
-        if error.exit_code == USAGE and _lost.by is not None:
+        if error.exit_code == USAGE and _lost:
             # Python dropped the signal's exception inside a validation, which then called good input wrong.
-            log.error("%s", _lost.by)
+            log.error("%s", _lost[-1])
             return INCOMPLETE
         log.error("error: %s", error)
         return error.exit_code
@@ -137,7 +136,7 @@ class _Stopped(KeyboardInterrupt):
 
 def _stop(number: int, frame: FrameType | None) -> None:
     """Stop; but the impatient, who press Ctrl-C twice, are to have their report."""
-    if _forks.running:
+    if _forking:
         _send_later(number)
         return
     for other in STOPPING:
@@ -151,21 +150,9 @@ def _wait(number: int, frame: FrameType | None) -> None:
     log.warning("stopping: the report is being written; press again to stop without it")
 
 
-class _Forks:
-    """Knows when a process is being forked. Python drops what is raised then, and a lock of its own may stay held."""
-
-    def __init__(self) -> None:
-        self.running = 0
-
-    def begin(self) -> None:
-        self.running += 1
-
-    def end(self) -> None:
-        self.running -= 1
-
-
-_forks = _Forks()
-os.register_at_fork(before=_forks.begin, after_in_parent=_forks.end, after_in_child=_forks.end)
+# Not empty while a process is being forked. Python drops what is raised then, and a lock of its own may stay held.
+_forking: list[bool] = []
+os.register_at_fork(before=lambda: _forking.append(True), after_in_parent=_forking.pop, after_in_child=_forking.pop)
 
 
 def _send_later(number: int) -> None:
@@ -174,14 +161,7 @@ def _send_later(number: int) -> None:
     signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
 
 
-@dataclass
-class _Lost:
-    """The latest signal whose exception Python dropped; None when there was none."""
-
-    by: _Stopped | None = None
-
-
-_lost = _Lost()
+_lost: list[_Stopped] = []  # the signals whose exceptions Python dropped
 
 
 @contextlib.contextmanager
@@ -192,7 +172,7 @@ def _none_is_lost() -> Iterator[None]:
     goes on with "no" when that raises.
     """
     hook, alert = sys.unraisablehook, signal.getsignal(signal.SIGALRM)
-    _lost.by = None
+    _lost.clear()
 
     def notice(lost: "sys.UnraisableHookArgs") -> None:
         if not isinstance(lost.exc_value, _Stopped):
@@ -201,7 +181,7 @@ def _none_is_lost() -> Iterator[None]:
         for other in STOPPING:
             if signal.getsignal(other) is _wait:
                 signal.signal(other, _stop)
-        _lost.by = lost.exc_value
+        _lost.append(lost.exc_value)
         _send_later(lost.exc_value.number)
 
     sys.unraisablehook = notice

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opduel.commands.entry import log
+from opduel.commands.options import refuse
 from opduel.driver.catalogue.write import test_text
 from opduel.harness.run import RunRequest, run_ab
 from opduel.records import Build, Case, Comparison, OpduelError, Report, UsageError
@@ -35,9 +36,7 @@ class Fuzz:
     """
 
     def __init__(self, options: argparse.Namespace) -> None:
-        for name in EXCLUDED:
-            if getattr(options, name):
-                raise UsageError(f"--{name}: can't be combined with --fuzz: leave one of the two out")
+        refuse(options, EXCLUDED, "can't be combined with --fuzz: leave one of the two out")
         try:
             import hypothesis  # noqa: F401 - opduel.harness.fuzz needs it
         except ImportError:
@@ -49,11 +48,8 @@ class Fuzz:
         self._draws: list[Any] = []
 
     def drawn(self, request: RunRequest) -> RunRequest:
-        """The run on drawn inputs in place of the spec's, with its share of the time budget.
-
-        Raises:
-            RunError: nothing that was drawn runs on the control.
-        """
+        """The run on drawn inputs in place of the spec's, with its share of the time budget. RunError: nothing that was
+        drawn runs on the control."""
         from opduel.harness.fuzz import draw_cases
 
         self._draws = draw_cases(request.cases, self._count, request.seed, request.control, request.framework)
@@ -136,14 +132,7 @@ def _name(build: Build) -> str:
 
 def _test(case: Case) -> dict[str, Any]:
     """A case as a test of a spec."""
-    identifier = case.id.partition("/")[0]
     usual = {"dtype": "float32", "context": "cpu", "metric": "time", "mode": "imperative"}
     said = {name: getattr(case, name) for name, value in usual.items() if getattr(case, name) != value}
-    inputs = {**case.inputs}
-    return {
-        "identifier": identifier,
-        "operator": case.operator,
-        "directions": [case.direction],
-        **said,
-        "inputs": [inputs],
-    }
+    what = {"identifier": case.id.partition("/")[0], "operator": case.operator, "directions": [case.direction]}
+    return {**what, **said, "inputs": [{**case.inputs}]}

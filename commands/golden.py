@@ -2,28 +2,21 @@
 
 import argparse
 import dataclasses
-import secrets
 import sys
 import time
 from collections.abc import Mapping, Sequence
 
-from opduel.commands.ai_pep import library_path, refuse_idle_libraries
-from opduel.commands.case_selection import choose, framework_of, with_files
 from opduel.commands.config import config_path, read_config
 from opduel.commands.entry import DONE, INCOMPLETE, log
-from opduel.commands.named_operators import refuse_unknown_operators
-from opduel.commands.options import asked_metrics, harness_parser
+from opduel.commands.options import asked_metrics, refuse
 from opduel.commands.progress import ProgressDisplay
 from opduel.commands.session import exit_code, plan_session, tell
-from opduel.commands.single import AB_ONLY, SINGLE_ONLY, the_build
-from opduel.driver.builds import BuildCache, resolve_build
-from opduel.frameworks import FRAMEWORKS_DIR, Framework
-from opduel.harness.cpus import plan_cpus
+from opduel.commands.single import SINGLE_ONLY, plan_one_build, some, the_build
 from opduel.harness.golden import GoldenCase, GoldenRequest, check_new, read_golden, write_golden
 from opduel.harness.output_check import OTHER_INPUTS
 from opduel.harness.run import run_ab
 from opduel.harness.single import SingleProgress
-from opduel.records import Build, UsageError
+from opduel.records import UsageError
 from opduel.records.text import counted
 from opduel.reporters import reporter_options
 
@@ -35,43 +28,25 @@ _NOT_HERE = (*_OF_TIMES, *_OF_ROUNDS, *(name for name in SINGLE_ONLY if name not
 
 
 def run_golden(options: argparse.Namespace, command: Sequence[str]) -> int:
-    """Keep outputs, or with ``--metric error`` compare with those that were kept; returns the exit code.
-
-    Raises:
-        UsageError: wrong options, a folder that can't be used, other inputs; RunError: nothing could be computed.
-    """
+    """Keep outputs, or with ``--metric error`` compare with those that were kept; returns the exit code. UsageError:
+    wrong options, a folder that can't be used, other inputs; RunError: nothing could be computed."""
     if not (options.treatment or options.single) or options.control is not None or options.info is not None:
         raise UsageError("--golden: measures one build: give it with --treatment, and leave --control and --info out")
     metrics = asked_metrics(options)
     if metrics not in ([], [METRIC]):
         raise UsageError(f"--golden: compares outputs only: use --metric {METRIC}, or measure in another run")
-    _refuse(options, _NOT_HERE, "has no meaning with --golden: leave it out")
+    refuse(options, _NOT_HERE, "has no meaning with --golden: leave it out")
     if metrics:
         return _compare(options, command)
-    told = set(reporter_options())
-    _refuse(
-        options, [name for name in AB_ONLY if name in told], "reports a comparison: add --metric error, or leave it out"
-    )
-    return _write(options)
+    refuse(options, reporter_options(), "reports a comparison: add --metric error, or leave it out")
+    return _write(options, command)
 
 
-def _refuse(options: argparse.Namespace, names: Sequence[str], why: str) -> None:
-    parser = harness_parser()
-    for name in names:
-        if getattr(options, name) != parser.get_default(name):
-            raise UsageError(f"--{name}: {why}")
-
-
-def _write(options: argparse.Namespace) -> int:
+def _write(options: argparse.Namespace, command: Sequence[str]) -> int:
     check_new(options.golden)
-    seed = secrets.randbits(32) if options.seed is None else options.seed
-    choice = choose(argparse.Namespace(**{**vars(options), "metric": [[METRIC]]}), seed)
-    framework = framework_of(options, choice.spec, FRAMEWORKS_DIR)
-    plan_cpus(options.threads)  # said before the build is made, not after
-    cases = with_files(choice, options)
-    build = _build(options, framework)
-    refuse_unknown_operators(options, cases, framework, [build], choice.path)
-    request = GoldenRequest(framework, build, cases, seed, options.threads, options.time_budget)
+    session, build = plan_one_build(options, command, METRIC)
+    cases, choice = session.cases, session.choice
+    request = GoldenRequest(session.framework, build, cases, session.seed, options.threads, options.time_budget)
     log.info("%s of %s, outputs of %s", counted(len(cases), "case"), choice.file_name, build.requested)
     began = time.monotonic()
     with ProgressDisplay(len(cases), sys.stderr) as display:
@@ -88,10 +63,10 @@ def _print_outcome(options: argparse.Namespace, found: Mapping[str, GoldenCase],
     failed = [f"{id} ({one.failure.reason})" for id, one in found.items() if one.failure is not None]
     unlike = [id for id, one in found.items() if one.differs]
     if failed:
-        log.warning("no outputs of %s: %s", _counted(failed), _some(failed))
+        log.warning("no outputs of %s: %s", _counted(failed), some(failed))
     if unlike:
         log.warning(
-            "%s whose outputs differ between two processes, and can't be compared: %s", _counted(unlike), _some(unlike)
+            "%s whose outputs differ between two processes, and can't be compared: %s", _counted(unlike), some(unlike)
         )
     log.info("golden outputs of %s: %s", _counted(range(len(found) - len(failed))), options.golden)
     if len(found) < asked:
@@ -114,7 +89,7 @@ def _compare(options: argparse.Namespace, command: Sequence[str]) -> int:
             f"{session.framework.name}: name another folder"
         )
     golden.check(session.cases)
-    treatment = _build(options, session.framework)
+    treatment = the_build(options, session.framework)
     request = dataclasses.replace(session.request(manifest.build, treatment), golden=golden)
     count = counted(len(request.cases), "case")
     names = session.choice.file_name, treatment.requested, manifest.build.requested, options.golden
@@ -126,22 +101,11 @@ def _compare(options: argparse.Namespace, command: Sequence[str]) -> int:
     tell(session.reporters, report)
     others = [one.case for one in report.comparisons if one.note == OTHER_INPUTS]
     if others:
-        log.error("error: %s with other inputs than the golden outputs: %s", _counted(others), _some(others))
+        log.error("error: %s with other inputs than the golden outputs: %s", _counted(others), some(others))
     code = exit_code(report)
     compared = any(one.rounds or one.failure for one in report.comparisons)
     return INCOMPLETE if code == DONE and (others or not compared) else code
 
 
-def _build(options: argparse.Namespace, framework: Framework) -> Build:
-    libraries = library_path(options.shared_libs)
-    build = resolve_build(the_build(options, framework), framework, BuildCache(options.exec_dir), libraries)
-    refuse_idle_libraries(options.shared_libs, [build])
-    return build
-
-
 def _counted(things: Sequence[object]) -> str:
     return f"{len(things)} case{'' if len(things) == 1 else 's'}"
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")

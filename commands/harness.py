@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from opduel.commands.ai_pep import library_path, refuse_idle_libraries
+from opduel.commands.builds import make_builds, usual_build, warn_of_python
 from opduel.commands.config import KeptAnswers, config_path
 from opduel.commands.entry import log, run_command
 from opduel.commands.fuzz import Fuzz
@@ -17,18 +17,8 @@ from opduel.commands.options import harness_parser
 from opduel.commands.progress import ProgressDisplay
 from opduel.commands.recorded_options import recorded
 from opduel.commands.round_log import FileRoundLog
-from opduel.commands.session import (
-    Session,
-    exit_code,
-    log_profiles,
-    plan_session,
-    tell,
-    usual_build,
-    warn_of_python,
-    warn_of_report,
-)
+from opduel.commands.session import Session, exit_code, log_profiles, plan_session, tell, warn_of_report
 from opduel.commands.single import is_single, refuse_single_options, run_one_build
-from opduel.driver.builds import BuildCache, resolve_build
 from opduel.driver.descriptor import Described, read_info
 from opduel.frameworks import Framework
 from opduel.harness.run import RunRequest, run_ab
@@ -43,14 +33,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return run_command("harness.py", lambda: run_harness(arguments))
 
 
-def run_harness(arguments: Sequence[str] | None) -> int:
-    """Measure and report as the options say; returns the exit code.
-
-    Raises:
-        OpduelError: with the exit code that it stands for.
-    """
+def run_harness(arguments: Sequence[str] | None, program: str = "harness.py") -> int:
+    """Measure and report as the options say; returns the exit code, or raises an OpduelError that has it. ``program``:
+    what was called, for the report."""
     options = harness_parser().parse_args(arguments)
-    command = recorded("harness.py", sys.argv[1:] if arguments is None else arguments)
+    command = recorded(program, sys.argv[1:] if arguments is None else arguments)
     if options.golden is not None:
         return run_golden(options, command)
     if is_single(options):
@@ -61,11 +48,7 @@ def run_harness(arguments: Sequence[str] | None) -> int:
 
 
 def _round_log(options: argparse.Namespace, stack: contextlib.ExitStack) -> FileRoundLog | None:
-    """The log that was asked for; the options then have its seed.
-
-    Raises:
-        UsageError: it can't be used, or has another seed than the options.
-    """
+    """The log that was asked for; the options then have its seed. UsageError: it can't be used, or has another seed."""
     if options.round_log is None:
         return None
     seed = options.seed
@@ -82,7 +65,9 @@ def _round_log(options: argparse.Namespace, stack: contextlib.ExitStack) -> File
 
 def _run_ab(options: argparse.Namespace, command: Sequence[str], rounds: FileRoundLog | None) -> int:
     """Both builds against each other; returns the exit code."""
-    fuzz = _fuzz(options)
+    if options.fuzz is None and options.fuzz_spec is not None:
+        raise UsageError("--fuzz_spec: add --fuzz, or leave it out")
+    fuzz = Fuzz(options) if options.fuzz is not None else None
     session, request = plan_run(options, KeptAnswers(config_path()), command)
     request = replace(request, log=rounds)
     request = fuzz.drawn(request) if fuzz else request
@@ -110,26 +95,12 @@ def plan_run(
     reporters: Sequence[Reporter] | None = None,
 ) -> tuple[Session, RunRequest]:
     """What to measure, on which builds; ``command`` is stored in the report, ``reporters`` as in ``plan_session``.
-
-    Raises:
-        UsageError: wrong options, a bad spec, no such build; RunError: a build can't be made.
-    """
+    UsageError: wrong options, a bad spec, no such build; RunError: a build can't be made."""
     described = _described(options)
     session = plan_session(options, config, command, reporters=reporters)
     control, treatment = _builds(options, config, session.framework, described)
     refuse_unknown_operators(options, session.cases, session.framework, [control, treatment], session.choice.path)
     return session, session.request(control, treatment)
-
-
-def _fuzz(options: argparse.Namespace) -> Fuzz | None:
-    """What draws the inputs, if they are to be drawn.
-
-    Raises:
-        UsageError: options that don't go together.
-    """
-    if options.fuzz is None and options.fuzz_spec is not None:
-        raise UsageError("--fuzz_spec: add --fuzz, or leave it out")
-    return Fuzz(options) if options.fuzz is not None else None
 
 
 def _heard(reporters: Sequence[Reporter], report: Report, rounds: FileRoundLog | None) -> list[Reporter]:
@@ -162,9 +133,7 @@ def _builds(
     for side in SIDES:
         asked = described[side].location if side in described else getattr(options, side)
         requests.append(usual_build(side, config, framework) if asked is None else asked)
-    cache, libraries = BuildCache(options.exec_dir), library_path(options.shared_libs)
-    builds = [resolve_build(asked, framework, cache, libraries) for asked in requests]
-    refuse_idle_libraries(options.shared_libs, builds)
+    builds = make_builds(options, framework, requests)
     control, treatment = (_as_described(described.get(side), build) for side, build in zip(SIDES, builds, strict=True))
     warn_of_python(control, treatment)
     return control, treatment

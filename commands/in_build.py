@@ -21,25 +21,17 @@ DESCRIPTION = "Run Python in a build's environment, so that it can import opduel
 
 def python_parser(program: str) -> Parser:
     """The parser of ``opduel python``, called ``program`` in messages."""
-    parser = Parser(prog=program, description=DESCRIPTION, allow_abbrev=False)
-    parser.add_argument("--framework", choices=framework_names(), default=framework_names()[0], help="whose build")
-    parser.add_argument("build", metavar="BUILD", help="a release, an environment or a Python interpreter")
-    parser.add_argument(
-        "rest",
-        metavar="...",
-        nargs=argparse.REMAINDER,
-        default=[],
-        help="its arguments: a script, or -c CODE",
-    )
+    parser = Parser(prog=program, description=DESCRIPTION)
+    add = parser.options()
+    add("--framework", "whose build", choices=framework_names(), default=framework_names()[0])
+    add("build BUILD", "a release, an environment or a Python interpreter")
+    add("rest ...", "its arguments: a script, or -c CODE", nargs=argparse.REMAINDER, default=[])
     return parser
 
 
 def run(arguments: Sequence[str], program: str) -> int:
-    """Become the build's interpreter; ``program`` names the command in messages.
-
-    Raises:
-        UsageError: wrong usage, or there is no such build; RunError: the interpreter could not be started.
-    """
+    """Become the build's interpreter; ``program`` names the command in messages. UsageError: wrong usage, or there is
+    no such build; RunError: the interpreter could not be started."""
     options = python_parser(program).parse_args(list(arguments))
     framework = get_framework(options.framework)
     build = resolve_build(options.build, framework, BuildCache())
@@ -67,7 +59,8 @@ def import_folder(cache: Path | None = None) -> Path:
     Raises:
         RunError: the link can't be made.
     """
-    folder = (cache or platformdirs.user_cache_path("opduel")) / "importable" / _digest(PACKAGE)
+    digest = hashlib.sha256(PACKAGE.encode()).hexdigest()[:16]
+    folder = (cache or platformdirs.user_cache_path("opduel")) / "importable" / digest
     link = folder / "opduel"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -76,7 +69,3 @@ def import_folder(cache: Path | None = None) -> Path:
     except OSError as error:
         raise RunError(f"{link}: cannot be created ({error.strerror}): set XDG_CACHE_HOME to another folder") from None
     return folder
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -25,8 +25,12 @@ def list_cases(pattern: str, options: argparse.Namespace | None = None) -> int:
     rows = [row for row in (_rows() if options is None else _chosen(options)) if _matches(row, pattern)]
     if not rows:
         raise UsageError(f"--list: nothing matches {pattern!r}: use a part of a case's id, of an operator or of a spec")
-    widths = [max(len(row[column]) for row in rows) for column in (0, 1)] if sys.stdout.isatty() else None
-    print_result("".join(f"{_line(row, widths)}\n" for row in rows))
+    if sys.stdout.isatty():
+        first, second = (max(len(row[column]) for row in rows) for column in (0, 1))
+        lines = [f"{row[0]:{first}}  {row[1]:{second}}  {row[2]}\n" for row in rows]
+    else:
+        lines = ["\t".join(row) + "\n" for row in rows]
+    print_result("".join(lines))
     return DONE
 
 
@@ -50,9 +54,3 @@ def _matches(row: Row, pattern: str) -> bool:
     """A glob over the whole of an entry, or, without ``*?[``, a part of it."""
     glob = pattern if re.search(r"[*?[]", pattern) else f"*{pattern}*"
     return any(fnmatch.fnmatchcase(entry, glob) for entry in row)
-
-
-def _line(row: Row, widths: list[int] | None) -> str:
-    if widths is None:
-        return "\t".join(row)
-    return f"{row[0]:{widths[0]}}  {row[1]:{widths[1]}}  {row[2]}"

@@ -4,7 +4,6 @@ import argparse
 import dataclasses
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from opduel.commands.entry import log
 from opduel.commands.session import Session
 from opduel.driver.builds.repository_data import load_repository_data
 from opduel.driver.change_impact import Impact, impact_of, load_impact_rules
-from opduel.driver.git.local import Base, Snapshot, base_of, changed_files, snapshot, top_of
+from opduel.driver.git.local import Snapshot, base_of, changed_files, snapshot, top_of
 from opduel.driver.git.repository import Repository, open_repository
 from opduel.frameworks import Framework
 from opduel.harness.specs import find_spec, load_spec
@@ -29,20 +28,8 @@ SHOWN = 5  # names in a line
 _CHOSEN = ("operators", "category", "inputs")
 
 
-@dataclass(frozen=True)
-class Local:
-    """What is measured for a checkout: the driver's options with both commits, and the cases that are left."""
-
-    options: DriverOptions
-    session: Session
-
-
 def begin_local(options: DriverOptions) -> None:
-    """Fill in what follows from the checkout alone: where it is, and the usual spec.
-
-    Raises:
-        UsageError: there is no checkout.
-    """
+    """Fill in what follows from the checkout alone, the usual spec, too; UsageError where there is no checkout."""
     options.own.repo_dir = top_of(options.own.local)
     harness = options.harness
     if harness.benchmark_file is None and not any(getattr(harness, name) for name in (*_CHOSEN, "int64_tensor")):
@@ -55,8 +42,9 @@ def local_work_directory(own: argparse.Namespace, framework: Framework) -> Path:
     return platformdirs.user_state_path("opduel") / "local" / framework.name / name
 
 
-def plan_local(options: DriverOptions, session: Session, work: Path) -> Local | None:
-    """Both commits and the cases that the difference can touch; says what was chosen and why. None: nothing can differ.
+def plan_local(options: DriverOptions, session: Session, work: Path) -> tuple[DriverOptions, Session] | None:
+    """The options with both commits, and the session with the cases that their difference can touch; says what was
+    chosen and why. None: nothing can differ.
 
     Raises:
         UsageError: nothing is changed, no base can be found, or none of the cases is touched.
@@ -77,18 +65,12 @@ def plan_local(options: DriverOptions, session: Session, work: Path) -> Local | 
     if cases is None:
         return None
     own.commit, own.branch, own.base_commit, own.exact_base = taken.commit.id, taken.commit.id, base.id, True
-    return Local(
-        dataclasses.replace(options, base_why=why),
-        dataclasses.replace(session, cases=cases, choice=dataclasses.replace(session.choice, cases=cases)),
-    )
+    choice = dataclasses.replace(session.choice, cases=cases)
+    return dataclasses.replace(options, base_why=why), dataclasses.replace(session, cases=cases, choice=choice)
 
 
 def _see_framework(repository: Repository, head: Commit, framework: Framework, folder: Path) -> None:
-    """See that it is a checkout of the framework.
-
-    Raises:
-        UsageError: it is not.
-    """
+    """Raise UsageError unless it is a checkout of the framework."""
     package = load_repository_data(framework).package
     try:
         repository.tree(head, package)
@@ -99,32 +81,19 @@ def _see_framework(repository: Repository, head: Commit, framework: Framework, f
 
 
 def _base(own: argparse.Namespace, repository: Repository, taken: Snapshot) -> tuple[Commit, str]:
-    """The control, and why it is that one.
-
-    Raises:
-        UsageError: it can't be found.
-    """
+    """The control, and why it is that one; UsageError if it can't be found."""
     if own.base_commit is not None:
         try:
             return repository.resolve(own.base_commit), f"the base commit {own.base_commit}, as asked for"
         except UsageError as error:
             raise UsageError(f"--base_commit {error}") from None
     base = base_of(repository, taken.head, own.remote_repository, own.branch)
-    _say_nearer(base)
-    return base.commit, f"where {taken.branch or taken.head.short} left {base.name}"
-
-
-def _say_nearer(base: Base) -> None:
     if base.nearer is not None:
-        name, ahead = base.nearer
         log.warning(
             "HEAD is %d commits from %s, and %d from %s: if your change is for that branch, add --branch %s",
-            base.ahead,
-            base.name,
-            ahead,
-            name,
-            name,
+            *(base.ahead, base.name, base.nearer[1], base.nearer[0], base.nearer[0]),
         )
+    return base.commit, f"where {taken.branch or taken.head.short} left {base.name}"
 
 
 def _say_what_is_measured(taken: Snapshot) -> None:
@@ -138,20 +107,17 @@ def _say_what_is_measured(taken: Snapshot) -> None:
 
 
 def _narrowed(options: DriverOptions, session: Session, paths: Sequence[str]) -> Sequence[Case] | None:
-    """The cases that a change of these files can touch, with the reasons; None when it can touch none.
-
-    Raises:
-        UsageError: there are such cases, but not among those that were asked for.
-    """
-    cases = session.cases
-    if any(getattr(options.harness, name) for name in _CHOSEN):
+    """The cases that a change of these files can touch, with the reasons; None when it can touch none. UsageError:
+    there are such cases, but not among those that were asked for."""
+    cases, name = session.cases, session.choice.file_name
+    if any(getattr(options.harness, one) for one in _CHOSEN):
         log.info("%s changed; %s, as asked for", _some(paths, "file"), _cost(len(cases)))
         return cases
     touched = impact_of(paths, load_impact_rules(session.framework))
     for words, files in touched.reasons:
         log.info("%s can touch %s", _some(files, "file"), words)
     if touched.everything:
-        log.info("%s can touch every case: all of %s", _some(touched.everything, "file"), session.choice.file_name)
+        log.info("%s can touch every case: all of %s", _some(touched.everything, "file"), name)
         log.info("%s", _cost(len(cases)))
         return cases
     if touched.nothing:
@@ -160,10 +126,10 @@ def _narrowed(options: DriverOptions, session: Session, paths: Sequence[str]) ->
     left = [case for case in cases if is_affected(case, touched, operators_of(touched))]
     if not left:
         raise UsageError(
-            f"the changes can't touch any of the {len(cases)} cases of {session.choice.file_name}: leave -b out to "
-            f"choose from -b {EVERYTHING}, or add --operators '*' to measure them anyway"
+            f"the changes can't touch any of the {len(cases)} cases of {name}: leave -b out to choose from "
+            f"-b {EVERYTHING}, or add --operators '*' to measure them anyway"
         )
-    log.info("%d of %d cases of %s are touched", len(left), len(cases), session.choice.file_name)
+    log.info("%d of %d cases of %s are touched", len(left), len(cases), name)
     log.info("%s", _cost(len(left)))
     return left
 

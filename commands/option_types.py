@@ -3,6 +3,7 @@
 import argparse
 import math
 import re
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from opduel.harness.specs.fields import CONTEXT_PATTERN, DIRECTIONS
@@ -55,29 +56,11 @@ def threshold(text: str) -> dict[str, float]:
         raise argparse.ArgumentTypeError(f"{text!r}: {error}") from None
 
 
-def metrics(text: str) -> list[str]:
-    """``time,instructions`` -> the names, each once."""
-    names = list(dict.fromkeys(text.split(",")))
-    for name in names:
-        if name not in METRICS:
-            raise argparse.ArgumentTypeError(f"{text!r} holds {name!r}: use one or more of {', '.join(METRICS)}")
-    return names
-
-
 def context(text: str) -> str:
     """``cpu``, ``gpu`` or ``gpu(1)``."""
     if not re.match(CONTEXT_PATTERN.removesuffix("$") + r"\Z", text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a context: use cpu, gpu, or one of several such as gpu(1)")
     return text
-
-
-def directions(text: str) -> list[str]:
-    """``forward,backward`` -> the names, each once."""
-    names = list(dict.fromkeys(text.split(",")))
-    for name in names:
-        if name not in DIRECTIONS:
-            raise argparse.ArgumentTypeError(f"{text!r} holds {name!r}: use one or more of {', '.join(DIRECTIONS)}")
-    return names
 
 
 def probability(text: str) -> float:
@@ -88,69 +71,52 @@ def probability(text: str) -> float:
     return value
 
 
-def seconds(text: str) -> float:
-    """A number above 0."""
-    value = _number(text)
-    if value <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not above 0: give seconds")
-    return value
-
-
-def pause(text: str) -> float:
-    """A number from 0 up."""
-    value = _number(text)
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is below 0: give seconds")
-    return value
-
-
-def gibibytes(text: str) -> float:
-    """A number from 0 up."""
-    value = _number(text)
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is below 0: give GiB")
-    return value
-
-
-def cache_size(text: str) -> float:
-    """A number above 0."""
-    value = _number(text)
-    if value <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not above 0: give GiB")
-    return value
-
-
-def count(text: str) -> int:
-    """An integer from 0 up."""
-    return _integer(text, 0)
-
-
-def positive(text: str) -> int:
-    """An integer from 1 up."""
-    return _integer(text, 1)
-
-
-def rounds(text: str) -> int:
-    """An integer from 2 up: one process pair tells nothing of the spread between pairs."""
-    return _integer(text, 2)
-
-
 def seed(text: str) -> int:
     """An integer from 0 up, of 32 bits."""
-    value = _integer(text, 0)
+    value = count(text)
     if value >= 1 << 32:
         raise argparse.ArgumentTypeError(f"{text!r} is above {2**32 - 1}: give a smaller seed")
     return value
 
 
-def _integer(text: str, lowest: int) -> int:
-    try:
-        value = int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
-    if value < lowest:
-        raise argparse.ArgumentTypeError(f"{text!r} is below {lowest}, the minimum")
-    return value
+def _names_of(known: Collection[str]) -> Callable[[str], list[str]]:
+    """Names that are known, with commas between: ``time,instructions`` -> the names, each once."""
+
+    def names(text: str) -> list[str]:
+        found = list(dict.fromkeys(text.split(",")))
+        for name in found:
+            if name not in known:
+                raise argparse.ArgumentTypeError(f"{text!r} holds {name!r}: use one or more of {', '.join(known)}")
+        return found
+
+    return names
+
+
+def _amount(unit: str, zero: bool) -> Callable[[str], float]:
+    """A number of such units above 0, or with ``zero`` from there on."""
+
+    def amount(text: str) -> float:
+        value = _number(text)
+        if value < 0 or (value == 0 and not zero):
+            raise argparse.ArgumentTypeError(f"{text!r} is {'below' if zero else 'not above'} 0: give {unit}")
+        return value
+
+    return amount
+
+
+def _integer(lowest: int) -> Callable[[str], int]:
+    """An integer from ``lowest`` up."""
+
+    def integer(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+        if value < lowest:
+            raise argparse.ArgumentTypeError(f"{text!r} is below {lowest}, the minimum")
+        return value
+
+    return integer
 
 
 def _number(number: str, text: str | None = None) -> float:
@@ -163,3 +129,10 @@ def _number(number: str, text: str | None = None) -> float:
     if not math.isfinite(value):
         raise argparse.ArgumentTypeError(f"{text!r} is not a finite number")
     return value
+
+
+metrics, directions = _names_of(METRICS), _names_of(DIRECTIONS)
+seconds, pause = _amount("seconds", zero=False), _amount("seconds", zero=True)
+cache_size, gibibytes = _amount("GiB", zero=False), _amount("GiB", zero=True)
+count, positive = _integer(0), _integer(1)
+rounds = _integer(2)  # one process pair tells nothing of the spread between pairs

@@ -1,6 +1,9 @@
 """harness.py's options."""
 
 import argparse
+import functools
+from collections.abc import Iterable
+from typing import Any
 
 from opduel.commands.ai_pep import add_ai_pep_options
 from opduel.commands.option_types import (
@@ -21,8 +24,10 @@ from opduel.commands.option_types import (
 )
 from opduel.comparator import DEFAULT_MAX_ROUNDS
 from opduel.harness.specs.fields import DTYPES
-from opduel.records.single import Profiler
+from opduel.records import UsageError
+from opduel.records.measurement import Profiler
 from opduel.reporters import add_reporter_options
+from opduel.reporters.arguments import AddOption as AddOption
 from opduel.reporters.arguments import Parser as Parser
 
 DEFAULT_ALPHA = 0.05
@@ -32,7 +37,7 @@ NETWORK_FORMS = (
 )
 
 
-def harness_parser() -> argparse.ArgumentParser:
+def harness_parser() -> Parser:
     """The parser of harness.py; flag names are AI-PEP's where it has them."""
     parser = Parser(
         prog="harness.py",
@@ -41,296 +46,211 @@ def harness_parser() -> argparse.ArgumentParser:
         "configured, or else the framework's default.",
         epilog="Exit codes: 0 done, no regression; 1 a regression, or a case that fails on the treatment alone; "
         "2 wrong usage or input; 3 not completed, or verdicts held back because the run can't be trusted.",
-        allow_abbrev=False,
     )
-    what = parser.add_argument_group("what is measured")
-    what.add_argument(
-        "-b",
-        "--benchmark_file",
-        metavar="SPEC",
-        help="the spec, a file that lists operators and their inputs: a path, or the name of one that comes with "
-        "opduel (conv, "
-        "smoke, operators/unary; run_bench.py --list shows all); not needed with --operators, --category, --inputs, "
-        "--network or --int64_tensor",
+    what = parser.options("what is measured")
+    what(
+        "-b --benchmark_file SPEC",
+        "the spec, a file that lists operators and their inputs: a path, or the name of one that comes with "
+        "opduel (conv, smoke, operators/unary; run_bench.py --list shows all); not needed with --operators, "
+        "--category, --inputs, --network or --int64_tensor",
     )
-    what.add_argument(
-        "--control",
-        metavar="BUILD",
-        help="the build to compare with: a release (PACKAGE==VERSION), the folder of a Python environment, or a Python "
+    what(
+        "--control BUILD",
+        "the build to compare with: a release (PACKAGE==VERSION), the folder of a Python environment, or a Python "
         "interpreter",
     )
-    what.add_argument("--treatment", metavar="BUILD", help="the build under test, in the same forms as --control")
-    what.add_argument(
-        "--info",
-        metavar="JSON",
-        help="both builds in AI-PEP's format, instead of --control and --treatment: JSON, or the path of a JSON file",
+    what("--treatment BUILD", "the build under test, in the same forms as --control")
+    what(
+        "--info JSON",
+        "both builds in AI-PEP's format, instead of --control and --treatment: JSON, or the path of a JSON file",
     )
     _add_picking(what)
-    what.add_argument(
-        "--metric",
+    what(
+        "--metric METRICS",
+        "one or more, separated by commas: time, instructions (under valgrind), memory, process_memory, error (do "
+        "both builds compute the same?); overrides the spec; repeatable",
         type=metrics,
         action="append",
-        metavar="METRICS",
-        help="one or more, separated by commas: time, instructions (under valgrind), memory, process_memory, error (do "
-        "both builds compute the same?); overrides the spec; repeatable",
     )
-    what.add_argument(
+    what(
         "--roofline",
-        action="store_true",
-        help="measure the host's roofline first, and show how close to it each case comes (where its work is known)",
+        "measure the host's roofline first, and show how close to it each case comes (where its work is known)",
     )
-    what.add_argument("--framework", metavar="NAME", help="end with an error unless the spec is for this framework")
-    what.add_argument(
-        "-p", "--platform", default="host", metavar="NAME", help="platform name to store in the report (default: host)"
-    )
-    what.add_argument(
-        "--exec_dir",
+    what("--framework NAME", "end with an error unless the spec is for this framework")
+    what("-p --platform NAME", "platform name to store in the report (default: host)", default="host")
+    what("--exec_dir DIR", "the folder in which builds are kept (default: in the user's cache folder)", type=path)
+    what(
+        "--model_cache DIR",
+        "the folder in which files of networks are kept (default: in the user's cache folder)",
         type=path,
-        metavar="DIR",
-        help="the folder in which builds are kept (default: in the user's cache folder)",
     )
-    what.add_argument(
-        "--model_cache",
+    what("--breakdown", "show the time of each case by operator (default: for networks only, when they changed)")
+    what(
+        "--profile_output DIR",
+        "after measuring, write the framework's profile of every case to this folder (trace, table, output)",
         type=path,
-        metavar="DIR",
-        help="the folder in which files of networks are kept (default: in the user's cache folder)",
     )
-    what.add_argument(
-        "--breakdown",
-        action="store_true",
-        help="show the time of each case by operator (default: for networks only, when they changed)",
-    )
-    what.add_argument(
-        "--profile_output",
-        type=path,
-        metavar="DIR",
-        help="after measuring, write the framework's profile of every case to this folder (trace, table, output)",
-    )
-    what.add_argument(
-        "--env",
+    what(
+        "--env NAME=VALUE",
+        "a variable for the workers of both sides, such as DNNL_VERBOSE=1; repeatable",
         type=variable,
         action="append",
-        metavar="NAME=VALUE",
-        help="a variable for the workers of both sides, such as DNNL_VERBOSE=1; repeatable",
     )
-    _add_single_options(parser.add_argument_group("one build alone"))
-    how = parser.add_argument_group("how it is decided")
-    how.add_argument(
-        "--threshold",
+    _add_single_options(parser.options("one build alone"))
+    how = parser.options("how it is decided")
+    how(
+        "--threshold SHARE",
+        "smallest change that matters, where the spec has none (time: 2%%, instructions: 0.5%%); for one metric "
+        "alone METRIC=SHARE; repeatable",
         type=threshold,
         action="append",
-        metavar="SHARE",
-        help="smallest change that matters, where the spec has none (time: 2%%, instructions: 0.5%%); for one metric "
-        "alone METRIC=SHARE; repeatable",
     )
-    how.add_argument(
-        "--alpha",
-        type=probability,
-        default=DEFAULT_ALPHA,
-        metavar="P",
-        help="false discovery rate of the run (default: 0.05)",
-    )
-    how.add_argument(
-        "--time_budget",
+    how("--alpha P", "false discovery rate of the run (default: 0.05)", type=probability, default=DEFAULT_ALPHA)
+    how(
+        "--time_budget SECONDS",
+        "measure for at most this long, with the largest suspected changes first; cases that are still open are "
+        "reported as inconclusive (default: no limit)",
         type=seconds,
-        metavar="SECONDS",
-        help="measure for at most this long, with the largest suspected changes first; cases that are still open are "
-        "reported "
-        "as inconclusive (default: no limit)",
     )
-    how.add_argument(
-        "--round_log",
+    how(
+        "--round_log FILE",
+        "save every round to FILE; repeating the same command resumes the run from there, even after a crash",
         type=path,
-        metavar="FILE",
-        help="save every round to FILE; repeating the same command resumes the run from there, even after a crash",
     )
-    how.add_argument(
-        "--max_rounds",
+    how(
+        "--max_rounds N",
+        "the most rounds for a case (a round is a fresh pair of processes): so many to screen it, and as many again "
+        f"to confirm a change (default: {DEFAULT_MAX_ROUNDS})",
         type=rounds,
         default=DEFAULT_MAX_ROUNDS,
-        metavar="N",
-        help="the most rounds for a case (a round is a fresh pair of processes): so many to screen it, and as many "
-        "again to "
-        "confirm a change "
-        f"(default: {DEFAULT_MAX_ROUNDS})",
     )
-    how.add_argument(
-        "--seed",
+    how(
+        "--seed N",
+        "seed of the random inputs and of the order of measuring (default: drawn at random, and kept in the report)",
         type=seed,
-        metavar="N",
-        help="seed of the random inputs and of the order of measuring (default: drawn at random, and kept in the "
-        "report)",
     )
-    how.add_argument(
-        "--threads",
-        type=positive,
-        default=1,
-        metavar="N",
-        help="compute threads of each measuring process (default: 1)",
-    )
-    how.add_argument(
-        "--timeout",
+    how("--threads N", "compute threads of each measuring process (default: 1)", type=positive, default=1)
+    how(
+        "--timeout SECONDS",
+        "longest time for one step of a case, such as its preparation; overrides the spec (default: 60)",
         type=seconds,
-        metavar="SECONDS",
-        help="longest time for one step of a case, such as its preparation; overrides the spec (default: 60)",
     )
-    how.add_argument(
-        "--inject",
+    how(
+        "--inject SHARE",
+        "self-test: slow every second case down on the treatment by this share, and report whether that was found",
         type=share,
         default=0.0,
-        metavar="SHARE",
-        help="self-test: slow every second case down on the treatment by this share, and report whether that was found",
     )
-    validity = parser.add_argument_group("how far it is trusted")
-    validity.add_argument(
-        "--sentinels",
+    validity = parser.options("how far it is trusted")
+    validity(
+        "--sentinels N",
+        "how many cases are also measured with the control on both sides, to see whether the host invents "
+        "differences; 0 for none (default: one in ten, 1 to 4)",
         type=count,
-        metavar="N",
-        help="how many cases are also measured with the control on both sides, to see whether the host invents "
-        "differences; "
-        "0 for none (default: one in ten, 1 to 4)",
     )
-    validity.add_argument(
+    validity(
         "--busy_host",
+        "when other load or the A/A checks show that the run can't be trusted: withhold its verdicts (hold, the "
+        "default), or show them with a warning (report)",
         choices=("hold", "report"),
         default="hold",
-        help="when other load or the A/A checks show that the run can't be trusted: withhold its verdicts (hold, the "
-        "default), or show them with a warning (report)",
     )
-    validity.add_argument(
-        "--verify",
-        action="store_true",
-        help="measure the cases that changed again, and report only the changes that are confirmed",
-    )
-    validity.add_argument(
-        "--verify_after",
-        type=pause,
-        metavar="SECONDS",
-        help="with --verify: wait this long before measuring again (default: 0)",
-    )
+    validity("--verify", "measure the cases that changed again, and report only the changes that are confirmed")
+    validity("--verify_after SECONDS", "with --verify: wait this long before measuring again (default: 0)", type=pause)
     add_reporter_options(parser)
     add_ai_pep_options(parser)
-    record = parser.add_argument_group("kept with the report")
-    record.add_argument("--user_identifier", metavar="TEXT", help="any text that helps to find the report later")
-    record.add_argument(
+    record = parser.options("kept with the report")
+    record("--user_identifier TEXT", "any text that helps to find the report later")
+    record(
         "--run_type",
+        "why this run is made (default: benchmark; with --verify, verify)",
         choices=("benchmark", "verify", "regress"),
-        help="why this run is made (default: benchmark; with --verify, verify)",
     )
     return parser
 
 
-def _add_picking(what: argparse._ArgumentGroup) -> None:
+def _add_picking(what: AddOption) -> None:
     """Which cases of the spec, and what takes the place of their settings and inputs."""
-    what.add_argument(
-        "--operators", metavar="PATTERN", action="append", help="only cases whose id or operator matches; repeatable"
-    )
-    what.add_argument(
-        "--category",
-        metavar="PATTERN",
+    what("--operators PATTERN", "only cases whose id or operator matches; repeatable", action="append")
+    what(
+        "--category PATTERN",
+        "with a spec that bundles others, such as all: only these of them (unary, nn_*); repeatable",
         action="append",
-        help="with a spec that bundles others, such as all: only these of them (unary, nn_*); repeatable",
     )
-    what.add_argument(
-        "--inputs",
-        metavar="JSON",
-        action="append",
-        help="inputs for the operators named by --operators, or for --network, in place of a spec's: JSON, or @FILE; "
+    what(
+        "--inputs JSON",
+        "inputs for the operators named by --operators, or for --network, in place of a spec's: JSON, or @FILE; "
         "repeatable",
+        action="append",
     )
-    what.add_argument(
-        "--network",
-        metavar="NETWORK",
-        help=f"measure a whole network, in place of a spec: {NETWORK_FORMS}; goes with --inputs",
-    )
-    what.add_argument(
-        "--with_operators",
-        action="store_true",
-        help="with --network: also measure each operator call that the network makes",
-    )
-    what.add_argument(
-        "--fuzz",
+    what("--network NETWORK", f"measure a whole network, in place of a spec: {NETWORK_FORMS}; goes with --inputs")
+    what("--with_operators", "with --network: also measure each operator call that the network makes")
+    what(
+        "--fuzz N",
+        "measure N random inputs for the chosen operators, in place of the spec's, and write a small spec of "
+        "those on which the builds differ",
         type=positive,
-        metavar="N",
-        help="measure N random inputs for the chosen operators, in place of the spec's, and write a small spec of "
-        "those "
-        "on which the builds differ",
     )
-    what.add_argument(
-        "--fuzz_spec",
-        type=path,
-        metavar="FILE",
-        help="with --fuzz: where that spec is written (default: fuzz-SEED.json)",
-    )
-    what.add_argument(
-        "--dtype", choices=DTYPES, help="data type of all tensors that don't set their own; overrides the spec"
-    )
-    what.add_argument(
-        "--ctx", type=context, metavar="CONTEXT", help="where to run: cpu, gpu or gpu(1); overrides the spec"
-    )
-    what.add_argument(
-        "--directions",
+    what("--fuzz_spec FILE", "with --fuzz: where that spec is written (default: fuzz-SEED.json)", type=path)
+    what("--dtype", "data type of all tensors that don't set their own; overrides the spec", choices=DTYPES)
+    what("--ctx CONTEXT", "where to run: cpu, gpu or gpu(1); overrides the spec", type=context)
+    what(
+        "--directions DIRECTIONS",
+        "forward, backward, both, or several separated by commas; overrides the spec",
         type=directions,
-        metavar="DIRECTIONS",
-        help="forward, backward, both, or several separated by commas; overrides the spec",
     )
-    what.add_argument(
-        "--int64_tensor",
-        "--int64-tensor",
+    what(
+        "--int64_tensor --int64-tensor",
+        "on: only cases with tensors of more than 2^31-1 elements (-b int64 unless given); off: only others",
         type=str.lower,
         choices=("on", "off"),
-        help="on: only cases with tensors of more than 2^31-1 elements (-b int64 unless given); off: only others",
     )
 
 
-def _add_single_options(single: "argparse._ArgumentGroup") -> None:
+def _add_single_options(single: AddOption) -> None:
     """What only a single-build run takes; None or False says that it was not given."""
-    single.add_argument(
-        "--single",
-        action="store_true",
-        help="measure one build alone, --treatment; so does every option below that is given without --control",
+    single(
+        "--single", "measure one build alone, --treatment; so does every option below that is given without --control"
     )
-    single.add_argument("--rounds", type=positive, metavar="N", help="fresh processes for each case (default: 5)")
-    single.add_argument(
-        "-w", "--warmup", type=count, metavar="N", help="calls in each process before the timed ones (default: 2)"
-    )
-    single.add_argument(
-        "-r",
-        "--runs",
-        type=positive,
-        metavar="N",
-        help="timed calls in each process (default: as many as fit into 50 ms, 5 to 1000)",
-    )
-    single.add_argument(
+    single("--rounds N", "fresh processes for each case (default: 5)", type=positive)
+    single("-w --warmup N", "calls in each process before the timed ones (default: 2)", type=count)
+    single("-r --runs N", "timed calls in each process (default: as many as fit into 50 ms, 5 to 1000)", type=positive)
+    single(
         "--profiler",
-        choices=PROFILERS,
-        help="how calls are timed: by a clock around each call (python, the default), or by the framework's own "
+        "how calls are timed: by a clock around each call (python, the default), or by the framework's own "
         "profiler (native)",
+        choices=PROFILERS,
     )
-    single.add_argument(
-        "-f",
-        "--output_format",
-        "--output-format",
+    single(
+        "-f --output_format --output-format",
+        "how the result is written (default: a table; json for --output_file)",
         choices=("json", "csv", "md"),
-        help="how the result is written (default: a table; json for --output_file)",
     )
-    single.add_argument("-o", "--output_file", "--output-file", type=path, metavar="FILE", help="where it is written")
-    single.add_argument(
-        "--baseline",
+    single("-o --output_file --output-file FILE", "where it is written", type=path)
+    single(
+        "--baseline FILE",
+        "an earlier result of one build (json) to compare with: lists the cases that are slower by more than "
+        "--threshold (default: 10%%)",
         type=path,
-        metavar="FILE",
-        help="an earlier result of one build (json) to compare with: lists the cases that are slower by more than "
-        "--threshold "
-        "(default: 10%%)",
     )
-    single.add_argument(
-        "--golden",
+    single(
+        "--golden FOLDER",
+        "save the build's outputs in a new folder, without measuring; with --metric error, compare with the "
+        "outputs saved there",
         type=path,
-        metavar="FOLDER",
-        help="save the build's outputs in a new folder, without measuring; with --metric error, compare with the "
-        "outputs "
-        "saved there",
     )
+
+
+def refuse(options: argparse.Namespace, names: Iterable[str], why: str) -> None:
+    """Raise UsageError, the option's name and ``why``, if one of these options of harness.py was given."""
+    for name in names:
+        if getattr(options, name) != _defaults()[name]:
+            raise UsageError(f"--{name}: {why}")
+
+
+@functools.cache
+def _defaults() -> dict[str, Any]:
+    return vars(harness_parser().parse_args([]))
 
 
 def variables(options: argparse.Namespace) -> dict[str, str]:

@@ -25,11 +25,7 @@ def files_read(options: argparse.Namespace, spec: Path | None) -> dict[str, list
 
 
 def refuse_overwriting(read: Mapping[str, Iterable[Path]], option: str, written: Iterable[Path]) -> None:
-    """See that ``option``, which writes these files, replaces none that another option reads.
-
-    Raises:
-        UsageError: it would.
-    """
+    """Raise UsageError if ``option``, which writes these files, would replace one that another option reads."""
     inputs = {os.path.realpath(path): source for source, paths in read.items() for path in paths}
     for path in written:
         if source := inputs.get(os.path.realpath(path)):

@@ -4,7 +4,6 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import TextIO
 
 from rich.console import Console
@@ -49,9 +48,7 @@ class ProgressDisplay:
             self._bar.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with contextlib.suppress(OSError):
             self._bar.stop()
 
@@ -75,10 +72,8 @@ class ProgressDisplay:
 def describe(progress: Progress) -> str:
     """Rounds, cases still open, and how long until more is known; short enough for 80 columns with bar and clock."""
     phase = "verify" if progress.verifying else "round"
-    return (
-        f"{phase} {progress.rounds}, {progress.open_cases} of {progress.cases} cases open, "
-        f"next look in {minutes(progress.left_s)}"
-    )
+    cases = f"{progress.open_cases} of {progress.cases} cases open"
+    return f"{phase} {progress.rounds}, {cases}, next look in {minutes(progress.left_s)}"
 
 
 def minutes(seconds: float) -> str:

@@ -39,11 +39,8 @@ class Setting:
 
 
 def project_settings(subcommand: str, subcommands: Sequence[str], folder: Path | None = None) -> list[Setting]:
-    """The settings that hold for a subcommand, its own table's before those for all; empty without a file.
-
-    Raises:
-        UsageError: the file is no TOML, or has a table of no subcommand, or a setting that is the user's own.
-    """
+    """The settings that hold for a subcommand, its own table's before those for all; empty without a file. UsageError:
+    the file is no TOML, or has a table of no subcommand, or a setting that is the user's own."""
     found = _find((folder or Path.cwd()).absolute())
     if found is None:
         return []

@@ -57,16 +57,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return run_command("repo_driver.py", lambda: run_driver(arguments))
 
 
-def run_driver(arguments: Sequence[str] | None) -> int:
-    """Measure commits or releases as the options say; returns the exit code.
-
-    Raises:
-        OpduelError: with the exit code that it stands for.
-    """
+def run_driver(arguments: Sequence[str] | None, program: str = "repo_driver.py") -> int:
+    """Measure commits or releases as the options say; returns the exit code, or raises an OpduelError that has it.
+    ``program``: what was called, for the report."""
     options = parse(arguments)
     if options.own.local is not None:
         begin_local(options)
-    command = recorded("repo_driver.py", sys.argv[1:] if arguments is None else arguments)
+    command = recorded(program, sys.argv[1:] if arguments is None else arguments)
     frameworks_dir = options.own.frameworks_dir or FRAMEWORKS_DIR
     session = plan_session(options.harness, KeptAnswers(config_path()), command, frameworks_dir, 0, options.own)
     work = _work_directory(options.own, session)
@@ -75,7 +72,7 @@ def run_driver(arguments: Sequence[str] | None) -> int:
             planned = plan_local(options, session, work)
             if planned is None:
                 return DONE
-            options, session = planned.options, planned.session
+            options, session = planned
         driver = _Driver(options, session, work, journal)
         return driver.releases() if options.own.bisect_releases else driver.commits()
 
@@ -103,14 +100,19 @@ class _Driver:
 
     def commits(self) -> int:
         """Measure commits, once or for ever; returns the exit code."""
-        if self._own.dry_run or self._own.local is not None:  # somebody looks on
-            return self._commits(None)
-        notices = PassNotices(self._journal, self._notifications, self._line())
+        looked_on = self._own.dry_run or self._own.local is not None
+        notices = None if looked_on else PassNotices(self._journal, self._notifications, self._line())
+        code = INCOMPLETE
         try:
-            return self._commits(notices)
-        except OpduelError as error:
-            notices.broke(error)
-            raise
+            code = self._commits(notices)
+        except (OpduelError, KeyboardInterrupt) as error:
+            if notices and isinstance(error, OpduelError):
+                notices.broke(error)
+            if not self._teller.regressed:
+                raise
+            log.error("%s", " ".join(str(error).split()) or "interrupted")
+        # A regression in any pass, and be it one that did not end; of all else only the last pass counts.
+        return REGRESSED if self._teller.regressed else code
 
     def _line(self) -> Line:
         own, session = self._own, self._measuring
@@ -148,19 +150,11 @@ class _Driver:
                 notices.ended(tally)
             codes[-1] = _exit_code(tally, bool(self._sought()))
 
-        try:
-            if own.interval is None:
-                after_pass(watch.once())
-            else:
-                watch.for_ever(after_pass)
-        except (OpduelError, KeyboardInterrupt) as error:
-            if not self._teller.regressed:
-                raise
-            if notices and isinstance(error, OpduelError):
-                notices.broke(error)
-            log.error("%s", " ".join(str(error).split()) or "interrupted")
-        # A regression in any pass, and be it one that did not end; of all else only the last pass counts.
-        return REGRESSED if self._teller.regressed else codes[-1]
+        if own.interval is None:
+            after_pass(watch.once())
+        else:
+            watch.for_ever(after_pass)
+        return codes[-1]
 
     def _remote(self) -> str | None:
         """Where commits come from; None: from the checkout alone."""
@@ -375,11 +369,7 @@ class _LogFile(logging.handlers.RotatingFileHandler):
 
 @contextmanager
 def _logging_to(path: Path) -> Iterator[None]:
-    """Within it all that is logged goes to a file too, which is restarted when it is large.
-
-    Raises:
-        RunError: the file can't be opened.
-    """
+    """Within it all that is logged goes to a file, too, restarted when it is large; RunError if it can't be."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handler = _LogFile(path, maxBytes=LOG_BYTES, backupCount=LOGS, encoding="utf-8")

@@ -26,28 +26,20 @@ class FileRoundLog:
     """
 
     def __init__(self, path: Path, draw_seed: Callable[[], int]) -> None:
-        """Open the file, or begin it with a seed that is drawn.
-
-        Raises:
-            UsageError: it can't be written, is in use, or is no such file.
-        """
+        """Open the file, or begin it with a seed that is drawn. UsageError: it can't be written, is in use, or is no
+        such file."""
         self._path = path
-        try:
-            if is_special(path):  # not even opened: a pipe would be waited for
-                raise UsageError(f"--round_log {path}: is not a regular file: give another path")
-            # Unbuffered: what could not be written is not written later either.
-            self._file: FileIO = path.open("a+b", buffering=0)
-        except OSError as error:
-            raise UsageError(f"--round_log {path}: cannot be written ({error.strerror}): give another path") from None
-        try:
-            self._lock()
-            self.seed = self._read_header(draw_seed)
-        except OSError as error:
-            self._file.close()
-            raise UsageError(f"--round_log {path}: cannot be written ({error.strerror}): give another path") from None
-        except BaseException:
-            self._file.close()
-            raise
+        if is_special(path):  # not even opened: a pipe would be waited for
+            raise self._refusal("is not a regular file: give another path")
+        with contextlib.ExitStack() as stack:
+            try:
+                # Unbuffered: what could not be written is not written later either.
+                self._file: FileIO = stack.enter_context(path.open("a+b", buffering=0))
+                self._lock()
+                self.seed = self._read_header(draw_seed)
+            except OSError as error:
+                raise self._refusal(f"cannot be written ({error.strerror}): give another path") from None
+            stack.pop_all()  # it stays open
 
     def __enter__(self) -> "FileRoundLog":
         return self
@@ -60,11 +52,7 @@ class FileRoundLog:
         return [line.decode("utf-8", "replace") for line in self._lines()[1:]]
 
     def keep(self, text: str) -> None:
-        """Append a text; it is durable when this returns.
-
-        Raises:
-            OSError: it could not be kept, and nothing of it is there.
-        """
+        """Append a text; it is durable when this returns. OSError: it could not be kept, and nothing of it is there."""
         size = os.fstat(self._file.fileno()).st_size
         try:
             self._write(text.encode("utf-8") + b"\n")
@@ -78,15 +66,16 @@ class FileRoundLog:
         """Remove the file: the run is over, and told."""
         self._path.unlink(missing_ok=True)
 
+    def _refusal(self, why: str) -> UsageError:
+        return UsageError(f"--round_log {self._path}: {why}")
+
     def _lock(self) -> None:
         if not stat.S_ISREG(os.fstat(self._file.fileno()).st_mode):
-            raise UsageError(f"--round_log {self._path}: is not a regular file: give another path")
+            raise self._refusal("is not a regular file: give another path")
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise UsageError(
-                f"--round_log {self._path}: another run is using it: wait for that, or give another path"
-            ) from None
+            raise self._refusal("another run is using it: wait for that, or give another path") from None
 
     def _lines(self) -> list[bytes]:
         self._file.seek(0)
@@ -107,7 +96,7 @@ class FileRoundLog:
                 return int(header["seed"])
         except (UnreadableError, KeyError, TypeError):
             pass
-        raise UsageError(f"--round_log {self._path}: is not a round log: give another path")
+        raise self._refusal("is not a round log: give another path")
 
     def _end_last_line(self) -> None:
         """A line that was cut off when its process died must not run into the next one."""

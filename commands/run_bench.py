@@ -61,63 +61,48 @@ def run_bench_parser() -> Parser:
         usage="%(prog)s [-h] [--reset_options] [--keep_options] [--calibrate] [--list [PATTERN]] [--spec_from NETWORK] "
         "[--convert REPORT --to FORMAT] [--flush] [--send REPORT ...] -b SPEC ...",
         description=DESCRIPTION,
-        allow_abbrev=False,
     )
-    parser.add_argument(
-        "--reset_options", action="store_true", help="remove the stored answers; alone, it does nothing else"
-    )
-    parser.add_argument(
+    add = parser.options()
+    add("--reset_options", "remove the stored answers; alone, it does nothing else")
+    add(
         "--keep_options",
-        action="store_true",
-        help="keep the options given with it as the defaults of the command that they are passed to; what is measured, "
+        "keep the options given with it as the defaults of the command that they are passed to; what is measured, "
         "and on which builds, is not kept. With nothing to measure, it does nothing else",
     )
-    parser.add_argument(
+    add(
         "--calibrate",
-        action="store_true",
-        help="find out which changes this machine can detect: measure one build against itself, as it is and slowed "
-        "down",
+        "find out which changes this machine can detect: measure one build against itself, as it is and slowed down",
     )
-    parser.add_argument(
-        "--list",
-        metavar="PATTERN",
+    add(
+        "--list PATTERN",
+        "list all cases, or those with PATTERN in the id, the operator or the spec's name; with options of harness.py, "
+        "the cases that it would measure",
         nargs="?",
         const="",
-        help="list all cases, or those with PATTERN in the id, the operator or the spec's name; with options of "
-        "harness.py, the cases that it would measure",
     )
-    parser.add_argument(
-        "--spec_from",
-        metavar="NETWORK",
-        help="write a spec of the operator calls of a saved symbol, or of a model of the zoo; goes with "
-        "--shape NAME=SIZES, --build BUILD and --output FILE",
+    add(
+        "--spec_from NETWORK",
+        "write a spec of the operator calls of a saved symbol, or of a model of the zoo; goes with --shape "
+        "NAME=SIZES, --build BUILD and --output FILE",
     )
-    parser.add_argument(
-        "--convert", metavar="REPORT", type=Path, help="convert a report.json to the format that --to names"
-    )
-    parser.add_argument(
+    add("--convert REPORT", "convert a report.json to the format that --to names", type=Path)
+    add(
         "--flush",
-        action="store_true",
-        help="send the reports that could not be delivered to results servers yet; goes with --remote_reporter's "
-        "options",
+        "send the reports that could not be delivered to results servers yet; goes with --remote_reporter's options",
     )
-    parser.add_argument(
-        "--retry_refused", action="store_true", help="with --flush: also send reports that a server refused"
-    )
-    add_give_up(parser, "with --flush: ")
-    parser.add_argument(
-        "--send",
-        metavar="REPORT",
+    add("--retry_refused", "with --flush: also send reports that a server refused")
+    add_give_up(add, "with --flush: ")
+    add(
+        "--send REPORT",
+        "send reports that are on disk; goes with --remote_reporter, its token and --spool",
         nargs="+",
         type=Path,
-        help="send reports that are on disk; goes with --remote_reporter, its token and --spool",
     )
-    parser.add_argument("--to", choices=list(FORMATS), help=f"with --convert: the format. {described()}")
-    parser.add_argument("--side", choices=SIDES, help="with --convert to a format for one side: which one")
-    parser.add_argument(
-        "--output",
-        metavar="FILE",
-        help="for --convert and --spec_from: where it is written, in place of standard output; {side} in the name of a "
+    add("--to", f"with --convert: the format. {described()}", choices=list(FORMATS))
+    add("--side", "with --convert to a format for one side: which one", choices=SIDES)
+    add(
+        "--output FILE",
+        "for --convert and --spec_from: where it is written, in place of standard output; {side} in the name of a "
         "converted file stands for control and treatment, {run} for the run's id",
     )
     return parser
@@ -169,11 +154,8 @@ def _run_bench(arguments: Sequence[str] | None) -> int:
 
 
 def _instead_of_a_run(options: argparse.Namespace) -> str | None:
-    """The option that asks for something else than a run; None for a run.
-
-    Raises:
-        UsageError: options that don't go together.
-    """
+    """The option that asks for something else than a run, None for a run; UsageError for options that don't go
+    together."""
     given = {name for name, value in vars(options).items() if value not in (None, False)}
     for asked, (words, companions) in INSTEAD.items():
         if asked in given:
@@ -188,11 +170,7 @@ def _instead_of_a_run(options: argparse.Namespace) -> str | None:
 
 def _ask_for_missing(options: argparse.Namespace, asked: Sequence[str]) -> None:
     """Ask for each of these answers that neither the config nor the command line gives, and keep them when all are
-    there.
-
-    Raises:
-        RunError: the input ended before the last answer.
-    """
+    there. RunError: the input ended before the last answer."""
     path = config_path()
     open_ones = [name for name in asked if getattr(options, name) is None]
     answers = read_config(path) if open_ones else {}
@@ -227,10 +205,7 @@ def _ask(name: str, default: str | None, releases: Releases) -> str:
 
 def _checked(name: str, answer: str, releases: Releases) -> str:
     """The answer as it is kept. Paths become absolute: they mean the same place whatever folder a run starts in.
-
-    Raises:
-        UsageError: a build that is neither a known release nor a path that is there.
-    """
+    UsageError: a build that is neither a known release nor a path that is there."""
     if not answer:
         raise UsageError("there is no default: give the path of a build")
     path = os.path.abspath(user_path(answer, QUESTIONS[name]))

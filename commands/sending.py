@@ -3,13 +3,13 @@
 import argparse
 import os
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import closing
 from pathlib import Path
 
 from opduel.commands.config import KeptAnswers, config_path, with_kept_token
 from opduel.commands.entry import DONE, INCOMPLETE, log
-from opduel.commands.options import Parser
+from opduel.commands.options import AddOption, Parser
 from opduel.driver.journal import NOTICE, RUN, Journal
 from opduel.records import RunError, UsageError
 from opduel.records.outbox import Delivery, Entry
@@ -25,10 +25,9 @@ from opduel.reporters.text import escaped
 COLUMNS = ("state", "run", "category", "endpoint", "what", "entry")
 
 
-def add_give_up(parser: argparse.ArgumentParser, where: str = "") -> None:
+def add_give_up(add: AddOption, where: str = "") -> None:
     """The option of ``flush`` that removes entries."""
-    text = f"{where}remove this entry without sending it; repeatable"
-    parser.add_argument("--give_up", metavar="NUMBER", type=int, action="append", help=text)
+    add("--give_up NUMBER", f"{where}remove this entry without sending it; repeatable", type=int, action="append")
 
 
 def flush(arguments: Sequence[str], retry_refused: bool, give_up: Collection[int] = ()) -> int:
@@ -41,7 +40,10 @@ def flush(arguments: Sequence[str], retry_refused: bool, give_up: Collection[int
     """
     options = _options("--flush", arguments)
     if options.work_dir is not None:
-        return _show_journal(Path(options.work_dir), {"--retry_refused": retry_refused, "--give_up": give_up})
+        if retry_refused or give_up:
+            option = "--retry_refused" if retry_refused else "--give_up"
+            raise UsageError(f"{option}: can't be combined with --work_dir, which only shows what waits: leave one out")
+        return _show_journal(Path(options.work_dir))
     sender = sender_from(options, os.environ)
     endpoints = {parse_place(text).endpoint for text in options.remote_reporter or ()} or None
     folder = sender.spool.directory
@@ -81,28 +83,16 @@ def send(paths: Sequence[Path], arguments: Sequence[str]) -> int:
 
 
 def _options(option: str, arguments: Sequence[str]) -> argparse.Namespace:
-    """The remote reporter's options, with the config's word on the token.
-
-    Raises:
-        UsageError: there are others.
-    """
-    parser = Parser(prog=f"run_bench.py {option}", allow_abbrev=False)
+    """The remote reporter's options, with the token of the config; UsageError if there are others."""
+    parser = Parser(prog=f"run_bench.py {option}")
     RemoteReporter.add_options(parser.add_argument_group())
     if option == "--flush":
-        parser.add_argument(
-            "--work_dir", metavar="DIR", help="show what waits in the journal of a driver, and send nothing"
-        )
+        parser.options()("--work_dir DIR", "show what waits in the journal of a driver, and send nothing")
     return with_kept_token(parser.parse_args(arguments), KeptAnswers(config_path()))
 
 
-def _show_journal(folder: Path, others: Mapping[str, object]) -> int:
-    """Show what waits in a driver's journal; that has the receivers, and sends it.
-
-    Raises:
-        UsageError: there is no journal, or another option was given.
-    """
-    if given := [name for name, value in others.items() if value]:
-        raise UsageError(f"{given[0]}: can't be combined with --work_dir, which only shows what waits: leave one out")
+def _show_journal(folder: Path) -> int:
+    """Show what waits in a driver's journal, which sends it itself; UsageError if there is no journal."""
     path = folder / "journal.db"
     if not path.is_file():
         raise UsageError(f"--work_dir {folder}: has no journal: give the folder of a driver")
@@ -113,11 +103,7 @@ def _show_journal(folder: Path, others: Mapping[str, object]) -> int:
 
 
 def _check_token(sender: Sender, endpoints: Collection[str] | None, retry_refused: bool) -> None:
-    """See that one server's token is not sent to another one.
-
-    Raises:
-        UsageError: reports wait for several servers, and nobody said which of them the token is for.
-    """
+    """Raise UsageError if reports wait for several servers and nobody said for which of them the token is."""
     to_send = ("waiting", "refused") if retry_refused else ("waiting",)
     numbers = {endpoint_of(one.receiver): one.number for one in reversed(_entries(sender)) if one.state in to_send}
     waiting = sorted(numbers if endpoints is None else endpoints)
@@ -132,25 +118,16 @@ def _check_token(sender: Sender, endpoints: Collection[str] | None, retry_refuse
 
 
 def _entries(sender: Sender) -> list[Entry]:
-    """What is in the spool.
-
-    Raises:
-        RunError: it can't be read.
-    """
+    """What is in the spool; RunError if it can't be read."""
     try:
         return sender.spool.entries()
     except OSError as error:
-        raise RunError(
-            f"--spool {sender.spool.directory}: cannot be read ({error.strerror}): fix its permissions"
-        ) from None
+        fix = f"cannot be read ({error.strerror}): fix its permissions"
+        raise RunError(f"--spool {sender.spool.directory}: {fix}") from None
 
 
 def _give_up(sender: Sender, numbers: Collection[int]) -> None:
-    """Remove these entries.
-
-    Raises:
-        UsageError: there is none of such a number: none is removed.
-    """
+    """Remove these entries; UsageError, and none is removed, if there is none of such a number."""
     if not numbers:
         return
     found = {one.number: one for one in _entries(sender)}

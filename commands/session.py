@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from opduel.commands.case_selection import Choice, choose, framework_of, with_files
-from opduel.commands.config import config_path, default_reports, with_kept_token
+from opduel.commands.config import default_reports, with_kept_token
 from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
 from opduel.commands.options import variables
 from opduel.commands.overwrite_check import files_read, refuse_overwriting
 from opduel.commands.recorded_options import run_configuration
-from opduel.driver.builds import load_releases
 from opduel.frameworks import FRAMEWORKS_DIR, Framework, require_functions, run_environment
 from opduel.harness.cpus import plan_cpus
 from opduel.harness.instructions import require_counting
@@ -24,7 +23,6 @@ from opduel.harness.profiles import is_profiles_folder
 from opduel.harness.run import RunRequest
 from opduel.records import Build, Case, Report, RunConfiguration, RunError, RunRecord, UsageError
 from opduel.records.atomic import check_folder
-from opduel.records.measurement import Side
 from opduel.reporters import Reporter, ReportOutcome, chosen_reporters, report_all
 from opduel.reporters.local import FolderReporter, LocalReporter
 from opduel.reporters.screen import ScreenReporter
@@ -77,12 +75,11 @@ def plan_session(
     Raises:
         UsageError: wrong options, a bad spec, reporters that can't work, too few processors, no valgrind.
     """
-    verify_after(options)
+    _check_verify_after(options)
     run_type = _run_type(options)
     check_profile_output(options)
     reporters = _reporters(options, config) if reporters is None else reporters
-    seeds = [one for one in (options.seed, usual_seed) if one is not None]
-    seed = seeds[0] if seeds else secrets.randbits(32)
+    seed = next((one for one in (options.seed, usual_seed) if one is not None), secrets.randbits(32))
     choice = choose(options, seed)
     for one in reporters:
         refuse_overwriting(files_read(options, choice.path), f"--{one.option}", one.files())
@@ -99,7 +96,9 @@ def plan_session(
         "command": list(command),
         "info": None,
     }
-    configuration = dataclasses.replace(run_configuration(options, driver), run_type=run_type)
+    configuration = run_configuration(options, driver)
+    program = command[0] if command else configuration.program
+    configuration = dataclasses.replace(configuration, run_type=run_type, program=program)
     return Session(options, framework, choice, choice.cases, seed, reporters, labels, configuration)
 
 
@@ -107,35 +106,27 @@ def _needed_functions(options: argparse.Namespace, cases: Sequence[Case]) -> dic
     """The adaptor's functions that the options need beside those of every run -> the option."""
     metrics = {case.metric for case in cases}
     needed = {"profile": "--breakdown"} if options.breakdown else {}
+    needed |= {"profile": "--profiler native"} if options.profiler == "native" else {}
     needed |= {"write_profile": "--profile_output"} if options.profile_output else {}
     needed |= {"memory": "--metric memory"} if "memory" in metrics else {}
     return needed | ({"results": "--metric error"} if "error" in metrics else {})
 
 
 def _run_type(options: argparse.Namespace) -> str:
-    """Why the run is made, as it is asked for, or as the other options say.
-
-    Raises:
-        UsageError: cases that regressed are measured for another reason.
-    """
+    """Why the run is made, as the options say; UsageError if cases that regressed are measured for another reason."""
     if options.regressed_types is not None and options.run_type not in (None, "regress"):
         raise UsageError(f"--regressed_types: belongs to --run_type regress, not {options.run_type}: leave one out")
     usual = "regress" if options.regressed_types is not None else "verify" if options.verify else "benchmark"
     return str(options.run_type or usual)
 
 
-def verify_after(options: argparse.Namespace) -> float | None:
-    """Seconds between measuring and verifying; None without ``--verify``."""
-    if not options.verify:
-        if options.verify_after is not None:
-            raise UsageError("--verify_after: works only with --verify: add that, or leave it out")
-        return None
-    after: float = options.verify_after or 0.0
-    if options.time_budget is not None and after >= options.time_budget:
-        raise UsageError(
-            f"--verify_after {after:g}: the time budget of {options.time_budget:g} s includes the wait: increase it"
-        )
-    return after
+def _check_verify_after(options: argparse.Namespace) -> None:
+    """Raise UsageError if ``--verify_after`` is given without ``--verify``, or leaves nothing of the time budget."""
+    after, budget = options.verify_after, options.time_budget
+    if after is not None and not options.verify:
+        raise UsageError("--verify_after: works only with --verify: add that, or leave it out")
+    if after is not None and budget is not None and after >= budget:
+        raise UsageError(f"--verify_after {after:g}: the time budget of {budget:g} s includes the wait: increase it")
 
 
 def _reporters(options: argparse.Namespace, config: Mapping[str, str]) -> list[Reporter]:
@@ -144,20 +135,16 @@ def _reporters(options: argparse.Namespace, config: Mapping[str, str]) -> list[R
     reporters = chosen_reporters(options, sys.stdout.isatty())
     if not any(isinstance(one, FolderReporter) for one in reporters):
         reporters.append(LocalReporter.from_option(config.get("local_reporter", str(default_reports()))))
-    for one in reporters:
-        one.check()
-        one.meet(reporters)
-    return reporters
+    return _checked(reporters)
 
 
 def requested_reporters(options: argparse.Namespace) -> list[Reporter]:
-    """Those that the options ask for, and no others, checked.
-
-    Raises:
-        UsageError: one can't work.
-    """
+    """Those that the options ask for, and no others, checked; UsageError if one can't work."""
     found = chosen_reporters(options, terminal=False)
-    reporters = [one for one in found if getattr(options, one.option, None) not in (None, False, [])]
+    return _checked([one for one in found if getattr(options, one.option, None) not in (None, False, [])])
+
+
+def _checked(reporters: list[Reporter]) -> list[Reporter]:
     for one in reporters:
         one.check()
         one.meet(reporters)
@@ -165,11 +152,7 @@ def requested_reporters(options: argparse.Namespace) -> list[Reporter]:
 
 
 def check_profile_output(options: argparse.Namespace) -> None:
-    """See that profiles can be written, if any are asked for, and that they mix with nothing else.
-
-    Raises:
-        UsageError: they can't be, or would.
-    """
+    """Raise UsageError if profiles are asked for and can't be written, or would mix with something else."""
     folder: Path | None = options.profile_output
     if folder is None:
         return
@@ -186,31 +169,6 @@ def log_profiles(run: RunRecord) -> None:
     log.info("%d profiles in %s", profiles.written, profiles.folder)
     for problem in profiles.problems:
         log.warning("--profile_output: %s", problem)
-
-
-def warn_of_python(control: Build, treatment: Build) -> None:
-    """Say that the two sides run on different Pythons, if they do."""
-    if control.python != treatment.python:
-        log.warning(
-            "the builds have different Pythons (%s, %s), which can cause a difference", control.python, treatment.python
-        )
-
-
-def usual_build(side: Side, config: Mapping[str, str], framework: Framework) -> str:
-    """The build that is taken when none is asked for: the config's, or else the framework's default.
-
-    Raises:
-        UsageError: there is none.
-    """
-    if side in config:
-        log.info("%s: %s, from %s", side, config[side], config_path())
-        return config[side]
-    releases = load_releases(framework)
-    usual = {"control": releases.default_control, "treatment": releases.default_treatment}[side]
-    if usual is None:
-        raise UsageError(f"--{side}: {framework.name} has no default build: give one")
-    log.info("%s: %s, from %s", side, usual, releases.path)
-    return usual
 
 
 def tell(

@@ -2,26 +2,22 @@
 
 import argparse
 import os
-import secrets
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from opduel.commands.ai_pep import library_path, refuse_idle_libraries
-from opduel.commands.case_selection import choose, framework_of, with_files
+from opduel.commands.builds import make_builds, usual_build
 from opduel.commands.config import KeptAnswers, config_path
 from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
 from opduel.commands.named_operators import refuse_unknown_operators
-from opduel.commands.options import PROFILERS, by_metric, harness_parser, variables
+from opduel.commands.options import PROFILERS, by_metric, refuse, variables
 from opduel.commands.overwrite_check import files_read, refuse_overwriting
 from opduel.commands.progress import ProgressDisplay
-from opduel.commands.session import check_profile_output, log_profiles, usual_build
+from opduel.commands.session import Session, check_profile_output, log_profiles, plan_session
 from opduel.comparator.baseline import DEFAULT_BASELINE_THRESHOLD, compare_with_baseline, machine_differences
-from opduel.driver.builds import BuildCache, resolve_build
-from opduel.frameworks import FRAMEWORKS_DIR, Framework, require_functions, run_environment
-from opduel.harness.cpus import plan_cpus
-from opduel.harness.single import DEFAULT_ROUNDS, DEFAULT_WARMUP, SingleRequest, run_single
-from opduel.records import DEFAULT_METRIC, RunError, UsageError
+from opduel.frameworks import Framework
+from opduel.harness.single import SingleRequest, run_single
+from opduel.records import DEFAULT_METRIC, Build, RunError, UsageError
 from opduel.records.atomic import check_file, write_atomically
 from opduel.records.single import BaselineComparison, SingleReport
 from opduel.records.text import counted
@@ -40,21 +36,19 @@ CALLS = {
     "alone (--single, without --control)",
 }
 AB_ONLY = (
-    "info",
-    "metric",
-    "alpha",
-    "max_rounds",
-    "inject",
-    "sentinels",
-    "busy_host",
-    "verify",
-    "verify_after",
-    "run_type",
-    "regressed_types",
-    "round_log",
-    "breakdown",
-    "fuzz",
-    "fuzz_spec",
+    *(
+        "info",
+        "metric",
+        "alpha",
+        "max_rounds",
+        "inject",
+        "sentinels",
+        "busy_host",
+        "verify",
+        "verify_after",
+        "run_type",
+    ),
+    *("regressed_types", "round_log", "breakdown", "fuzz", "fuzz_spec"),
     *sorted(reporter_options()),
 )
 MOST_NAMED = 5  # of the cases that were not measured
@@ -66,7 +60,8 @@ WARNING = (
 
 def is_single(options: argparse.Namespace) -> bool:
     """Whether one build alone is measured: with ``--single``, or an option that only such a run has and no control."""
-    return bool(options.single) or (_asked_by(options) is not None and not _names_control(options))
+    names_control = options.control is not None or options.info is not None
+    return bool(options.single) or (_asked_by(options) is not None and not names_control)
 
 
 def _asked_by(options: argparse.Namespace) -> str | None:
@@ -75,41 +70,26 @@ def _asked_by(options: argparse.Namespace) -> str | None:
     return next((name for name in (*SINGLE_ONLY, *CALLS) if name in given), None)
 
 
-def _names_control(options: argparse.Namespace) -> bool:
-    return options.control is not None or options.info is not None
-
-
 def refuse_single_options(options: argparse.Namespace) -> None:
-    """Of an A/B's options none may be one of a single-build run's.
-
-    Raises:
-        UsageError: one is.
-    """
-    _refuse(options, SINGLE_ONLY, "only applies to one build alone (--single, without --control): leave it out")
+    """Raise UsageError if one of an A/B's options is one of a single-build run's."""
+    refuse(options, SINGLE_ONLY, "only applies to one build alone (--single, without --control): leave it out")
     for name, why in CALLS.items():
-        _refuse(options, (name,), why)
+        refuse(options, (name,), why)
 
 
 def refuse_round_log(options: argparse.Namespace) -> None:
-    """See that nothing is asked for that only one run of harness.py can have.
-
-    Raises:
-        UsageError: something is.
-    """
-    _refuse(options, ("round_log", "profile_output", "fuzz", "fuzz_spec"), "is for one run of harness.py: leave it out")
+    """Raise UsageError if anything is asked for that only one run of harness.py can have."""
+    refuse(options, ("round_log", "profile_output", "fuzz", "fuzz_spec"), "is for one run of harness.py: leave it out")
 
 
 def run_one_build(options: argparse.Namespace, command: Sequence[str]) -> int:
-    """Measure the treatment alone, and tell; returns the exit code.
-
-    Raises:
-        UsageError: wrong options, a bad spec or baseline; RunError: nothing could be measured, or written.
-    """
+    """Measure the treatment alone, and tell; returns the exit code. UsageError: wrong options, a bad spec or baseline;
+    RunError: nothing could be measured, or written."""
     asked = _asked_by(options)
     for name in ("control", "info"):
         if getattr(options, name) is not None:
             raise UsageError(f"--{name}: --{asked} measures one build alone: leave one of the two options out")
-    _refuse(options, AB_ONLY, f"belongs to an A/B, and --{asked} measures one build alone: leave one of the two out")
+    refuse(options, AB_ONLY, f"belongs to an A/B, and --{asked} measures one build alone: leave one of the two out")
     if options.platform in PROFILERS:
         raise UsageError(f"-p {options.platform}: -p is --platform here: use --profiler {options.platform}")
     if options.wipe_cache and options.profiler == "native":
@@ -141,80 +121,50 @@ def run_one_build(options: argparse.Namespace, command: Sequence[str]) -> int:
 
 
 def _baseline(options: argparse.Namespace) -> SingleReport | None:
-    """The earlier result to compare with, if one was given.
-
-    Raises:
-        UsageError: it can't be read, or its times are another clock's.
-    """
+    """The earlier result to compare with, if one was given; UsageError if it can't be read, or was timed by another
+    clock."""
     if options.baseline is None:
         return None
     then = read_single(options.baseline)
-    clock = then.run.profiler
+    clock = then.run.configuration.profiler
     if clock != (options.profiler or "python"):
         raise UsageError(f"--baseline {options.baseline}: was timed with --profiler {clock}: use that")
     return then
 
 
 def _request(options: argparse.Namespace, command: Sequence[str]) -> SingleRequest:
-    seed = secrets.randbits(32) if options.seed is None else options.seed
-    choice = choose(argparse.Namespace(**{**vars(options), "metric": [[DEFAULT_METRIC]]}), seed)
+    session, build = plan_one_build(options, command, DEFAULT_METRIC)
     if options.output_file is not None:
-        refuse_overwriting(files_read(options, choice.path), "--output_file", [options.output_file])
-    framework = framework_of(options, choice.spec, FRAMEWORKS_DIR)
-    plan_cpus(options.threads)  # these are reported before the build is made, not after
-    run_environment(framework, options.threads, variables(options))
-    needed = {"profile": "--profiler native"} if options.profiler == "native" else {}
-    needed |= {"write_profile": "--profile_output"} if options.profile_output else {}
-    require_functions(framework.adaptor, needed)
-    libraries = library_path(options.shared_libs)
-    build = resolve_build(the_build(options, framework), framework, BuildCache(options.exec_dir), libraries)
-    refuse_idle_libraries(options.shared_libs, [build])
-    refuse_unknown_operators(options, choice.cases, framework, [build], choice.path)
+        refuse_overwriting(files_read(options, session.choice.path), "--output_file", [options.output_file])
     return SingleRequest(
-        framework=framework,
+        framework=session.framework,
         build=build,
-        cases=with_files(choice, options),
-        seed=seed,
-        threads=options.threads,
-        rounds=DEFAULT_ROUNDS if options.rounds is None else options.rounds,
-        time_budget=options.time_budget,
-        profiler=options.profiler or "python",
-        calls=options.runs,
-        warmup=DEFAULT_WARMUP if options.warmup is None else options.warmup,
-        roofline=options.roofline,
-        wipe_cache=options.wipe_cache,
+        cases=session.cases,
+        seed=session.seed,
+        configuration=session.configuration,
+        labels=session.labels,
         env=variables(options),
-        profile_output=options.profile_output and options.profile_output.absolute(),
-        labels={
-            "platform": options.platform,
-            "spec": choice.name,
-            "spec_path": str(choice.path) if choice.path else None,
-            "user_identifier": options.user_identifier,
-            "command": list(command),
-        },
     )
 
 
-def the_build(options: argparse.Namespace, framework: Framework) -> str:
+def plan_one_build(options: argparse.Namespace, command: Sequence[str], metric: str) -> tuple[Session, Build]:
+    """What is measured by this metric alone, and on which build; ``command`` is kept with the result. UsageError: wrong
+    options, a bad spec, no such build; RunError: the build can't be made."""
+    asked = argparse.Namespace(**{**vars(options), "metric": [[metric]]})
+    session = plan_session(asked, KeptAnswers(config_path()), command, reporters=())
+    build = the_build(options, session.framework)
+    refuse_unknown_operators(options, session.cases, session.framework, [build], session.choice.path)
+    return session, build
+
+
+def the_build(options: argparse.Namespace, framework: Framework) -> Build:
     """The build that is measured: ``--treatment``, or else the one that is configured or the framework's default."""
-    if options.treatment is not None:
-        return str(options.treatment)
-    return usual_build("treatment", KeptAnswers(config_path()), framework)
-
-
-def _refuse(options: argparse.Namespace, names: Sequence[str], why: str) -> None:
-    parser = harness_parser()
-    for name in names:
-        if getattr(options, name) != parser.get_default(name):
-            raise UsageError(f"--{name}: {why}")
+    asked = options.treatment or usual_build("treatment", KeptAnswers(config_path()), framework)
+    return make_builds(options, framework, [asked])[0]
 
 
 def _check_output(options: argparse.Namespace) -> None:
-    """That there will be a file to write: known before minutes are spent on measuring.
-
-    Raises:
-        UsageError: there won't.
-    """
+    """Raise UsageError unless there can be a file to write: before minutes are spent on measuring."""
     if options.output_file is None:
         return
     path: Path = options.output_file
@@ -224,11 +174,8 @@ def _check_output(options: argparse.Namespace) -> None:
 
 
 def _tell(options: argparse.Namespace, report: SingleReport, compared: Sequence[BaselineComparison]) -> None:
-    """The result to the file, or on standard output; a baseline's verdicts on standard output, or beside it.
-
-    Raises:
-        RunError: the file could not be written; the result was then printed.
-    """
+    """The result to the file, or on standard output, with a baseline's verdicts beside it; RunError if the file
+    couldn't be written, and the result was printed."""
     text = FORMATS[options.output_format or "json"](report)
     table = baseline_text(compared) if compared else screen_text(report)
     if options.output_file is None:
@@ -265,13 +212,14 @@ def open_lines(report: SingleReport, compared: Sequence[BaselineComparison]) -> 
         lines.append("nothing was measured")
     elif late:
         lines.append(
-            f"{len(late)} of {len(report.cases)} cases were not measured before the time ran out: {_some(late)}"
+            f"{len(late)} of {len(report.cases)} cases were not measured before the time ran out: {some(late)}"
         )
     if compared and not any(one.ratio is not None or one.is_worse for one in compared):
         lines.append("nothing was compared with the baseline")
     return lines
 
 
-def _some(names: Sequence[str]) -> str:
+def some(names: Sequence[str]) -> str:
+    """``a, b and 3 more``."""
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return ", ".join(names[:MOST_NAMED]) + more

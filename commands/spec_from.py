@@ -5,12 +5,13 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from opduel.commands.builds import usual_build
 from opduel.commands.config import config_path, read_config
 from opduel.commands.entry import DONE, log
 from opduel.commands.option_types import path
 from opduel.commands.options import NETWORK_FORMS, Parser
 from opduel.commands.overwrite_check import refuse_overwriting
-from opduel.driver.builds import BuildCache, load_releases, resolve_build
+from opduel.driver.builds import BuildCache, resolve_build
 from opduel.driver.catalogue.network import Input, ask_network, network_spec, network_test, operator_tests
 from opduel.driver.catalogue.rules import load_rules
 from opduel.frameworks import framework_names, get_framework
@@ -29,34 +30,24 @@ _SHAPE = re.compile(rf"(?P<name>[^=]+)=(?P<sizes>[0-9]+(,[0-9]+)*)(:(?P<dtype>{'
 
 def spec_from_parser(positional: bool = False) -> Parser:
     """The parser of --spec_from and the options that go with it; with ``positional``, the network is an argument."""
-    parser = Parser(prog="run_bench.py --spec_from", description=__doc__, allow_abbrev=False)
+    parser = Parser(prog="run_bench.py --spec_from", description=__doc__)
+    add = parser.options()
     if positional:
-        parser.add_argument("spec_from", metavar="NETWORK", help=NETWORK_FORMS)
+        add("spec_from NETWORK", NETWORK_FORMS)
     else:
-        parser.add_argument("--spec_from", metavar="NETWORK", required=True, help=NETWORK_FORMS)
-    parser.add_argument(
-        "--shape",
-        metavar="NAME=SIZES",
+        add("--spec_from NETWORK", NETWORK_FORMS, required=True)
+    add(
+        "--shape NAME=SIZES",
+        "the shape of an input: data=1,3,224,224, or with a dtype data=1,3,224,224:float16; repeatable",
         type=shape,
         action="append",
         default=[],
-        help="the shape of an input: data=1,3,224,224, or with a dtype data=1,3,224,224:float16; repeatable",
     )
-    parser.add_argument(
-        "--with_network",
-        action="store_true",
-        help="also write a case of the whole network, with the checksums of its files",
-    )
-    parser.add_argument(
-        "--build", metavar="BUILD", help="the build that infers shapes and types (default: the treatment)"
-    )
-    parser.add_argument(
-        "--output", type=path, metavar="FILE", help="where the spec is written (default: standard output)"
-    )
-    parser.add_argument("--framework", choices=framework_names(), default=framework_names()[0], help="the network's")
-    parser.add_argument(
-        "--exec_dir", type=path, metavar="DIR", help="the build cache (default: in the user's cache folder)"
-    )
+    add("--with_network", "also write a case of the whole network, with the checksums of its files")
+    add("--build BUILD", "the build that infers shapes and types (default: the treatment)")
+    add("--output FILE", "where the spec is written (default: standard output)", type=path)
+    add("--framework", "the network's", choices=framework_names(), default=framework_names()[0])
+    add("--exec_dir DIR", "the build cache (default: in the user's cache folder)", type=path)
     return parser
 
 
@@ -72,11 +63,8 @@ def shape(text: str) -> tuple[str, Input]:
 
 
 def write_spec_from(arguments: Sequence[str], parser: Parser | None = None) -> int:
-    """Ask the build and write the spec; returns the exit code. ``parser``: by default, that of ``--spec_from``.
-
-    Raises:
-        OpduelError: with the exit code that it stands for.
-    """
+    """Ask the build and write the spec; returns the exit code, or raises an OpduelError that has it. ``parser``: by
+    default, that of ``--spec_from``."""
     options = (parser or spec_from_parser()).parse_args(arguments)
     framework = get_framework(options.framework)
     inputs = dict(options.shape)
@@ -88,15 +76,9 @@ def write_spec_from(arguments: Sequence[str], parser: Parser | None = None) -> i
     if output:
         check_file(output, "output")
         refuse_overwriting({"--spec_from": [Path(options.spec_from)]}, "--output", [output])
-    asked = options.build
-    if asked is None:
-        asked = read_config(config_path()).get("treatment") or load_releases(framework).default_treatment
-        if asked is None:
-            raise UsageError(f"--build: {framework.name} has no default build: give one")
+    asked = options.build or usual_build("treatment", read_config(config_path()), framework, "build")
     build = resolve_build(asked, framework, BuildCache(options.exec_dir))
     network = ask_network(build, framework, options.spec_from, inputs)
-    if options.build is None:
-        log.info("build: %s", asked)
     schema = f"./{SCHEMA_FILE.name}" if output and output.absolute().parent == SPECIFICATIONS else None
     name = Path(options.spec_from).name
     tests = operator_tests(network, name, load_rules(framework))

@@ -7,9 +7,8 @@ from typing import Any
 
 from opduel.commands.driver_options import driver_parser
 from opduel.commands.in_build import python_parser
-from opduel.commands.opduel import SUBCOMMANDS
+from opduel.commands.opduel import SUBCOMMANDS, with_subcommands
 from opduel.commands.options import Parser, harness_parser
-from opduel.commands.wording import with_subcommands
 from opduel.records.measurement import SIDES
 from opduel.reporters.formats import FORMATS, described
 
@@ -21,17 +20,16 @@ _OF_DRIVER = ("local", "drive", "bisect", "repo_driver.py")
 SCRIPTS = ("harness.py", "repo_driver.py", "run_bench.py")
 
 
+def _small(name: str, epilog: str = "") -> Parser:
+    """The parser of a subcommand with few options of its own."""
+    summary = SUBCOMMANDS[name]
+    return Parser(prog=f"opduel {name}", description=f"{summary[:1].upper()}{summary[1:]}.", epilog=epilog)
+
+
 def list_parser() -> Parser:
     """``opduel list``."""
-    parser = Parser(
-        prog="opduel list",
-        description="List all cases.",
-        epilog="With options of opduel compare, such as -b SPEC: the cases that it would measure",
-        allow_abbrev=False,
-    )
-    parser.add_argument(
-        "pattern", metavar="PATTERN", nargs="?", help="a part of an id, an operator or a spec's name, or a pattern"
-    )
+    parser = _small("list", "With options of opduel compare, such as -b SPEC: the cases that it would measure")
+    parser.options()("pattern PATTERN", "a part of an id, an operator or a spec's name, or a pattern", nargs="?")
     return parser
 
 
@@ -47,30 +45,23 @@ def network_parser() -> Parser:
 
 def convert_parser() -> Parser:
     """``opduel convert``."""
-    parser = Parser(
-        prog="opduel convert", description="Write a report in the format of another tool.", allow_abbrev=False
-    )
-    parser.add_argument("report", metavar="REPORT", type=Path, help="a report.json")
-    parser.add_argument("--to", choices=list(FORMATS), required=True, help=f"the format. {described()}")
-    parser.add_argument("--side", choices=SIDES, help="for a format that holds one side")
-    parser.add_argument(
-        "--output",
-        metavar="FILE",
-        help="where it is written (default: standard output); {side} in the name stands for control and treatment, "
-        "{run} for the run's id",
+    parser = _small("convert")
+    add = parser.options()
+    add("report REPORT", "a report.json", type=Path)
+    add("--to", f"the format. {described()}", choices=list(FORMATS), required=True)
+    add("--side", "for a format that holds one side", choices=SIDES)
+    add(
+        "--output FILE",
+        "where it is written (default: standard output); {side} in the name stands for control and treatment, {run} "
+        "for the run's id",
     )
     return parser
 
 
 def send_parser() -> Parser:
     """``opduel send``."""
-    parser = Parser(
-        prog="opduel send",
-        description="Send reports on disk to a results server.",
-        epilog=_OF_COMPARE,
-        allow_abbrev=False,
-    )
-    parser.add_argument("reports", metavar="REPORT", type=Path, nargs="+", help="a report.json")
+    parser = _small("send", _OF_COMPARE)
+    parser.options()("reports REPORT", "a report.json", type=Path, nargs="+")
     return parser
 
 
@@ -78,33 +69,26 @@ def flush_parser() -> Parser:
     """``opduel flush``."""
     from opduel.commands.sending import add_give_up  # imports what few subcommands need
 
-    parser = Parser(
-        prog="opduel flush",
-        description="Send the reports that wait for a results server.",
-        epilog=_OF_COMPARE,
-        allow_abbrev=False,
-    )
-    parser.add_argument("--retry_refused", action="store_true", help="also send reports that a server refused")
-    add_give_up(parser)
+    parser = _small("flush", _OF_COMPARE)
+    parser.options()("--retry_refused", "also send reports that a server refused")
+    add_give_up(parser.options())
     return parser
 
 
 def completion_parser() -> Parser:
     """``opduel completion``."""
-    parser = Parser(
-        prog="opduel completion",
-        description="Print a completion script for a shell.",
-        epilog="bash: opduel completion bash > ~/.local/share/bash-completion/completions/opduel\n"
+    parser = _small(
+        "completion",
+        "bash: opduel completion bash > ~/.local/share/bash-completion/completions/opduel\n"
         "fish: opduel completion fish > ~/.config/fish/completions/opduel.fish\n"
         "zsh:  opduel completion zsh > FOLDER/_opduel   (a folder of $fpath)",
-        allow_abbrev=False,
     )
-    parser.add_argument("shell", choices=SHELLS, help="your shell")
+    parser.options()("shell", "your shell", choices=SHELLS)
     return parser
 
 
 # Subcommands that have a parser of their own, with few options.
-SMALL: Mapping[str, Callable[[], argparse.ArgumentParser]] = {
+SMALL: Mapping[str, Callable[[], Parser]] = {
     "list": list_parser,
     "spec-from": network_parser,
     "convert": convert_parser,
@@ -115,7 +99,7 @@ SMALL: Mapping[str, Callable[[], argparse.ArgumentParser]] = {
 }
 
 
-def parsers_of(name: str) -> list[argparse.ArgumentParser]:
+def parsers_of(name: str) -> list[Parser]:
     """The parsers of the options of a subcommand, or of a script."""
     if name == "run_bench.py":
         from opduel.commands.run_bench import run_bench_parser  # imports what few subcommands need
@@ -128,7 +112,7 @@ def parsers_of(name: str) -> list[argparse.ArgumentParser]:
     return [driver_parser(), harness_parser()] if name in _OF_DRIVER else [harness_parser()]
 
 
-def _server_parser(name: str) -> argparse.ArgumentParser:
+def _server_parser(name: str) -> Parser:
     """The server's, or that of its ``serve``; needs the extra ``server``."""
     from opduel.server.command_line import server_parser
 
@@ -136,11 +120,11 @@ def _server_parser(name: str) -> argparse.ArgumentParser:
     if name == "server":
         return whole
     kinds = next(action for action in whole._actions if isinstance(action, argparse._SubParsersAction))
-    found: argparse.ArgumentParser = kinds.choices[name]
+    found: Parser = kinds.choices[name]
     return found
 
 
-def merged_parser(name: str) -> argparse.ArgumentParser:
+def merged_parser(name: str) -> Parser:
     """One parser with all options of a subcommand, in its words; of two of one name, the driver's."""
     first, *others = parsers_of(name)
     for group in (group for other in others for group in other._action_groups):
@@ -158,19 +142,19 @@ def merged_parser(name: str) -> argparse.ArgumentParser:
 
 def whole_parser() -> argparse.ArgumentParser:
     """All subcommands and all their options in one parser, for completion."""
-    whole = argparse.ArgumentParser(prog="opduel")
-    whole.add_argument("-V", "--version", action="store_true", help="show the version")
+    whole = Parser(prog="opduel")
+    whole.options()("-V --version", "show the version")
     kinds = whole.add_subparsers()
     for name, summary in SUBCOMMANDS.items():
         if name in ("serve", "server") and not _has_server():
             kinds.add_parser(name, help=summary)
             continue
-        own = merged_parser(name)
-        one = kinds.add_parser(name, help=summary, parents=[own], add_help=False)
-        one.add_argument("-q", "--quiet", action="store_true", help="show no progress")
-        one.add_argument("-v", "--verbose", action="store_true", help="show details, too")
+        one = kinds.add_parser(name, help=summary, parents=[merged_parser(name)], add_help=False)
+        add = one.options()
+        add("-q --quiet", "show no progress")
+        add("-v --verbose", "show details, too")
         if name in CONFIGURED:
-            one.add_argument("--help-all", action="store_true", help="show all options")
+            add("--help-all", "show all options")
         for action in one._actions:
             _prepare(action)
     return whole

@@ -10,6 +10,7 @@ from opduel.commands.driver_options import driver_parser
 from opduel.commands.entry import run_command
 from opduel.commands.harness import run_harness
 from opduel.commands.in_build import run as run_in_build
+from opduel.commands.opduel import with_subcommands
 from opduel.commands.options import harness_parser
 from opduel.commands.project import Setting, placed, project_settings
 from opduel.commands.single import refuse_single_options
@@ -23,7 +24,6 @@ from opduel.commands.subcommand_parsers import (
     send_parser,
     whole_parser,
 )
-from opduel.commands.wording import with_subcommands
 from opduel.records import UsageError
 from opduel.records.measurement import SIDES
 
@@ -68,13 +68,8 @@ def _without_level(arguments: Sequence[str]) -> tuple[list[str], int]:
 
 
 def _settings(name: str) -> tuple[list[Setting], dict[str, str]]:
-    """A project's settings of a subcommand but for its builds; and the builds, by side.
-
-    The user's own answers override the project's builds.
-
-    Raises:
-        UsageError: the file is no good.
-    """
+    """A project's settings of a subcommand but for its builds; and the builds, by side, of which the user's own answers
+    override the project's. UsageError: the file is no good."""
     found = project_settings(name, CONFIGURED)
     builds: dict[str, str] = {}
     for one in found:
@@ -86,6 +81,11 @@ def _settings(name: str) -> tuple[list[Setting], dict[str, str]]:
     kept = KeptAnswers(config_path())
     builds.update({side: kept[side] for side in SIDES if side in kept})
     return [one for one in found if one.name not in SIDES], builds
+
+
+def _usual(options: argparse.Namespace, builds: Mapping[str, str], sides: Sequence[str] = ("treatment",)) -> list[str]:
+    """The options that name the builds of these sides that a command line leaves open."""
+    return [f"--{side}={builds[side]}" for side in sides if getattr(options, side) is None and side in builds]
 
 
 def _parsed(name: str, arguments: Sequence[str]) -> argparse.Namespace:
@@ -103,9 +103,8 @@ def _compare(arguments: Sequence[str]) -> int:
     if options.golden is None:
         refuse_single_options(options)
         if options.info is None:
-            missing = [side for side in SIDES if getattr(options, side) is None and side in builds]
-            given = [*(f"--{side}={builds[side]}" for side in missing), *given]
-    return run_harness(with_defaults(HARNESS, given, settings))
+            given = [*_usual(options, builds, SIDES), *given]
+    return run_harness(with_defaults(HARNESS, given, settings), "opduel compare")
 
 
 def _json_by_its_format(arguments: Sequence[str]) -> list[str]:
@@ -128,8 +127,8 @@ def _measure(arguments: Sequence[str]) -> int:
         if getattr(options, name) is not None:
             raise UsageError(f"--{name}: one build alone is measured here: leave it out, or use opduel compare")
     settings, builds = _settings("measure")
-    usual = [f"--treatment={builds['treatment']}"] if options.treatment is None and "treatment" in builds else []
-    return run_harness(with_defaults(HARNESS, ["--single", *usual, *given], settings))
+    given = ["--single", *_usual(options, builds), *given]
+    return run_harness(with_defaults(HARNESS, given, settings), "opduel measure")
 
 
 def _drive(name: str, arguments: Sequence[str]) -> int:
@@ -145,15 +144,11 @@ def _drive(name: str, arguments: Sequence[str]) -> int:
         given = [*_bisecting(own), *given]
     elif own.local is None and own.bisect_releases is None and not own.ab_testing:
         given = ["--ab_testing", *given]
-    return run_driver(with_defaults(DRIVER, given, settings))
+    return run_driver(with_defaults(DRIVER, given, settings), f"opduel {name}")
 
 
 def _bisecting(own: argparse.Namespace) -> list[str]:
-    """What asks for a bisection beside the commits or the releases.
-
-    Raises:
-        UsageError: neither was given.
-    """
+    """What asks for a bisection beside the commits or the releases; UsageError if neither was given."""
     if own.bisect_releases is not None:
         return []
     if own.base_commit is None or own.commit is None:
@@ -167,8 +162,7 @@ def _calibrate(arguments: Sequence[str]) -> int:
     from opduel.commands.calibrate import calibrate
 
     settings, builds = _settings("calibrate")
-    options = _parsed("calibrate", arguments)
-    usual = [f"--treatment={builds['treatment']}"] if options.treatment is None and "treatment" in builds else []
+    usual = _usual(_parsed("calibrate", arguments), builds)
     return calibrate(with_defaults(CALIBRATE, [*usual, *arguments], settings))
 
 

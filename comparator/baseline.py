@@ -47,7 +47,7 @@ def machine_differences(now: SingleReport, then: SingleReport) -> list[str]:
 def _given(report: SingleReport) -> dict[str, str]:
     """The variables that the user gave the run's workers; earlier versions took none."""
     values = report.run.environment
-    return {name: str(values.get(name)) for name in report.run.env}
+    return {name: str(values.get(name)) for name in report.run.configuration.env}
 
 
 def _compared(now: SingleResult, then: SingleResult | None, threshold: float) -> BaselineComparison:

@@ -94,7 +94,7 @@ def evaluate(reports: Iterable[Report]) -> list[Row]:
         for comparison in report.comparisons:
             by_threshold[comparison.threshold].append(comparison)
         for threshold, comparisons in by_threshold.items():
-            groups[report.run.inject or 0.0, threshold].append((report, comparisons))
+            groups[report.configuration.inject, threshold].append((report, comparisons))
     order = sorted(groups, key=lambda key: (key[0], -key[1]))
     return [_row(share, threshold, groups[share, threshold]) for share, threshold in order]
 

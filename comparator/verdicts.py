@@ -71,11 +71,8 @@ def _whole(bare: Comparison, analysis: CaseAnalysis, looks: Looks, run: _Run) ->
 
 
 def _with_figures(bare: Comparison, analysis: CaseAnalysis, looks: Looks, run: _Run) -> Comparison:
-    """The comparison with its figures.
-
-    The smallest detectable change is that of one confirmation look at as many samples as the figures have, for this
-    case alone in its run.
-    """
+    """The comparison with its figures. The smallest detectable change is that of one confirmation look at as many
+    samples as the figures have, for this case alone in its run."""
     figures, stage, confidence = _shown(analysis, looks, run.alpha)
     if figures is None:
         if not bare.samples:

@@ -225,7 +225,8 @@ class _Search:
         halves: tuple[Range, Range] = ((left, middle), (middle, right))
         bound = self._bound(one.case)
         for half, other, answer, others_answer in zip(halves, halves[::-1], answers, answers[::-1], strict=True):
-            change, failing = self._change(half, one.case), _inside(one.failing, half)
+            change = self._change(half, one.case)
+            failing = frozenset(point for point in one.failing if half[0] < point < half[1])
             rest = one.change.minus(self._change(other, one.case))
             if answer == "found":
                 yield _Suspicion(one.case, (half,), change, failing)
@@ -319,7 +320,3 @@ def _by_width(one: Range) -> tuple[int, int]:
 
 def _encloses(one: Range, other: Range) -> bool:
     return one[0] <= other[0] and other[1] <= one[1]
-
-
-def _inside(revisions: Collection[int], one: Range) -> frozenset[int]:
-    return frozenset(revision for revision in revisions if one[0] < revision < one[1])

@@ -179,7 +179,7 @@ class Branch:
         except NotSettled as error:
             text = f"{commit.short}: {error}"
             tally.fail(commit.id, text)
-            if error.report.run.run_type == "benchmark":
+            if error.report.configuration.run_type == "benchmark":
                 tally.outcomes.append((commit, Outcome(error.report)))
             record(self._journal, "not settled", text)
             return False

@@ -82,12 +82,9 @@ def impact_of(paths: Sequence[str], data: ImpactRules | None) -> Impact:
             continue
         operators.update(dict.fromkeys(rule.operators))
         categories.update(dict.fromkeys(rule.categories))
-        reasons.setdefault(f"nothing ({rule.nothing})" if rule.nothing else _words(rule), []).append(path)
+        words = ", ".join([*rule.operators, *(f"category {name}" for name in rule.categories)])
+        reasons.setdefault(f"nothing ({rule.nothing})" if rule.nothing else words, []).append(path)
     if operators or categories:
         operators.update(dict.fromkeys(data.along))
     told = tuple((words, tuple(files)) for words, files in reasons.items())
     return Impact(tuple(operators), tuple(categories), tuple(everything), told)
-
-
-def _words(rule: Rule) -> str:
-    return ", ".join([*rule.operators, *(f"category {name}" for name in rule.categories)])

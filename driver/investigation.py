@@ -351,17 +351,15 @@ def _culprit_document(one: Culprit) -> dict[str, Any]:
     return {
         "named": one.culprit.named,
         "good": one.revisions[0].name,
-        "bad": [_revision_document(revision) for revision in one.revisions[1:]],
+        "bad": [
+            {"commit": its.id, "commit_time": its.time, "author": its.author, "subject": its.subject}
+            if (its := revision.commit)
+            else {"release": revision.name}
+            for revision in one.revisions[1:]
+        ],
         "cases": {
             case: {"verdict": step.verdict, **_change_document(step.change)} for case, step in one.culprit.cases.items()
         },
         "evidence": list(one.evidence),
         "note": one.culprit.note,
     }
-
-
-def _revision_document(revision: Revision) -> dict[str, Any]:
-    commit = revision.commit
-    if commit is None:
-        return {"release": revision.name}
-    return {"commit": commit.id, "commit_time": commit.time, "author": commit.author, "subject": commit.subject}

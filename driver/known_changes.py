@@ -71,12 +71,11 @@ def _parsed(text: str | None) -> Any:
 def _read(entries: Any) -> list[Known]:
     """The changes that were kept; none where something else was."""
     try:
-        return [_known(entry) for entry in entries]
+        changes = [one["change"] and Change(**one["change"]) for one in entries]
+        return [
+            Known(**{**one, "change": change, "evidence": tuple(one["evidence"])})
+            for one, change in zip(entries, changes, strict=True)
+        ]
     except (TypeError, KeyError, AttributeError) as error:
         log.warning("a note of known changes in the journal is damaged (%s): skipped", error)
         return []
-
-
-def _known(entry: Mapping[str, Any]) -> Known:
-    change = entry["change"] and Change(**entry["change"])
-    return Known(**{**entry, "change": change, "evidence": tuple(entry["evidence"])})

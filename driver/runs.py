@@ -132,7 +132,9 @@ class Runs:
             self._journal.finish_run(f"{name}/broken-{report.run.id}", self._harness.dump(report))
             self._journal.forget_run(name)
         elif report.is_open and self._gets_more(name, report, order.budgets):
-            report = _continued(report, order.budgets)
+            # Reported under an id of its own, for the run's own is that of its last report.
+            record = RunRecord(report.run, id=f"{report.run.id}-open-{order.budgets}", continues=True)
+            report = replace(report, run=record)
             self._journal.finish_run(f"{name}/open-{order.budgets}", self._harness.dump(report))
         else:
             if report.is_open:
@@ -197,11 +199,6 @@ def open_words(report: Report) -> str:
         return "the time budget ended before any case was tested"
     more = f" and {len(cases) - MOST_NAMED} more" if len(cases) > MOST_NAMED else ""
     return f"{', '.join(cases[:MOST_NAMED])}{more} looked changed when the time budget ended, and is not settled"
-
-
-def _continued(report: Report, budgets: int) -> Report:
-    """The report of a run that goes on: told under an id of its own, for the run's own is that of its last report."""
-    return replace(report, run=RunRecord(report.run, id=f"{report.run.id}-open-{budgets}", continues=True))
 
 
 def _measured_before(order: RunOrder, report: Report) -> str:

@@ -39,11 +39,7 @@ def _installed() -> dict[str, EntryPoint]:
 
 
 def _loaded(point: EntryPoint) -> type[Framework]:
-    """The class that another package offers.
-
-    Raises:
-        UsageError: it can't be imported, or is no framework.
-    """
+    """The class that another package offers; UsageError if it can't be imported, or is no framework."""
     package = point.dist.name if point.dist else point.value
     fix = f"repair the package {package}, or uninstall it"
     try:

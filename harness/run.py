@@ -151,7 +151,7 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     noise = {**monitor.summary(), "during": during, "verifying": verifier.host}
     spare = max(0, len(cpus.measure | cpus.control) - asked.threads - 1)  # one for controller and starting workers
     timed = any(case.metric == DEFAULT_METRIC for case in request.cases)
-    validity = {"hold": asked.holds, **judge_validity(order, findings, noise, spare, timed)}
+    validity = {"valid": True, "hold": asked.holds, **judge_validity(order, findings, noise, spare, timed)}
     if asked.holds and not validity["valid"]:
         comparisons = withhold_verdicts(comparisons)
     comparisons = _with_work(request, [*attribute_changes(comparisons), *output_check.comparisons])

@@ -9,7 +9,7 @@ import secrets
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,9 +26,9 @@ from opduel.harness.outputs import FOR_GOOD
 from opduel.harness.pair_pool import Bench
 from opduel.harness.profiles import Profiles, Profiling, write_profiles
 from opduel.harness.restarting_worker import Question, RestartingWorker
-from opduel.records import Build, Case, Failure, HostRecord, RunError
+from opduel.records import Build, Case, Failure, HostRecord, RunConfiguration, RunError
 from opduel.records.run_record import SingleRunRecord
-from opduel.records.single import Distribution, ProfiledOperator, Profiler, SingleReport, SingleResult
+from opduel.records.single import Distribution, ProfiledOperator, SingleReport, SingleResult
 
 DEFAULT_ROUNDS = 5
 CASE_NS = 50_000_000  # timed calls of one case in one process, about
@@ -44,29 +44,18 @@ TOO_SHORT = "most calls are shorter than a tick of the framework's profiler: use
 class SingleRequest:
     """What to measure, on what, and within which bounds.
 
-    ``rounds``: fresh processes for each case. ``time_budget``: seconds, None for no bound. ``calls``: timed calls in
-    each process, after ``warmup`` others; None: as many as fit into 50 ms, 5 to 1000. ``labels``: further keys of
-    the report's ``run``. ``roofline``: measure the host's before anything else. ``wipe_cache``: evict the processor's
-    caches before each timed call. ``env``: variables that workers get besides their own. ``profile_output``: an
-    absolute path, where the framework's own profile of every case is put, after measuring, in what is kept of the time
-    budget; None for nowhere.
+    ``configuration``: what was asked for; the report stores it. Without its ``runs``, each process makes as many timed
+    calls as fit into 50 ms, 5 to 1000. ``labels``: further keys of the report's ``run``. ``env``: variables that
+    workers get besides their own: their values may be secrets.
     """
 
     framework: Framework
     build: Build
     cases: Sequence[Case]
     seed: int
-    threads: int = 1
-    rounds: int = DEFAULT_ROUNDS
-    time_budget: float | None = None
-    profiler: Profiler = "python"
-    calls: int | None = None
-    warmup: int = DEFAULT_WARMUP
+    configuration: RunConfiguration = field(default_factory=RunConfiguration)
     labels: Mapping[str, Any] = field(default_factory=dict)
-    roofline: bool = False
-    wipe_cache: bool = False
     env: Mapping[str, str] = field(default_factory=dict)
-    profile_output: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -117,25 +106,27 @@ def run_single(request: SingleRequest, on_progress: Callable[[SingleProgress], N
 class _Run:
     def __init__(self, request: SingleRequest, on_progress: Callable[[SingleProgress], None]) -> None:
         self._request = request
+        self._asked = asked = request.configuration
+        self._warmup = DEFAULT_WARMUP if asked.warmup is None else asked.warmup
         self._on_progress = on_progress
-        self._cpus = plan_cpus(request.threads)
-        profiling = request.framework.profiling_environment() if request.profiler == "native" else {}
-        ours = run_environment(request.framework, request.threads, request.env, [request.build])
-        self._wiping = plan_wiping() if request.wipe_cache else None
+        self._cpus = plan_cpus(asked.threads)
+        profiling = request.framework.profiling_environment() if asked.profiler == "native" else {}
+        ours = run_environment(request.framework, asked.threads, request.env, [request.build])
+        self._wiping = plan_wiping() if asked.wipe_cache else None
         wiping = {WIPING_VARIABLE: str(self._wiping.size)} if self._wiping else {}
         environment = {**ours, **profiling, **wiping}
         self._bench = Bench({"treatment": request.build}, request.framework.adaptor, environment, self._cpus)
         self._gathered = {case.id: _Gathered() for case in request.cases}
         self._monitor = HostMonitor(allowed=self._cpus.measure | self._cpus.control)
         self._started = time.monotonic()
-        self._ends = self._started + (math.inf if request.time_budget is None else request.time_budget)
-        profiled = 0 if request.profile_output is None else len({case.time_id for case in request.cases})
-        self._deadline = self._ends - kept_for_profiling(request.time_budget, profiled)  # of measuring
+        self._ends = self._started + (math.inf if asked.time_budget is None else asked.time_budget)
+        profiled = 0 if asked.profile_output is None else len({case.time_id for case in request.cases})
+        self._deadline = self._ends - kept_for_profiling(asked.time_budget, profiled)  # of measuring
 
     def run(self) -> SingleReport:
         started = datetime.now(UTC)
-        request, environment = self._request, self._bench.environment
-        roofline = measure_roofline(self._cpus, request.threads, environment) if request.roofline else None
+        request, asked, environment = self._request, self._asked, self._bench.environment
+        roofline = measure_roofline(self._cpus, asked.threads, environment) if asked.roofline else None
         host = {**host_fingerprint(), "roofline": roofline}
         self._monitor.begin()
         stopped, aborted, interrupted = None, False, False
@@ -143,7 +134,7 @@ class _Run:
             with this_thread_on(self._cpus.control):
                 self._measure()
         except _OutOfTime:
-            stopped = f"the time budget of {request.time_budget:g} s was spent"
+            stopped = f"the time budget of {asked.time_budget:g} s was spent"
         except (KeyboardInterrupt, RunError) as error:
             stopped, aborted, interrupted = str(error) or "interrupted", True, isinstance(error, KeyboardInterrupt)
         if aborted and not any(one.processes for one in self._gathered.values()):
@@ -155,11 +146,18 @@ class _Run:
             "id": f"{started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}",
             "started": started.isoformat(timespec="seconds"),
             "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+            "configuration": asdict(asked),
+            "platform": asked.platform,
+            "user_identifier": asked.user_identifier,
             **request.labels,
             "framework": request.framework.name,
-            **{name: getattr(request, name) for name in ("profiler", "seed", "threads", "rounds", "warmup")},
-            "runs": request.calls,
-            "time_budget": request.time_budget,
+            "profiler": asked.profiler,
+            "seed": request.seed,
+            "threads": asked.threads,
+            "rounds": asked.rounds or DEFAULT_ROUNDS,
+            "warmup": self._warmup,
+            "runs": asked.runs,
+            "time_budget": asked.time_budget,
             "environment": recorded_environment(environment, request.env, request.framework.name),
             "env": sorted(request.env),
             "cpus": sorted(self._cpus.measure),
@@ -180,7 +178,8 @@ class _Run:
         request, bench = self._request, self._bench
         for_storage = {**bench.environment, **request.framework.memory_environment()}
         rng = random.Random(request.seed)
-        for number in range(1, request.rounds + 1):
+        rounds = self._asked.rounds or DEFAULT_ROUNDS
+        for number in range(1, rounds + 1):
             order = [case for case in request.cases if not self._gathered[case.id].failed]
             rng.shuffle(order)
             with (
@@ -191,17 +190,17 @@ class _Run:
                     self._one(timing, storage, case)
                     self._monitor.sample()
                     elapsed = time.monotonic() - self._started
-                    self._on_progress(SingleProgress(number, request.rounds, done, len(order), elapsed))
+                    self._on_progress(SingleProgress(number, rounds, done, len(order), elapsed))
 
     def _profiles(self, aborted: bool) -> Profiles | None:
         """Write the profiles that were asked for, unless the run was cut short."""
-        request, folder = self._request, self._request.profile_output
-        if folder is None:
+        request, asked = self._request, self._asked
+        if asked.profile_output is None:
             return None
         failed = {name: one.failures[-1].reason for name, one in self._gathered.items() if one.failed}
-        profiling = Profiling(self._bench, request.framework, request.threads, request.seed, self._ends)
+        profiling = Profiling(self._bench, request.framework, asked.threads, request.seed, self._ends)
         with this_thread_on(self._cpus.control):
-            return write_profiles(folder, request.cases, failed, profiling, aborted)
+            return write_profiles(Path(asked.profile_output), request.cases, failed, profiling, aborted)
 
     def _one(self, timing: RestartingWorker, storage: RestartingWorker, case: Case) -> None:
         """Time one case in a process of its own; with the first such, also what memory it takes, in another."""
@@ -211,8 +210,8 @@ class _Run:
         if isinstance(answer, Failure):
             gathered.failures.append(answer)
             return
-        if self._request.profiler == "native":
-            _take_profile(gathered, answer[-1]["calls"][self._request.warmup :])
+        if self._asked.profiler == "native":
+            _take_profile(gathered, answer[-1]["calls"][self._warmup :])
         else:
             gathered.processes.append([float(value) for value in answer[-1]["ns"]])
         if not gathered.asked_for_memory:
@@ -235,7 +234,7 @@ class _Run:
         between."""
         if time.monotonic() >= self._deadline:
             raise _OutOfTime
-        fork = self._request.framework.can_fork(self._request.threads, case.context)
+        fork = self._request.framework.can_fork(self._asked.threads, case.context)
         answer = worker.ask(requests, time_left(case, self._deadline), fork=fork)
         if isinstance(answer, Failure) and answer.kind == "timeout" and time.monotonic() >= self._deadline:
             raise _OutOfTime
@@ -243,14 +242,14 @@ class _Run:
 
     def _timing_question(self, answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """What a case that was prepared is asked: as many calls as the user says, or as fit."""
-        request, calls = self._request, self._request.calls
+        calls = self._asked.runs
         if calls is None:
             wipe_ns = self._wiping.ns if self._wiping else 0.0
             fitting = round(CASE_NS / (float(answers[0]["call_ns"]) + wipe_ns))
             calls = max(LEAST_CALLS, min(MOST_CALLS, fitting))
-        if request.profiler == "native":
-            return {"op": "profile", "calls": request.warmup + calls}
-        return {"op": "block", "discard": request.warmup, "calls": calls, "inner": 1}
+        if self._asked.profiler == "native":
+            return {"op": "profile", "calls": self._warmup + calls}
+        return {"op": "block", "discard": self._warmup, "calls": calls, "inner": 1}
 
 
 def _take_profile(gathered: _Gathered, calls: Sequence[Mapping[str, Any]]) -> None:

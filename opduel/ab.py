@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from opduel.commands.harness import plan_run
+from opduel.commands.opduel import with_subcommands
 from opduel.commands.options import harness_parser
 from opduel.commands.progress import ProgressDisplay
 from opduel.commands.recorded_options import recorded
 from opduel.commands.session import requested_reporters, warn_of_report
 from opduel.commands.single import refuse_round_log, refuse_single_options
-from opduel.commands.wording import with_subcommands
 from opduel.harness.run import InterruptedRunError, run_ab
 from opduel.records import Comparison, OpduelError, Report, UsageError, Verdict, disk_error
 from opduel.reporters import report_all, write_report
@@ -188,7 +188,7 @@ def _measure(words: Sequence[str], progress: bool) -> ABReport:
     refuse_single_options(options)
     refuse_round_log(options)
     reporters = requested_reporters(options)
-    _, request = plan_run(options, {}, recorded("harness.py", words), reporters)
+    _, request = plan_run(options, {}, recorded("opduel compare", words), reporters)
     try:
         if progress:
             with ProgressDisplay(len(request.cases), sys.stderr) as display:
@@ -209,11 +209,7 @@ def _measure(words: Sequence[str], progress: bool) -> ABReport:
 
 
 def _words(name: str, value: Any) -> list[str]:
-    """An option as a command line has it; nothing for None and False.
-
-    Raises:
-        UsageError: ``value`` is of a type that no option takes.
-    """
+    """An option as a command line has it, nothing for None and False; UsageError for a type that no option takes."""
     option = f"--{name}"
     if value is None or value is False:
         return []
@@ -227,11 +223,7 @@ def _words(name: str, value: Any) -> list[str]:
 
 
 def _inputs(inputs: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None) -> list[str]:
-    """Each of the inputs as JSON.
-
-    Raises:
-        UsageError: they hold something else than plain data.
-    """
+    """Each of the inputs as JSON; UsageError if they hold something else than plain data."""
     given = [] if inputs is None else [inputs] if isinstance(inputs, Mapping) else list(inputs)
     try:
         return [json.dumps(dict(one)) for one in given]

@@ -15,8 +15,8 @@ from opduel.harness.specs.load import validate
 from opduel.harness.specs.model import Settings
 from opduel.inside import known_frameworks
 from opduel.performance import read_input
-from opduel.records import Build, UsageError
-from opduel.records.single import Profiler
+from opduel.records import Build, RunConfiguration, UsageError
+from opduel.records.measurement import Profiler
 from opduel.records.validation import explain
 from opduel.reporters.opperf_form import grouped, opperf_entry
 
@@ -117,10 +117,7 @@ def _run(
         build=build,
         cases=expand_cases(validate(whole), metrics=["time"], settings=asked),
         seed=seed,
-        rounds=1,
-        profiler=profiler,
-        calls=runs,
-        warmup=warmup,
+        configuration=RunConfiguration(rounds=1, profiler=profiler, runs=runs, warmup=warmup),
     )
     found: list[list[dict[str, Any]]] = [[] for _ in spec["tests"]]
     for group in grouped(run_single(request).cases):
@@ -139,8 +136,7 @@ def _test(identifier: str, test: Spec, given: Mapping[str, Any]) -> dict[str, An
 def _input(build: Build, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """One of a user's inputs as a spec has it.
 
-    Raises:
-        UsageError: it holds what a spec can't; RunError: the build doesn't say what the operator takes.
+    UsageError if it holds what a spec can't, RunError if the build doesn't say what the operator takes.
     """
     function = _registry(build).functions.get(name) if "dtype" in given else None
     takes_dtype = function is not None and function.takes_dtype

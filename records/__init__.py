@@ -5,7 +5,7 @@ They compute only what follows from their own fields (``work.py``: rates and roo
 ``Build pair -> Case -> Round -> Comparison -> Report``.  Every package may import this one; it imports none.
 """
 
-from opduel.records.build import Build
+from opduel.records.build import Build, Commit
 from opduel.records.case import (
     DEFAULT_METRIC,
     DEFAULT_MODE,
@@ -19,7 +19,6 @@ from opduel.records.case import (
     Tolerance,
     case_id_for,
 )
-from opduel.records.commit import Commit
 from opduel.records.configuration import RunConfiguration
 from opduel.records.errors import BrokenBuildError, NoSpaceError, OpduelError, RunError, UsageError, disk_error, is_full
 from opduel.records.measurement import Failure, Incident, PairSample, Stage
@@ -37,47 +36,3 @@ from opduel.records.report import (
 )
 from opduel.records.run_record import HostRecord, RunRecord
 from opduel.records.work import Achieved, Work, achieved, roof
-
-__all__ = [
-    "DEFAULT_METRIC",
-    "DEFAULT_MODE",
-    "FLAGGED",
-    "METRICS",
-    "MODES",
-    "SAMPLED",
-    "SCHEMA_VERSION",
-    "WORSE",
-    "Achieved",
-    "Breakdown",
-    "BrokenBuildError",
-    "Build",
-    "Case",
-    "Commit",
-    "Comparison",
-    "Direction",
-    "Failure",
-    "Forecast",
-    "HostRecord",
-    "Incident",
-    "Metric",
-    "ModelFile",
-    "NoSpaceError",
-    "OpduelError",
-    "OperatorTime",
-    "PairSample",
-    "Report",
-    "RunConfiguration",
-    "RunError",
-    "RunRecord",
-    "Stage",
-    "Tolerance",
-    "UsageError",
-    "Verdict",
-    "Verification",
-    "Work",
-    "achieved",
-    "case_id_for",
-    "disk_error",
-    "is_full",
-    "roof",
-]

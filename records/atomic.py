@@ -30,11 +30,8 @@ def path_part(name: str) -> str:
 
 
 def user_path(text: str, option: str) -> Path:
-    """The path that ``text`` means, with the folder of ``~`` or ``~user`` written out.
-
-    Raises:
-        UsageError: there is no such user; the text names ``option``.
-    """
+    """The path that ``text`` means, with the folder of ``~`` or ``~user`` written out; UsageError, which names
+    ``option``, if there is no such user."""
     try:
         return Path(text).expanduser()
     except RuntimeError:
@@ -84,11 +81,7 @@ def is_special(path: Path) -> bool:
 
 
 def check_file(path: Path, option: str) -> None:
-    """See that a file can be put at ``path``, but for its folder.
-
-    Raises:
-        UsageError: a folder is there, or no regular file; the text names ``option`` and the fix.
-    """
+    """Raise UsageError, which names ``option`` and the fix, unless a file can be put at ``path``."""
     if not path.name or os.path.isdir(path):
         raise UsageError(f"--{option} {path}: is a folder: give a file's name")
     if is_special(path):
@@ -96,11 +89,8 @@ def check_file(path: Path, option: str) -> None:
 
 
 def check_folder(directory: Path, option: str) -> None:
-    """Make ``directory`` where it is missing, and see that a file can be written in it.
-
-    Raises:
-        UsageError: it can't; the text names ``option`` and the fix.
-    """
+    """Make ``directory`` where it is missing; UsageError, which names ``option`` and the fix, unless files can be
+    written in it."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=directory):

@@ -1,9 +1,28 @@
-"""A build: an interpreter that imports the framework, and where it came from."""
+"""A build: an interpreter that imports the framework, and where it came from; and a commit, which it may be of."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
-from opduel.records.commit import Commit
+
+@dataclass(frozen=True)
+class Commit:
+    """One commit. ``time`` is the committer's, in seconds since 1970 (UTC); ``author`` is "Name <mail>"."""
+
+    id: str  # 40 hexadecimal digits
+    time: int
+    author: str
+    subject: str
+
+    @property
+    def short(self) -> str:
+        """The first 12 digits: unique in any repository, and short enough to read."""
+        return self.id[:12]
+
+    @property
+    def moment(self) -> str:
+        """The time in ISO 8601, UTC."""
+        return datetime.fromtimestamp(self.time, UTC).isoformat(timespec="seconds")
 
 
 @dataclass(frozen=True)

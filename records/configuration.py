@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, get_type_hints
 
 from opduel.records.case import SAMPLED
+from opduel.records.measurement import Profiler
 from opduel.records.typed import UNKNOWN, fitting
 
 _JOINED = {"separator": ","}  # an option that takes several values at once, not one each time
@@ -59,6 +60,11 @@ class RunConfiguration:
     roofline: bool = False
     breakdown: bool = False
     profile_output: str | None = None  # an absolute path
+    # of one build alone
+    rounds: int | None = None  # fresh processes for each case; None: 5
+    warmup: int | None = None  # calls; None: 2
+    runs: int | None = None  # timed calls in each process
+    profiler: Profiler = "python"
     # which commits, and how they are built: of repo_driver.py
     repo_dir: str | None = None
     remote_repository: str | None = None

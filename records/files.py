@@ -70,11 +70,8 @@ def read_bytes(
 
 
 def read_text(path: Path, longest: int = LONGEST_TEXT, pipes: bool = True) -> str:
-    """The same, as UTF-8; a byte order mark is left out.
-
-    Raises:
-        UnreadableError: as ``read_bytes``, or it is something else than UTF-8.
-    """
+    """The same, as UTF-8, without a byte order mark. UnreadableError: as ``read_bytes``, or it is something else than
+    UTF-8."""
     try:
         return read_bytes(path, longest, pipes).decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -82,11 +79,8 @@ def read_text(path: Path, longest: int = LONGEST_TEXT, pipes: bool = True) -> st
 
 
 def parse_json(text: str | bytes, **options: Any) -> Any:
-    """What a JSON text says; ``options`` are those of ``json.loads``.
-
-    Raises:
-        UnreadableError: it is no JSON, or is nested too deeply.
-    """
+    """What a JSON text says, read with options of ``json.loads``; UnreadableError if it is none, or is nested too
+    deeply."""
     try:
         return json.loads(text, **options)
     except RecursionError:

@@ -12,6 +12,8 @@ SIDES: tuple[Side, Side] = ("control", "treatment")
 Stage = Literal["screening", "confirmation"]
 STAGES: tuple[Stage, Stage] = ("screening", "confirmation")
 
+Profiler = Literal["python", "native"]  # how calls are timed: by a clock, or by the framework's own profiler
+
 FROM_OUTSIDE = ("killed", "out-of-memory")  # kinds of failure that the machine may have to answer for
 
 

@@ -89,11 +89,7 @@ class Outbox:
         self, kind: str, receivers: Sequence[str], key: str, payload: bytes = b"", created: float | None = None
     ) -> None:
         """Add an entry for each receiver. An entry that waits or was delivered stays as it is; one that was refused, or
-        is damaged, is replaced.
-
-        Raises:
-            NoSpaceError: the outbox, or the disk, is full.
-        """
+        is damaged, is replaced. NoSpaceError: the outbox, or the disk, is full."""
         statement = (
             "INSERT INTO outbox VALUES (NULL, ?, ?, ?, ?, ?, ?, 0, 'waiting', '') "
             "ON CONFLICT (kind, receiver, key) DO UPDATE SET payload = excluded.payload, sha256 = excluded.sha256, "

@@ -11,7 +11,6 @@ from opduel.records.configuration import RunConfiguration
 from opduel.records.measurement import FROM_OUTSIDE, Failure, PairSample
 from opduel.records.redaction import redacted
 from opduel.records.run_record import HostRecord, RunRecord
-from opduel.records.upgrade import configuration_of
 from opduel.records.work import Work
 
 SCHEMA_VERSION = 2
@@ -198,8 +197,8 @@ class Report:
 
     @property
     def configuration(self) -> RunConfiguration:
-        """What the run was asked for; in reports of before it was kept, as far as their command line says."""
-        return configuration_of(self.run)
+        """What the run was asked for."""
+        return self.run.configuration
 
     @property
     def open_suspects(self) -> list[Comparison]:

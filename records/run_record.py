@@ -8,7 +8,9 @@ import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, get_type_hints
 
+from opduel.records.configuration import RunConfiguration
 from opduel.records.typed import UNKNOWN, fitting
+from opduel.records.upgrade import configuration_of
 
 
 class JsonObject(Mapping[str, Any]):
@@ -109,27 +111,18 @@ class ProfilesRecord(JsonObject):
 
 
 class RunRecord(JsonObject):
-    """What a run was asked for, and how it went."""
+    """How a run went; what it was asked for is in ``configuration``."""
 
     id: str | None = None
     started: str | None = None
     finished: str | None = None
     command: tuple[str, ...] = ()
-    platform: str | None = None
     spec: str | None = None
     spec_path: str | None = None
-    user_identifier: str | None = None
     branch: str | None = None
-    run_type: str | None = None
     framework: str | None = None
     seed: int | None = None
-    alpha: float | None = None
-    threads: int | None = None
-    inject: float | None = None
-    breakdown: str | None = None
     environment: Mapping[str, str] = {}
-    env: tuple[str, ...] = ()
-    golden: str | None = None
     complete: bool | None = None
     resumable: bool = False
     aborted: bool = False
@@ -146,6 +139,11 @@ class RunRecord(JsonObject):
     profile_output: ProfilesRecord | None = None
 
     @property
+    def configuration(self) -> RunConfiguration:
+        """What the run was asked for; in reports of before it was kept, as far as their other keys say."""
+        return configuration_of(self)
+
+    @property
     def is_cut_short(self) -> bool:
         """Whether it is known to have ended before every case was settled."""
         return self.complete is False
@@ -157,9 +155,9 @@ class RunRecord(JsonObject):
 
 
 class SingleRunRecord(RunRecord):
-    """What a single-build run was asked for, and how it went."""
+    """The same of a single-build run."""
 
-    profiler: str | None = None
+    threads: int | None = None
     warmup: int | None = None
     runs: int | None = None
 

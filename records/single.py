@@ -12,7 +12,6 @@ from opduel.records.run_record import HostRecord, SingleRunRecord
 from opduel.records.work import Work
 
 SINGLE_SCHEMA_VERSION = 2  # of the document that SingleReport is written as
-Profiler = Literal["python", "native"]
 BaselineVerdict = Literal["slower", "faster", "within", "failed", "new", "gone", "incomparable"]
 
 

@@ -15,24 +15,21 @@ from opduel.records.case import SAMPLED
 from opduel.records.configuration import SEPARATORS, RunConfiguration, kinds
 
 _STAGES = {"screen": "screening", "own": "confirmation"}
-_RUN_KEYS = {"trust": "validity", "sentinels": "aa_cases", "broken": "aborted", "stopped": "stop_reason"}
 # Options that a command line may spell in another way than by the name of the configuration's field.
-_SPELLINGS = {
-    "-b": "benchmark_file",
-    "-p": "platform",
-    "--platforms": "platform",
-    "--int64-tensor": "int64_tensor",
-}
+_SPELLINGS = {"-b": "benchmark_file", "-p": "platform", "--platforms": "platform", "--int64-tensor": "int64_tensor"}
+# Keys of ``run`` that say the same, also of what no command line had.
+_BESIDE = ("env", "alpha", "threads", "inject", "platform", "user_identifier", "run_type", "golden", "profiler")
 _OLD_ENTRY = re.compile(r'"(screen|own|last_words|sentinels)"')
 
 
 def configuration_of(run: Mapping[str, Any]) -> RunConfiguration:
-    """What a run was asked for: as its report has it, or as far as the command line of a report without it says."""
+    """What a run was asked for: as its report has it, or as far as other keys of a report without it say."""
     kept, command = run.get("configuration"), run.get("command")
     if isinstance(kept, Mapping):
         return RunConfiguration.of(kept)
     words = [str(word) for word in command] if isinstance(command, list | tuple) else []
-    found: dict[str, Any] = {"program": words[0]} if words else {}
+    found: dict[str, Any] = {name: run[name] for name in _BESIDE if run.get(name) is not None}
+    found |= {"breakdown": run.get("breakdown") == "all", **({"program": words[0]} if words else {})}
     for place, word in enumerate(words):
         option, equals, value = word.partition("=")
         name = _SPELLINGS.get(option, option[2:] if option.startswith("--") else "")
@@ -42,8 +39,6 @@ def configuration_of(run: Mapping[str, Any]) -> RunConfiguration:
             found[name] = not equals
         elif equals or place + 1 < len(words):
             _add(found, name, value if equals else words[place + 1])
-    given = run.get("env")
-    found["env"] = [name for name in given if isinstance(name, str)] if isinstance(given, list | tuple) else []
     return RunConfiguration.of(found)
 
 
@@ -71,30 +66,82 @@ def _share(text: str) -> float:
     return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
 
 
+Change = Callable[[Any], Any]
+
+
+def _object(renamed: Mapping[str, str] | None = None, **inside: Change) -> Change:
+    """Renames keys of an object and then changes these values; anything else, and the order of keys, stays."""
+
+    def change(value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        names = ((renamed or {}).get(key, key) for key in value)
+        return {
+            name: inside[name](one) if name in inside else one for name, one in zip(names, value.values(), strict=True)
+        }
+
+    return change
+
+
+def _list(change: Change) -> Change:
+    return lambda value: [change(one) for one in value] if isinstance(value, list) else value
+
+
+def _values(change: Change) -> Change:
+    return lambda value: {key: change(one) for key, one in value.items()} if isinstance(value, dict) else value
+
+
+def _stage(value: Any) -> Any:
+    return _STAGES.get(value, value) if isinstance(value, str) else value
+
+
+def _planned(value: Any) -> Any:
+    """A case's id and a stage."""
+    return [value[0], _stage(value[1])] if isinstance(value, list) and len(value) == 2 else value
+
+
+_failure = _object({"last_words": "output_tail"})
+_failed = _object(failure=_failure)
+_samples = _list(_object(stage=_stage))
+_run = _object(
+    {"trust": "validity", "sentinels": "aa_cases", "broken": "aborted", "stopped": "stop_reason"},
+    validity=_object({"trusted": "valid", "sentinels": "aa_checks"}, aa_checks=_list(_object(samples=_samples))),
+    looks=_object(_STAGES, by_metric=_values(_object(_STAGES))),
+    incidents=_list(_failed),
+)
+_comparison = _object(
+    failure=_failure,
+    samples=_samples,
+    decided_on=_stage,
+    verification=_object(failure=_failure, samples=_samples),
+)
+_round: Change = _object(
+    {"sentinels": "aa_cases"},
+    samples=_samples,
+    refused=_values(_failure),
+    lost=_values(_failure),
+    lost_worker=_failure,
+    aa_cases=lambda value: _round(value),
+)
+_entry = _object({"sentinels": "aa_cases"}, planned=_list(_planned), unmeasured=_list(_planned), result=_round)
+_report = _object(run=_run, comparisons=_list(_comparison))
+_single = _object(run=_run, cases=_list(_failed))
+_golden = _object(cases=_values(_failed))
+
+
 def upgraded_report(document: Mapping[str, Any]) -> dict[str, Any]:
     """A report (``report.json``) of version 1 as one of version 2. ``document`` is not changed."""
-    found = dict(document)
-    found["schema_version"] = 2
-    _change(found, "run", _run)
-    _change(found, "comparisons", _each(_comparison))
-    return found
+    return {**_report(dict(document)), "schema_version": 2}
 
 
 def upgraded_single(document: Mapping[str, Any]) -> dict[str, Any]:
     """The document of a single-build run of version 1 as one of version 2."""
-    found = dict(document)
-    found["schema_version"] = 2
-    _change(found, "run", _run)
-    _change(found, "cases", _each(_with_failure))
-    return found
+    return {**_single(dict(document)), "schema_version": 2}
 
 
 def upgraded_golden(document: Mapping[str, Any]) -> dict[str, Any]:
     """The manifest of golden outputs of version 1 as one of version 2."""
-    found = dict(document)
-    found["schema_version"] = 2
-    _change(found, "cases", lambda cases: {case: _object(_with_failure)(one) for case, one in cases.items()})
-    return found
+    return {**_golden(dict(document)), "schema_version": 2}
 
 
 def upgraded_entry(text: str) -> str:
@@ -106,100 +153,3 @@ def upgraded_entry(text: str) -> str:
     except (ValueError, RecursionError):
         return text
     return json.dumps(_entry(document)) if isinstance(document, dict) else text
-
-
-def _entry(document: Mapping[str, Any]) -> dict[str, Any]:
-    found = _renamed(document, {"sentinels": "aa_cases"})
-    for key in ("planned", "unmeasured"):
-        _change(found, key, _each_named)
-    _change(found, "result", _round_result)
-    return found
-
-
-def _each_named(value: Any) -> Any:
-    """Pairs of a case's id and a stage."""
-    if not isinstance(value, list):
-        return value
-    return [[one[0], _stage(one[1])] if isinstance(one, list) and len(one) == 2 else one for one in value]
-
-
-def _round_result(value: dict[str, Any]) -> dict[str, Any]:
-    found = _renamed(value, {"sentinels": "aa_cases"})
-    _change(found, "samples", _each(_sample))
-    for key in ("refused", "lost"):
-        _change(found, key, lambda failures: {case: _object(_failure)(one) for case, one in failures.items()})
-    _change(found, "lost_worker", _failure)
-    _change(found, "aa_cases", _round_result)
-    return found
-
-
-def _run(value: dict[str, Any]) -> dict[str, Any]:
-    found = _renamed(value, _RUN_KEYS)
-    _change(found, "validity", _validity)
-    _change(found, "looks", _looks)
-    _change(found, "incidents", _each(_with_failure))
-    return found
-
-
-def _validity(value: dict[str, Any]) -> dict[str, Any]:
-    found = _renamed(value, {"trusted": "valid", "sentinels": "aa_checks"})
-    _change(found, "aa_checks", _each(_with_samples))
-    return found
-
-
-def _looks(value: dict[str, Any]) -> dict[str, Any]:
-    found = _renamed(value, _STAGES)
-    _change(found, "by_metric", lambda metrics: {metric: _object(_looks)(one) for metric, one in metrics.items()})
-    return found
-
-
-def _comparison(value: dict[str, Any]) -> dict[str, Any]:
-    found = _with_samples(_with_failure(value))
-    if "decided_on" in found:
-        found["decided_on"] = _stage(found["decided_on"])
-    _change(found, "verification", lambda again: _with_samples(_with_failure(again)))
-    return found
-
-
-def _with_failure(value: dict[str, Any]) -> dict[str, Any]:
-    found = dict(value)
-    _change(found, "failure", _failure)
-    return found
-
-
-def _with_samples(value: dict[str, Any]) -> dict[str, Any]:
-    found = dict(value)
-    _change(found, "samples", _each(_sample))
-    return found
-
-
-def _failure(value: dict[str, Any]) -> dict[str, Any]:
-    return _renamed(value, {"last_words": "output_tail"})
-
-
-def _sample(value: dict[str, Any]) -> dict[str, Any]:
-    return {**value, "stage": _stage(value["stage"])} if "stage" in value else value
-
-
-def _stage(value: Any) -> Any:
-    return _STAGES.get(value, value) if isinstance(value, str) else value
-
-
-def _renamed(value: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """In the order of ``value``."""
-    return {names.get(key, key): one for key, one in value.items()}
-
-
-def _object(change: Callable[[dict[str, Any]], Any]) -> Callable[[Any], Any]:
-    return lambda value: change(value) if isinstance(value, dict) else value
-
-
-def _each(change: Callable[[dict[str, Any]], Any]) -> Callable[[Any], Any]:
-    return lambda value: [_object(change)(one) for one in value] if isinstance(value, list) else value
-
-
-def _change(found: dict[str, Any], key: str, change: Callable[[Any], Any]) -> None:
-    """Replace the value of ``key``, if it is there and an object or a list."""
-    if isinstance(found.get(key), dict | list):
-        with suppress(AttributeError, TypeError):  # a list where an object belongs, or the other way round
-            found[key] = change(found[key])

@@ -1,7 +1,7 @@
 """The parser of every command line: wrong usage is one line, and what an option is given is not empty."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from opduel.records import UsageError
@@ -12,8 +12,32 @@ from opduel.reporters.stream import print_result
 MAY_BE_EMPTY = frozenset({"user_identifier"})  # as it is in a script whose variable is not set
 
 
+AddOption = Callable[..., None]
+
+
 class Parser(argparse.ArgumentParser):
     """argparse, whose errors are our own one-line UsageError, and whose help fails when it can't be written."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{"allow_abbrev": False, **settings})
+
+    def options(self, title: str | None = None) -> AddOption:
+        """What adds an option to a group of this title, or to no group.
+
+        ``add("-b --benchmark_file SPEC", "the spec", type=str)``: names and value as the help shows them, the help, and
+        settings of ``add_argument``. An option without a value, choices or an action is a switch.
+        """
+        group = self if title is None else self.add_argument_group(title)
+
+        def add(names: str, help: str, **settings: Any) -> None:
+            words = names.split()
+            if len(words) > 1 and not words[-1].startswith("-"):
+                settings["metavar"] = words.pop()
+            elif words[0].startswith("-") and not settings.keys() & {"choices", "action"}:
+                settings["action"] = "store_true"
+            group.add_argument(*words, help=help, **settings)
+
+        return add
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}; see {self.prog} --help")

@@ -22,6 +22,7 @@ class Reporter(ABC):
     help: ClassVar[str]  # the option's help, one sentence
     repeatable: ClassVar[bool] = False  # whether the option may be given several times, for a reporter each
     whole_runs_only: ClassVar[bool] = False  # whether a run that will be resumed is reported only when complete
+    others: "Sequence[Reporter]" = ()  # those that get the same runs
 
     @classmethod
     def add_options(cls, group: "argparse._ArgumentGroup") -> None:
@@ -65,8 +66,9 @@ class Reporter(ABC):
             UsageError: it can't; the text says why and names the fix.
         """
 
-    def meet(self, others: "Sequence[Reporter]") -> None:  # noqa: B027 - most need nobody
+    def meet(self, others: "Sequence[Reporter]") -> None:
         """Learn which other reporters get the same runs; those that store reports come before the others."""
+        self.others = others
 
     def files(self) -> Sequence[Path]:
         """The very files that it will replace: what no other reporter may write, too."""

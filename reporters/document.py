@@ -144,6 +144,5 @@ def check_version(path: Path, version: object, newest: int, fix: str) -> None:
     if isinstance(version, bool) or not isinstance(version, int) or version < 1:
         raise UsageError(f"{path}: schema_version: is {version!r}: {fix}")
     if version > newest:
-        raise UsageError(
-            f"{path}: schema_version: is {version}, newer than the {newest} known here: use a newer opduel"
-        )
+        words = f"is {version}, newer than the {newest} known here"
+        raise UsageError(f"{path}: schema_version: {words}: use a newer opduel")

@@ -50,7 +50,6 @@ class GithubReporter(Reporter):
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         """``environment``: that of the step, by default this process's own."""
         self._environment = os.environ if environment is None else environment
-        self._others: Sequence[Reporter] = ()
         self._resume = ""
         # Of all runs of this process:
         self._conclusions: list[Conclusion] = []
@@ -74,9 +73,6 @@ class GithubReporter(Reporter):
         self._stop()
         atexit.register(self._go_on)
 
-    def meet(self, others: Sequence[Reporter]) -> None:
-        self._others = others
-
     def report(self, report: Report) -> None:
         self.tell(report, [])
 
@@ -88,7 +84,7 @@ class GithubReporter(Reporter):
         """
         self._conclusions.append(conclusion(report))
         self._worse += [printable(one.case) for one in worst_first(report.comparisons) if one.is_worse]
-        self._places += places_of(self._others, report)[:1]
+        self._places += places_of(self.others, report)[:1]
         lines = [line for kind, wanted in _wanted(report).items() for line in annotations(kind, wanted)]
         self._go_on()
         try:
@@ -137,10 +133,7 @@ def _wanted(report: Report) -> dict[Kind, list[tuple[str, str]]]:
     failed = [one for one in ordered if one.failure is not None and not one.is_worse]
     return {
         "error": [_words(one) for one in ordered if one.is_worse],
-        "warning": [
-            *(("opduel", _short(doubt, _LONGEST_MESSAGE)) for doubt in caveats(report)),
-            *map(_words, failed),
-        ],
+        "warning": [*(("opduel", _short(doubt, _LONGEST_MESSAGE)) for doubt in caveats(report)), *map(_words, failed)],
         "notice": [_words(one) for one in ordered if one.verdict == "improved"],
     }
 

@@ -98,13 +98,13 @@ class SimpleLocalReporter(FolderReporter):
         return self._folder(report).glob("report*.json")
 
     def _folder(self, report: Report) -> Path:
-        identifier = report.run.user_identifier
+        identifier = report.configuration.user_identifier
         return self.directory / path_part(identifier) if identifier else self.directory
 
 
 def run_folder(directory: Path, report: Report) -> Path:
     """The folder of all runs with the report's framework, platform, spec, date (UTC) and pair of builds."""
-    names = [one or "unknown" for one in (report.run.framework, report.run.platform, report.run.spec)]
+    names = [one or "unknown" for one in (report.run.framework, report.configuration.platform, report.run.spec)]
     builds = f"{path_part(report.control.requested)}..{path_part(report.treatment.requested)}"
     return directory.joinpath(*map(path_part, names), _date_folder(report.run), builds)
 

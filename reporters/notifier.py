@@ -20,10 +20,7 @@ class Notifier(Reporter):
 
     repeatable: ClassVar[bool] = True
     whole_runs_only: ClassVar[bool] = True
-
-    def __init__(self) -> None:
-        self.unverified = False  # whether regressions that were measured only once are reported, too
-        self._others: Sequence[Reporter] = ()
+    unverified = False  # whether regressions that were measured only once are reported, too
 
     @classmethod
     def from_options(cls, options: argparse.Namespace) -> list[Self]:
@@ -33,14 +30,11 @@ class Notifier(Reporter):
             one.unverified = bool(getattr(options, UNVERIFIED, False))
         return found
 
-    def meet(self, others: Sequence[Reporter]) -> None:
-        self._others = others
-
     def report(self, report: Report) -> str | None:
         """Send the run's alarm, if there is one; return a line that says so."""
         alert = alert_of(report, self.unverified)
         if alert is not None:
-            places, pages = places_of(self._others, report), pages_of(self._others, report)
+            places, pages = places_of(self.others, report), pages_of(self.others, report)
             self.send(replace(alert, places=tuple(places), pages=tuple(pages)))
             return f"notified (--{self.option}): {headline(alert)}"
         once = len(worth_alerting(report, unverified=True))

@@ -39,7 +39,6 @@ class NotifyCommand(Notifier):
 
     def __init__(self, words: list[str], longest_s: float = LONGEST_S) -> None:
         """``words``: the program and its arguments."""
-        super().__init__()
         self._words = words
         self._longest_s = longest_s
 

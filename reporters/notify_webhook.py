@@ -51,7 +51,6 @@ class NotifyWebhook(Notifier):
         Raises:
             UsageError: it is no address that can be posted to; the text doesn't show it.
         """
-        super().__init__()
         self._url = url
         self._host = _host_of(url, source)
         self._pauses_s = pauses_s

@@ -43,7 +43,7 @@ def reproduction(report: Report) -> Reproduction:
     names = (*_OF_A_CASE, *(() if own_inputs else _OF_INPUTS), *(_OF_A_NETWORK if asked.network else ()))
     seed = [] if report.run.seed is None else ["--seed", str(report.run.seed)]
     common = [*_spec(report), *asked.words(names), *_variables(report), *seed]
-    golden = report.run.golden  # outputs that were kept stood in for the control
+    golden = asked.golden  # outputs that were kept stood in for the control
     control = ["--golden", str(golden)] if golden else ["--control", _name(report.control)]
     sides = [*control, "--treatment", _name(report.treatment)]
     ambiguous, cases = _ambiguous(report), {case.id: case for case in report.cases}
@@ -55,13 +55,15 @@ def reproduction(report: Report) -> Reproduction:
             return _joined(["--operators", case.operator, "--inputs", json.dumps(case.inputs), *own])
         return _joined(["--operators", _exactly(one.case) if one.case in ambiguous else one.case])
 
-    here = _joined([*program("harness.py", "compare"), *sides, *common])
+    here = _joined([*program("harness.py", "compare", asked), *sides, *common])
     return Reproduction(here, "" if golden else _of_commits(report, common), of)
 
 
-def program(script: str, subcommand: str, root: Path = _ROOT) -> list[str]:
-    """How a command is started: a script of the checkout at ``root``, or where that is none, the command ``opduel``."""
-    return ["python3", script] if (root / script).is_file() else ["opduel", subcommand]
+def program(script: str, subcommand: str, asked: RunConfiguration | None = None, root: Path = _ROOT) -> list[str]:
+    """How a command is started: by a script of the checkout at ``root``; where that is none, or the run of ``asked``
+    was started by it, by the command ``opduel``."""
+    installed = asked is not None and asked.program == "opduel"
+    return ["opduel", subcommand] if installed or not (root / script).is_file() else ["python3", script]
 
 
 def _joined(words: Sequence[str]) -> str:
@@ -80,7 +82,7 @@ def _spec(report: Report) -> list[str]:
 def _variables(report: Report) -> list[str]:
     """``--env`` for the variables that the user gave; the value of one that may be a secret is not in the report."""
     values = report.run.environment
-    return [word for name in report.run.env if name in values for word in ("--env", f"{name}={values[name]}")]
+    return [word for name in report.configuration.env if name in values for word in ("--env", f"{name}={values[name]}")]
 
 
 def _name(build: Build) -> str:
@@ -97,7 +99,7 @@ def _of_commits(report: Report, common: Sequence[str]) -> str:
     build = ["--build", strategy] if strategy in ("overlay", "source") else []
     platform = ["--platforms", asked.platform] if asked.platform != RunConfiguration.platform else []
     repository = [*asked.words(_OF_THE_DRIVER), *platform]
-    return _joined([*program("repo_driver.py", "drive"), "--ab_testing", *commits, *build, *repository, *common])
+    return _joined([*program("repo_driver.py", "drive", asked), "--ab_testing", *commits, *build, *repository, *common])
 
 
 def _ambiguous(report: Report) -> frozenset[str]:

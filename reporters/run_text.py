@@ -62,7 +62,7 @@ def effort_text(report: Report) -> str:
         f"threshold {' to '.join(human_share(one) for one in thresholds[:1] + thresholds[1:][-1:])}"
         if thresholds
         else "",
-        "" if run.alpha is None else f"alpha {run.alpha:g}",
+        f"alpha {report.configuration.alpha:g}",
         f"seed {run.seed}" if run.seed is not None else "",
         "" if run.rounds is None else f"{run.rounds} rounds",
         "" if run.wall_s is None else human_duration(run.wall_s),
@@ -88,7 +88,7 @@ def is_number(value: Any) -> TypeGuard[float]:
 
 
 def rates_words(one: Comparison, roofline: Any) -> str:
-    """``control 18.2 GFLOP/s, 1.1 GB/s, 66 % of the roof; treatment ...``; empty where work, time or roof isn't known.
+    """``control 18.2 GFLOP/s, 1.1 GB/s, 66 % of the roofline; treatment ...``; empty if something is unknown.
 
     ``roofline`` is ``host["roofline"]`` of a report: operations and bytes a second are compared with it.
     """
@@ -98,7 +98,7 @@ def rates_words(one: Comparison, roofline: Any) -> str:
 
 
 def one_side_words(work: Work | None, nanoseconds: float | None, roofline: Any) -> str:
-    """``18.2 GFLOP/s, 1.1 GB/s, 66 % of the roofline`` of a call of that time; empty if unknown."""
+    """``18.2 GFLOP/s, 1.1 GB/s, 66 % of the roofline`` of a call of that time; empty if something is unknown."""
     if work is None or not nanoseconds or not isinstance(roofline, Mapping):
         return ""
     peaks = roofline.get("gflops")

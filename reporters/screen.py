@@ -29,7 +29,7 @@ from opduel.reporters.text import fold, printable, shorten
 NARROW = 80  # columns, wherever the output is no terminal
 _NARROWEST = 76  # narrower terminals wrap
 _MOST_DETAILS = 20  # failures, and incidents, told one by one
-MOST_UNCHANGED = 40  # rows of unchanged cases; of more than that, none is shown
+_MOST_UNCHANGED = 40  # rows of unchanged cases; of more than that, none is shown
 
 
 class ScreenReporter(Reporter):
@@ -50,7 +50,7 @@ class ScreenReporter(Reporter):
         write_text(stream, render(report, terminal_width(stream), colour))
 
 
-def render(report: Report, width: int = NARROW, colour: bool = False, most_unchanged: int = MOST_UNCHANGED) -> str:
+def render(report: Report, width: int = NARROW, colour: bool = False) -> str:
     """The report as lines of at most ``width`` columns (76 or more), with ANSI colours if ``colour``."""
     width = max(width, _NARROWEST)
     sink = io.StringIO()
@@ -65,24 +65,20 @@ def render(report: Report, width: int = NARROW, colour: bool = False, most_uncha
         emoji=False,
         highlight=False,
     )
-    hidden = report.count("unchanged") if report.count("unchanged") > most_unchanged else 0
+    hidden = report.count("unchanged") if report.count("unchanged") > _MOST_UNCHANGED else 0
     shown = [one for one in report.comparisons if not (hidden and one.verdict == "unchanged")]
-    for line in [*_header_lines(report, width), *_warning(validity_line(report), width)]:
-        console.print(line)
+    lines = [*_header_lines(report, width), *_warning(validity_line(report), width)]
     if shown:
-        console.print(Text(""), *cases_lines(shown, report.run.alpha, width, report.host.roofline), sep="\n")
-    if parts := breakdown_lines(report, width):
-        console.print(*parts, sep="\n")
-    console.print(Text(""))
-    for line in _footer_lines(report, hidden, width):
-        console.print(line)
+        lines += [Text(""), *cases_lines(shown, report.configuration.alpha, width, report.host.roofline)]
+    lines += [*breakdown_lines(report, width), Text(""), *_footer_lines(report, hidden, width)]
+    console.print(*lines, sep="\n")
     return "".join(f"{line.rstrip()}\n" for line in sink.getvalue().splitlines())
 
 
 def _header_lines(report: Report, width: int) -> list[Text]:
     """Who was compared, on what host, by which spec."""
     run = report.run
-    spec = " ".join(one for one in (run.spec, run.framework, run.platform) if one)
+    spec = " ".join(one for one in (run.spec, run.framework, report.configuration.platform) if one)
     lines = [
         ("spec", spec or "-"),
         ("control", build_text(report.control)),

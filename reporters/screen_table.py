@@ -87,7 +87,7 @@ def _remarks(one: Comparison, width: int, roofline: Any) -> list[str]:
 
 def breakdown_lines(report: Report, width: int) -> list[Text]:
     """The breakdowns of cases that regressed or improved, or of all if the run was asked for all; may be none."""
-    every = report.run.breakdown == "all"
+    every = report.configuration.breakdown
     lines: list[Text] = []
     for one in report.comparisons:
         if one.breakdown is not None and (every or one.verdict in FLAGGED):

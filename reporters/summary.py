@@ -62,8 +62,8 @@ def _nothing_line(report: Report) -> str:
     failed = report.count("failed")
     if failed == len(report.comparisons):
         return "nothing was compared: every case failed" if failed else "nothing was compared: there were no cases"
-    made = counted(report.run.rounds or 0, "round")
-    return f"nothing was compared: the run ended before any case could be tested ({made})"
+    rounds = counted(report.run.rounds or 0, "round")
+    return f"nothing was compared: the run ended before any case could be tested ({rounds})"
 
 
 def _suspects_line(report: Report) -> str:
@@ -109,8 +109,8 @@ def validity_line(report: Report) -> str:
 def injection_line(report: Report) -> str:
     """``injected +5 %: found 9 of 10, missed 1; false alarms 0 of 10``, and the failed cases if any; empty when nothing
     was injected. False alarms are cases called regressed or improved into which nothing was injected."""
-    share = report.run.inject
-    if share is None:
+    share = report.configuration.inject
+    if not share:
         return ""
     measured = [one for one in report.comparisons if one.verdict != "failed"]
     injected = [one.verdict == "regressed" for one in measured if one.injected]

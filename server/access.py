@@ -80,14 +80,15 @@ def writer(request: Request, bearer: Bearer) -> str:
     Raises:
         HTTPException: 401 or 403.
     """
-    if bearer is not None:
-        with database_of(request).reading() as session:
-            token = find_token(session, bearer.credentials, datetime.now(UTC))
-            if token is not None and token.can_write:
-                return token.name
-            if token is not None:
-                raise HTTPException(403, "this token may not write: use one with --scope write")
-    raise _unknown("write")
+    if bearer is None:
+        raise _unknown("write")
+    with database_of(request).reading() as session:
+        token = find_token(session, bearer.credentials, datetime.now(UTC))
+    if token is None:
+        raise _unknown("write")
+    if not token.can_write:
+        raise HTTPException(403, "this token may not write: use one with --scope write")
+    return token.name
 
 
 def feed_reader(request: Request, bearer: Bearer, login: SessionCookie, basic: Basic) -> str | None:

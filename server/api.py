@@ -152,7 +152,7 @@ def list_runs(
     with database_of(request).reading() as session:
         total = queries.count_runs(session, wanted)
         runs = [schemas.run_out(run) for run in queries.latest_runs(session, wanted, limit, offset)]
-    return schemas.RunsOut(runs=runs, total=total, next_offset=schemas.next_offset(offset, len(runs), total))
+    return schemas.RunsOut(runs=runs, **schemas.part(offset, len(runs), total))
 
 
 @_api.get("/runs/{run_id}", responses=problems({404: "no such run"}), tags=["runs"])
@@ -176,9 +176,7 @@ def run_results(
         asked = queries.results_of(found_run(session, run_id), verdict)
         total, rows = _some(session, asked, limit, offset)
         results = [schemas.result_out(result, case) for result, case in rows]
-    return schemas.ResultsOut(
-        run_id=run_id, results=results, total=total, next_offset=schemas.next_offset(offset, len(results), total)
-    )
+    return schemas.ResultsOut(run_id=run_id, results=results, **schemas.part(offset, len(results), total))
 
 
 @_api.get(
@@ -208,7 +206,7 @@ def list_cases(
         asked = queries.find_cases(framework, text, operator_category)
         total, rows = _some(session, asked, limit, offset)
         cases = [schemas.CaseOut.model_validate(case) for (case,) in rows]
-    return schemas.CasesOut(cases=cases, total=total, next_offset=schemas.next_offset(offset, len(cases), total))
+    return schemas.CasesOut(cases=cases, **schemas.part(offset, len(cases), total))
 
 
 @_api.get("/cases/{number}/history", responses=problems({404: "no such case"}), tags=["cases"])
@@ -228,9 +226,7 @@ def case_history(
         total, rows = _some(session, queries.history_of(case, platform, category, branch), limit, offset)
         points = [schemas.point_out(result, run) for result, run in rows]
         about = schemas.CaseOut.model_validate(case)
-    return schemas.HistoryOut(
-        case=about, points=points, total=total, next_offset=schemas.next_offset(offset, len(points), total)
-    )
+    return schemas.HistoryOut(case=about, points=points, **schemas.part(offset, len(points), total))
 
 
 router.include_router(_api)

@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None, program: str = PROGRAM) -> int:
     return 0
 
 
-def server_parser(program: str = PROGRAM) -> argparse.ArgumentParser:
+def server_parser(program: str = PROGRAM) -> Parser:
     parser = Parser(prog=program, description="Keeps reports that --remote_reporter sends, and shows them.")
     commands = parser.add_subparsers(required=True, metavar="{serve,migrate,token,alert,run}")
     _add_serve(commands.add_parser("serve", help="answer requests; the default"))

@@ -13,7 +13,7 @@ from opduel.server.access import CanRead, CanWrite, database_of
 from opduel.server.api import PROBLEMS, Branch, Limit, Offset, OperatorCategory, Words, found, problems
 from opduel.server.change_points import LONGEST_NOTE, acknowledge, withdraw
 from opduel.server.findings import Direction, Finding, State, Wanted, exp, find_findings, list_findings, moment_of
-from opduel.server.schemas import CaseOut, next_offset, taken
+from opduel.server.schemas import CaseOut, Part, part, taken
 from opduel.server.upload import small_body
 
 router = APIRouter(
@@ -65,12 +65,10 @@ class ChangePointOut(BaseModel):
     acknowledgement: AcknowledgementOut | None
 
 
-class ChangePointsOut(BaseModel):
+class ChangePointsOut(Part):
     """Some change points, the worst first."""
 
     change_points: list[ChangePointOut]
-    total: int
-    next_offset: int | None
     complete: bool = Field(description="false while histories with new runs are being analysed: ask again")
 
 
@@ -103,12 +101,8 @@ def list_change_points(
     with database_of(request).reading() as session:
         listed = list_findings(session, wanted)
         some = [_out(one) for one in listed[offset : offset + limit]]
-    return ChangePointsOut(
-        change_points=some,
-        total=len(listed),
-        next_offset=next_offset(offset, len(some), len(listed)),
-        complete=progress.is_complete,
-    )
+    pages = part(offset, len(some), len(listed))
+    return ChangePointsOut(change_points=some, **pages, complete=progress.is_complete)
 
 
 @router.get("/change_points/{number}", responses=_GONE)

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 from urllib.parse import parse_qsl, urlencode
 
-from fastapi import APIRouter, HTTPException, Query, Request, Security
+from fastapi import APIRouter, Depends, HTTPException, Request, Security
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse, Response
 
@@ -20,16 +20,23 @@ from opduel.server.access import (
 )
 from opduel.server.api import days
 from opduel.server.change_points import LONGEST_NOTE, acknowledge, withdraw
-from opduel.server.findings import ALERT_Q, Wanted, count_series, drift_choices, find_findings, list_findings
+from opduel.server.findings import ALERT_Q, Direction, Wanted, count_series, drift_choices, find_findings, list_findings
 from opduel.server.pages import Words, dates_asked, day_of, page_of, words_of
-from opduel.server.templating import ENVIRONMENT
+from opduel.server.templating import ENVIRONMENT, leading_to
 from opduel.server.upload import form_of
 
+Chosen = dict[str, str | None]
 SEEN = "opduel_seen"  # a cookie: until when the browser's owner has seen the findings
 _MOST_LISTED, _MOST_IN_FEED = 200, 100
 _SEEN_LASTS = timedelta(days=400)
 
 router = APIRouter(include_in_schema=False)
+
+
+def narrowing(platform: Words = "", branch: Words = "", category: Words = "", operator_category: Words = "") -> Chosen:
+    """What page and feed can be narrowed to; None for all."""
+    asked = {"platform": platform, "branch": branch, "category": category, "operator_category": operator_category}
+    return {name: words_of(value) or None for name, value in asked.items()}
 
 
 @router.get("/creep")
@@ -43,19 +50,14 @@ def drift_page(
     request: Request,
     _reader: CanRead,
     login: SessionCookie,
-    platform: Words = "",
+    chosen: Annotated[Chosen, Depends(narrowing)],
     since: Words = "",
     state: Words = "",
     new: Words = "",
-    branch: Words = "",
-    category: Words = "",
-    operator_category: Words = "",
 ) -> Response:
     """Change points, the worst first."""
     progress = request.app.state.drift.progress()
     seen = _seen(request)
-    narrowed = {"platform": platform, "branch": branch, "category": category, "operator_category": operator_category}
-    chosen = {name: words_of(value) or None for name, value in narrowed.items()}
     asked = {name: value or "" for name, value in chosen.items()} | {"new": "1" if new and seen else ""}
     asked |= {"state": state if state in ("acknowledged", "all") else ""}
     asked |= dates_asked(since, "")
@@ -102,35 +104,20 @@ async def acknowledge_form(request: Request, login: SessionCookie) -> Response:
 def seen_form(request: Request, _reader: CanRead) -> Response:
     """All that is there now has been seen, by this browser's owner."""
     refuse_other_sites(request)
-    response = RedirectResponse("/drift", 303)
-    response.set_cookie(
-        SEEN,
-        datetime.now(UTC).isoformat(),
-        max_age=int(_SEEN_LASTS.total_seconds()),
-        httponly=True,
-        samesite="strict",
-        secure=request.url.scheme == "https",
-    )
-    return response
+    return leading_to(request, "/drift", SEEN, datetime.now(UTC).isoformat(), _SEEN_LASTS)
 
 
 @router.get("/drift.atom")
 def feed(
     request: Request,
     _reader: Annotated[str | None, Security(feed_reader)],
-    platform: Words = "",
+    chosen: Annotated[Chosen, Depends(narrowing)],
     framework: Words = "",
-    direction: Annotated[str, Query(pattern="^(slower|faster|all)$")] = "all",
-    branch: Words = "",
-    category: Words = "",
-    operator_category: Words = "",
+    direction: Direction = "all",
 ) -> Response:
     """The change points found or materially changed last, as an Atom feed (RFC 4287)."""
     request.app.state.drift.progress(0.0)
-    narrowed = {"platform": platform, "framework": framework, "branch": branch, "category": category}
-    narrowed |= {"operator_category": operator_category}
-    chosen = {name: words_of(value) or None for name, value in narrowed.items()}
-    wanted = Wanted("all", direction, q=ALERT_Q, **chosen)  # type: ignore[arg-type]
+    wanted = Wanted("all", direction, framework=words_of(framework) or None, q=ALERT_Q, **chosen)  # type: ignore[arg-type]
     base = settings_of(request).public_url or str(request.base_url).rstrip("/")
     query = f"?{request.url.query}" if request.url.query else ""
     with database_of(request).reading() as session:

@@ -1,6 +1,5 @@
 """What a request is answered that can't be done: one line, as JSON or on a page, and never a trace."""
 
-from typing import NoReturn
 from urllib.parse import urlencode
 
 from fastapi import FastAPI, HTTPException, Request
@@ -9,7 +8,6 @@ from fastapi.responses import JSONResponse, RedirectResponse, Response
 from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException as AnyHTTPException
-from starlette.status import HTTP_303_SEE_OTHER
 
 from opduel.records.validation import explain_problem
 from opduel.reporters.text import short_line
@@ -65,22 +63,19 @@ async def _invalid(request: Request, error: Exception) -> Response:
 
 async def _login(_request: Request, error: Exception) -> Response:
     assert isinstance(error, LoginNeeded)
-    return RedirectResponse(f"/login?{urlencode({'next': error.target})}", HTTP_303_SEE_OTHER)
+    return RedirectResponse(f"/login?{urlencode({'next': error.target})}", 303)
 
 
 async def _unavailable(request: Request, error: Exception) -> Response:
-    try:
-        database_is_away(str(getattr(error, "orig", error)))
-    except HTTPException as said:
-        return answer(request, said.status_code, said.detail, dict(said.headers or {}))
+    return await _http(request, database_is_away(str(getattr(error, "orig", error))))
 
 
-def database_is_away(reason: str) -> NoReturn:
-    """Log it, and say that nothing was stored, and later may be.
-
-    Raises:
-        HTTPException: 503, always.
-    """
+def database_is_away(reason: str) -> HTTPException:
+    """Log it, and say that nothing was stored, and later may be."""
     logger.error("the database can't be used: %s", one_line(reason))
-    detail = "the database can't be used just now, and nothing was stored: try again later"
-    raise HTTPException(503, detail, {"Retry-After": str(RETRY_AFTER_S)})
+    return later("the database can't be used just now, and nothing was stored: try again later")
+
+
+def later(detail: str) -> HTTPException:
+    """That the server can't do it just now."""
+    return HTTPException(503, detail, {"Retry-After": str(RETRY_AFTER_S)})

@@ -10,7 +10,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse, Response
 
 from opduel.server.access import COOKIE, database_of, refuse_other_sites
-from opduel.server.templating import page
+from opduel.server.templating import leading_to, page
 from opduel.server.tokens import LOGIN_LASTS, begin_login, end_login, find_token
 from opduel.server.upload import form_of
 
@@ -24,7 +24,6 @@ class Failures:
     """Counts failed logins by address: too many within a minute, and the next ones aren't looked at."""
 
     def __init__(self) -> None:
-        """Nobody has failed yet."""
         self._lock = threading.Lock()
         self._times: OrderedDict[str, deque[float]] = OrderedDict()
 
@@ -64,11 +63,9 @@ async def log_in(request: Request) -> Response:
     target = _local(form.get("next", "/"))
     failures: Failures = request.app.state.failures
     address = request.client.host if request.client else ""
-    wait_s = failures.wait_s(address)
-    if wait_s > 0:
-        answer = page(
-            request, "login.html", 429, next=target, problem="Too many failed attempts: wait a minute.", go_on=False
-        )
+    if (wait_s := failures.wait_s(address)) > 0:
+        problem = "Too many failed attempts: wait a minute."
+        answer = page(request, "login.html", 429, next=target, problem=problem, go_on=False)
         answer.headers["Retry-After"] = str(int(wait_s) + 1)
         return answer
     login = await run_in_threadpool(_begin, request, form.get("token", "").strip())
@@ -76,24 +73,14 @@ async def log_in(request: Request) -> Response:
         failures.add(address)
         problem = "That is not a valid token with scope read."
         return page(request, "login.html", 401, next=target, problem=problem, go_on=False)
-    response = RedirectResponse(target, 303)
-    response.set_cookie(
-        COOKIE,
-        login,
-        max_age=int(LOGIN_LASTS.total_seconds()),
-        httponly=True,
-        samesite="strict",
-        secure=request.url.scheme == "https",
-    )
-    return response
+    return leading_to(request, target, COOKIE, login, LOGIN_LASTS)
 
 
 @router.post("/logout")
 def log_out(request: Request) -> Response:
     """End the browser's login."""
     refuse_other_sites(request)
-    login = request.cookies.get(COOKIE)
-    if login:
+    if login := request.cookies.get(COOKIE):
         with database_of(request).writing() as session:
             end_login(session, login)
     response = RedirectResponse("/login", 303)

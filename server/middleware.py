@@ -42,7 +42,6 @@ class SecurityMiddleware:
     """The outermost part of the application."""
 
     def __init__(self, app: ASGIApp) -> None:
-        """Guard ``app``."""
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -92,7 +91,6 @@ class Compression:
     """Packs answers; those that are packed already, or small, stay as they are."""
 
     def __init__(self, app: ASGIApp) -> None:
-        """Around ``app``."""
         self._plain = app
         self._packing = GZipMiddleware(app, minimum_size=SMALLEST, compresslevel=_LEVEL)
 

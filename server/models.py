@@ -49,17 +49,13 @@ class Moment(TypeDecorator[datetime]):
         Raises:
             ValueError: ``value`` has no time zone.
         """
-        if value is None:
-            return None
-        if value.tzinfo is None:
+        if value is not None and value.tzinfo is None:
             raise ValueError("a time without a time zone")
-        return value.astimezone(UTC)
+        return value and value.astimezone(UTC)
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
         """``value`` with its zone: UTC."""
-        if value is None:
-            return None
-        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+        return value and (value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC))
 
 
 class Base(DeclarativeBase):
@@ -138,9 +134,6 @@ class Run(Base):
     failed: Mapped[int]
     broken_by_treatment: Mapped[int]
 
-    results: Mapped[list["Result"]] = relationship(back_populates="run", passive_deletes=True)
-    document: Mapped["Document"] = relationship(back_populates="run", passive_deletes=True)
-
 
 class Document(Base):
     """A run's report, whole: ``content`` is the zlib-compressed ``report.json``, of ``size`` bytes uncompressed."""
@@ -150,8 +143,6 @@ class Document(Base):
     run_number: Mapped[int] = mapped_column(ForeignKey("runs.number", ondelete="CASCADE"), primary_key=True)
     size: Mapped[int] = mapped_column(BigInteger)
     content: Mapped[bytes]
-
-    run: Mapped[Run] = relationship(back_populates="document")
 
 
 class Case(Base):
@@ -170,8 +161,6 @@ class Case(Base):
     dtype: Mapped[str | None]
     context: Mapped[str | None]
     operator_category: Mapped[str | None]  # the spec that it is from; the last report that names one counts
-
-    results: Mapped[list["Result"]] = relationship(back_populates="case")
 
 
 class Result(Base):
@@ -199,9 +188,6 @@ class Result(Base):
     failure_kind: Mapped[str | None]
     failure_reason: Mapped[str | None]
     note: Mapped[str | None]  # why the verdict is what it is, where the figures alone don't say
-
-    run: Mapped[Run] = relationship(back_populates="results")
-    case: Mapped[Case] = relationship(back_populates="results")
 
 
 class AnalysedSeries(Base):
@@ -234,7 +220,6 @@ class AnalysedSeries(Base):
     drift_high: Mapped[float]
 
     case: Mapped[Case] = relationship()
-    change_points: Mapped[list["ChangePoint"]] = relationship(back_populates="series", passive_deletes=True)
 
 
 class ChangePoint(Base):
@@ -269,7 +254,7 @@ class ChangePoint(Base):
     acknowledged_by: Mapped[str | None]  # the name of a token
     note: Mapped[str | None]
 
-    series: Mapped[AnalysedSeries] = relationship(back_populates="change_points")
+    series: Mapped[AnalysedSeries] = relationship()
 
     @property
     def is_acknowledged(self) -> bool:

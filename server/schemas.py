@@ -95,12 +95,17 @@ class RunOut(BaseModel):
     broken_by_treatment: int
 
 
-class RunsOut(BaseModel):
+class Part(BaseModel):
+    """Some rows of a list."""
+
+    total: int = Field(description="how many there are in all")
+    next_offset: int | None = Field(description="the offset of the next ones; null at the end")
+
+
+class RunsOut(Part):
     """Some runs, the latest first."""
 
     runs: Sequence[RunOut]
-    total: int = Field(description="how many there are in all")
-    next_offset: int | None = Field(description="the offset of the next runs; null at the end")
 
 
 class CaseOut(BaseModel):
@@ -119,12 +124,10 @@ class CaseOut(BaseModel):
     operator_category: str | None = Field(description="the spec that the case is from, such as unary", default=None)
 
 
-class CasesOut(BaseModel):
+class CasesOut(Part):
     """Some cases, in the order of their names."""
 
     cases: Sequence[CaseOut]
-    total: int
-    next_offset: int | None
 
 
 class FailureOut(BaseModel):
@@ -161,13 +164,11 @@ class ResultOut(BaseModel):
     figures: Figures
 
 
-class ResultsOut(BaseModel):
+class ResultsOut(Part):
     """Some results of one run, in the order of the cases' names."""
 
     run_id: str
     results: Sequence[ResultOut]
-    total: int
-    next_offset: int | None
 
 
 class PointOut(BaseModel):
@@ -185,18 +186,16 @@ class PointOut(BaseModel):
     figures: Figures
 
 
-class HistoryOut(BaseModel):
+class HistoryOut(Part):
     """One case over all runs that compared it, the oldest first."""
 
     case: CaseOut
     points: Sequence[PointOut]
-    total: int
-    next_offset: int | None
 
 
-def next_offset(offset: int, given: int, total: int) -> int | None:
-    """Where the next part of a list begins; None at its end."""
-    return offset + given if given and offset + given < total else None
+def part(offset: int, given: int, total: int) -> dict[str, Any]:
+    """The fields of a ``Part`` of so many rows from ``offset`` on."""
+    return {"total": total, "next_offset": offset + given if given and offset + given < total else None}
 
 
 def taken(model: type[Model], row: object, **others: Any) -> Model:

@@ -21,7 +21,7 @@ from fastapi import HTTPException
 from fastapi.concurrency import run_in_threadpool
 
 from opduel.server.database import Database
-from opduel.server.error_handlers import DATABASE_AWAY, RETRY_AFTER_S, database_is_away
+from opduel.server.error_handlers import DATABASE_AWAY, database_is_away, later
 from opduel.server.logs import logger
 
 T = TypeVar("T")
@@ -39,7 +39,6 @@ class SubprocessJobs:
     """One kind of work on large reports, in one process at a time."""
 
     def __init__(self, database: Database, max_report_bytes: int) -> None:
-        """Starts nothing yet. ``max_report_bytes`` is that of the settings."""
         self._url = database.url.render_as_string(hide_password=False)
         self._memory = _MEMORY_BESIDE + _MEMORY_FOR_A_BYTE * max_report_bytes
         self._taken = 0
@@ -120,16 +119,15 @@ async def _received(connection: Connection) -> tuple[Any, ...]:
 def _understood(outcome: tuple[Any, ...]) -> Any:
     if not outcome:
         logger.error("the process that worked on a large report was ended, or took more than %.0f s", _LONGEST_S)
-        outcome = ("refused", 503, "the server could not finish this large report: try again later", None)
+        raise later("the server could not finish this large report: try again later")
     kind, *rest = outcome
     if kind == "done":
         return rest[0]
     if kind == "away":
-        database_is_away(rest[0])
+        raise database_is_away(rest[0])
     if kind == "failed":
         raise RuntimeError(f"work on a large report failed: {rest[0]}")
-    status, detail, headers = rest
-    raise HTTPException(status, detail, headers or ({"Retry-After": str(RETRY_AFTER_S)} if status == 503 else None))
+    raise HTTPException(*rest)
 
 
 def _child(connection: Connection, url: str, memory: int, work: Callable[..., Any], arguments: Any) -> None:

@@ -2,11 +2,12 @@
 more, known by name at the start, no other file ever. They are named with what they hold, so that they may be cached."""
 
 import hashlib
+from datetime import timedelta
 from functools import cache
 from pathlib import Path
 
 from fastapi import APIRouter, HTTPException, Request
-from fastapi.responses import HTMLResponse, Response
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from opduel.server.access import COOKIE
@@ -72,3 +73,12 @@ def page(request: Request, template: str, status: int = 200, **values: object) -
     the browser has a login, valid or not, that it may want to end."""
     values.setdefault("has_cookie", bool(request.cookies.get(COOKIE)))
     return HTMLResponse(ENVIRONMENT.get_template(template).render(request=request, **values), status)
+
+
+def leading_to(request: Request, target: str, cookie: str, value: str, lasts: timedelta) -> Response:
+    """An answer that leads to ``target``, and sets a cookie that neither scripts nor other sites use."""
+    response = RedirectResponse(target, 303)
+    is_tls = request.url.scheme == "https"
+    seconds = int(lasts.total_seconds())
+    response.set_cookie(cookie, value, max_age=seconds, httponly=True, samesite="strict", secure=is_tls)
+    return response

@@ -14,7 +14,7 @@ from fastapi import HTTPException, Request
 from fastapi.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
-from opduel.server.error_handlers import RETRY_AFTER_S
+from opduel.server.error_handlers import later
 from opduel.server.logs import logger
 from opduel.server.subprocess_jobs import LARGE_BYTES
 
@@ -69,8 +69,7 @@ async def receive(request: Request, most: int, when_large: Callable[[], None]) -
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             logger.error("no space for an upload in %s: %s", tempfile.gettempdir(), error.strerror)
             await _discard(request)
-            detail = "the server has no space now, and nothing was stored: try again later"
-            raise HTTPException(503, detail, {"Retry-After": str(RETRY_AFTER_S)}) from None
+            raise later("the server has no space now, and nothing was stored: try again later") from None
         raise
     return posted
 

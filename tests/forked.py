@@ -27,6 +27,7 @@ from typing import IO, Any
 
 ROOT = Path(__file__).resolve().parent.parent
 # The commands; and what they load only when they need it.
+ONE_FORK = ROOT / "tests" / "one_fork.py"
 LOADED = ("harness", "run_bench", "repo_driver", "subcommands", "in_build")
 LIBRARIES = ("scipy.stats", "rich.console", "rich.progress", "rich.table", "rich.live")
 # An interpreter reads these when it starts: too late for a process that is forked.
@@ -70,7 +71,7 @@ class Forked:
         for name, given in (("stdin", stdin), ("stdout", stdout), ("stderr", stderr)):
             if given == subprocess.PIPE:
                 reading, writing = os.pipe()
-                setattr(self, name, open(reading, encoding="utf-8", errors="replace"))
+                setattr(self, name, open(reading, encoding="utf-8", errors="replace"))  # noqa: SIM115
                 opened.append(writing)
                 ends.append(writing)
             elif given == subprocess.DEVNULL:
@@ -224,10 +225,11 @@ def become(request: Mapping[str, Any]) -> str:
     os.environ.update(request["environment"])
     time.tzset()
     os.chdir(request["folder"])
-    on_terminal = os.isatty(1)
-    sys.stdin = sys.__stdin__ = open(0, closefd=False)  # type: ignore[misc]
-    sys.stdout = sys.__stdout__ = open(1, "w", buffering=1 if on_terminal else -1, closefd=False)  # type: ignore[misc]
-    sys.stderr = sys.__stderr__ = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # type: ignore[misc]
+    sys.stdin = sys.__stdin__ = open(0, closefd=False)  # noqa: SIM115
+    buffering = 1 if os.isatty(1) else -1
+    sys.stdout = sys.__stdout__ = open(1, "w", buffering=buffering, closefd=False)  # noqa: SIM115
+    errors = "backslashreplace"
+    sys.stderr = sys.__stderr__ = open(2, "w", buffering=1, errors=errors, closefd=False)  # noqa: SIM115
     sys.argv = [request["script"], *request["arguments"]]
     sys.path[0] = str(Path(request["script"]).resolve().parent)
     return str(request["script"])
@@ -239,7 +241,7 @@ if __name__ == "__main__":
         runpy.run_path(sys.argv[2])
     for loaded in (*LIBRARIES, *(f"opduel.commands.{name}" for name in LOADED)):
         importlib.import_module(loaded)
+    sys.path.remove(str(ROOT))
     gc.collect()
     gc.freeze()
-    sys.path.remove(str(ROOT))
     runpy.run_path(become(serve(socket.socket(fileno=int(sys.argv[1])))), run_name="__main__")

@@ -190,21 +190,16 @@ def _make_in_place(place: Path, recipe: AnyRecipe, make: Maker, lock: int) -> Bu
             aside.mkdir()
             manifest = make(aside, lock)
             manifest.write(aside)
-            _rename(aside, place)
+            try:
+                aside.rename(place)
+            except OSError as error:  # a build that came there in the meantime, past the lock, wins
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
+                shutil.rmtree(aside)
     except BaseException:
         shutil.rmtree(aside, ignore_errors=True)
         raise
     return read_manifest(place, recipe).build(place)
-
-
-def _rename(aside: Path, place: Path) -> None:
-    """Into place; a build that came there in the meantime, past the lock, wins."""
-    try:
-        aside.rename(place)
-    except OSError as error:
-        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-            raise
-        shutil.rmtree(aside)
 
 
 def _discard_unusable(place: Path, recipe: AnyRecipe, aside: Path) -> None:

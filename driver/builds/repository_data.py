@@ -80,12 +80,7 @@ def load_platform(framework: Framework, name: str) -> Platform:
     folder = framework.specifications / name
     script = folder / BUILD_SCRIPT
     if not script.is_file():
-        known = ", ".join(platform_names(framework)) or "none"
+        known = ", ".join(sorted(one.parent.name for one in script.parents[1].glob(f"*/{BUILD_SCRIPT}"))) or "none"
         raise UsageError(f"--platform {name}: no {BUILD_SCRIPT} in {folder}: write it, or use one of: {known}")
     data = read_data(folder / PLATFORM_FILE, _PlatformFile, "it says what the build script needs")
     return Platform(name, script, data.submodules, data.tools, data.processor_minutes)
-
-
-def platform_names(framework: Framework) -> list[str]:
-    """The platforms that have a build script, sorted."""
-    return sorted(path.parent.name for path in framework.specifications.glob(f"*/{BUILD_SCRIPT}"))

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from opduel.driver.git.redaction import TOKEN_VARIABLE
 from opduel.records import UsageError
 from opduel.records.atomic import write_atomically
 from opduel.records.redaction import redact
 
-USER_VARIABLE = "OPDUEL_GIT_USER"
+TOKEN_VARIABLE, USER_VARIABLE = "OPDUEL_GIT_TOKEN", "OPDUEL_GIT_USER"
 DEFAULT_USER = "x-access-token"
 
 _TOKEN_PREFIXES = ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "gldt-", "glcbt-")

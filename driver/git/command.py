@@ -9,19 +9,19 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt
 
-from opduel.driver.git.access import Access, config_environment
+from opduel.driver.git.access import TOKEN_VARIABLE, Access, config_environment
 from opduel.driver.git.gitpython import git
-from opduel.driver.git.redaction import TOKEN_VARIABLE, one_line
 from opduel.driver.lock import ANOTHER_FOLDER
 from opduel.records import NoSpaceError, RunError, UsageError
+from opduel.records.redaction import redact
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +63,8 @@ _FOR_GOOD = re.compile(
 # There is no repository; of one that was there before, a disk may be away for a moment.
 _NOT_THERE = re.compile(r"not found\b|does not exist|does not appear to be a git repository|returned error: 404")
 _FULL = (b"No space left on device", b"Disk quota exceeded")  # where git speaks English
+_LONGEST = 400  # characters of one error
+_TELLING = ("fatal:", "error:", "remote:", "ERROR:")
 _BAD_SETTINGS = re.compile(rb"bad [\w ]*config (?:line|variable|value|file)|bogus count in GIT_CONFIG_COUNT")
 
 # The repository is ours alone: no hooks of the user's in it, nothing behind our back, nothing removed that nobody
@@ -292,6 +294,18 @@ def borrowed(repository: Path) -> list[str]:
     return [os.path.normpath(objects / line) for line in lines if line and not line.startswith("#")]
 
 
+def one_line(stderr: bytes, secrets: Iterable[str] = ()) -> str:
+    """What git said, redacted: its errors and the server's words if there are any, else all of it; "nothing" if
+    nothing."""
+    lines = [line.strip() for line in re.split(r"[\r\n]+", stderr.decode("utf-8", "replace"))]
+    telling = [line for line in lines if line.startswith(_TELLING)] or lines
+    said = redact("; ".join(dict.fromkeys(line for line in telling if line)), secrets)
+    said = "".join(character if character.isprintable() else "?" for character in said)
+    if len(said) > _LONGEST:
+        said = said[: _LONGEST // 2] + " ... " + said[-_LONGEST // 2 :]
+    return said or "nothing"
+
+
 def _in_environment(variables: Mapping[str, str]) -> list[str]:
     """A prefix that takes the unwanted variables away, if there are any, and then sets others: GitPython can only add
     some, and these may be among the unwanted."""
@@ -308,14 +322,10 @@ def _name(arguments: Sequence[str]) -> str:
 def _end(process: subprocess.Popen[bytes]) -> None:
     """End the whole session of a command that still runs, and wait for it."""
     if process.poll() is None:
-        try:
+        with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
     for pipe in (process.stdin, process.stdout, process.stderr):
         if pipe:
-            try:
+            with suppress(OSError):
                 pipe.close()
-            except OSError:
-                pass
     process.wait()

@@ -39,11 +39,7 @@ class _Call:
     inputs: Mapping[str, Any]
 
     def shape(self, *names: str) -> Shape:
-        """The shape of the one tensor with any of these names.
-
-        Raises:
-            _UnknownError: there is none.
-        """
+        """The shape of the one tensor with any of these names; _UnknownError if there is none."""
         for name in names:
             value = self.inputs.get(name)
             found = value.get("shape") if isinstance(value, Mapping) else value
@@ -86,11 +82,7 @@ def work(case: Case) -> Work | None:
 
 
 def _sum(amounts: Sequence[_Amount], dtype: str) -> Work:
-    """Together.
-
-    Raises:
-        _UnknownError: they are no amounts, as a kernel larger than its image gives them.
-    """
+    """Together; _UnknownError if they are no amounts, as a kernel larger than its image gives them."""
     flops = [one.flop for one in amounts]
     flop = None if None in flops else float(sum(one or 0.0 for one in flops))
     size = float(SIZES[dtype] * sum(one.read + one.written for one in amounts))
@@ -166,11 +158,7 @@ def _deconvolution(call: _Call, direction: str) -> _Amount:
 
 
 def _forward_only(direction: str) -> None:
-    """What the gradient reads differs from operator to operator.
-
-    Raises:
-        _UnknownError: it is asked for.
-    """
+    """Raise _UnknownError for a gradient: what it reads differs from operator to operator."""
     if direction != "forward":
         raise _UnknownError
 

@@ -40,11 +40,7 @@ def load_spec(path: Path, categories: Sequence[str] = ()) -> Spec:
 
 
 def _read(path: Path) -> Spec:
-    """The spec in one file, its own files' locations absolute.
-
-    Raises:
-        UsageError: without a file's name.
-    """
+    """The spec in one file, its own files' locations absolute; a UsageError doesn't name the file."""
     data = read_plain(path)
     if isinstance(data, dict) and not SAVED_NETWORK - data.keys():
         raise UsageError(
@@ -57,11 +53,7 @@ def _read(path: Path) -> Spec:
 
 
 def _narrowed(bundle: Spec, categories: Sequence[str]) -> Spec:
-    """The bundle with those of its specs alone that are of the categories, in its own order.
-
-    Raises:
-        UsageError: it is no bundle, or one of the categories matches none of its specs.
-    """
+    """The bundle with its specs of the categories alone; UsageError if it is none, or a category matches no spec."""
     if not bundle.specs:
         raise UsageError("is not a bundle, so it has no categories: leave --category out, or use -b all")
     names = {name: PurePosixPath(name).stem for name in bundle.specs}
@@ -85,22 +77,20 @@ def is_bundle(path: Path) -> bool:
     return isinstance(data, dict) and "specs" in data
 
 
-def _gathered(bundle: Spec, members: Sequence[Spec]) -> Spec:
-    """The bundle with the tests of its specs, in its order.
+def _gathered(bundle: Spec, members: Sequence[tuple[Spec, Sequence[str]]]) -> Spec:
+    """The bundle with the tests of its specs (``members``, each with the ids of its cases), in its order; UsageError
+    if two of these have a case of one id.
 
     The bundle's own ``defaults`` hold where neither a test nor its own file says otherwise.
-
-    Raises:
-        UsageError: two of the specs have a case of one id.
     """
     assert bundle.specs
     origins: dict[str, str] = {}
-    for name, member in zip(bundle.specs, members, strict=True):
-        for case in expand_cases(member):
-            if case.id in origins:
-                raise UsageError(f"specs: {origins[case.id]} and {name} both have a case {case.id}: rename one of them")
-        origins.update(dict.fromkeys((case.id for case in expand_cases(member)), name))
-    tests = [_settled(test, member.defaults) for member in members for test in member.tests]
+    for name, (_, ids) in zip(bundle.specs, members, strict=True):
+        for case_id in ids:
+            if case_id in origins:
+                raise UsageError(f"specs: {origins[case_id]} and {name} both have a case {case_id}: rename one of them")
+        origins.update(dict.fromkeys(ids, name))
+    tests = [_settled(test, member.defaults) for member, _ in members for test in member.tests]
     return bundle.model_copy(update={"tests": tests, "specs": None})
 
 
@@ -112,12 +102,9 @@ def _settled(test: Test, defaults: Settings) -> Test:
     return test.model_copy(update={name: getattr(defaults, name) for name in Settings.model_fields if name not in said})
 
 
-def _member(bundle: Spec, path: Path, index: int) -> Spec:
-    """One of a bundle's specs.
-
-    Raises:
-        UsageError: it is not there, not valid, or can't be in this bundle.
-    """
+def _member(bundle: Spec, path: Path, index: int) -> tuple[Spec, list[str]]:
+    """One of a bundle's specs, and the ids of its cases; UsageError if it is not there, not valid, or can't be in this
+    bundle."""
     assert bundle.specs
     field, name = f"specs[{index}]", bundle.specs[index]
     if name in bundle.specs[:index]:
@@ -130,10 +117,9 @@ def _member(bundle: Spec, path: Path, index: int) -> Spec:
             raise UsageError("is a bundle itself: list its specs instead")
         if member.framework != bundle.framework:
             raise UsageError(f"is for {member.framework}, the bundle for {bundle.framework}: remove it")
-        expand_cases(member)
+        return member, [case.id for case in expand_cases(member)]
     except UsageError as error:
         raise UsageError(f"{field}: {name}: {error}") from None
-    return member
 
 
 def validate(data: Any) -> Spec:

@@ -175,11 +175,7 @@ _check_name = matching(BLOCK_PATTERN, f"use a block's name such as gluon.nn.Dens
 
 
 def _check_blocks(value: Any) -> None:
-    """See that every ``{"block": name, ...}`` within an attribute names what may be a block.
-
-    Raises:
-        ValueError: one doesn't.
-    """
+    """Raise ValueError unless every ``{"block": name, ...}`` within an attribute names what may be a block."""
     if isinstance(value, dict) and "block" in value:
         try:
             _check_name(value["block"])

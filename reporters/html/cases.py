@@ -104,11 +104,9 @@ def _second(again: Verification) -> str:
 
 
 def _work(work: Work) -> str:
-    amounts = [
-        f"{work.flop:.6g} floating-point operations" if work.flop is not None else "",
-        human_size(work.bytes) if work.bytes is not None else "",
-    ]
-    return f"{', '.join(amount for amount in amounts if amount) or '-'} ({work.dtype})"
+    amounts = [f"{work.flop:.6g} floating-point operations"] if work.flop is not None else []
+    amounts += [human_size(work.bytes)] if work.bytes is not None else []
+    return f"{', '.join(amounts) or '-'} ({work.dtype})"
 
 
 def _drawn(samples: Iterable[PairSample], decided: str | None, stage: str | None = None) -> list[list[Any]]:

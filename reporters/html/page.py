@@ -52,7 +52,7 @@ def to_notebook_html(report: Report) -> str:
     comparisons = worst_first(report.comparisons)
     return _template("notebook.html.jinja").render(
         **heading(report),
-        confidence=confidence_text(report.run.alpha, "CI"),
+        confidence=confidence_text(report.configuration.alpha, "CI"),
         cases=comparisons[:_MOST_ROWS],
         left=len(comparisons[_MOST_ROWS:]),
     )
@@ -74,7 +74,7 @@ def _data(report: Report, comparisons: list[Comparison]) -> dict[str, Any]:
     roofline = report.host.roofline
     return {
         "plotClass": PLOT_CLASS,
-        "labels": case_labels(report.run.alpha),
+        "labels": case_labels(report.configuration.alpha),
         "here": again.here,
         "anywhere": again.anywhere,
         "cases": [{**case_data(one, cases.get(one.case), roofline), "again": again.of(one)} for one in comparisons],

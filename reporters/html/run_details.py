@@ -24,8 +24,8 @@ _NOISE = ("before", "during", "verifying")
 
 def heading(report: Report) -> dict[str, Any]:
     """What the templates show at the top, by name: who was compared, and what it came to."""
-    run = report.run
-    known = (run.spec, run.framework, run.platform, run.started, run.user_identifier, run.id and f"run {run.id}")
+    run, asked = report.run, report.configuration
+    known = (run.spec, run.framework, asked.platform, run.started, asked.user_identifier, run.id and f"run {run.id}")
     return {
         "title": f"{report.treatment.requested} against {report.control.requested}",
         "about": ", ".join(one for one in known if one),

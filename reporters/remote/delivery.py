@@ -87,6 +87,5 @@ class Sender:
                     return [Delivery(one, "waiting", _OTHERS) for one in entries]
                 return list(outbox.deliver(entries, attempt, endpoint_of, retry_refused))
         except OSError as error:
-            raise RunError(
-                f"{self.spool.directory}: cannot be used ({error.strerror}): fix that, or give another --spool"
-            ) from None
+            why = f"cannot be used ({error.strerror}): fix that, or give another --spool"
+            raise RunError(f"{self.spool.directory}: {why}") from None

@@ -45,9 +45,8 @@ def find_token(given: str | None, file: str | None, environment: Mapping[str, st
 def _checked(text: str, where: str) -> Token:
     text = text.strip()
     if not _TOKEN.fullmatch(text):
-        raise UsageError(
-            f"{where}: holds no token: give one of 1 to {_LONGEST} letters, digits and signs, without blanks"
-        )
+        fix = f"give one of 1 to {_LONGEST} letters, digits and signs, without blanks"
+        raise UsageError(f"{where}: holds no token: {fix}")
     return Token(text, where)
 
 

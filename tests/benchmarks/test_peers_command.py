@@ -1,19 +1,21 @@
 """benchmarks/peers.py: wrong usage is one line and exit code 2; what is there gives the table without measuring."""
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from forked import Forked
 
 from benchmarks.peer_tools.results import Result, append_result
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def peers(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(ROOT / "benchmarks" / "peers.py"), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+def peers(*arguments: str) -> tuple[int, str, str]:
+    """Exit code, standard output and errors."""
+    with Forked([sys.executable, ROOT / "benchmarks" / "peers.py", *arguments]) as process:
+        out, err = process.communicate()
+        return process.wait(), out, err
 
 
 @pytest.mark.parametrize(
@@ -26,16 +28,16 @@ def peers(*arguments: str) -> subprocess.CompletedProcess[str]:
     ],
 )
 def test_wrong_usage_is_one_line(arguments: list[str], words: str, tmp_path: Path) -> None:
-    done = peers("--folder", str(tmp_path), *arguments)
-    assert done.returncode == 2
-    assert words in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    code, _, err = peers("--folder", str(tmp_path), *arguments)
+    assert code == 2
+    assert words in err
+    assert len(err.splitlines()) == 1
 
 
 def test_the_table_comes_from_the_results_alone(tmp_path: Path) -> None:
     answers = {"a rule": {"a": "same", "b": "slower"}}
     result = Result(0, "tango", "3 s", "real", "mxnet==1.9.1", "smoke", 1, 0.05, ["b"], 4.0, answers, {})
     append_result(tmp_path / "results.jsonl", result)
-    done = peers("--table", "--markdown", "--folder", str(tmp_path))
-    assert done.returncode == 0, done.stderr
-    assert "| a rule | 0 of 1 (0.0 to 97.5 %) | 1 of 1 (2.5 to 100.0 %) | 0 | 0 | 2.0 |" in done.stdout
+    code, out, err = peers("--table", "--markdown", "--folder", str(tmp_path))
+    assert code == 0, err
+    assert "| a rule | 0 of 1 (0.0 to 97.5 %) | 1 of 1 (2.5 to 100.0 %) | 0 | 0 | 2.0 |" in out

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from forked import Forked
+from forked import ONE_FORK, Forked
 
 ROOT = Path(__file__).resolve().parents[2]
 HARNESS = ROOT / "harness.py"
@@ -59,7 +59,8 @@ def run_script(
     script: Path, *arguments: str | Path, environment: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> Outcome:
     """Run one of the root commands to its end, its output going to pipes; see forked.py."""
-    with Forked([sys.executable, script, *arguments], env={**os.environ, **(environment or {})}, cwd=cwd) as process:
+    command, variables = [sys.executable, script, *arguments], {**os.environ, **(environment or {})}
+    with Forked(command, env=variables, cwd=cwd, first=ONE_FORK) as process:
         out, err = process.communicate(LONG_S)
     assert process.returncode is not None
     return Outcome(process.returncode, out, err)
@@ -111,6 +112,7 @@ class OnTerminal:
             stdout=subprocess.PIPE if output_to_pipe else theirs,
             stderr=theirs,
             terminal=True,  # Ctrl-C and hanging up send it signals
+            first=ONE_FORK,
         )
         os.close(theirs)
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from command_line import ROOT, Outcome, write_spec
 
-from opduel.commands.ai_pep import NOT_TAKEN, library_path
+from opduel.commands.ai_pep import NOT_TAKEN
+from opduel.commands.builds import library_path
 from opduel.commands.case_selection import Choice, choose, with_files
 from opduel.commands.driver_options import driver_parser, parse
 from opduel.commands.options import harness_parser

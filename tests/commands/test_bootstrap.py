@@ -12,7 +12,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from command_line import LONG_S, ROOT, Outcome, run_process
+from command_line import LONG_S, ROOT, Outcome, run_process, run_script
 from packaging.specifiers import SpecifierSet
 
 from opduel.commands import bootstrap
@@ -198,8 +198,8 @@ def test_broken_settings_of_git_are_no_broken_environment(tmp_path: Path) -> Non
     (tmp_path / "broken").write_text("[user\n")
     variables = {"GIT_CONFIG_GLOBAL": str(tmp_path / "broken"), "XDG_STATE_HOME": str(tmp_path)}
     assert run_process([sys.executable, ROOT / "repo_driver.py", "--help"], variables).code == 0
-    driver = [sys.executable, ROOT / "repo_driver.py", "--ab_testing", "-b", "smoke"]
-    said = run_process([*driver, "--remote_repository", tmp_path, "--dry_run"], variables).error_line()
+    wanted = ("--ab_testing", "-b", "smoke", "--remote_repository", tmp_path, "--dry_run")
+    said = run_script(ROOT / "repo_driver.py", *wanted, environment=variables).error_line()
     assert f"bad config line 1 in file {tmp_path}/broken: correct" in said
 
 
@@ -218,7 +218,7 @@ def handles_signals(pid: int) -> bool:
 
 @pytest.mark.parametrize(
     ("script", "after_s"),
-    [*(("harness.py", after_s) for after_s in (0.0, 0.1, 0.3)), ("run_bench.py", 0.1), ("repo_driver.py", 0.1)],
+    [("harness.py", 0.0), ("harness.py", 0.3), ("run_bench.py", 0.1), ("repo_driver.py", 0.1)],
 )
 def test_a_signal_while_it_is_loaded_is_one_line(
     bare_python: Path, checkout: Path, script: str, after_s: float

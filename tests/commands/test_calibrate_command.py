@@ -11,7 +11,7 @@ import pytest
 from command_line import RELEASE, Outcome, fresh_logging
 from made_reports import build
 
-from opduel.commands import calibrate, harness, run_bench
+from opduel.commands import builds, harness, run_bench
 from opduel.commands.calibrate import evenly, exactly
 from opduel.commands.calibration_text import smallest_found
 from opduel.comparator.calibration import Rate, Row
@@ -58,8 +58,7 @@ class Machine:
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     made = Machine()
-    for module in (harness, calibrate):
-        monkeypatch.setattr(module, "resolve_build", lambda requested, *_: build(requested))
+    monkeypatch.setattr(builds, "resolve_build", lambda requested, *_: build(requested))
     monkeypatch.setattr(harness, "run_ab", made.run_ab)
     # rougher, and ten times as quick: no figure is looked at here
     monkeypatch.setattr(power_analysis, "CHANGED_CASES", 10)
@@ -189,9 +188,9 @@ def test_runs_held_back_are_reported(machine: Machine, run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--inject", "5%"], "--inject is set by --calibrate itself"),
-        (["--screen_reporter"], "--screen_reporter can't be combined with --calibrate: leave it out"),
-        (["--export_reporter", "md=a.md"], "--export_reporter can't be combined with --calibrate"),
+        (["--inject", "5%"], "--inject: is set by --calibrate itself"),
+        (["--screen_reporter"], "--screen_reporter: can't be combined with --calibrate: leave it out"),
+        (["--export_reporter", "md=a.md"], "--export_reporter: can't be combined with --calibrate"),
         (["--profiler", "native"], "--profiler: only applies to one build alone"),
         (["--profile_output", "x"], "--profile_output: is for one run of harness.py"),
         (["--control", "a", "--treatment", "b"], "one build against itself"),

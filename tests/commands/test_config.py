@@ -10,7 +10,7 @@ import pytest
 from command_line import Outcome
 from made_reports import build, comparison, run_ab_giving
 
-from opduel.commands import harness
+from opduel.commands import builds, harness
 from opduel.commands.config import (
     QUESTIONS,
     UNASKED,
@@ -37,7 +37,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Path]]:
         requests.append((request, cache.directory))
         return build(request)
 
-    monkeypatch.setattr(harness, "resolve_build", resolve)
+    monkeypatch.setattr(builds, "resolve_build", resolve)
     monkeypatch.setattr(harness, "run_ab", run_ab_giving(comparison("unchanged")))
     return requests
 

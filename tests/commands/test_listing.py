@@ -1,11 +1,11 @@
 """run_bench.py --list: every case that there is, and where."""
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from command_line import RUN_BENCH
+from forked import Forked
 
 from opduel.commands.run_bench import main
 from opduel.harness.specs import expand_cases, find_spec, load_spec
@@ -59,8 +59,9 @@ def test_bad_usage(home: Path, caplog: pytest.LogCaptureFixture, arguments: list
 
 
 def test_a_reader_that_leaves_is_no_error() -> None:
-    command = f"{sys.executable} {RUN_BENCH} --list | head -1; echo ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
-    first, code = done.stdout.splitlines()
-    assert first.count("\t") == 2
-    assert (code, done.stderr) == ("0", "")
+    with Forked([sys.executable, RUN_BENCH, "--list"]) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().count("\t") == 2
+        process.stdout.close()
+        assert process.stderr is not None
+        assert (process.stderr.read(), process.wait()) == ("", 0)

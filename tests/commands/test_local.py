@@ -1,5 +1,6 @@
 """repo_driver.py --local: what is measured, against what, and which cases; on a real git checkout, nothing is built."""
 
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -25,21 +26,39 @@ def write(folder: Path, path: str, text: str) -> None:
     (folder / path).write_text(text)
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Something like the framework's repository, and a clone of it on a branch of its own, beside each other."""
+    folder = tmp_path_factory.mktemp("made")
+    remote, clone = folder / "remote", folder / "checkout"
+    remote.mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GIT_CONFIG_GLOBAL", str(folder / "gitconfig"))
+        patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+        git(remote, "init", "--quiet")
+        for path in (
+            "python/mxnet/gluon/loss.py",
+            "python/mxnet/util.py",
+            "src/operator/nn/convolution.cc",
+            "README.md",
+        ):
+            write(remote, path, "1\n")
+        git(remote, "add", ".")
+        git(remote, "commit", "--quiet", "-m", "First")
+        git(folder, "clone", "--quiet", str(remote), str(clone))
+        git(clone, "checkout", "--quiet", "-b", "mine")
+    return folder
+
+
 @pytest.fixture
-def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A clone of something like the framework's repository, on a branch of its own."""
+def checkout(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The clone, for this test alone."""
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-    remote, folder = tmp_path / "remote", tmp_path / "checkout"
-    remote.mkdir()
-    git(remote, "init", "--quiet")
-    for path in ("python/mxnet/gluon/loss.py", "python/mxnet/util.py", "src/operator/nn/convolution.cc", "README.md"):
-        write(remote, path, "1\n")
-    git(remote, "add", ".")
-    git(remote, "commit", "--quiet", "-m", "First")
-    git(tmp_path, "clone", "--quiet", str(remote), str(folder))
-    git(folder, "checkout", "--quiet", "-b", "mine")
-    return folder
+    for name in ("remote", "checkout"):
+        shutil.copytree(made / name, tmp_path / name)
+    git(tmp_path / "checkout", "remote", "set-url", "origin", str(tmp_path / "remote"))
+    return tmp_path / "checkout"
 
 
 @pytest.fixture

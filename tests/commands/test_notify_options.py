@@ -10,7 +10,7 @@ import pytest
 from command_line import SAME_BUILD, Outcome, only_report
 from made_reports import build, comparison, run_ab_giving
 
-from opduel.commands import harness
+from opduel.commands import builds, harness
 from opduel.records import Verification
 
 Run = Callable[..., Outcome]
@@ -20,7 +20,7 @@ SLOWER = replace(comparison("regressed"), verification=Verification("regressed",
 
 @pytest.fixture(autouse=True)
 def no_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(harness, "resolve_build", lambda requested, *_: build(requested))
+    monkeypatch.setattr(builds, "resolve_build", lambda requested, *_: build(requested))
     monkeypatch.setattr(harness, "run_ab", run_ab_giving(SLOWER, comparison("unchanged", number=1)))
     for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT"):
         monkeypatch.delenv(name, raising=False)

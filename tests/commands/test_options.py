@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import HARNESS, Outcome, run_process
+from command_line import HARNESS, Outcome, run_process, run_script
 
 from opduel.commands.options import asked_metrics, by_metric, harness_parser, variables
 from opduel.records import SAMPLED, UsageError
@@ -215,7 +215,7 @@ def test_profiles_mix_with_nothing_else(run: Run, tmp_path: Path, builds: tuple[
 
 
 def test_as_a_process_wrong_usage_leaves_no_traceback(home: Path) -> None:
-    line = run_process([sys.executable, HARNESS, "-b", "smoke", "--seed", "x"]).error_line()
+    line = run_script(HARNESS, "-b", "smoke", "--seed", "x").error_line()
     assert line == "harness.py: error: argument --seed: 'x' is not a whole number; see harness.py --help\n"
 
 

@@ -13,7 +13,7 @@ from command_line import SAME_BUILD, Outcome, fresh_logging, only_report
 from faulty_server import TOKEN, Fault, ResultsServer, refusal
 from made_reports import build, comparison, run_ab_giving
 
-from opduel.commands import harness, run_bench
+from opduel.commands import builds, harness, run_bench
 from opduel.commands.config import config_path
 from opduel.reporters.remote.place import Place
 from opduel.reporters.remote.spool import Spool
@@ -25,7 +25,7 @@ MINIMAL = ("-b", "smoke", *SAME_BUILD)
 
 @pytest.fixture(autouse=True)
 def no_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(harness, "resolve_build", lambda requested, *_: build(requested))
+    monkeypatch.setattr(builds, "resolve_build", lambda requested, *_: build(requested))
     monkeypatch.setattr(harness, "run_ab", run_ab_giving(comparison("unchanged")))
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
@@ -234,7 +234,7 @@ def test_a_spool_that_is_a_file(bench: Run, home: Path) -> None:
         (("--flush", "--calibrate"), "--flush: sends waiting reports and does nothing else"),
         (("--retry_refused", "-b", "smoke"), "--retry_refused: chooses what else to send; add --flush"),
         (("--flush", "--remote_reporter", "me:pw@host/x|c"), "use a token"),
-        (("--calibrate", "--remote_reporter", "host/x|c"), "--remote_reporter can't be combined with --calibrate"),
+        (("--calibrate", "--remote_reporter", "host/x|c"), "--remote_reporter: can't be combined with --calibrate"),
         (("-b", "smoke", "--remote_access_token_file", "x"), "goes with --remote_reporter"),
         (
             ("-b", "smoke", "--single", "--treatment", "mxnet==1.9.1", "--remote_reporter", "host/x|c"),

@@ -13,7 +13,7 @@ import pytest
 from command_line import SAME_BUILD, Outcome, only_report
 from made_reports import build, comparison, run_ab_giving
 
-from opduel.commands import harness
+from opduel.commands import builds, harness
 from opduel.commands.session import tell
 from opduel.harness.run import RunRequest
 from opduel.records import Comparison, Report, Verdict
@@ -28,7 +28,7 @@ UNCHANGED = comparison("unchanged")
 
 @pytest.fixture(autouse=True)
 def no_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(harness, "resolve_build", lambda requested, *_: build(requested))
+    monkeypatch.setattr(builds, "resolve_build", lambda requested, *_: build(requested))
     monkeypatch.setattr(harness, "run_ab", run_ab_giving(UNCHANGED))
 
 

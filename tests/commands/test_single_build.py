@@ -163,6 +163,8 @@ def test_a_build_is_measured_and_compared_with_later(home: Path) -> None:
     forward, backward, mismatch = document.cases
     assert (forward.rounds, forward.calls) == (2, 2 * 7), "in each process as many as --runs says"
     assert (document.run["warmup"], document.run["runs"]) == (1, 7)
+    asked = document.run.configuration
+    assert (asked.rounds, asked.warmup, asked.runs, asked.profiler, asked.treatment) == (2, 1, 7, "native", RELEASE)
     assert set(forward.operators or ()) == {"softmax"}
     assert set(backward.operators or ()) == {"_backward_softmax"}
     assert forward.memory == {"cpu/0": 64 * 64 * 4}
@@ -172,7 +174,7 @@ def test_a_build_is_measured_and_compared_with_later(home: Path) -> None:
     assert entry["avg_time_forward_softmax"] > 0
 
     other_clock = harness("-b", spec, *ALONE, "--baseline", path)
-    assert "was timed with --profiler native: give that" in other_clock.error_line()
+    assert "was timed with --profiler native: use that" in other_clock.error_line()
 
     quicker = _with_a_hundredth_of_the_times(json.loads(path.read_text()))
     path.write_text(json.dumps(quicker))

@@ -13,7 +13,6 @@ from command_line import (
     LONG_S,
     SAME_BUILD,
     OnTerminal,
-    Outcome,
     only_report,
     wait_until_no_workers,
     workers,
@@ -24,7 +23,7 @@ pytestmark = pytest.mark.mxnet
 
 
 @pytest.fixture
-def running(home: Path, finished: tuple[Outcome, Path]) -> Iterator[OnTerminal]:
+def running(home: Path) -> Iterator[OnTerminal]:
     """A run that would go on for long, with some rounds done and workers alive; its output goes to a pipe."""
     temporary = home / "temporary"
     temporary.mkdir()
@@ -61,7 +60,11 @@ def check_kept(home: Path, reason: str) -> None:
     wait_until_no_workers(home / "temporary")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.nightly)],  # test_entry.py has both
+    ids=lambda number: number.name,
+)
 def test_a_signal_ends_it_with_a_report(running: OnTerminal, home: Path, number: signal.Signals) -> None:
     running.process.send_signal(number)
     outcome = running.end()

@@ -39,7 +39,7 @@ def handed(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """What the subcommands hand to harness.py's and repo_driver.py's commands."""
     found: list[list[str]] = []
 
-    def note(arguments: list[str]) -> int:
+    def note(arguments: list[str], program: str) -> int:
         found.append(list(arguments))
         return 0
 

@@ -241,7 +241,7 @@ def test_borrowed_objects_that_are_gone_are_reported_with_the_fix(user: Path, wo
         lambda: repository.fetch(),
         lambda: open_repository(work, str(tmp_path / "remote.git")),
     ):
-        with pytest.raises(OpduelError, match=r"user/.git/objects: gone, but .*remove .*repository.git") as raised:
+        with pytest.raises(OpduelError, match=r"user/.git/objects: is gone, but .*remove .*repository.git") as raised:
             use()
         assert "\n" not in str(raised.value)
     again = open_repository(work, "origin", tmp_path / "elsewhere")  # it was moved: found again there

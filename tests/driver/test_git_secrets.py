@@ -10,8 +10,7 @@ import pytest
 from made_repository import Made, Server, Submodule, isolate, run, serve
 
 from opduel.driver.git.access import split
-from opduel.driver.git.command import GitFailed, RemoteGone
-from opduel.driver.git.redaction import one_line
+from opduel.driver.git.command import GitFailed, RemoteGone, one_line
 from opduel.driver.git.repository import Repository, open_repository
 from opduel.records import UsageError
 

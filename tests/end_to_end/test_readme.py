@@ -1,10 +1,16 @@
-"""Every command in the README is run: by this test, or by the CI."""
+"""Every command in the README is run: by these tests, or by the CI, which runs those marked `nightly`, too.
+
+What the commands of the night do is proved in every run by others: a spec on two releases and an injected slowdown by
+test_two_releases.py, metrics by test_metrics_real.py, networks by test_networks.py, an overlay by
+test_driver_strategies.py, the server by tests/server/test_server_command_line.py and test_remote_results.py.
+"""
 
 import json
 import os
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 import requests
@@ -25,6 +31,13 @@ SERVED = [command for command in COMMANDS if re.search(r"opduel\.server|remote_r
 INSTALLED = [command for command in COMMANDS if re.match(r"uv tool|opduel ", command)]  # run by test_wheel.py
 RUN = [command for command in COMMANDS if command not in MADE + DRIVEN + ALONE + SERVED + INSTALLED]
 
+EVERY_TIME = re.compile(r"run_bench\.py|junit=|--operators softmax|--bisect_releases")  # quick ones
+
+
+def of_the_night(commands: list[str]) -> list[Any]:
+    """The commands as parameters; those that have much to measure are for the night."""
+    return [one if EVERY_TIME.search(one) else pytest.param(one, marks=pytest.mark.nightly) for one in commands]
+
 
 def quick(command: str) -> str:
     """With two rounds in place of seconds that it may take: how far it gets must not depend on the machine."""
@@ -40,7 +53,7 @@ def test_there_are_commands() -> None:
     assert len(SERVED) == 4
 
 
-@pytest.mark.parametrize("command", MADE)
+@pytest.mark.parametrize("command", [*MADE, ".venv/bin/python -m pytest -m nightly tests/end_to_end/test_readme.py"])
 def test_the_ci_runs(command: str) -> None:
     assert command in (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
 
@@ -57,7 +70,7 @@ def test_one_build_alone_gives_its_result(command: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.mxnet
-@pytest.mark.parametrize("command", RUN)
+@pytest.mark.parametrize("command", of_the_night(RUN))
 def test_command_runs_and_leaves_its_report(command: str, tmp_path: Path) -> None:
     environment = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path / "config"), "XDG_STATE_HOME": str(tmp_path)}
     finished = subprocess.run(
@@ -81,6 +94,7 @@ def test_command_runs_and_leaves_its_report(command: str, tmp_path: Path) -> Non
     assert ("junit=" in command) == (tmp_path / "junit.xml").exists()
 
 
+@pytest.mark.nightly
 @pytest.mark.mxnet
 def test_a_run_arrives_at_the_results_server(tmp_path: Path) -> None:
     add_token, serve, protect, measure = (command.replace(" token", f" {tmp_path}/token") for command in SERVED)
@@ -111,7 +125,7 @@ def test_a_run_arrives_at_the_results_server(tmp_path: Path) -> None:
 
 
 @pytest.mark.mxnet
-@pytest.mark.parametrize("command", DRIVEN)
+@pytest.mark.parametrize("command", of_the_night(DRIVEN))
 def test_the_driver_builds_measures_and_reports(command: str, tmp_path: Path) -> None:
     """MXNet's own repository can't be had in a test: a made one has the tag, and another commit for the one named."""
     commit = make_repository(tmp_path / "repository")

@@ -133,9 +133,10 @@ def test_a_run_of_the_harness_that_was_killed_goes_on_where_it_was(
     options = ["-b", str(driver.specifications / "toy.json"), "--info", str(info), "--operators", "add"]
     options += ["--threshold", "0.1%", "--sentinels", "0", "--busy_host", "report", "--max_rounds", "30"]
     options += ["--round_log", str(rounds), "--simple_local_reporter", str(reports)]
-    with Path(os.devnull).open("w") as quiet, driver.fork(
-        driver.launch("harness", *options), stdout=quiet, stderr=quiet
-    ) as process:
+    with (
+        Path(os.devnull).open("w") as quiet,
+        driver.fork(driver.launch("harness", *options), stdout=quiet, stderr=quiet) as process,
+    ):
         wait_for(lambda: rounds.exists() and rounds.read_bytes().count(b'"kind": "round"') >= 2, process)
         process.kill()
     kept = rounds.read_bytes().count(b'"kind": "round"')

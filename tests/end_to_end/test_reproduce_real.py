@@ -3,12 +3,12 @@
 import json
 import os
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import ONE_FORK, Forked
 
 from opduel.records import Build
 from opduel.reporters import read_report
@@ -21,16 +21,10 @@ SHORT = ("--max_rounds", "2", "--busy_host", "report", "--sentinels", "0")  # as
 def run(folder: Path, command: list[str]) -> Any:
     """Run the command in the checkout; returns its report, and the data of the page beside it."""
     state = {"XDG_CONFIG_HOME": str(folder / "config"), "XDG_STATE_HOME": str(folder / "state")}
-    done = subprocess.run(
-        [*command, *SHORT, "--simple_local_reporter", str(folder)],
-        cwd=ROOT,
-        env={**os.environ, **state},
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-    assert done.returncode in (0, 1, 3), done.stderr  # 3: two rounds settle little
+    words = [*command, *SHORT, "--simple_local_reporter", str(folder)]
+    with Forked(words, cwd=ROOT, env={**os.environ, **state}, first=ONE_FORK) as process:
+        _, errors = process.communicate()
+    assert process.returncode in (0, 1, 3), errors  # 3: two rounds settle little
     page = (folder / "report.html").read_text(encoding="utf-8")
     data = json.loads(page.split('<script type="application/json" id="data">')[1].split("</script>")[0])
     return read_report(folder / "report.json"), data

@@ -5,7 +5,6 @@ import csv
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 import psutil
 import pytest
+from forked import ONE_FORK, Forked
 
 from opduel.records import Build
 
@@ -20,13 +20,13 @@ pytestmark = pytest.mark.mxnet
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
-def harness(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+def harness(folder: Path, *arguments: str) -> Forked:
     anyway = ["--busy_host", "report"]  # the tests share their machine
     command = [sys.executable, str(ROOT / "harness.py"), *arguments, *anyway, "--simple_local_reporter", str(folder)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    return Forked(command, cwd=ROOT, first=ONE_FORK)
 
 
-def finish(process: subprocess.Popen[str], folder: Path, code: int) -> tuple[dict[str, Any], str]:
+def finish(process: Forked, folder: Path, code: int) -> tuple[dict[str, Any], str]:
     output, errors = process.communicate(timeout=540)
     assert process.returncode == code, errors
     return json.loads((folder / "report.json").read_text(encoding="utf-8")), output
@@ -44,9 +44,8 @@ def verdicts(report: dict[str, Any]) -> dict[str, str]:
 
 def test_a_real_difference_between_releases_is_found(tmp_path: Path, mxnet_1_8: Build, mxnet_1_9: Build) -> None:
     """LayerNorm forward became several times faster from 1.8.0 to 1.9.1."""
-    arguments = ["-b", "specs/smoke.json", "--operators", "layer_norm/forward", "--seed", "5"]
-    process = harness(tmp_path, *arguments, "--control", "mxnet==1.8.0.post0", "--treatment", "mxnet==1.9.1")
-    report, _ = finish(process, tmp_path, code=0)
+    sides = {"control": "mxnet==1.8.0.post0", "treatment": "mxnet==1.9.1"}
+    report = compare_layer_norm(tmp_path, sides, code=0)
     (comparison,) = report["comparisons"]
     assert comparison["verdict"] == "improved"
     assert comparison["ratio"] < 0.5
@@ -54,10 +53,19 @@ def test_a_real_difference_between_releases_is_found(tmp_path: Path, mxnet_1_8: 
     assert report["control"]["version"] == "1.8.0"
     assert report["treatment"]["version"] == "1.9.1"
 
-    swapped = tmp_path / "swapped"
-    process = harness(swapped, *arguments, "--control", "mxnet==1.9.1", "--treatment", "mxnet==1.8.0.post0")
-    report, _ = finish(process, swapped, code=1)
-    assert verdicts(report) == {"layer_norm/forward": "regressed"}
+
+@pytest.mark.nightly  # tests/comparator/test_invariances.py swaps the sides; an injected slowdown ends in 1 below
+def test_the_other_way_round_it_is_a_regression(tmp_path: Path, mxnet_1_8: Build, mxnet_1_9: Build) -> None:
+    sides = {"control": "mxnet==1.9.1", "treatment": "mxnet==1.8.0.post0"}
+    assert verdicts(compare_layer_norm(tmp_path, sides, code=1)) == {"layer_norm/forward": "regressed"}
+
+
+def compare_layer_norm(folder: Path, sides: dict[str, str], code: int) -> dict[str, Any]:
+    """Until it is settled; returns the report."""
+    builds = [word for side, release in sides.items() for word in (f"--{side}", release)]
+    process = harness(folder, "-b", "specs/smoke.json", "--operators", "layer_norm/forward", "--seed", "5", *builds)
+    report, _ = finish(process, folder, code)
+    return report
 
 
 def test_an_injected_slowdown_is_found_and_the_rest_is_not_flagged(tmp_path: Path, mxnet_1_9: Build) -> None:
@@ -115,6 +123,7 @@ def test_failures_name_their_side_and_the_rest_goes_on(tmp_path: Path, mxnet_1_5
     assert {incident["case_id"] for incident in report["run"]["incidents"]} == {"no_groups/forward"}
 
 
+@pytest.mark.nightly  # tests/harness/test_process.py kills a worker, test_schedule.py counts what is lost
 def test_kill_9_of_a_worker_in_mid_run(tmp_path: Path, mxnet_1_9: Build) -> None:
     """Only a sample is lost, and that is reported. A kill that comes too late hits nothing: then once more."""
     release = "mxnet==1.9.1"
@@ -132,7 +141,7 @@ def test_kill_9_of_a_worker_in_mid_run(tmp_path: Path, mxnet_1_9: Build) -> None
     assert report["run"]["complete"] is True
 
 
-def kill_one_that_measures(process: subprocess.Popen[str]) -> None:
+def kill_one_that_measures(process: Forked) -> None:
     """Kill a forked child: it lives for one case."""
     end = time.monotonic() + 120
     while time.monotonic() < end and process.poll() is None:

@@ -177,7 +177,7 @@ def test_hybridized_is_the_default(ask: Ask, direction: str) -> None:
         ("model_zoo.get_model", SMALL, "missing", "has no network get_model"),
         ("model_zoo.mobilenet0_25", {"classes": 3}, "error", "inputs need data"),
         ("model_zoo.mobilenet0_25", {"data": 3}, "error", "data is 3: give the shape of a tensor"),
-        ("model_zoo.mobilenet0_25", {**SMALL, "pretrained": True}, "error", "pretrained is not taken"),
+        ("model_zoo.mobilenet0_25", {**SMALL, "pretrained": True}, "error", "pretrained is not accepted"),
         ("model_zoo.mobilenet0_25", {**SMALL, "loss": "hinge"}, "error", "loss 'hinge' is not known"),
         ("model_zoo.mobilenet0_25", {"data": [1, 3, 32]}, "error", "Check failed"),
     ],

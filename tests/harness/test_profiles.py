@@ -14,7 +14,7 @@ import opduel.harness.profiles
 from opduel.harness.profiles import INDEX, is_profiles_folder
 from opduel.harness.run import run_ab
 from opduel.harness.single import SingleRequest, run_single
-from opduel.records import Case, Report
+from opduel.records import Case, Report, RunConfiguration
 
 
 def ab(folder: Path, *cases: Case, env: dict[str, str] | None = None, **environment: str) -> Report:
@@ -49,8 +49,13 @@ def test_every_case_is_profiled_once_on_either_side_and_its_output_kept(tmp_path
     }
 
 
+def single_request(folder: Path) -> SingleRequest:
+    asked = RunConfiguration(rounds=1, profile_output=str(folder))
+    return SingleRequest(Toy(), toy_build("control"), [toy_case("a")], 3, asked)
+
+
 def test_of_one_build_alone_no_side_is_named_and_older_files_are_replaced(tmp_path: Path) -> None:
-    request = SingleRequest(Toy(), toy_build("control"), [toy_case("a")], seed=3, rounds=1, profile_output=tmp_path)
+    request = single_request(tmp_path)
     assert run_single(request).run["profile_output"]["written"] == 1
     (tmp_path / "a" / "table.txt").write_text("of an earlier run")
     (tmp_path / "a" / "mine.txt").write_text("the user's")
@@ -70,7 +75,8 @@ def test_profiles_fit_into_the_time_budget(tmp_path: Path) -> None:
 def test_of_one_build_alone_profiles_fit_into_the_time_budget(tmp_path: Path) -> None:
     build = toy_build("control", TOY_PROFILE="sleep")
     case = toy_case("a", timeout_s=600.0)
-    report = run_single(SingleRequest(Toy(), build, [case], seed=3, rounds=1, time_budget=3.0, profile_output=tmp_path))
+    asked = RunConfiguration(rounds=1, time_budget=3.0, profile_output=str(tmp_path))
+    report = run_single(SingleRequest(Toy(), build, [case], 3, asked))
     assert report.cases[0].time is not None
     assert [one.rpartition(": ")[2] for one in report.run["profile_output"]["problems"]] == [
         "the time budget was spent"
@@ -119,7 +125,7 @@ def test_a_signal_meanwhile_keeps_what_was_measured(tmp_path: Path, monkeypatch:
     report = ab(tmp_path, toy_case("a"))
     assert report.comparisons[0].control is not None
     assert (report.run["interrupted"], report.run["stop_reason"]) == (True, "stopped by SIGTERM")
-    request = SingleRequest(Toy(), toy_build("control"), [toy_case("a")], seed=3, rounds=1, profile_output=tmp_path)
+    request = single_request(tmp_path)
     alone = run_single(request)
     assert alone.cases[0].time is not None
     assert (alone.run["interrupted"], alone.run["stop_reason"]) == (True, "stopped by SIGTERM")
@@ -129,7 +135,7 @@ def test_a_run_that_is_cut_short_has_none(tmp_path: Path) -> None:
     def interrupt(_: object) -> None:
         raise KeyboardInterrupt("stopped by SIGINT")
 
-    request = SingleRequest(Toy(), toy_build("control"), [toy_case("a")], seed=3, rounds=1, profile_output=tmp_path)
+    request = single_request(tmp_path)
     told = run_single(request, interrupt).run["profile_output"]
     assert told == {
         "folder": str(tmp_path),

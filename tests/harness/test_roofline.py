@@ -16,7 +16,7 @@ from opduel.frameworks import worker_environment
 from opduel.harness.cpus import measure_roofline, plan_cpus
 from opduel.harness.run import run_ab
 from opduel.harness.single import SingleRequest, run_single
-from opduel.records import Work, achieved, roof
+from opduel.records import RunConfiguration, Work, achieved, roof
 
 
 def test_the_host_has_a_roofline() -> None:
@@ -60,7 +60,9 @@ def test_a_run_measures_it_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opduel.harness.single, "measure_roofline", noted)
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Prescott")
     ab = run_ab(toy_request(replace(toy_case("a"), threshold=0.5)).configured(roofline=True))
-    alone = run_single(SingleRequest(Toy(), toy_build("control"), [toy_case("a")], seed=1, rounds=1, roofline=True))
+    alone = run_single(
+        SingleRequest(Toy(), toy_build("control"), [toy_case("a")], 1, RunConfiguration(rounds=1, roofline=True))
+    )
     for (cpus, threads, environment), report in zip(asked, (ab, alone), strict=True):
         assert (cpus, threads, environment) == (plan_cpus(1), 1, report.run["environment"])
 

@@ -1,8 +1,8 @@
 """One build alone, on toy operators: every call counted, every death told, nothing measured lost."""
 
-import dataclasses
 import json
 import statistics
+from collections.abc import Mapping
 from typing import Any
 
 import numpy
@@ -11,17 +11,21 @@ from test_smoke_check import Toy
 from toy_bench import toy_build, toy_case
 
 from opduel.harness.single import SingleProgress, SingleRequest, distribution, run_single
-from opduel.records import Build, Case, RunError
+from opduel.records import Build, Case, RunConfiguration, RunError
 from opduel.records.single import SingleReport, SingleResult
 
 
-def measured(cases: list[Case], build: Build | None = None, **options: Any) -> SingleReport:
-    request = SingleRequest(Toy(), build or toy_build("control"), cases, seed=3)
-    return run_single(dataclasses.replace(request, **{"rounds": 2, **options}))
+def measured(
+    cases: list[Case], build: Build | None = None, env: Mapping[str, str] | None = None, **options: Any
+) -> SingleReport:
+    asked = RunConfiguration(**{"rounds": 2, **options})
+    return run_single(SingleRequest(Toy(), build or toy_build("control"), cases, 3, asked, env=env or {}))
 
 
 def test_all_calls_of_all_processes_are_counted() -> None:
-    (one,) = measured([toy_case("a")], rounds=3, calls=7).cases
+    report = measured([toy_case("a")], rounds=3, runs=7)
+    assert report.run.configuration == RunConfiguration(rounds=3, runs=7)
+    (one,) = report.cases
     assert (one.calls, one.rounds, len(one.process_p50)) == (21, 3, 3)
     assert one.time is not None
     assert one.time.min <= min(one.process_p50) <= one.time.p50 <= one.time.p90 <= one.time.p99 <= one.time.max
@@ -30,7 +34,7 @@ def test_all_calls_of_all_processes_are_counted() -> None:
 
 def profiled(operators: dict[str, list[float]]) -> SingleResult:
     build = toy_build("control", TOY_BYTES="64:8,0", TOY_OPERATORS=json.dumps(operators))
-    (one,) = measured([toy_case("a")], build, profiler="native", calls=3).cases
+    (one,) = measured([toy_case("a")], build, profiler="native", runs=3).cases
     return one
 
 
@@ -62,7 +66,9 @@ class Stored(Toy):
 
 
 def test_times_and_storage_come_from_workers_of_their_own() -> None:
-    request = SingleRequest(Stored(), toy_build("control"), [toy_case(name) for name in "abcd"], seed=3, rounds=2)
+    request = SingleRequest(
+        Stored(), toy_build("control"), [toy_case(name) for name in "abcd"], 3, RunConfiguration(rounds=2)
+    )
     report = run_single(request)
     assert [(one.rounds, one.memory, one.failure) for one in report.cases] == [(2, None, None)] * 4
     assert report.run["complete"]
@@ -102,7 +108,7 @@ def test_what_dies_hangs_or_refuses_costs_nothing_but_itself() -> None:
 
 def test_the_time_budget_keeps_what_was_measured() -> None:
     cases = [toy_case(f"{number}") for number in range(4)]
-    report = measured(cases, rounds=100_000, time_budget=2.0, calls=5)
+    report = measured(cases, rounds=100_000, time_budget=2.0, runs=5)
     assert not report.run["complete"]
     assert not report.run["aborted"]
     assert report.run["stop_reason"] == "the time budget of 2 s was spent"
@@ -115,7 +121,9 @@ def test_a_signal_keeps_what_was_measured() -> None:
         if progress.done == 2:
             raise KeyboardInterrupt("stopped by SIGINT")
 
-    request = SingleRequest(Toy(), toy_build("control"), [toy_case(name) for name in "abc"], seed=3, calls=5)
+    request = SingleRequest(
+        Toy(), toy_build("control"), [toy_case(name) for name in "abc"], 3, RunConfiguration(runs=5)
+    )
     report = run_single(request, interrupt)
     assert report.run["aborted"]
     assert report.run["interrupted"]
@@ -135,7 +143,9 @@ def test_the_order_of_cases_is_drawn_from_the_seed(monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(
             "opduel.harness.single._Run._one", lambda _run, _timing, _storage, case, asked=asked: asked.append(case.id)
         )
-        request = SingleRequest(Toy(), toy_build("control"), [toy_case(f"{n}") for n in range(8)], seed=seed, rounds=2)
+        request = SingleRequest(
+            Toy(), toy_build("control"), [toy_case(f"{n}") for n in range(8)], seed, RunConfiguration(rounds=2)
+        )
         run_single(request)
         orders.append(asked)
     assert orders[0] == orders[1] != orders[2]

@@ -15,11 +15,12 @@ from report_samples import comparison, failed
 
 import opduel
 import opduel.ab
-import opduel.commands.harness
+import opduel.commands.builds
 from opduel.ab import ABReport, compare
 from opduel.harness.run import InterruptedRunError, RunRequest
 from opduel.records import Build, Comparison, Report, RunError, UsageError
 from opduel.reporters import read_report
+from opduel.reporters.reproduce import reproduction
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "how-to" / "pytest.md").read_text(encoding="utf-8")
@@ -44,7 +45,7 @@ def requests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[RunRequest
         return Build("mxnet", requested, "release", "/no/python", "1.0", "3.11.0", "00")
 
     monkeypatch.setattr(opduel.ab, "run_ab", run_ab)
-    monkeypatch.setattr(opduel.commands.harness, "resolve_build", resolve_build)
+    monkeypatch.setattr(opduel.commands.builds, "resolve_build", resolve_build)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
     return found
@@ -75,7 +76,9 @@ def test_arguments_are_those_of_the_command(requests: list[RunRequest], tmp_path
     assert (asked.time_budget, asked.max_rounds, request.seed) == (30.0, 7, 3)
     assert (asked.verifies_after, asked.holds, asked.roofline) == (0.0, False, True)
     assert request.env == {"A": "b=c"}
+    assert report.run["command"][:2] == ["opduel", "compare"]
     assert "--time_budget=30.0" in report.run["command"]
+    assert reproduction(report).here.startswith("opduel compare --control "), "also in a checkout"
     assert list(tmp_path.iterdir()) == [], "no file is written unless one is asked for"
 
 
@@ -248,7 +251,7 @@ def test_it_is_loaded_when_it_is_first_used() -> None:
 def test_the_example_of_the_page_runs(tmp_path: Path) -> None:
     """With two rounds in place of minutes; on a busy machine its test is skipped, as the page says."""
     (example,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    quick = example.replace("time_budget=120", "max_rounds=2").replace("threshold=0.1", "threshold=0.5")
+    quick = example.replace("time_budget=120", "max_rounds=2, sentinels=0").replace("threshold=0.1", "threshold=0.5")
     quick = quick.replace(', "dot/forward"', "")
     (tmp_path / "test_speed.py").write_text(quick, encoding="utf-8")
     done = subprocess.run(

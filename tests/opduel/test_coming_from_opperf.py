@@ -72,20 +72,37 @@ def test_python_from_outside(block: str, tmp_path: Path) -> None:
     assert result["inputs"] == {"lhs": [1024, 1024], "rhs": [1024, 1024]}
 
 
-def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.chdir(tmp_path)
-    for line in COMMANDS:
+def measured(lines: Sequence[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Run commands one after the other, in the working folder."""
+    for line in lines:
         program, script, *arguments = shlex.split(line)
         assert (program, script) == ("python3", "harness.py")
         arguments += ["--rounds", "1", "--operators", FEW[arguments[arguments.index("-b") + 1]]]
         # 1: the last is slower than a moment ago, as this weak way may find on a busy machine
         assert main(arguments) in ((0, 1) if "--baseline" in line else (0,)), line
         assert capsys.readouterr().out, line
+
+
+def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """What opperf's first example gives, and a comparison with an earlier result."""
+    monkeypatch.chdir(tmp_path)
+    lines = [line for line in COMMANDS if re.search(r"operator_benchmark_results|expected\.json", line)]
+    assert len(lines) == 3
+    measured(lines, capsys)
     assert "avg_time_forward_broadcast_add" in (tmp_path / "mxnet_operator_benchmark_results.json").read_text()
-    assert "| nd.broadcast_add |" in (tmp_path / "results.md").read_text()
     assert json.loads((tmp_path / "expected.json").read_text())["cases"]
 
 
+@pytest.mark.nightly  # test_single_build.py has --profiler native, test_readme.py a table in Markdown
+def test_the_other_commands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    measured([line for line in COMMANDS if not re.search(r"operator_benchmark_results|expected\.json", line)], capsys)
+    assert "| nd.broadcast_add |" in (tmp_path / "results.md").read_text()
+
+
+@pytest.mark.nightly  # tests/frameworks/test_mxnet_profiler.py reads these events
 def test_the_profiler_s_own_views(tmp_path: Path) -> None:
     (tmp_path / "example.py").write_text(EXAMPLE)
     opduel = f"env PYTHONPATH={ROOT} {sys.executable} -m opduel"

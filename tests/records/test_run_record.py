@@ -18,12 +18,12 @@ ROOMS = ("commands", "comparator", "driver", "harness", "records", "reporters", 
 
 def test_keys_are_attributes_of_their_types() -> None:
     run = samples.report(incidents=[samples.INCIDENT], validity=samples.validity("a busy host")).run
-    assert (run.id, run.seed, run.alpha) == ("20240229T101112Z-7f3a", 7, 0.05)
+    assert (run.id, run.seed, run.configuration.alpha) == ("20240229T101112Z-7f3a", 7, 0.05)
     assert run.validity.reasons == ("a busy host",)
     assert run.validity.aa_checks[0].ci == (0.99, 1.01)
     (incident,) = run.incidents
     assert (incident.round, incident.failure.side, incident.failure.kind) == (3, "control", "killed")
-    assert (run.forecast, run.golden, run.is_cut_short) == (None, None, False)
+    assert (run.forecast, run.is_cut_short) == (None, False)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_what_is_not_known_is_kept() -> None:
 
 def test_it_does_not_change() -> None:
     run = RunRecord({"id": "a"}, seed=1)
-    with pytest.raises(AttributeError, match="can't be changed"):
+    with pytest.raises(AttributeError, match="is immutable"):
         run.id = "b"
     assert (copy.deepcopy(run), run.seed) == ({"id": "a", "seed": 1}, 1)
 

@@ -1,11 +1,13 @@
 """A real results server on a loopback port, for tests: uvicorn on a thread, a database in the test's folder."""
 
 import json
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -54,9 +56,15 @@ def body(report: Report, category: str = "nightly") -> dict[str, Any]:
 @contextmanager
 def running_server(folder: Path, database: str | None = None, **settings: Any) -> Iterator[RunningServer]:
     """A server with the ``settings`` given (``open_read``, ...), on ``database`` or SQLite in ``folder``."""
-    chosen = Settings(database or f"sqlite:///{folder}/results.sqlite", **settings)
+    path = folder / "results.sqlite"
+    chosen = Settings(database or f"sqlite:///{path}", **settings)
     storage = Database(chosen.database)
-    storage.prepare(migrate=True)
+    if database is None and not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        path.touch(0o600)
+        path.write_bytes(_prepared())
+    else:
+        storage.prepare(migrate=True)
     now = datetime.now(UTC)
     with storage.writing() as session:
         tokens = [
@@ -75,6 +83,16 @@ def running_server(folder: Path, database: str | None = None, **settings: Any) -
         thread.join()
         listening.close()
         storage.close()
+
+
+@cache
+def _prepared() -> bytes:
+    """An SQLite database with the tables of this version, as the server makes it: migrated once for all tests."""
+    with tempfile.TemporaryDirectory() as folder:
+        database = Database(f"sqlite:///{folder}/x.sqlite")
+        database.prepare(migrate=True)
+        database.close()
+        return Path(folder, "x.sqlite").read_bytes()
 
 
 def numbered(number: int, **changes: Any) -> Report:

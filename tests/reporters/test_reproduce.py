@@ -28,7 +28,11 @@ def report_of(request: pytest.FixtureRequest) -> ReportOf:
 
     def made(cases: Sequence[Case], command: Sequence[str] = (), **changes: Any) -> Report:
         comparisons = [samples.comparison(case.id, operator=case.operator, metric=case.metric) for case in cases]
-        kept = None if request.param == "derived" else asdict(configuration_of(command))
+        kept = (
+            None
+            if request.param == "derived"
+            else asdict(replace(configuration_of(command), env=changes.get("env", ())))
+        )
         run = {"command": ["harness.py", *command], "spec_path": SPEC, "configuration": kept, **changes}
         return replace(samples.report(comparisons, **run), cases=tuple(cases))
 
@@ -225,4 +229,5 @@ def test_inputs_are_json(report_of: ReportOf) -> None:
 
 def test_an_installed_opduel_has_no_scripts(tmp_path: Path) -> None:
     assert program("harness.py", "compare") == ["python3", "harness.py"]
-    assert program("harness.py", "compare", tmp_path) == ["opduel", "compare"]
+    assert program("harness.py", "compare", RunConfiguration(program="opduel")) == ["opduel", "compare"]
+    assert program("harness.py", "compare", root=tmp_path) == ["opduel", "compare"]

@@ -201,7 +201,7 @@ def test_a_run_without_its_keys_is_still_reported() -> None:
     bare = type(report)({}, report.control, report.treatment, {}, report.comparisons)
     text = render(bare)
     assert "\nmuch slower" in text
-    assert "      CI  control" in text
+    assert "95 % CI  control" in text, "the default"
     assert "host       unknown CPU" in text
 
 

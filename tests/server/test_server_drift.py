@@ -99,9 +99,16 @@ def test_a_step_is_found_acknowledged_and_comes_back_when_it_changes(server: Run
         assert client.delete(path).json()["acknowledgement"] is None
 
 
+@pytest.fixture(scope="module")
+def unfilled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """A server without runs; nobody posts to it."""
+    with running_server(tmp_path_factory.mktemp("unfilled")) as running:
+        yield running
+
+
 @pytest.mark.parametrize("body", [b"", b"{}", b'{"note": ""}', b'{"note": "  "}', b'{"note": 7}', b"[", b"x" * 70_000])
-def test_an_acknowledgement_is_a_note_and_no_more(tmp_path: Path, body: bytes) -> None:
-    with running_server(tmp_path) as server, server.client("write") as client:
+def test_an_acknowledgement_is_a_note_and_no_more(unfilled: RunningServer, body: bytes) -> None:
+    with unfilled.client("write") as client:
         answer = client.put("/api/v1/change_points/1/acknowledgement", content=body)
         assert answer.status_code == (413 if len(body) > 65_536 else 422)
         assert client.put("/api/v1/change_points/1/acknowledgement", json={"note": "x"}).status_code == 404

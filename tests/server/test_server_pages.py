@@ -66,6 +66,13 @@ def empty(tmp_path: Path) -> Iterator[RunningServer]:
         yield server
 
 
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """A server without runs; nobody posts to it."""
+    with running_server(tmp_path_factory.mktemp("untouched"), open_read=True) as server:
+        yield server
+
+
 def compared(control: str, treatment: str, number: int, ratio: float = 1.05, **changes: Any) -> Report:
     """A report of one case between builds that are named by what they are."""
     report = numbered(number, **changes)
@@ -163,10 +170,10 @@ def test_search_finds_cases_runs_and_commits(nights: RunningServer) -> None:
     assert "Give a run's id" in got(nights, "/search").text
 
 
-def test_nothing_there_yet_is_said(empty: RunningServer) -> None:
-    assert "No report has come in yet" in got(empty, "/").text
-    assert "There is no history yet" in got(empty, "/drift").text
-    assert "There are no runs yet" in got(empty, "/compare").text
+def test_nothing_there_yet_is_said(untouched: RunningServer) -> None:
+    assert "No report has come in yet" in got(untouched, "/").text
+    assert "There is no history yet" in got(untouched, "/drift").text
+    assert "There are no runs yet" in got(untouched, "/compare").text
 
 
 @pytest.mark.parametrize(
@@ -184,8 +191,8 @@ def test_nothing_there_yet_is_said(empty: RunningServer) -> None:
         ("/runs/..%2f..%2fetc%2fpasswd", 404),
     ],
 )
-def test_what_is_not_there_is_one_line(empty: RunningServer, path: str, status: int) -> None:
-    with empty.client(None) as client:
+def test_what_is_not_there_is_one_line(untouched: RunningServer, path: str, status: int) -> None:
+    with untouched.client(None) as client:
         answer = client.get(path)
     assert answer.status_code == status
     assert "Traceback" not in answer.text

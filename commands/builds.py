@@ -1,0 +1,54 @@
+"""The builds that a command measures: those asked for, or else the user's own, or the framework's; made if need be."""
+
+import argparse
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from opduel.commands.config import config_path
+from opduel.commands.entry import log
+from opduel.driver.builds import BuildCache, load_releases, resolve_build
+from opduel.frameworks import Framework
+from opduel.records import Build, UsageError
+from opduel.records.measurement import Side
+
+
+def usual_build(side: Side, config: Mapping[str, str], framework: Framework, option: str | None = None) -> str:
+    """The build that is taken when none is asked for: the config's, or else the framework's default. UsageError, which
+    names ``option`` (default: ``side``), if there is none."""
+    if side in config:
+        log.info("%s: %s, from %s", side, config[side], config_path())
+        return config[side]
+    releases = load_releases(framework)
+    usual = {"control": releases.default_control, "treatment": releases.default_treatment}[side]
+    if usual is None:
+        raise UsageError(f"--{option or side}: {framework.name} has no default build: give one")
+    log.info("%s: %s, from %s", side, usual, releases.path)
+    return usual
+
+
+def make_builds(options: argparse.Namespace, framework: Framework, requests: Sequence[str]) -> list[Build]:
+    """The builds of that name or at that path, made if need be, with the libraries of ``--shared_libs``. OpduelError:
+    there is no such build, it can't be made, or none of them takes the libraries."""
+    cache, libraries = BuildCache(options.exec_dir), library_path(options.shared_libs)
+    builds = [resolve_build(one, framework, cache, libraries) for one in requests]
+    if libraries and not any(build.environment for build in builds):
+        raise UsageError("--shared_libs: a release has its own libraries: leave it out, or measure a build at a path")
+    return builds
+
+
+def library_path(libraries: Sequence[Path] | None) -> dict[str, str]:
+    """The variable by which the dynamic linker finds these libraries, before whatever the user has there."""
+    if not libraries:
+        return {}
+    folders = dict.fromkeys(str(one.parent) for one in libraries)
+    inherited = os.environ.get("LD_LIBRARY_PATH")
+    return {"LD_LIBRARY_PATH": os.pathsep.join([*folders, *([inherited] if inherited else [])])}
+
+
+def warn_of_python(control: Build, treatment: Build) -> None:
+    """Say that the two sides run on different Pythons, if they do."""
+    if control.python != treatment.python:
+        log.warning(
+            "the builds have different Pythons (%s, %s), which can cause a difference", control.python, treatment.python
+        )
