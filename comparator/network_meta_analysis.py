@@ -13,8 +13,8 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse, special, stats
-from scipy.sparse import csgraph
+from scipy import sparse, special
+from scipy.sparse import csgraph, linalg
 
 from opduel.comparator.change_points import DEFAULT_LEVEL, find_change_points
 from opduel.comparator.trimmed_mean import RESOLUTION
@@ -181,7 +181,7 @@ class _Graph:
             self.heads, self.weights * self.values, count
         )
 
-        self._solver = sparse.linalg.splu(self.laplacian[1:, 1:])
+        self._solver = linalg.splu(self.laplacian[1:, 1:])
 
     def solve(self) -> Floats:
         """The positions relative to the first build, shape (builds,)."""
@@ -214,7 +214,7 @@ class _Graph:
 
 
 def _component(graph: _Graph, minimal: float, alpha: float, level: float, seed: int, with_positions: bool) -> Component:
-    z = float(stats.norm.ppf(1 - alpha / 2))
+    z = float(special.ndtri(1 - alpha / 2))
     places = graph.solve()
     dispersion = graph.dispersion(places)
     ramps, p_value = find_change_points(

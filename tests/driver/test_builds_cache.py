@@ -14,7 +14,6 @@ import pytest
 from toy_framework import Toy, builds, leftovers
 
 from opduel.driver.builds import BuildCache, load_releases, resolve_build
-from opduel.driver.builds import cache as cache_module
 from opduel.records import RunError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -122,13 +121,14 @@ def test_a_build_that_came_past_the_lock_wins(
 ) -> None:
     theirs = resolve_build("toy==1.0", toy, BuildCache(tmp_path / "theirs"))
     recipe = load_releases(toy).recipe("toy", "1.0")
-    rename = cache_module._rename
+    rename = Path.rename
 
-    def too_late(aside: Path, place: Path) -> None:
-        shutil.copytree(str(theirs.directory), place, symlinks=True)
-        rename(aside, place)
+    def too_late(aside: Path, place: Path) -> Path:
+        if place == cache.place("toy", recipe):
+            shutil.copytree(str(theirs.directory), place, symlinks=True)
+        return rename(aside, place)
 
-    monkeypatch.setattr(cache_module, "_rename", too_late)
+    monkeypatch.setattr(Path, "rename", too_late)
     build = resolve_build("toy==1.0", toy, cache)
     assert build.directory == str(cache.place("toy", recipe))
     assert build.created == theirs.created
@@ -207,10 +207,10 @@ def test_a_cache_that_was_moved_still_holds_its_builds(
 
 
 def test_a_full_disk_is_reported(toy: Toy, cache: BuildCache, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(aside: Path, place: Path) -> None:
+    def full(aside: Path, place: Path) -> Path:
         raise OSError(28, "No space left on device", str(aside))
 
-    monkeypatch.setattr(cache_module, "_rename", full)
+    monkeypatch.setattr(Path, "rename", full)
     with pytest.raises(RunError, match=r"the disk is full: free some space, or give another folder with --exec_dir"):
         resolve_build("toy==1.0", toy, cache)
     assert leftovers(cache.directory) == []

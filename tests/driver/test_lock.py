@@ -18,7 +18,7 @@ def test_a_second_one_is_refused_and_names_who_is_there(tmp_path: Path) -> None:
             pass
         with sole_driver(tmp_path / "other"):
             pass
-    assert f"another driver (process {os.getpid()}) works there" in str(refusal.value)
+    assert f"another driver (process {os.getpid()}) is using it" in str(refusal.value)
     with sole_driver(tmp_path / "work"):
         pass
 

@@ -132,7 +132,8 @@ def test_a_case_for_each_mode_of_a_block() -> None:
         ("dense_0/float64/hybridized/backward/instructions", "hybridized"),
     ]
     assert ids_of({**block, "mode": "imperative"}, EXP, mode="imperative")[1] == "exp_0/forward"
-    with pytest.raises(UsageError, match=r"tests\[0\].inputs has the mode hybridized, which image.imresize doesn't support"):
+    refused = r"tests\[0\].inputs has the mode hybridized, which image.imresize doesn't support"
+    with pytest.raises(UsageError, match=refused):
         cases_of({**EXP, "operator": "image.imresize"}, mode=["imperative", "hybridized"])
     assert ids_of(EXP, mode="hybridized") == ["exp_0/hybridized/forward"], "as a graph of its own"
 
