@@ -179,8 +179,7 @@ check_dotted = matching(DOTTED_PATTERN, "use a function's dotted name, such as p
 # Which of the two it must be depends on the spec's framework.
 Operator = Annotated[
     str,
-    BeforeValidator(matching("(?s).*", _OPERATOR_FIX)),
-    WithJsonSchema({"type": "string", "pattern": DOTTED_PATTERN}),
+    *text(DOTTED_PATTERN, _OPERATOR_FIX),
 ]
 DottedName = Annotated[str, *text(DOTTED_PATTERN, "use a function's dotted name, such as package.module.function")]
 Dtype = Annotated[str, *_one_of(DTYPES)]
