@@ -1,4 +1,4 @@
-"""The adaptor for functions of any package, in this process: names, arguments, results, memory; on the NumPy at hand."""
+"""The adaptor for functions of any package, in this process: names, arguments, results, memory; on our own NumPy."""
 
 import importlib.util
 import sys
@@ -22,7 +22,8 @@ def adaptor() -> Iterator[ModuleType]:
     spec = importlib.util.spec_from_file_location(
         "python_adaptor", ADAPTOR / "__init__.py", submodule_search_locations=[str(ADAPTOR)]
     )
-    assert spec and spec.loader
+    assert spec
+    assert spec.loader
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
@@ -85,7 +86,7 @@ def test_inputs_come_from_the_seed_alone(adaptor: ModuleType, tmp_path: Path, in
     ],
 )
 def test_names_that_can_not_be_measured(adaptor: ModuleType, operator: str, kind: str) -> None:
-    with pytest.raises(Exception, match="numpy|package|standard") as caught:
+    with pytest.raises(Exception, match=r"numpy|package|standard") as caught:
         adaptor.make_call(case(operator, {"a": [3]}), 1)
     assert getattr(caught.value, "kind", "error") == kind
 

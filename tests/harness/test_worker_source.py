@@ -13,7 +13,10 @@ from opduel.harness.process import WORKER
 ROOT = Path(__file__).resolve().parent.parent.parent
 ADAPTORS = sorted([*ROOT.glob("frameworks/*/adaptor/*.py"), *ROOT.glob("frameworks/mxnet/[nor]*.py")])
 INSIDE = [ROOT / "opduel" / f"{name}.py" for name in ("__init__", "performance", "inside", "benchmarks")]
-ALLOWED = {"mxnet": {"mxnet", "numpy", "benchmark", "registered"}, "python": {"numpy"}}  # opperf itself, and the script beside network.py
+ALLOWED = {
+    "mxnet": {"mxnet", "numpy", "benchmark", "registered"},  # opperf itself, and the script beside network.py
+    "python": {"numpy"},
+}
 
 
 def imports(source: str) -> set[str]:
