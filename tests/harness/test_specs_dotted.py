@@ -37,12 +37,19 @@ def test_dotted_names_and_calls(operator: str, inputs: dict[str, Any]) -> None:
     jsonschema.validate(data, json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
 
 
-def test_sizes_of_a_call_can_not_be_drawn_by_mistake() -> None:
-    """A text among a call's arguments is that text, whatever the test draws."""
-    data = document("numpy.sort", {"a": ["n"], "b": {"call": "a.b", "args": ["n"]}}, random={"n": [1, 9]})
-    (case,) = expand_cases(validate(data))
-    assert case.inputs["a"] != ["n"]
-    assert case.inputs["b"]["args"] == ["n"]
+def test_sizes_in_a_call_are_drawn() -> None:
+    """Those of shapes; a text among a call's arguments is that text, whatever the test draws."""
+    call = {
+        "call": "a.b",
+        "args": ["n", ["n"], {"size": "n"}],
+        "kwargs": {"c": {"call": "a.d", "args": [["n"]]}, "e": "n"},
+    }
+    (case,) = expand_cases(validate(document("numpy.sort", {"a": ["n"], "b": call}, random={"n": [1, 9]})))
+    (size,) = case.inputs["a"]
+    inner = {"call": "a.d", "args": [[size]]}
+    assert case.inputs["b"] == {"call": "a.b", "args": ["n", [size], size], "kwargs": {"c": inner, "e": "n"}}
+    with pytest.raises(UsageError, match=r"tests\[0\].inputs.b.args\[1\]\[0\] is 'n': use an integer"):
+        validate(document("numpy.sort", {"b": call}))
 
 
 @pytest.mark.parametrize(
