@@ -1,16 +1,19 @@
 """The shipped spec of NumPy's functions on two releases from the package index."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from opduel.driver.builds.cache import BuildCache
+from opduel.driver.builds.environment_build import locked_build
+from opduel.driver.builds.requirements import LockedRecipe
 from opduel.driver.builds.resolve import resolve_build
 from opduel.frameworks import get_framework
 from opduel.harness.smoke_check import smoke_check
 from opduel.harness.specs import expand_cases, find_spec, load_spec
-from opduel.records import Build
+from opduel.records import Build, RunError
 from opduel.records.build import differing_packages
 
 pytestmark = pytest.mark.wheels
@@ -44,3 +47,12 @@ def test_an_environment_is_a_build(builds: tuple[Build, Build]) -> None:
     build = resolve_build(str(builds[0].directory), PYTHON, BuildCache())
     assert (build.strategy, build.packages) == ("environment", {"numpy": "1.26.4"})
     assert differing_packages(build, builds[1]) == {"numpy": ("1.26.4", "2.2.6")}
+
+
+def test_a_file_with_another_hash_is_not_installed(builds: tuple[Build, Build], tmp_path: Path) -> None:
+    manifest = json.loads((Path(str(builds[0].directory)) / "manifest.json").read_text())
+    locked = re.sub(r"sha256:[0-9a-f]{8}", "sha256:00000000", manifest["recipe"]["locked"])
+    recipe = LockedRecipe(("numpy==1.26.4",), manifest["recipe"]["python"], locked)
+    with pytest.raises(RunError, match=r"numpy==1.26.4 could not be installed: .*[Hh]ash"):
+        locked_build("numpy==1.26.4", recipe, PYTHON, BuildCache(tmp_path))
+    assert BuildCache(tmp_path).places("python") == []
