@@ -59,18 +59,19 @@ def digest(case, seed):
 
 
 def memory(case, seed, calls):
-    """``{"cpu": bytes}``: the most that tracemalloc saw at once in one call, of Python objects and NumPy's arrays.
+    """``{"cpu": bytes}``: the most that tracemalloc saw at once in a call, of Python objects and NumPy's arrays; the
+    median over so many calls.
 
     What a library in C allocates for itself is not seen: ``process_memory`` is for that.
     """
     call = make_call(case, seed)
     call()  # what the first call caches is not needed by each
     gc.collect()
-    most = 0
+    peaks = []
     for _ in range(calls):
         tracemalloc.start()
         before = tracemalloc.get_traced_memory()[0]
         call()
-        most = max(most, tracemalloc.get_traced_memory()[1] - before)
+        peaks.append(tracemalloc.get_traced_memory()[1] - before)
         tracemalloc.stop()
-    return {"cpu": most}
+    return {"cpu": sorted(peaks)[len(peaks) // 2]}
