@@ -73,7 +73,10 @@ def requirements_of(request: str) -> tuple[str, ...] | None:
         return _lines_of(Path(path))
     if os.path.lexists(path) or os.sep in request or request.startswith(("~", ".")):
         return None
-    return tuple(_checked(request, one) for one in request.split()) or None
+    found = tuple(_checked(request, one) for one in request.split())
+    if not found:
+        raise UsageError(f"{request!r} has no requirements: name a package, such as numpy==2.2.6")
+    return found
 
 
 def lock(requested: Sequence[str], place: Path) -> LockedRecipe:
@@ -92,10 +95,15 @@ def lock(requested: Sequence[str], place: Path) -> LockedRecipe:
         if not kept.exists():
             place.mkdir(parents=True, exist_ok=True)
             write_atomically(kept, _resolved(requested, text, python).encode())
-        return LockedRecipe(tuple(requested), python, kept.read_text(encoding="utf-8"))
+        recipe = LockedRecipe(tuple(requested), python, kept.read_text(encoding="utf-8"))
     except OSError as error:
         why = f"{error.filename or kept}: {error.strerror}"
         raise RunError(f"build cache: {why}: fix that, or give another folder with --exec_dir") from None
+    if not recipe.pins:  # all of them for other Pythons, or other systems
+        raise UsageError(
+            f"{recipe.request}: none of these packages is for Python {python} on this system: name one that is"
+        )
+    return recipe
 
 
 def _resolved(requested: Sequence[str], text: str, python: str) -> str:

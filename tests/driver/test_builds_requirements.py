@@ -44,6 +44,14 @@ def test_files_that_can_not_be_meant(tmp_path: Path, content: str | None, messag
 def test_words_that_can_not_be_meant() -> None:
     with pytest.raises(UsageError, match=r"'numpy == 1': '==' is neither .* without spaces within"):
         requirements_of("numpy == 1")
+    with pytest.raises(UsageError, match=r"' ' has no requirements: name a package"):
+        requirements_of(" ")
+
+
+def test_requirements_for_other_pythons_alone_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requirements.uv, "resolve", lambda *_: "")
+    with pytest.raises(UsageError, match=r"^numpy; python_version<'3': none of these packages is for Python 3\.\d+ on"):
+        lock(("numpy; python_version<'3'",), tmp_path)
 
 
 def test_what_was_resolved_once_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
