@@ -13,7 +13,8 @@ from forked import ONE_FORK, Forked
 from opduel.records import Build
 from opduel.reporters import read_report
 
-pytestmark = pytest.mark.mxnet
+# tests/reporters/test_reproduce.py is about the commands themselves.
+pytestmark = [pytest.mark.mxnet, pytest.mark.nightly]
 ROOT = Path(__file__).resolve().parent.parent.parent
 SHORT = ("--max_rounds", "2", "--busy_host", "report", "--sentinels", "0")  # as long as it takes, on any machine
 

@@ -20,6 +20,7 @@ from opduel.records.case import Mode
 
 pytestmark = [
     pytest.mark.mxnet,
+    pytest.mark.nightly,  # and in the CI; tests/harness/test_instructions.py counts the toy's
     pytest.mark.skipif(
         shutil.which("valgrind") is None or platform.machine() != "x86_64",
         reason="instructions are counted by valgrind, on x86-64",
