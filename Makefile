@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 RUN := $(VENV)/.installed-run
 ALL := $(VENV)/.installed
 
-.PHONY: setup test test-statistics nightly demo docs lint lock clean
+.PHONY: setup test test-statistics nightly demo demo-numpy docs lint lock clean
 
 # Everything: what running, the server, tests and linters need.
 setup: $(ALL)
@@ -39,6 +39,11 @@ nightly: setup
 demo: $(RUN)
 	$(BIN)/python harness.py -b specs/conv.json --control mxnet==1.8.0.post0 --treatment mxnet==1.9.1 \
 	    --time_budget 240 --busy_host report --screen_reporter --local_reporter reports || test $$? -eq 1
+
+# The same for functions of NumPy, on two releases: less than three minutes with everything that it installs.
+demo-numpy: $(RUN)
+	$(BIN)/python harness.py -b specs/numpy.json --control numpy==1.26.4 --treatment numpy==2.2.6 \
+	    --time_budget 100 --busy_host report --screen_reporter --local_reporter reports || test $$? -eq 1
 
 # The documentation's site, in build/site; a link that leads nowhere fails.
 docs: setup

@@ -127,7 +127,7 @@ def spec_text(found: Sequence["Finding"], request: RunRequest) -> str:
 
 
 def _name(build: Build) -> str:
-    return build.requested if build.strategy == "release" else f"{build.framework} {build.version}"
+    return build.requested if build.strategy == "release" else build.label
 
 
 def _test(case: Case) -> dict[str, Any]:

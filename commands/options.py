@@ -57,7 +57,7 @@ def harness_parser() -> Parser:
     what(
         "--control BUILD",
         "the build to compare with: a release (PACKAGE==VERSION), the folder of a Python environment, or a Python "
-        "interpreter",
+        "interpreter; for functions of any package also requirements, with spaces between, or a file of them (.txt)",
     )
     what("--treatment BUILD", "the build under test, in the same forms as --control")
     what(

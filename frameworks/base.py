@@ -15,7 +15,10 @@ class Framework(ABC):
     """One deep-learning framework. A new one is one new package here and one line in the registry."""
 
     name: str  # as in specifications/frameworks/<name>/ and in a spec's "framework" field
-    import_name: str  # what the build's interpreter imports; it must have __version__
+    import_name: str | None  # what the build's interpreter imports, with __version__; None: any environment is a build
+    # Operators are functions of whatever packages a build has, by their dotted names, and calls of such functions make
+    # arguments; a build may be asked for by requirements.  ``namespaces`` is empty then.
+    any_package: bool = False
     namespaces: Mapping[str, Sequence[str]]  # where operators live: modules, and those directly within them
     block_namespaces: Sequence[str] = ()  # those of them that hold blocks: made first, then called
     not_operators: Sequence[str]  # functions in those namespaces that read or write files instead of computing

@@ -6,10 +6,11 @@ from pathlib import Path
 
 from opduel.frameworks.base import FRAMEWORKS_DIR, Framework
 from opduel.frameworks.mxnet.framework import MXNet
+from opduel.frameworks.python.framework import Python
 from opduel.records import UsageError
 from opduel.records.text import one_line
 
-_FRAMEWORKS: dict[str, type[Framework]] = {MXNet.name: MXNet}
+_FRAMEWORKS: dict[str, type[Framework]] = {MXNet.name: MXNet, Python.name: Python}
 GROUP = "opduel.frameworks"
 
 

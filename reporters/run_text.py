@@ -5,15 +5,25 @@ from collections.abc import Mapping
 from typing import Any, TypeGuard
 
 from opduel.records import SAMPLED, Build, Commit, Comparison, Failure, HostRecord, Report, Work, achieved, roof
+from opduel.records.build import differing_packages
 from opduel.reporters.units import human_duration, human_share, human_size
 
 _BUSY = 0.05  # share of the CPUs that others took, from which on it is said
+_MOST_PACKAGES = 3  # that differ: the page has all of them
 
 
 def build_text(build: Build) -> str:
     """``PACKAGE==1.9.1 (PACKAGE 1.9.1, Python 3.11.7) digest 0343360f866f``."""
-    words = f"{build.requested} ({build.framework} {build.version}, Python {build.python})"
+    words = f"{build.requested} ({build.label}, Python {build.python})"
     return f"{words} digest {build.digest[:12]}" if build.digest else words
+
+
+def differences_text(control: Build, treatment: Build) -> str:
+    """``numpy 1.26.4 and 2.2.6``: what else differs between the sides than what was asked for; empty if nothing."""
+    found = differing_packages(control, treatment)
+    words = [f"{name} {first} and {second}" for name, (first, second) in found.items()]
+    more = [f"{len(words) - _MOST_PACKAGES} more"] if len(words) > _MOST_PACKAGES else []
+    return ", ".join([*words[:_MOST_PACKAGES], *more])
 
 
 def failure_text(failure: Failure) -> str:

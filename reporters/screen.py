@@ -14,6 +14,7 @@ from opduel.records.output import key_line
 from opduel.reporters.base import Reporter
 from opduel.reporters.run_text import (
     build_text,
+    differences_text,
     disturbance_text,
     effort_text,
     failure_text,
@@ -83,6 +84,7 @@ def _header_lines(report: Report, width: int) -> list[Text]:
         ("spec", spec or "-"),
         ("control", build_text(report.control)),
         ("treatment", build_text(report.treatment)),
+        ("differ", differences_text(report.control, report.treatment)),
         ("host", host_text(report.host)),
         ("roofline", roofline_words(report.host.roofline)),
         ("busy host", disturbance_text(report.host)),

@@ -17,6 +17,7 @@ import platformdirs
 
 from opduel.driver.builds.manifest import FILE_NAME, CommitRecipe, Manifest, UnusableBuild, read_manifest
 from opduel.driver.builds.releases import Recipe
+from opduel.driver.builds.requirements import LockedRecipe
 from opduel.records import Build, NoSpaceError, RunError, is_full
 
 log = logging.getLogger(__name__)
@@ -29,7 +30,7 @@ _USED = ".used"
 # Makes the build in a directory that exists, and describes it.  Whatever process it starts must inherit the file
 # descriptor, through which the lock is held: a build whose maker was killed is swept only when all have ended.
 Maker = Callable[[Path, int], Manifest]
-AnyRecipe = Recipe | CommitRecipe
+AnyRecipe = Recipe | CommitRecipe | LockedRecipe
 
 
 class BuildCache:
@@ -46,12 +47,15 @@ class BuildCache:
 
     def place(self, framework: str, recipe: AnyRecipe) -> Path:
         """Where that build is, or would be."""
-        return self.directory / framework / sysconfig.get_platform() / recipe.key
+        return self.folder(framework) / recipe.key
+
+    def folder(self, framework: str) -> Path:
+        """Where the framework's builds for this platform lie."""
+        return self.directory / framework / sysconfig.get_platform()
 
     def places(self, framework: str) -> list[Path]:
         """Where builds of the framework lie, in the order of their names; not all need be whole."""
-        folder = self.directory / framework / sysconfig.get_platform()
-        return sorted(path for path in folder.glob("[!.]*") if path.is_dir())
+        return sorted(path for path in self.folder(framework).glob("[!.]*") if path.is_dir())
 
     def find(self, framework: str, recipe: AnyRecipe) -> Build | None:
         """The build if it is there and whole; reads a few files, starts no process, takes no lock.

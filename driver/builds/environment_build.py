@@ -16,6 +16,7 @@ from opduel.driver.builds.library import Library
 from opduel.driver.builds.manifest import CommitRecipe, Manifest, NativePart
 from opduel.driver.builds.probe import Facts, ProbeError, probe
 from opduel.driver.builds.releases import Recipe
+from opduel.driver.builds.requirements import LockedRecipe
 from opduel.frameworks import Framework
 from opduel.records import BrokenBuildError, Build, Commit, RunError
 
@@ -34,6 +35,20 @@ def release_build(requested: str, recipe: Recipe, framework: Framework, cache: B
     def make(directory: Path, lock: int) -> Manifest:
         packages = {recipe.package: recipe.version, **recipe.pins}
         return _make(directory, lock, framework, recipe, packages, recipe.request, "release")
+
+    return replace(cache.find_or_make(framework.name, recipe, make), requested=requested)
+
+
+def locked_build(requested: str, recipe: LockedRecipe, framework: Framework, cache: BuildCache) -> Build:
+    """The environment of the recipe's requirements, from the cache or made now.
+
+    Raises:
+        RunError: as ``release_build``.
+    """
+
+    def make(directory: Path, lock: int) -> Manifest:
+        manifest = _make(directory, lock, framework, recipe, recipe.pins, recipe.request, "release")
+        return manifest.model_copy(update={"version": recipe.version})
 
     return replace(cache.find_or_make(framework.name, recipe, make), requested=requested)
 
@@ -57,7 +72,7 @@ def commit_build(
         native = library()
 
         def lay_code() -> NativePart:
-            package = _site_packages(directory) / framework.import_name
+            package = _site_packages(directory) / str(framework.import_name)
             package.mkdir()
             export(package)
             for name, source in native.files.items():
@@ -94,7 +109,9 @@ def _make(
     started = time.monotonic()
     interpreter = directory / _INTERPRETER
     log = uv.make_environment(directory, find_interpreter(recipe.python), (lock,))
-    if recipe.requirements:
+    if isinstance(recipe, LockedRecipe):
+        log += uv.install_locked(recipe.request, recipe.locked, directory, interpreter, (lock,))
+    elif recipe.requirements:
         log += uv.install(recipe.request, recipe.requirements, interpreter, (lock,))
     native = lay_code()
     facts = _checked_facts(interpreter, lock, recipe.request, packages, framework)

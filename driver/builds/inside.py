@@ -1,6 +1,7 @@
 """What a build says of itself: run by path in the build's own interpreter. Standard library, Python 3.6 syntax.
 
-The only argument is the name to import; the answer is one JSON document on stdout, whatever the import prints.
+The only argument is the name to import, or nothing: then the whole environment is described.  The answer is one JSON
+document on stdout, whatever the import prints.
 """
 
 # ruff: noqa: UP006, UP035, UP045
@@ -10,6 +11,8 @@ sys.path.pop(0)  # this folder: its modules must not hide any of the build's
 
 import json
 import os
+import re
+import sysconfig
 from typing import Dict, Iterable, Iterator, List, Optional, Set, Tuple
 
 
@@ -18,14 +21,11 @@ def main(name: str) -> None:
     answer = os.dup(1)
     os.dup2(2, 1)
     before = mapped_files()
-    module = __import__(name)
-    file = getattr(module, "__file__", None)
-    if not file:
-        raise ImportError(f"{name} is a folder without code ({list(module.__path__)[:1]})")
-    location = os.path.dirname(os.path.abspath(file))
+    python = ".".join(str(part) for part in sys.version_info[:3])
+    version, location = imported(name) if name else (python, sysconfig.get_paths()["purelib"])
     document = {
-        "version": str(module.__version__),
-        "python": ".".join(str(part) for part in sys.version_info[:3]),
+        "version": version,
+        "python": python,
         "location": location,
         "packages": installed_packages(),
         "files": describe(own_files(location), location, mapped_files() - before),
@@ -33,6 +33,15 @@ def main(name: str) -> None:
     with os.fdopen(answer, "w") as stream:
         json.dump(document, stream)
     os._exit(0)  # a framework that stumbles on the way out has said all that was asked
+
+
+def imported(name: str) -> Tuple[str, str]:
+    """Import ``name``; returns its version and folder."""
+    module = __import__(name)
+    file = getattr(module, "__file__", None)
+    if not file:
+        raise ImportError(f"{name} is a folder without code ({list(module.__path__)[:1]})")
+    return str(module.__version__), os.path.dirname(os.path.abspath(file))
 
 
 def installed_packages() -> Dict[str, str]:
@@ -50,7 +59,7 @@ def installed_packages() -> Dict[str, str]:
             if entry.endswith((".dist-info", ".egg-info")):
                 name, version = headers(os.path.join(folder, entry))
                 if name:
-                    packages.setdefault(name.lower().replace("_", "-"), version or "unknown")
+                    packages.setdefault(re.sub("[-_.]+", "-", name).lower(), version or "unknown")
     return packages
 
 

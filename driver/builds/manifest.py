@@ -10,6 +10,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from opduel.driver.builds.releases import Recipe
+from opduel.driver.builds.requirements import LockedRecipe
 from opduel.records import Build
 from opduel.records.validation import explain
 
@@ -80,7 +81,7 @@ class Manifest(BaseModel):
     environment: dict[str, str]
     created: str
     duration_s: float
-    recipe: Recipe | CommitRecipe
+    recipe: Recipe | CommitRecipe | LockedRecipe
     native: NativePart | None = None
     libraries: dict[str, int]  # the framework's native libraries -> size in bytes
     uv: str
@@ -97,7 +98,7 @@ class Manifest(BaseModel):
         return Build(**{**kept, "interpreter": str(directory / self.interpreter)}, directory=str(directory))
 
 
-def read_manifest(directory: Path, recipe: Recipe | CommitRecipe | None = None) -> Manifest:
+def read_manifest(directory: Path, recipe: Recipe | CommitRecipe | LockedRecipe | None = None) -> Manifest:
     """The manifest in ``directory``, checked against ``recipe`` (if given) and the files; starts no process.
 
     Raises:

@@ -47,13 +47,15 @@ def probe(
 ) -> Facts:
     """Import the framework in ``interpreter`` and collect the facts; ``inherit`` as for ``process.run``.
 
+    Where the framework is no package of its own, these are of the whole environment.
+
     ``environment``: further variables that the build needs.
 
     Raises:
         ProbeError: it does not run, does not import the framework, or answers something else.
     """
     seen = {**worker_environment(), **framework.environment(1), **(environment or {})}  # as by a worker
-    command = [str(interpreter), str(_INSIDE), framework.import_name]
+    command = [str(interpreter), str(_INSIDE), framework.import_name or ""]
     try:
         outcome = run(command, timeout=TIMEOUT_S, whole_environment=seen, inherit=inherit)
     except OSError as error:

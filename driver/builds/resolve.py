@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from opduel.driver.builds.cache import BuildCache
-from opduel.driver.builds.environment_build import release_build
+from opduel.driver.builds.environment_build import locked_build, release_build
 from opduel.driver.builds.probe import ProbeError, probe
 from opduel.driver.builds.releases import Recipe, Releases, load_releases
+from opduel.driver.builds.requirements import lock, requirements_of
 from opduel.frameworks import Framework
 from opduel.records import Build, UsageError
 
@@ -21,14 +22,17 @@ def resolve_build(
 ) -> Build:
     """The build that ``request`` names, ready to run.
 
-    ``request`` is a release (``package==version``), a folder with ``bin/python``, or a Python interpreter.
-    A release that is in the cache starts no process. ``environment``: variables that a build at a path needs; a
-    release has all that it needs.
+    ``request`` is a release (``package==version``), a folder with ``bin/python``, or a Python interpreter; for a
+    framework of any package also several requirements, or a file of them.  What is in the cache starts no process.
+    ``environment``: variables that a build at a path needs; a release has all that it needs.
 
     Raises:
         UsageError: the request can't be meant, or the path holds no such build.
         RunError: the release could not be made here.
     """
+    requested = requirements_of(request) if framework.any_package else None
+    if requested is not None:
+        return locked_build(request, lock(requested, cache.folder(framework.name)), framework, cache)
     recipe = recipe_of(request, framework)
     if recipe:
         return release_build(request, recipe, framework, cache)
@@ -36,7 +40,13 @@ def resolve_build(
 
 
 def recipe_of(request: str, framework: Framework) -> Recipe | None:
-    """The recipe of the release that ``request`` names; None if it is a path. UsageError: neither can be meant."""
+    """The recipe of the release that ``request`` names; None if it is a path or requirements.
+
+    Raises:
+        UsageError: none of these can be meant.
+    """
+    if framework.any_package and requirements_of(request) is not None:
+        return None
     release = _RELEASE.fullmatch(request)
     if release:
         return load_releases(framework).recipe(release[1], release[2])
@@ -68,7 +78,7 @@ def _external_build(requested: str, framework: Framework, environment: Mapping[s
         facts = probe(interpreter, framework, environment=environment)
     except ProbeError as error:
         raise UsageError(
-            f"{interpreter}: does not import {framework.import_name}: {error}: "
+            f"{interpreter}: does not import {framework.import_name or 'anything'}: {error}: "
             f"fix that environment, or give another path or a release"
         ) from None
     return Build(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from opduel.driver.builds.process import Outcome, run
-from opduel.records import BrokenBuildError, NoSpaceError, RunError
+from opduel.records import BrokenBuildError, NoSpaceError, RunError, UsageError
 from opduel.records.output import key_line
 from opduel.records.redaction import redact
 
@@ -17,14 +17,18 @@ _TIMEOUT_S = 1800.0  # a release is 50 to 100 MB, and the line may be slow
 
 _FULL, _NO_WHEEL = "the disk is full", "no wheel for this Python and platform"
 
+_UNREACHABLE = (
+    r"network was disabled|error sending request|dns error|tcp connect|Connection refused|timed? ?out"
+    r"|Could not connect|Failed to (?:fetch|download)"
+)
+
 # The first pattern that matches uv's output decides: what it means, uv's innermost reason, the fix.
 _REASONS: tuple[tuple[str, str], ...] = (
     (r"No space left on device|os error 28|Disk quota exceeded",
      f"{_FULL}: free some space, or give another folder with --exec_dir"),
     (r"Permission denied|Read-only file system|os error 13",
      "a folder can't be written ({detail}): fix its permissions, or give another with --exec_dir"),
-    (r"network was disabled|error sending request|dns error|tcp connect|Connection refused|timed? ?out"
-     r"|Could not connect|Failed to (?:fetch|download)",
+    (_UNREACHABLE,
      "the package index can't be reached ({detail}): check the network and uv's index settings, then try again"),
     (r"no usable wheels|no wheels? with a matching|requires building|building from source is disabled",
      f"{_NO_WHEEL} ({{detail}}): ask for another release, or give a path to a build"),
@@ -48,6 +52,34 @@ def install(request: str, requirements: Sequence[str], interpreter: Path, inheri
     """
     command = ["pip", "install", "--no-deps", "--no-build", "--python", str(interpreter), *requirements]
     return _done(command, f"{request} could not be installed", inherit)
+
+
+def resolve(request: str, requirements: Path, interpreter: Path) -> str:
+    """The exact version and the hashes of every package that a requirements file comes to, as another such file; from
+    wheels alone.
+
+    Raises:
+        UsageError: the requirements can't be met; with uv's own reason.
+        RunError: they can't be resolved for another reason, such as an unreachable index.
+    """
+    options = ("--quiet", "--generate-hashes", "--no-header", "--no-annotate", "--no-emit-index-url", "--no-build")
+    outcome = _uv(["pip", "compile", *options, "--python", str(interpreter), str(requirements)])
+    if outcome.ok:
+        return outcome.stdout
+    failure = f"{request} can't be resolved"
+    if re.search(_UNREACHABLE, outcome.stderr) or outcome.code is None or outcome.code < 0:
+        raise RunError(f"{failure}: {explain(outcome)}")
+    reason = redact(_reason(outcome.stderr)) or outcome.output_tail
+    raise UsageError(f"{failure}: {reason}: correct the requirements")
+
+
+def install_locked(request: str, locked: str, directory: Path, interpreter: Path, inherit: Sequence[int] = ()) -> str:
+    """Install what ``resolve`` returned, checked by the hashes, into the environment in ``directory``; returns what uv
+    said. Raises as ``install``."""
+    path = directory / "requirements.txt"
+    path.write_text(locked, encoding="utf-8")
+    command = ["pip", "install", "--no-deps", "--no-build", "--require-hashes", "--python", str(interpreter)]
+    return _done([*command, "-r", str(path)], f"{request} could not be installed", inherit)
 
 
 def version() -> str:
@@ -99,6 +131,14 @@ def _executable() -> str:
     if not found:
         raise RunError("uv is not installed: run `make setup` to install it beside opduel")
     return found
+
+
+def _reason(text: str) -> str:
+    """All of uv's reason on one line, but for what it only says about itself: hints, and the kind of error where a
+    cause follows."""
+    reason = text.partition("\nhint:")[0].replace("╰─▶", "cause:")
+    reason = re.sub(r"^\s*(?:error|×):?\s*", "", reason)
+    return " ".join(reason.rpartition("cause:")[2].split()).rstrip(".")
 
 
 def _last_cause(text: str) -> str:

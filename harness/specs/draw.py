@@ -44,12 +44,22 @@ def _log_uniform(rng: random.Random, low: int, high: int) -> int:
 
 
 def _filled(value: Any, path: str, get: Callable[[str, str], int | None]) -> Any:
-    """``value`` with ``get(path, name)`` in place of every name; a text that is an attribute is none."""
+    """``value`` with ``get(path, name)`` in place of every name; a text that is an attribute, or a call's, is none."""
     if isinstance(value, list):
         return [
             get(f"{path}[{index}]", item) if isinstance(item, str) else _filled(item, f"{path}[{index}]", get)
             for index, item in enumerate(value)
         ]
+    if isinstance(value, dict) and "call" in value:
+        args = [_filled(item, f"{path}.args[{index}]", get) for index, item in enumerate(value.get("args") or ())]
+        kwargs = {
+            name: _filled(item, f"{path}.kwargs.{name}", get) for name, item in (value.get("kwargs") or {}).items()
+        }
+        return {
+            **value,
+            **({"args": args} if "args" in value else {}),
+            **({"kwargs": kwargs} if "kwargs" in value else {}),
+        }
     if not isinstance(value, dict) or not {"shape", "size"} & set(value):
         return value
     if "size" in value:

@@ -26,6 +26,8 @@ PLACEHOLDERS = ("ID", "OPERATOR", "DTYPE", "CONTEXT", "DIRECTION", "SHAPE", "DRA
 
 # Where operators live. No other module can be reached from a spec: not the framework's own, let alone os.
 _FRAMEWORKS = [get_framework(name) for name in framework_names()]
+# Frameworks whose operators are functions of any package of the build: their own adaptors look after what a name means.
+ANY_PACKAGE = tuple(framework.name for framework in _FRAMEWORKS if framework.any_package)
 NAMESPACES = {root: inner for framework in _FRAMEWORKS for root, inner in framework.namespaces.items()}
 ROOTS = tuple(dict.fromkeys(root.partition(".")[0] for root in NAMESPACES))
 BLOCK_NAMESPACES = tuple(name for framework in _FRAMEWORKS for name in framework.block_namespaces)
@@ -46,6 +48,8 @@ _ROOTS = "|".join(
 )
 _PLAIN = rf"({_ROOTS})\.(?!({'|'.join(NOT_OPERATORS)})$)({_NAME}|{_SPECIAL})"
 OPERATOR_PATTERN = rf"^(?!.{{101}})({'|'.join([_PLAIN, *map(re.escape, FILE_ARGUMENTS)])})$"
+# A function of any package, or a method: at least two names, the last of them perhaps a special method's.
+DOTTED_PATTERN = rf"^(?!.{{101}}){_NAME}(\.{_NAME})*\.({_NAME}|{_SPECIAL}|__call__)$"
 BLOCK_PATTERN = rf"^(?!.{{101}})({'|'.join(map(re.escape, BLOCK_NAMESPACES))})\.{_NAME}$"
 _SIZE = r"-?(0|[1-9][0-9]{0,9})"
 ARGUMENT_PATTERN = rf"^{_NAME}$"
@@ -169,9 +173,15 @@ Identifier = Annotated[
     BeforeValidator(_identifier),
     WithJsonSchema({"type": "string", "pattern": IDENTIFIER_PATTERN, "maxLength": IDENTIFIER_LENGTH}),
 ]
+_OPERATOR_FIX = f"use an operator's name such as nd.Convolution, under {', '.join(ROOTS)}"
+check_operator = matching(OPERATOR_PATTERN, _OPERATOR_FIX)
+check_dotted = matching(DOTTED_PATTERN, "use a function's dotted name, such as package.module.function")
+# Which of the two it must be depends on the spec's framework.
 Operator = Annotated[
-    str, *text(OPERATOR_PATTERN, f"use an operator's name such as nd.Convolution, under {', '.join(ROOTS)}")
+    str,
+    *text(DOTTED_PATTERN, _OPERATOR_FIX),
 ]
+DottedName = Annotated[str, *text(DOTTED_PATTERN, "use a function's dotted name, such as package.module.function")]
 Dtype = Annotated[str, *_one_of(DTYPES)]
 Context = Annotated[str, *text(CONTEXT_PATTERN, "use cpu, gpu, or one of several such as gpu(1)")]
 Index = Annotated[str, *text(INDEX_PATTERN, 'use what is between the brackets, such as "2:5, 0" or "..., ::2"')]

@@ -1,7 +1,7 @@
 """The shape of a spec: pydantic models, one field each for everything that a spec can say."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,10 +20,13 @@ from pydantic import (
 from opduel.frameworks import framework_names, get_framework
 from opduel.harness.specs.draw import names_in
 from opduel.harness.specs.fields import (
+    ANY_PACKAGE,
     ARGUMENT_PATTERN,
     CODE_FILES,
+    DOTTED_PATTERN,
     FILE_ARGUMENTS,
     FILES,
+    OPERATOR_PATTERN,
     Context,
     Direction,
     Dtype,
@@ -34,11 +37,13 @@ from opduel.harness.specs.fields import (
     Slack,
     StrictModel,
     Threshold,
+    check_dotted,
+    check_operator,
     field_error,
     optional,
     text,
 )
-from opduel.harness.specs.values import MAX_ELEMENTS, Positional, SameAs, SizeName, StoredFile, Tensor, Value
+from opduel.harness.specs.values import MAX_ELEMENTS, Call, Positional, SameAs, SizeName, StoredFile, Tensor, Value
 from opduel.records import METRICS, MODES, ModelFile, UsageError
 from opduel.records.text import show
 
@@ -313,13 +318,37 @@ class Test(Settings):
         return self
 
 
+def _operators_like(pattern: str) -> dict[str, Any]:
+    """The JSON Schema of specs whose operators match a pattern."""
+    return {"properties": {"tests": {"items": {"properties": {"operator": {"pattern": pattern}}}}}}
+
+
+def _calls_in(value: Any, path: str) -> Iterator[str]:
+    """Where calls stand in a test's inputs, or a part of them."""
+    if isinstance(value, Call):
+        yield path
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _calls_in(item, f"{path}[{index}]")
+    elif isinstance(value, Inputs):
+        for name, item in {"args": value.args, **(value.__pydantic_extra__ or {})}.items():
+            yield from _calls_in(item, f"{path}.{name}")
+
+
 class Spec(StrictModel):
     """What to measure. How often is the harness's business, and no field here.
 
     One with ``specs`` is a bundle; ``load_spec`` puts their tests in place.
     """
 
-    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["tests"]}, {"required": ["specs"]}]})
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [{"required": ["tests"]}, {"required": ["specs"]}],
+            "if": {"properties": {"framework": {"enum": list(ANY_PACKAGE)}}},
+            "then": _operators_like(DOTTED_PATTERN),
+            "else": _operators_like(OPERATOR_PATTERN),
+        }
+    )
 
     schema_: str | None = Field(default=None, alias="$schema", description="For editors; not read.")
     framework: Framework
@@ -329,6 +358,27 @@ class Spec(StrictModel):
     specs: Annotated[list[str], Field(min_length=1)] | None = optional(
         "Instead of tests: the files of other specs, relative to this file's folder."
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _operators_of_the_framework(cls, data: Any) -> Any:
+        tests = data.get("tests") if isinstance(data, dict) and data.get("framework") in framework_names() else None
+        for number, test in enumerate(tests if isinstance(tests, list) else ()):
+            if isinstance(test, dict) and isinstance(test.get("operator"), str):
+                try:
+                    (check_dotted if data["framework"] in ANY_PACKAGE else check_operator)(test["operator"])
+                except ValueError as error:
+                    raise field_error(f"tests[{number}].operator", str(error)) from None
+        return data
+
+    @model_validator(mode="after")
+    def _calls_are_possible(self) -> "Spec":
+        for number, test in enumerate(self.tests if self.framework not in ANY_PACKAGE else ()):
+            for where, inputs in test.each_input():
+                for path in _calls_in(inputs, where):
+                    words = f"is a call, which needs the framework {' or '.join(ANY_PACKAGE)}: write the value itself"
+                    raise field_error(f"tests[{number}].{path}", words)
+        return self
 
     @model_validator(mode="after")
     def _tests_or_specs(self) -> "Spec":

@@ -24,6 +24,7 @@ from opduel.harness.specs.fields import (
     SIZE_NAME_PATTERN,
     Argument,
     Context,
+    DottedName,
     Dtype,
     FunctionName,
     Index,
@@ -241,6 +242,15 @@ class StoredFile(StrictModel):
     ]
 
 
+class Call(StrictModel):
+    """What a function returns, as an argument: made once, before anything is measured. Where the framework's operators
+    are functions of any package."""
+
+    call: DottedName
+    args: "list[Value] | None" = optional("Positional arguments.")
+    kwargs: "dict[Argument, Value] | None" = optional("Arguments by name; self is what a method is called of.")
+
+
 _SAID: dict[str, tuple[type[StrictModel], str]] = {
     "value": (Attribute, "<attribute>"),
     "index": (Subscript, "<index>"),
@@ -250,6 +260,7 @@ _SAID: dict[str, tuple[type[StrictModel], str]] = {
     "function": (FunctionOf, "<function>"),
     "tuple": (Several, "<tuple>"),
     "file": (StoredFile, "<file>"),
+    "call": (Call, "<call>"),
 }
 
 
@@ -282,6 +293,7 @@ _Written = (
     | Annotated[FunctionOf, Tag("<function>")]
     | Annotated[Several, Tag("<tuple>")]
     | Annotated[StoredFile, Tag("<file>")]
+    | Annotated[Call, Tag("<call>")]
 )
 
 Positional = Annotated[
@@ -296,3 +308,5 @@ Value = Annotated[
     | Annotated[bool | int | float | str | None, WithJsonSchema(_SCALAR), Tag("<scalar>")],
     Discriminator(_kind_of_value),
 ]
+
+Call.model_rebuild()

@@ -13,7 +13,10 @@ from opduel.harness.process import WORKER
 ROOT = Path(__file__).resolve().parent.parent.parent
 ADAPTORS = sorted([*ROOT.glob("frameworks/*/adaptor/*.py"), *ROOT.glob("frameworks/mxnet/[nor]*.py")])
 INSIDE = [ROOT / "opduel" / f"{name}.py" for name in ("__init__", "performance", "inside", "benchmarks")]
-ALLOWED = {"mxnet": {"mxnet", "numpy", "benchmark", "registered"}}  # opperf itself, and the script beside network.py
+ALLOWED = {
+    "mxnet": {"mxnet", "numpy", "benchmark", "registered"},  # opperf itself, and the script beside network.py
+    "python": {"numpy"},
+}
 
 
 def imports(source: str) -> set[str]:
@@ -40,8 +43,8 @@ def test_runs_on_python_3_6(path: Path) -> None:
 
 
 def without_guarded(source: str) -> str:
-    """The source without the names of Python 3.7 that it looks for with hasattr before it uses them."""
-    for name in ("time.perf_counter_ns", "gc.freeze()"):
+    """The source without the names of later Pythons that it looks for with hasattr before it uses them."""
+    for name in ("time.perf_counter_ns", "gc.freeze()", "sys.stdlib_module_names"):
         assert (
             f'hasattr({name.partition(".")[0]}, "{name.partition(".")[2].rstrip("()")}")' in source
             or name not in source

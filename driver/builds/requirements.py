@@ -1,0 +1,148 @@
+"""Builds that are asked for by requirements: resolved once, pinned with hashes, and the same ever after."""
+
+import hashlib
+import json
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from packaging.requirements import InvalidRequirement, Requirement
+
+from opduel.driver.builds import uv
+from opduel.driver.builds.interpreters import find_interpreter
+from opduel.records import RunError, UsageError
+from opduel.records.atomic import path_part, write_atomically
+from opduel.records.files import UnreadableError, read_text
+
+_FILE_SUFFIX = ".txt"
+_NAMED = 3  # packages in a build's version
+_PINNED = re.compile(r"([A-Za-z0-9._-]+)==(\S+)")
+
+
+@dataclass(frozen=True)
+class LockedRecipe:
+    """All that decides what an environment made of requirements holds.
+
+    ``locked`` is a requirements file: each package's exact version, and the hashes of its files.
+    """
+
+    requested: tuple[str, ...]  # a line of the requirements each
+    python: str  # "3.11"
+    locked: str
+
+    @property
+    def request(self) -> str:
+        """What was asked for, in words."""
+        return " ".join(self.requested)
+
+    @property
+    def pins(self) -> dict[str, str]:
+        """Every package of the environment, name -> exact version."""
+        found = (_PINNED.match(line) for line in self.locked.splitlines())
+        return {match[1]: match[2] for match in found if match}
+
+    @property
+    def version(self) -> str:
+        """What was asked for by name, with the versions that were found: ``scipy 1.14.1, numpy 1.26.4``."""
+        pins = self.pins
+        names = [name for line in self.requested if (name := _name(line)) in pins] or list(pins)
+        words = [f"{name} {pins[name]}" for name in names[:_NAMED]]
+        return ", ".join(words) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+
+    @property
+    def key(self) -> str:
+        """A readable name with a short hash of the content: equal keys, equal environments."""
+        content = json.dumps(asdict(self), sort_keys=True).encode()
+        first = path_part(self.version.partition(",")[0].replace(" ", "-"))
+        return f"{first}-py{self.python}-{hashlib.sha256(content).hexdigest()[:10]}"
+
+
+def requirements_of(request: str) -> tuple[str, ...] | None:
+    """The requirements that ``request`` says: several with spaces between, or the lines of a file that ends in .txt;
+    None if it is another path.
+
+    Raises:
+        UsageError: it is neither, or the file can't be read.
+    """
+    path = os.path.expanduser(request)
+    if request.endswith(_FILE_SUFFIX) and not os.path.isdir(path):
+        return _lines_of(Path(path))
+    if os.path.lexists(path) or os.sep in request or request.startswith(("~", ".")):
+        return None
+    found = tuple(_checked(request, one) for one in request.split())
+    if not found:
+        raise UsageError(f"{request!r} has no requirements: name a package, such as numpy==2.2.6")
+    return found
+
+
+def lock(requested: Sequence[str], place: Path) -> LockedRecipe:
+    """The recipe for the requirements, resolved for the Python that runs this; ``place`` is the folder in which the
+    answer is kept for the next time.
+
+    Raises:
+        UsageError: they can't be met.
+        RunError: they can't be resolved, or the answer can't be kept.
+    """
+    python = "{}.{}".format(*sys.version_info)
+    text = "".join(f"{line}\n" for line in requested)
+    digest = hashlib.sha256((python + text).encode()).hexdigest()
+    kept = place / f".locked-{digest[:16]}{_FILE_SUFFIX}"
+    try:
+        if not kept.exists():
+            place.mkdir(parents=True, exist_ok=True)
+            write_atomically(kept, _resolved(requested, text, python).encode())
+        recipe = LockedRecipe(tuple(requested), python, kept.read_text(encoding="utf-8"))
+    except OSError as error:
+        why = f"{error.filename or kept}: {error.strerror}"
+        raise RunError(f"build cache: {why}: fix that, or give another folder with --exec_dir") from None
+    if not recipe.pins:  # all of them for other Pythons, or other systems
+        raise UsageError(
+            f"{recipe.request}: none of these packages is for Python {python} on this system: name one that is"
+        )
+    return recipe
+
+
+def _resolved(requested: Sequence[str], text: str, python: str) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "requirements.in")
+        path.write_text(text, encoding="utf-8")
+        return uv.resolve(" ".join(requested), path, find_interpreter(python))
+
+
+def _lines_of(path: Path) -> tuple[str, ...]:
+    """The requirements in a file, without comments; a line that is continued as one."""
+    try:
+        text = read_text(path)
+    except UnreadableError as error:
+        raise UsageError(f"{path}: {error}: give requirements, or the path of a file that holds them") from None
+    lines = re.sub(r"\\\n", " ", text).splitlines()
+    found = [" ".join(re.sub(r"(^|\s)#.*", "", line).split()) for line in lines]
+    found = [line for line in found if line]
+    if not found:
+        raise UsageError(f"{path}: has no requirements: name a package on each line, such as numpy==2.2.6")
+    for line in found:
+        if line.startswith("-"):
+            raise UsageError(f"{path}: {line!r}: options are not supported: name the packages themselves")
+        _checked(str(path), re.sub(r" --hash=\S+", "", line))
+    return tuple(found)
+
+
+def _checked(request: str, requirement: str) -> str:
+    try:
+        Requirement(requirement)
+    except InvalidRequirement:
+        raise UsageError(
+            f"{request!r}: {requirement!r} is neither a requirement nor a path: give one such as numpy==2.2.6, or "
+            "several with spaces between, without spaces within"
+        ) from None
+    return requirement
+
+
+def _name(line: str) -> str:
+    """The name of the package that a line requires, as uv writes it."""
+    name = Requirement(re.sub(r" --hash=\S+", "", line)).name
+    return re.sub(r"[-_.]+", "-", name).lower()

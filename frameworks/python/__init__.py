@@ -1,0 +1,1 @@
+"""Functions of any Python package: those that a spec names by their dotted names."""

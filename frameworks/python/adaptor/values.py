@@ -1,0 +1,1 @@
+../../mxnet/adaptor/values.py

@@ -1,0 +1,63 @@
+"""The whole product on NumPy's releases: an injected slowdown, failures of one side, names that no build has."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forked import ONE_FORK, Forked
+
+pytestmark = pytest.mark.wheels
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def finished(folder: Path, code: int, *arguments: str) -> tuple[dict[str, Any], str, str]:
+    """The report, if there is one, and what was printed."""
+    command = [sys.executable, str(ROOT / "harness.py"), *arguments, "--busy_host", "report"]
+    process = Forked([*command, "--simple_local_reporter", str(folder)], cwd=ROOT, first=ONE_FORK)
+    output, errors = process.communicate(timeout=300)
+    assert process.returncode == code, errors
+    path = folder / "report.json"
+    return (json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}), output, errors
+
+
+def test_an_injected_slowdown_is_found_and_the_rest_is_not_flagged(tmp_path: Path) -> None:
+    operators = [word for name in ("cumsum", "sqrt", "tanh", "einsum") for word in ("--operators", f"numpy.{name}")]
+    sides = ("--control", "numpy==2.2.6", "--treatment", "numpy==2.2.6")
+    report, _, _ = finished(
+        tmp_path, 1, "-b", "numpy", *operators, *sides, "--inject", "0.5", "--threshold", "10%", "--max_rounds", "10"
+    )
+    injected = {one["case"] for one in report["comparisons"] if one["injected"]}
+    assert len(injected) == 2
+    assert {one["case"] for one in report["comparisons"] if one["verdict"] == "regressed"} == injected
+    assert report["control"]["packages"] == {"numpy": "2.2.6"}
+
+
+def test_failures_name_their_side_and_the_rest_goes_on(tmp_path: Path) -> None:
+    spec = tmp_path / "spec.json"
+    tests = [
+        {"operator": "numpy.vecdot", "inputs": {"args": [[8], [8]]}},  # since 2.0
+        {"operator": "numpy.negative", "inputs": {"args": [{"call": "numpy.nothing", "args": [3]}]}},
+        {"operator": "numpy.sort", "inputs": {"a": [8], "kind": "bubble"}},
+        {"operator": "numpy.exp", "inputs": {"args": [[8]]}},
+    ]
+    spec.write_text(json.dumps({"framework": "python", "tests": tests}), encoding="utf-8")
+    sides = ("--control", "numpy==1.26.4", "--treatment", "numpy==2.2.6", "--max_rounds", "2")
+    report, output, _ = finished(tmp_path, 0, "-b", str(spec), *sides, "--screen_reporter")
+    failures = {one["case"]: one["failure"] for one in report["comparisons"]}
+    assert failures.pop("exp_0/forward") is None
+    assert {case: (one["side"], one["kind"]) for case, one in failures.items()} == {
+        "vecdot_0/forward": ("control", "missing"),
+        "negative_0/forward": ("both", "error"),
+        "sort_0/forward": ("both", "error"),
+    }
+    assert "numpy.nothing does not exist" in failures["negative_0/forward"]["reason"]
+    assert "control    numpy==1.26.4 (numpy 1.26.4, Python 3." in output
+
+
+def test_a_name_that_no_build_has_is_refused(tmp_path: Path) -> None:
+    sides = ("--control", "numpy==1.26.4", "--treatment", "numpy==2.2.6")
+    named = ("--framework", "python", "--operators", "numpy.sortt", "--inputs", '{"a": [3]}')
+    _, _, errors = finished(tmp_path, 2, *named, *sides)
+    assert "--operators numpy.sortt: none of the builds has this operator: similar: numpy.sort" in errors

@@ -1,0 +1,58 @@
+"""The shipped spec of NumPy's functions on two releases from the package index."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from opduel.driver.builds.cache import BuildCache
+from opduel.driver.builds.environment_build import locked_build
+from opduel.driver.builds.requirements import LockedRecipe
+from opduel.driver.builds.resolve import resolve_build
+from opduel.frameworks import get_framework
+from opduel.harness.smoke_check import smoke_check
+from opduel.harness.specs import expand_cases, find_spec, load_spec
+from opduel.records import Build, RunError
+from opduel.records.build import differing_packages
+
+pytestmark = pytest.mark.wheels
+PYTHON = get_framework("python")
+
+
+@pytest.fixture(scope="module")
+def builds() -> tuple[Build, Build]:
+    control, treatment = (resolve_build(f"numpy=={version}", PYTHON, BuildCache()) for version in ("1.26.4", "2.2.6"))
+    return control, treatment
+
+
+def test_every_case_runs_on_both(builds: tuple[Build, Build]) -> None:
+    cases = expand_cases(load_spec(find_spec("numpy")))
+    assert len({case.operator for case in cases}) >= 20
+    for build in builds:
+        assert [one.reason for one in smoke_check(build, PYTHON, cases) if one.failure] == []
+
+
+def test_a_build_is_pinned_with_hashes(builds: tuple[Build, Build]) -> None:
+    control, treatment = builds
+    manifest = json.loads((Path(str(control.directory)) / "manifest.json").read_text())
+    assert "numpy==1.26.4 \\\n    --hash=sha256:" in manifest["recipe"]["locked"]
+    assert control.packages == {"numpy": "1.26.4"}
+    assert (control.version, control.label, control.requested) == ("numpy 1.26.4", "numpy 1.26.4", "numpy==1.26.4")
+    assert control.digest != treatment.digest
+    assert differing_packages(control, treatment) == {}  # but for what was asked for
+
+
+def test_an_environment_is_a_build(builds: tuple[Build, Build]) -> None:
+    build = resolve_build(str(builds[0].directory), PYTHON, BuildCache())
+    assert (build.strategy, build.packages) == ("environment", {"numpy": "1.26.4"})
+    assert differing_packages(build, builds[1]) == {"numpy": ("1.26.4", "2.2.6")}
+
+
+def test_a_file_with_another_hash_is_not_installed(builds: tuple[Build, Build], tmp_path: Path) -> None:
+    manifest = json.loads((Path(str(builds[0].directory)) / "manifest.json").read_text())
+    locked = re.sub(r"sha256:[0-9a-f]{8}", "sha256:00000000", manifest["recipe"]["locked"])
+    recipe = LockedRecipe(("numpy==1.26.4",), manifest["recipe"]["python"], locked)
+    with pytest.raises(RunError, match=r"numpy==1.26.4 could not be installed: .*[Hh]ash"):
+        locked_build("numpy==1.26.4", recipe, PYTHON, BuildCache(tmp_path))
+    assert BuildCache(tmp_path).places("python") == []

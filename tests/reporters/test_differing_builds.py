@@ -1,0 +1,52 @@
+"""What else differs between the two builds than what was asked for, in the table and in Markdown."""
+
+from dataclasses import replace
+
+import pytest
+import report_samples as samples
+
+from opduel.records import Report
+from opduel.reporters.markdown import to_markdown
+from opduel.reporters.screen import render
+
+
+def made(control: str, treatment: str, *packages: dict[str, str], python: str = "3.11.7") -> Report:
+    usual = samples.report()
+    first = replace(usual.control, requested=control, packages=packages[0], python="3.11.7")
+    return replace(
+        usual,
+        control=first,
+        treatment=replace(usual.treatment, requested=treatment, packages=packages[1], python=python),
+    )
+
+
+@pytest.mark.parametrize(
+    ("requests", "packages", "words"),
+    [
+        (("numpy==1", "numpy==2"), ({"numpy": "1"}, {"numpy": "2"}), None),
+        (("SciPy==1", "SciPy==2"), ({"scipy": "1", "numpy": "1"}, {"scipy": "2", "numpy": "2"}), "numpy 1 and 2"),
+        (
+            ("scipy==1 numpy==1", "scipy==2 numpy==2"),
+            ({"scipy": "1", "numpy": "1"}, {"scipy": "2", "numpy": "2"}),
+            None,
+        ),
+        (("/a", "/b"), ({"a": "1", "b": "1"}, {"b": "2"}), "a 1 and none, b 1 and 2"),
+        (
+            ("/a", "/b"),
+            (dict.fromkeys("vwxyz", "1"), dict.fromkeys("vwxyz", "2")),
+            "v 1 and 2, w 1 and 2, x 1 and 2, 2 more",
+        ),
+    ],
+)
+def test_what_differs_is_said_before_the_results(
+    requests: tuple[str, str], packages: tuple[dict[str, str], dict[str, str]], words: str | None
+) -> None:
+    one = made(*requests, *packages)
+    lines = [line for line in render(one, 100).splitlines() if line.startswith("differ ")]
+    assert lines == ([] if words is None else [f"differ     {words}"])
+    assert (f"Also different: {words}" in to_markdown(one)) == (words is not None)
+
+
+def test_another_python_is_a_difference() -> None:
+    one = made("numpy==1", "numpy==2", {}, {}, python="3.12.1")
+    assert "differ     python 3.11.7 and 3.12.1\n" in render(one)
