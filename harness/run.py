@@ -21,7 +21,7 @@ from opduel.harness.host import HostMonitor, host_fingerprint
 from opduel.harness.instructions import plan_counting, threads_of
 from opduel.harness.output_check import check_outputs
 from opduel.harness.pair_pool import Bench
-from opduel.harness.profiles import Profiling, add_breakdowns, to_break_down, write_profiles
+from opduel.harness.profiles import Profiles, Profiling, add_breakdowns, to_break_down, write_profiles
 from opduel.harness.schedule import FirstMeasurement, MeasurementPlan, MeasurementResult, Progress, Schedule
 from opduel.harness.validity import judge_validity
 from opduel.harness.verification import FIRST_SHARE, Verifier, build_comparisons, first_order, without_first_measurement
@@ -90,78 +90,116 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
         InterruptedRunError: a signal ended it before anything was measured.
         RunError: nothing at all could be measured.
     """
+    asked, bench, order = request.configuration, _bench_of(request), _plan_of(request)
+    monitor = HostMonitor(allowed=bench.cpus.measure | bench.cpus.control)
+    monitor.begin()
+    began = time.monotonic()
+    roofline = measure_roofline(bench.cpus, asked.threads, bench.environment) if asked.roofline else None
+    order = dataclasses.replace(order, spent_s=time.monotonic() - began if asked.roofline else 0.0)
+    host = {**host_fingerprint(), "roofline": roofline}
+    checkpoint = Checkpoint(request.log, _identity_of(request, order, bench, host))
+    start = _begin(checkpoint)
+    with this_thread_on(bench.cpus.control):
+        made = _measure(request, order, bench, checkpoint, monitor, on_progress)
+    noise = {**monitor.summary(), **made.noise}
+    # One processor is for the controller and for workers that start.
+    spare = max(0, len(bench.cpus.measure | bench.cpus.control) - asked.threads - 1)
+    timed = any(case.metric == DEFAULT_METRIC for case in request.cases)
+    judged = judge_validity(made.order, made.findings, noise, spare, timed)
+    validity = {"valid": True, "hold": asked.holds, **judged}
+    comparisons = made.comparisons
+    if asked.holds and not validity["valid"]:
+        comparisons = withhold_verdicts(comparisons)
+    comparisons = _with_work(request, [*attribute_changes(comparisons), *made.outputs])
+    run = _run_record(request, made.order, made.findings, start, checkpoint.resumed, bench, validity)
+    if made.findings.stopped is not None:
+        share = 1.0 if asked.verifies_after is None else FIRST_SHARE
+        run["forecast"] = budget_for(comparisons, made.findings.wall_s, share, _count_profiled(request))
+    run["profile_output"] = made.profiles and made.profiles.record()
+    sides = request.control, request.treatment
+    return Report(RunRecord(run), *sides, HostRecord({**host, **noise}), comparisons, cases=tuple(request.cases))
+
+
+def _bench_of(request: RunRequest) -> Bench:
+    """What measures: both builds, their environment, the processors. Raises UsageError: as ``run_ab``."""
     asked = request.configuration
-    cpus = plan_cpus(asked.threads)
     builds: dict[Side, Build] = {"control": request.control, "treatment": request.treatment}
     environment = run_environment(request.framework, asked.threads, request.env, list(builds.values()))
     counts = any(case.metric == "instructions" for case in request.cases)
-    counting = plan_counting(request.framework, request.env) if counts else None
-    wiping = plan_wiping() if asked.wipe_cache else None
-    storage = request.framework.memory_environment()
-    bench = Bench(builds, request.framework.adaptor, environment, cpus, counting, wiping, storage)
-    order = _plan_of(request)
-    monitor = HostMonitor(allowed=cpus.measure | cpus.control)
-    monitor.begin()
+    return Bench(
+        builds,
+        request.framework.adaptor,
+        environment,
+        plan_cpus(asked.threads),
+        plan_counting(request.framework, request.env) if counts else None,
+        plan_wiping() if asked.wipe_cache else None,
+        request.framework.memory_environment(),
+    )
+
+
+@dataclass
+class _Measured:
+    """What a run has measured, and the comparisons that follow from it: of outputs, and of all else."""
+
+    order: MeasurementPlan
+    findings: MeasurementResult
+    comparisons: Sequence[Comparison]
+    outputs: Sequence[Comparison]
+    profiles: Profiles | None
+    noise: Mapping[str, Any]  # the host's while rounds were made, and while they were verified
+
+
+def _measure(
+    request: RunRequest,
+    order: MeasurementPlan,
+    bench: Bench,
+    checkpoint: Checkpoint,
+    monitor: HostMonitor,
+    on_progress: Callable[[Progress], None],
+) -> _Measured:
+    """Compare outputs, make rounds, verify what they flag, and profile. Raises RunError: as ``run_ab``."""
+    asked = request.configuration
 
     def tell(progress: Progress) -> None:
         monitor.sample()
         on_progress(progress)
 
-    began = time.monotonic()
-    roofline = measure_roofline(cpus, asked.threads, environment) if asked.roofline else None
-    order = dataclasses.replace(order, spent_s=time.monotonic() - began if asked.roofline else 0.0)
-    host = {**host_fingerprint(), "roofline": roofline}
-    checkpoint = Checkpoint(request.log, _identity_of(request, order, bench, host))
-    start = _begin(checkpoint)
     kept = checkpoint.phase("first", monitor)
-    with this_thread_on(cpus.control):
-        output_check, order = check_outputs(request.cases, request.golden, bench, order, tell, checkpoint.elapsed_s)
-        findings = MeasurementResult(samples={case.id: [] for case in order.cases}, wall_s=order.spent_s)
-        if output_check.stopped is None and order.cases:
-            after_s = asked.verifies_after
-            findings = Schedule(bench, order if after_s is None else first_order(order, after_s), tell, kept).run()
-        if output_check.stopped is not None:
-            findings.stop(output_check.stopped)
-        during = kept.noise()
-        compared = any(one.rounds or one.failure for one in output_check.comparisons)
-        if findings.aborted and not _measured(order, findings) and not compared:
-            error = InterruptedRunError if findings.interrupted else RunError
-            raise error(f"nothing was measured: {findings.stopped}")
-        began = time.monotonic() - findings.wall_s
-        verifier = Verifier(bench, order, began, asked.verifies_after or 0.0, on_progress, checkpoint=checkpoint)
-        comparisons = build_comparisons(order, findings)
-        if order.first_measurement is not None:
-            comparisons = list(map(without_first_measurement, comparisons))
-        if asked.verifies_after is not None:
-            comparisons = verifier.verify(findings, comparisons)
-        if output_check.out_of_time:  # some cases were not come to: the next start may
-            findings.stopped = findings.stopped or f"{order.budget} was spent"
-            findings.closed = False
-        comparisons = with_seconds(comparisons, {case.id: case for case in order.cases}, findings.pace, order.looks)
-        ends = math.inf if asked.time_budget is None else verifier.began + asked.time_budget
-        profiling = Profiling(bench, request.framework, asked.threads, request.seed, ends)
-        comparisons = add_breakdowns(comparisons, request.cases, findings, profiling, asked.breakdown)
-        profiles = None
-        if asked.profile_output is not None:
-            failed = {one.case: one.failure.reason for one in comparisons if one.failure is not None}
-            folder = Path(asked.profile_output)
-            profiles = write_profiles(folder, request.cases, failed, profiling, findings.aborted)
-            if profiles.stopped is not None:
-                findings.stop(profiles.stopped)
-    noise = {**monitor.summary(), "during": during, "verifying": verifier.host}
-    spare = max(0, len(cpus.measure | cpus.control) - asked.threads - 1)  # one for controller and starting workers
-    timed = any(case.metric == DEFAULT_METRIC for case in request.cases)
-    validity = {"valid": True, "hold": asked.holds, **judge_validity(order, findings, noise, spare, timed)}
-    if asked.holds and not validity["valid"]:
-        comparisons = withhold_verdicts(comparisons)
-    comparisons = _with_work(request, [*attribute_changes(comparisons), *output_check.comparisons])
-    run = _run_record(request, order, findings, start, checkpoint.resumed, bench, validity)
-    if findings.stopped is not None:
-        share = 1.0 if asked.verifies_after is None else FIRST_SHARE
-        run["forecast"] = budget_for(comparisons, findings.wall_s, share, _count_profiled(request))
-    run["profile_output"] = profiles and profiles.record()
-    sides = request.control, request.treatment
-    return Report(RunRecord(run), *sides, HostRecord({**host, **noise}), comparisons, cases=tuple(request.cases))
+    output_check, order = check_outputs(request.cases, request.golden, bench, order, tell, checkpoint.elapsed_s)
+    findings = MeasurementResult(samples={case.id: [] for case in order.cases}, wall_s=order.spent_s)
+    if output_check.stopped is None and order.cases:
+        after_s = asked.verifies_after
+        findings = Schedule(bench, order if after_s is None else first_order(order, after_s), tell, kept).run()
+    if output_check.stopped is not None:
+        findings.stop(output_check.stopped)
+    during = kept.noise()
+    compared = any(one.rounds or one.failure for one in output_check.comparisons)
+    if findings.aborted and not _measured(order, findings) and not compared:
+        error = InterruptedRunError if findings.interrupted else RunError
+        raise error(f"nothing was measured: {findings.stopped}")
+    began = time.monotonic() - findings.wall_s
+    verifier = Verifier(bench, order, began, asked.verifies_after or 0.0, on_progress, checkpoint=checkpoint)
+    comparisons = build_comparisons(order, findings)
+    if order.first_measurement is not None:
+        comparisons = list(map(without_first_measurement, comparisons))
+    if asked.verifies_after is not None:
+        comparisons = verifier.verify(findings, comparisons)
+    if output_check.out_of_time:  # some cases were not come to: the next start may
+        findings.stopped = findings.stopped or f"{order.budget} was spent"
+        findings.closed = False
+    comparisons = with_seconds(comparisons, {case.id: case for case in order.cases}, findings.pace, order.looks)
+    ends = math.inf if asked.time_budget is None else verifier.began + asked.time_budget
+    profiling = Profiling(bench, request.framework, asked.threads, request.seed, ends)
+    comparisons = add_breakdowns(comparisons, request.cases, findings, profiling, asked.breakdown)
+    profiles = None
+    if asked.profile_output is not None:
+        failed = {one.case: one.failure.reason for one in comparisons if one.failure is not None}
+        folder = Path(asked.profile_output)
+        profiles = write_profiles(folder, request.cases, failed, profiling, findings.aborted)
+        if profiles.stopped is not None:
+            findings.stop(profiles.stopped)
+    noise = {"during": during, "verifying": verifier.host}
+    return _Measured(order, findings, comparisons, output_check.comparisons, profiles, noise)
 
 
 def without_measuring(request: RunRequest, why: str) -> Report:
