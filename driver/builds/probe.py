@@ -66,5 +66,5 @@ def probe(
         said = json.loads(outcome.stdout)
         files = {path: (int(size), int(mtime)) for path, (size, mtime) in said["files"].items()}
         return Facts(said["version"], said["python"], Path(said["location"]), dict(said["packages"]), files)
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ProbeError("its answer is not understood: is it a Python interpreter?") from None

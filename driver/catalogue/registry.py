@@ -80,5 +80,5 @@ def ask_build(
         raise RunError(f"{build.requested}: {failure}: {outcome.output_tail}")
     try:
         return read(json.loads(outcome.stdout))
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise RunError(f"{build.requested}: its answer is not understood ({error})") from None

@@ -188,6 +188,7 @@ def test_a_changed_library_changes_the_digest(toy: Toy, cache: BuildCache, envir
         ("broken", "does not import toy: .*Exec format error"),
         ("shim", "does not import toy: shim: python3: command not found"),
         ("silent", "does not import toy: its answer is not understood"),
+        ("deep", "does not import toy: its answer is not understood"),
         ("crash", "does not import toy: died of SIGSEGV"),
         ("bare", "does not import toy: ModuleNotFoundError: No module named 'toy'"),
     ],
@@ -200,6 +201,7 @@ def test_a_path_that_is_no_build(toy: Toy, cache: BuildCache, tmp_path: Path, pa
         "broken": "\x00\x01",
         "shim": "#!/bin/sh\necho 'shim: python3: command not found' >&2; exit 127\n",
         "silent": "#!/bin/sh\n",
+        "deep": "#!/bin/sh\nyes '[' | head -100000\n",
         "crash": "#!/bin/sh\nkill -SEGV $$\n",
     }
     for name, text in scripts.items():
