@@ -43,7 +43,7 @@ demo: $(RUN)
 # The same for functions of NumPy, on two releases: less than three minutes with everything that it installs.
 demo-numpy: $(RUN)
 	$(BIN)/python harness.py -b specs/numpy.json --control numpy==1.26.4 --treatment numpy==2.2.6 \
-	    --time_budget 60 --busy_host report --screen_reporter --local_reporter reports || test $$? -eq 1
+	    --time_budget 40 --busy_host report --screen_reporter --local_reporter reports || test $$? -eq 1
 
 # The documentation's site, in build/site; a link that leads nowhere fails.
 docs: setup

@@ -147,6 +147,7 @@ def workspace(shared: Shared, tmp_path: Path) -> Workspace:
     return made
 
 
+@pytest.mark.nightly  # and in the CI
 def test_a_slow_pull_request_is_measured_traced_shown_and_notified_of_once(
     workspace: Workspace, shared: Shared, hook: Hook
 ) -> None:

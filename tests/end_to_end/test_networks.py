@@ -19,7 +19,7 @@ from opduel.commands.harness import run_harness
 from opduel.records import Build, Report, UsageError
 from opduel.reporters import read_report
 
-pytestmark = pytest.mark.mxnet
+pytestmark = [pytest.mark.mxnet, pytest.mark.nightly]  # and in the CI; see tests/driver/test_network.py
 SAVE = """
 import os, sys, mxnet as mx
 net = mx.gluon.nn.HybridSequential()

@@ -53,15 +53,10 @@ def test_there_are_commands() -> None:
     assert len(SERVED) == 4
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        *MADE,
-        ".venv/bin/python -m pytest -m nightly tests/end_to_end/test_readme.py tests/frameworks/test_mxnet_counts.py",
-    ],
-)
+@pytest.mark.parametrize("command", [*MADE, ".venv/bin/python -m pytest -m nightly tests/end_to_end/test_readme.py"])
 def test_the_ci_runs(command: str) -> None:
-    assert command in (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+    lines = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+    assert any(line == command or line.startswith(f"{command} ") for line in lines)
 
 
 @pytest.mark.mxnet

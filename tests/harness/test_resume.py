@@ -60,7 +60,8 @@ def test_a_log_that_settles_every_case_gives_the_report_without_a_process(reques
     assert {key: first.run[key] for key in kept} == {key: second.run[key] for key in kept}
     assert first.run["validity"]["aa_checks"] == second.run["validity"]["aa_checks"] != []
     assert (first.run["resumed"], second.run["resumed"]) == ([], [first.run["rounds"]])
-    assert first.host["verifying"]["seconds"] >= second.host["verifying"]["seconds"] > 0
+    assert first.host["verifying"]["seconds"] >= second.host["verifying"]["seconds"] >= 0  # rounded
+    assert first.host["verifying"].keys() == second.host["verifying"].keys()
 
 
 def test_a_signal_is_reported_and_the_next_start_goes_on() -> None:
