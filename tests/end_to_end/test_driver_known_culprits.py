@@ -7,6 +7,7 @@ import pytest
 from toy_driver import QUICK, Outcome, Shared, ToyDriver, toy_driver
 from toy_project import ToyProject
 
+pytestmark = pytest.mark.nightly  # the rules are in tests/driver/test_known_culprits.py
 MUL, ADD = "mul/float64/forward", "add/float64/forward"
 
 
