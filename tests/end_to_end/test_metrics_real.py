@@ -14,7 +14,7 @@ from opduel.harness.specs.model import Spec
 from opduel.records import Build, RunConfiguration
 from opduel.reporters.screen import render
 
-# And in the CI; each metric by itself: tests/frameworks/test_mxnet_results.py, test_mxnet_storage.py, test_mxnet_profiler.py.
+# And in the CI. Each metric by itself: test_mxnet_results.py, test_mxnet_storage.py, test_mxnet_profiler.py.
 pytestmark = [pytest.mark.mxnet, pytest.mark.nightly]
 
 # In float16 the squares of 4096 ones add up to 2048 and no further, unless they are added up in float32.
