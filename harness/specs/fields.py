@@ -53,7 +53,8 @@ DOTTED_PATTERN = rf"^(?!.{{101}}){_NAME}(\.{_NAME})*\.({_NAME}|{_SPECIAL}|__call
 BLOCK_PATTERN = rf"^(?!.{{101}})({'|'.join(map(re.escape, BLOCK_NAMESPACES))})\.{_NAME}$"
 _SIZE = r"-?(0|[1-9][0-9]{0,9})"
 ARGUMENT_PATTERN = rf"^{_NAME}$"
-FUNCTION_PATTERN = r"^[a-z][a-z0-9_]{0,63}$"
+FUNCTION_PATTERN = r"^[a-z][a-z0-9_]{0,63}$"  # of an adaptor's own
+ANY_FUNCTION_PATTERN = rf"{FUNCTION_PATTERN}|{DOTTED_PATTERN}"
 _SUBSCRIPT = rf"({_SIZE}|({_SIZE})?:({_SIZE})?(:({_SIZE})?)?|\.\.\.|None)"
 INDEX_PATTERN = rf"^{_SUBSCRIPT}( ?, ?{_SUBSCRIPT})*$"
 CONTEXT_PATTERN = r"^(cpu|gpu)(\((0|[1-9][0-9]{0,2})\))?$"
@@ -186,9 +187,10 @@ Dtype = Annotated[str, *_one_of(DTYPES)]
 Context = Annotated[str, *text(CONTEXT_PATTERN, "use cpu, gpu, or one of several such as gpu(1)")]
 Index = Annotated[str, *text(INDEX_PATTERN, 'use what is between the brackets, such as "2:5, 0" or "..., ::2"')]
 Argument = Annotated[str, *text(ARGUMENT_PATTERN, "use the name of another argument")]
-FunctionName = Annotated[
-    str, *text(FUNCTION_PATTERN, "use the name of a function that comes with the framework's adaptor")
-]
+# Which of the two it must be depends on the spec's framework, as an operator does.
+_FUNCTION_FIX = "use the name of a function that comes with the framework's adaptor"
+check_function = matching(FUNCTION_PATTERN, _FUNCTION_FIX)
+FunctionName = Annotated[str, *text(ANY_FUNCTION_PATTERN, _FUNCTION_FIX)]
 Direction = Annotated[str, *_one_of(DIRECTIONS)]
 Threshold = Annotated[
     float,

@@ -38,12 +38,23 @@ from opduel.harness.specs.fields import (
     StrictModel,
     Threshold,
     check_dotted,
+    check_function,
     check_operator,
     field_error,
     optional,
     text,
 )
-from opduel.harness.specs.values import MAX_ELEMENTS, Call, Positional, SameAs, SizeName, StoredFile, Tensor, Value
+from opduel.harness.specs.values import (
+    MAX_ELEMENTS,
+    Call,
+    FunctionOf,
+    Positional,
+    SameAs,
+    SizeName,
+    StoredFile,
+    Tensor,
+    Value,
+)
 from opduel.records import METRICS, MODES, ModelFile, UsageError
 from opduel.records.text import show
 
@@ -323,16 +334,16 @@ def _operators_like(pattern: str) -> dict[str, Any]:
     return {"properties": {"tests": {"items": {"properties": {"operator": {"pattern": pattern}}}}}}
 
 
-def _calls_in(value: Any, path: str) -> Iterator[str]:
-    """Where calls stand in a test's inputs, or a part of them."""
-    if isinstance(value, Call):
-        yield path
+def _named_functions_in(value: Any, path: str) -> Iterator[tuple[str, Call | FunctionOf]]:
+    """Calls and functions in a test's inputs, or a part of them, and where they stand; not those within a call."""
+    if isinstance(value, Call | FunctionOf):
+        yield path, value
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _calls_in(item, f"{path}[{index}]")
+            yield from _named_functions_in(item, f"{path}[{index}]")
     elif isinstance(value, Inputs):
         for name, item in {"args": value.args, **(value.__pydantic_extra__ or {})}.items():
-            yield from _calls_in(item, f"{path}.{name}")
+            yield from _named_functions_in(item, f"{path}.{name}")
 
 
 class Spec(StrictModel):
@@ -375,9 +386,15 @@ class Spec(StrictModel):
     def _calls_are_possible(self) -> "Spec":
         for number, test in enumerate(self.tests if self.framework not in ANY_PACKAGE else ()):
             for where, inputs in test.each_input():
-                for path in _calls_in(inputs, where):
-                    words = f"is a call, which needs the framework {' or '.join(ANY_PACKAGE)}: write the value itself"
-                    raise field_error(f"tests[{number}].{path}", words)
+                for path, one in _named_functions_in(inputs, where):
+                    field = f"tests[{number}].{path}"
+                    if isinstance(one, Call):
+                        words = f"is a call, which needs the framework {' or '.join(ANY_PACKAGE)}"
+                        raise field_error(field, f"{words}: write the value itself")
+                    try:
+                        check_function(one.function)
+                    except ValueError as error:
+                        raise field_error(f"{field}.function", str(error)) from None
         return self
 
     @model_validator(mode="after")
