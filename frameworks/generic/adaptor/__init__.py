@@ -19,6 +19,8 @@ _SHARED = os.memfd_create("opduel-values")  # a line of JSON for each command th
 class ProgramError(Exception):
     """A program did not do what its case needs: ``kind`` as in records/measurement.py."""
 
+    says_all = True
+
     def __init__(self, text, kind="error"):
         Exception.__init__(self, text)
         self.kind = kind
@@ -54,7 +56,7 @@ def cpu_time(case, seed):
     return sorted(taken)[len(taken) // 2]
 
 
-def resident(call, case):
+def resident(case):
     """The most memory in bytes that was resident in one run."""
     return program.Command(case["inputs"]).run(peak=True).peak_bytes
 

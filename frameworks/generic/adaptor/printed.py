@@ -95,9 +95,7 @@ def _chosen(rows):
         return single or [row for row in rows if row.get("aggregate_name") == "median"]
     plain = [row for row in single if not AGGREGATE.search(str(row.get("name")))]
     return plain or [
-        dict(row, run_name=row["name"][: -len("_median")])
-        for row in single
-        if str(row.get("name")).endswith("_median")
+        dict(row, run_name=row["name"][: -len("_median")]) for row in single if str(row.get("name")).endswith("_median")
     ]
 
 

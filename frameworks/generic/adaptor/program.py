@@ -35,6 +35,8 @@ Run = collections.namedtuple("Run", "cpu_ns peak_bytes output")
 class RunFailed(Exception):
     """The program could not be started, or did not end well: ``kind`` as in records/measurement.py."""
 
+    says_all = True
+
     def __init__(self, text, kind="error"):
         Exception.__init__(self, text)
         self.kind = kind
