@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from opduel.commands.case_selection import Choice, choose, framework_of, with_files
+from opduel.commands.case_selection import Choice, are_discovered, choose, framework_of, picked, with_files
 from opduel.commands.config import default_reports, with_kept_token
 from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
 from opduel.commands.options import variables
@@ -107,8 +107,11 @@ def plan_session(
 def discovered(session: Session, control: Build, treatment: Build) -> list[Case]:
     """The session's cases, those of values that programs print among them; RunError: a worker can't be started."""
     builds: dict[Side, Build] = {"control": control, "treatment": treatment}
+    if not are_discovered(session.cases, session.framework):
+        return list(session.cases)
     threads, env = session.options.threads, variables(session.options)
-    return with_values(session.cases, session.framework, builds, threads, env, log.info)
+    cases = with_values(session.cases, session.framework, builds, threads, env, log.info)
+    return picked(cases, session.options)
 
 
 def _needed_functions(options: argparse.Namespace, cases: Sequence[Case]) -> dict[str, str]:

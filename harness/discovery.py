@@ -34,9 +34,7 @@ def with_values(
     Raises:
         RunError: a worker can't be started. UsageError: as ``run_environment``.
     """
-    asked = [case for case in cases if case.metric == VALUE] if framework.programs else []
-    if not asked:
-        return list(cases)
+    asked = [case for case in cases if case.metric == VALUE]
     tell(f"running {counted(len(asked), 'command')} once on each build, to see what it prints")
     printed: dict[str, dict[Side, list[dict[str, Any]] | Failure]] = {case.id: {} for case in asked}
     environment = run_environment(framework, threads, env, list(builds.values()))

@@ -44,12 +44,12 @@ def resolve_build(
 
 
 def recipe_of(request: str, framework: Framework) -> Recipe | None:
-    """The recipe of the release that ``request`` names; None if it is a path or requirements.
+    """The recipe of the release that ``request`` names; None if it is a path, a program, or requirements.
 
     Raises:
         UsageError: none of these can be meant.
     """
-    if framework.any_package and requirements_of(request) is not None:
+    if framework.programs or (framework.any_package and requirements_of(request) is not None):
         return None
     release = _RELEASE.fullmatch(request)
     if release:
