@@ -27,9 +27,13 @@ def program_build(requested: str, framework: Framework, environment: Mapping[str
         UsageError: there is none, or it can't be executed.
     """
     path = _found(requested)
-    libraries = _libraries(path, environment)
     own = _digest_of(path)
-    digest = hashlib.sha256("\n".join([own, *map(":".join, sorted(libraries.items()))]).encode()).hexdigest()
+    if _is_native(path):
+        libraries = _libraries(path, environment)
+        known = [own, *map(":".join, sorted(libraries.items()))]
+    else:  # a script may run whatever lies beside it: two at different places are different builds
+        libraries, known = {}, [own, str(path)]
+    digest = hashlib.sha256("\n".join(known).encode()).hexdigest()
     return Build(
         framework=framework.name,
         requested=requested,
@@ -59,6 +63,11 @@ def _found(requested: str) -> Path:
     return path
 
 
+def _is_native(path: Path) -> bool:
+    with open(path, "rb") as stream:
+        return stream.read(len(_ELF)) == _ELF
+
+
 def _digest_of(path: Path) -> str:
     try:
         with open(path, "rb") as stream:
@@ -68,11 +77,7 @@ def _digest_of(path: Path) -> str:
 
 
 def _libraries(path: Path, environment: Mapping[str, str]) -> dict[str, str]:
-    """Name -> digest of the shared libraries that the dynamic linker finds for it; empty for a script, or where it
-    can't be asked."""
-    with open(path, "rb") as stream:
-        if stream.read(len(_ELF)) != _ELF:
-            return {}
+    """Name -> digest of the shared libraries that the dynamic linker finds for it; empty where it can't be asked."""
     try:
         listed = run(["ldd", str(path)], timeout=_LISTING_S, whole_environment={**worker_environment(), **environment})
     except OSError:
