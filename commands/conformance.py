@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from opduel.commands.entry import DONE, REGRESSED, log
@@ -11,7 +12,7 @@ from opduel.driver.builds import BuildCache, resolve_build
 from opduel.frameworks import get_framework
 from opduel.harness.conformance import CHECKS, Outcome, Subject, check
 from opduel.harness.specs import expand_cases, find_spec, load_spec, select_cases
-from opduel.records import DEFAULT_METRIC, UsageError
+from opduel.records import DEFAULT_METRIC, VALUE, Case, UsageError
 from opduel.reporters.stream import print_result
 
 _WIDTH = max(map(len, CHECKS)) + 2
@@ -85,11 +86,22 @@ def subject_of(
     """
     found = load_spec(find_spec(str(spec)))
     framework = get_framework(found.framework)
-    cases = [case for case in expand_cases(found, metrics=[DEFAULT_METRIC]) if not case.files]
-    cases = select_cases(cases, operators) if operators else cases
+    cases = [case for case in expand_cases(found) if not case.files]
+    cases = _measured_once(select_cases(cases, operators) if operators else cases)
     if not cases:
         raise UsageError(f"{spec}: has no case without files: give a spec that has one")
     cache = BuildCache(exec_dir)
     first = resolve_build(control, framework, cache)
     second = first if treatment in (None, control) else resolve_build(str(treatment), framework, cache)
     return Subject(framework, first, second, cases, seed=seed)
+
+
+def _measured_once(cases: Sequence[Case]) -> list[Case]:
+    """Each of the cases once: by time, or by the value that it reports where the spec has it measured by that alone;
+    those by time first."""
+    found: dict[str, Case] = {}
+    for case in cases:
+        if case.time_id not in found or case.metric == DEFAULT_METRIC:
+            timed = case.metric != VALUE
+            found[case.time_id] = replace(case, id=case.time_id, metric=DEFAULT_METRIC) if timed else case
+    return sorted(found.values(), key=lambda case: case.metric != DEFAULT_METRIC)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -116,7 +117,7 @@ def _check_import(subject: Subject, name: str, path: Path, outcome: Outcome) -> 
     elif top in sys.stdlib_module_names or top == COMMON:
         return
     elif top in ("opduel", own):
-        outcome.problem(f"{path}: imports {name}, which is not in a build: use relative imports, or the build's packages")
+        outcome.problem(f"{path}: imports {name}, which is not in a build: use relative imports, or what builds have")
     else:
         for side, build in subject.builds.items():
             if not _has(build, subject.environment(), top):
@@ -152,7 +153,7 @@ def _sources(adaptor: Path) -> list[Path]:
     return sorted(adaptor.rglob("*.py")) if adaptor.is_dir() else [adaptor]
 
 
-def _started(subject: Subject, side: Side, outcome: Outcome) -> dict[str, object] | None:
+def _started(subject: Subject, side: Side, outcome: Outcome) -> dict[str, Any] | None:
     answer = _ready(subject, side)
     if isinstance(answer, Failure):
         outcome.problem(f"the {side} doesn't start: {answer.kind}: {answer.reason}")
@@ -160,7 +161,7 @@ def _started(subject: Subject, side: Side, outcome: Outcome) -> dict[str, object
     return answer
 
 
-def _ready(subject: Subject, side: Side) -> dict[str, object] | Failure:
+def _ready(subject: Subject, side: Side) -> dict[str, Any] | Failure:
     """What a fresh worker says once the framework is imported."""
     try:
         build, adaptor = subject.builds[side], subject.framework.adaptor

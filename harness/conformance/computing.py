@@ -11,11 +11,11 @@ import numpy as np
 from opduel.harness.conformance.subject import Outcome, Subject, sides_of
 from opduel.harness.outputs import MOST_BYTES, Array, difference
 from opduel.harness.restarting_worker import RestartingWorker
-from opduel.records import Case, Failure
+from opduel.records import Case, Direction, Failure
 
 NAMES = ("first", "second")
 FEW_BYTES = 64
-DIRECTIONS = ("forward", "backward", "both")
+DIRECTIONS: tuple[Direction, ...] = ("forward", "backward", "both")
 MEMORY_CALLS = 2
 
 
@@ -33,7 +33,7 @@ def check_inputs(subject: Subject, outcome: Outcome) -> None:
                 if outcome.answered(name, case, "digest", answer) and not isinstance(answer, Failure):
                     found[name] = str(answer[0]["digest"])
             if len(set(found.values())) > 1:
-                outcome.problem(f"{case.id}: the inputs' digests differ: {_listed(found)}: make values of the seed alone")
+                outcome.problem(f"{case.id}: the inputs' digests differ: {_listed(found)}: use the seed alone")
             other = subject.ask(workers["control"], case, "digest", seed=subject.seed + 1)
             seeded |= not isinstance(other, Failure) and str(other[0]["digest"]) != found.get("control")
     if not seeded:
@@ -41,7 +41,7 @@ def check_inputs(subject: Subject, outcome: Outcome) -> None:
 
 
 def check_outputs(subject: Subject, outcome: Outcome) -> None:
-    """Equal builds compute equal outputs, in files as they are described, within the limit; other inputs give others."""
+    """Equal builds compute equal outputs, in files as described, within the limit; other inputs give others."""
     if "results" not in subject.has:
         outcome.note("the adaptor has no function results(case, seed, folder, limit): the metric error isn't available")
         return
@@ -99,7 +99,8 @@ def check_directions(subject: Subject, outcome: Outcome) -> None:
         }
     for direction in [name for name in ("backward", "both") if name in told and "forward" in told]:
         if told[direction] <= told["forward"]:
-            outcome.problem(f"{case.operator}: {direction} computes no more than forward: refuse a direction that isn't there")
+            words = "computes no more than forward: refuse a direction that isn't there"
+            outcome.problem(f"{case.operator}: {direction} {words}")
     if "both" in told and not {name for name, _ in told.get("forward", ())} <= {name for name, _ in told["both"]}:
         outcome.problem(f"{case.operator}: both lacks outputs that forward has")
 

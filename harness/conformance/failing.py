@@ -1,4 +1,4 @@
-"""Checks of what fails: a refusal, a crash, a hang or garbage on the streams costs its own case alone, and is told."""
+"""Checks of what fails: a refusal, a crash, a hang or garbage on the streams costs its own case alone, and is reported."""
 
 import contextlib
 import dataclasses

@@ -78,9 +78,7 @@ class Subject:
         cpus, environment = plan_cpus(1).start, self.environment()
         with contextlib.ExitStack() as stack:
             yield {
-                side: stack.enter_context(
-                    RestartingWorker(side, build, self.framework.adaptor, environment, cpus)
-                )
+                side: stack.enter_context(RestartingWorker(side, build, self.framework.adaptor, environment, cpus))
                 for side, build in self.builds.items()
             }
 
@@ -89,10 +87,11 @@ class Subject:
         fields of each but ``prepare`` and ``digest``."""
         request = CaseRequest(case, self.seed if seed is None else seed)
         about = {"case": request.description(), "seed": request.seed}
-        return [
-            request.message("control") if one == "prepare" else {"op": one, **about, **({} if one == "digest" else more)}
-            for one in operations
-        ]
+        found = []
+        for name in operations:
+            fields = {} if name == "digest" else more
+            found.append(request.message("control") if name == "prepare" else {"op": name, **about, **fields})
+        return found
 
     def ask(
         self, worker: RestartingWorker, case: Case, *operations: str, fork: bool | None = None, **more: Any
@@ -105,13 +104,15 @@ class Subject:
         """The same on builds whose adaptor has faults; ``faults``: by side, case id -> what happens there."""
         inner = self.framework
         wrapped = type(f"Faulty{type(inner).__name__}", (type(inner),), {"adaptor": WRAPPER})
-        framework = object.__new__(wrapped)
+        framework: Framework = object.__new__(wrapped)
         framework.__dict__.update(inner.__dict__)
-        builds = {}
-        for side, build in self.builds.items():
+
+        def build(side: Side) -> Build:
             told = json.dumps({"adaptor": str(inner.adaptor), "faults": dict(faults.get(side, {}))})
-            builds[side] = dataclasses.replace(build, environment={**build.environment, VARIABLE: told})
-        return dataclasses.replace(self, framework=framework, **builds)
+            one = self.builds[side]
+            return dataclasses.replace(one, environment={**one.environment, VARIABLE: told})
+
+        return dataclasses.replace(self, framework=framework, control=build("control"), treatment=build("treatment"))
 
 
 def _named(case: Case, name: str) -> Case:

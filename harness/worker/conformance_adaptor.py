@@ -57,21 +57,22 @@ FAULTS = {"crash": crash, "hang": hang, "garbage": garbage}
 if hasattr(INNER, "results"):
 
     def results(case, seed, folder, limit):
-        """The adaptor's own; of a case that is "changed", with other bytes in the first element of each file."""
+        """The adaptor's own; of a case that is "changed", with other numbers in each file."""
         if TOLD["faults"].get(case["id"]) == "garbage":
             garbage()
         found = INNER.results(case, seed, folder, limit)
         if TOLD["faults"].get(case["id"]) == "changed":
             for array in found:
-                change(os.path.join(folder, array["file"]))
+                change(os.path.join(folder, array["file"]), array["count"])
         return found
 
 
-def change(path):
-    """Turn the sign and the exponent of the last byte's number: the file's second half, as numbers are little-endian."""
+def change(path, count):
+    """Change every element of a file of little-endian numbers: a high bit of each, or the lowest of those of a byte."""
     with open(path, "r+b") as stream:
         content = bytearray(stream.read())
-        for place in range(len(content)):
-            content[place] ^= 0x41
+        size = len(content) // max(1, count)
+        for place in range(size - 1, len(content), max(1, size)):
+            content[place] ^= 0x40 if size > 1 else 1
         stream.seek(0)
         stream.write(content)

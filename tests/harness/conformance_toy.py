@@ -92,7 +92,7 @@ def make_call(case, seed):
 
 def results(case, seed, folder, limit):
     check(case)
-    found = [sum(values(case, seed))] + values(case, seed)
+    found = [sum(values(case, seed)), *values(case, seed)]
     if BROKEN == "other outputs in each process":
         found[0] = os.getpid()
     if BROKEN == "other outputs in a fork" and os.getppid() != int(os.environ["TOY_CONTROLLER"]):

@@ -23,7 +23,6 @@ class Toy(Framework):
     name = "toy"
     import_name = "toy"
     namespaces: Mapping[str, tuple[str, ...]] = {"toy": ()}
-    not_operators = ()
     adaptor = HERE / "conformance_toy.py"
 
     def __init__(self, broken: str = "", adaptor: Path | None = None) -> None:
