@@ -1,4 +1,4 @@
-"""Checks of what fails: a refusal, a crash, a hang or garbage on the streams costs its own case alone, and is reported."""
+"""Checks of what fails: refusals, crashes, hangs and garbage on the streams cost their own cases alone, and are reported."""
 
 import contextlib
 import dataclasses
