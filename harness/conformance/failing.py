@@ -1,4 +1,4 @@
-"""Checks of what fails: refusals, crashes, hangs and garbage on the streams cost their own cases alone, and are reported."""
+"""Checks of what fails: refusals, crashes, hangs and garbage cost their own cases alone, and are reported."""
 
 import contextlib
 import dataclasses
