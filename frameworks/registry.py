@@ -6,11 +6,14 @@ from pathlib import Path
 
 from opduel.frameworks.base import FRAMEWORKS_DIR, Framework
 from opduel.frameworks.mxnet.framework import MXNet
+from opduel.frameworks.onnxruntime.framework import ONNXRuntime
 from opduel.frameworks.python.framework import Python
 from opduel.records import UsageError
 from opduel.records.text import one_line
 
-_FRAMEWORKS: dict[str, type[Framework]] = {MXNet.name: MXNet, Python.name: Python}
+_FRAMEWORKS: dict[str, type[Framework]] = {
+    one.name: one for one in (MXNet, ONNXRuntime, Python)
+}
 GROUP = "opduel.frameworks"
 
 
