@@ -53,14 +53,16 @@ def arguments_of(schemas, domain, name):
         usual = None
     found = {}
     for schema in [usual] if usual else []:
-        kinds = {"Single": "tensor", "Variadic": "tensors", "Optional": "optional"}
-        found.update((one.name, kinds[one.option]) for one in schema.inputs)
+        for one in schema.inputs:
+            kinds = {"Single": "tensor", "Variadic": "tensors" if one.least else "optional"}
+            found[one.name] = kinds.get(one.option, "optional")
         for attribute, (_, required) in sorted(schema.attributes.items()):
             found[attribute] = "required" if required else "optional"
     for one in schemas.versions_of(domain, name):
         for other in [each.name for each in one.inputs] + sorted(one.attributes):
             found.setdefault(other, "optional")
-    found.update((own, "optional") for own in OURS)
+    for own in OURS:
+        found.setdefault(own, "optional")
     return [list(one) for one in found.items()]
 
 

@@ -8,7 +8,7 @@ spec, and anything else an attribute.
 import numpy
 
 from .arrays import is_shape
-from .schemas import domain_of, find_schema, onnx
+from .schemas import USUAL_OPSETS, domain_of, find_schema, onnx
 
 if onnx is not None:
     from onnx import AttributeProto, TensorProto, helper, numpy_helper
@@ -16,7 +16,6 @@ if onnx is not None:
     from . import bodies
 
 IR_VERSION = 8  # of the file format: that of opset 17, which later releases read, too
-USUAL_OPSET = 17  # of ONNX's own operators, in a graph of another domain
 OPSET, OUTPUTS, CONSTANT = "opset", "outputs", "constant"  # inputs of a case that are no argument of an operator
 # Where a type is free, and the case's dtype isn't one of those allowed, the first of these that is.
 PREFERRED = ("float32", "int64", "int32", "bool", "uint8", "int8", "float64", "float16", "object")
@@ -33,13 +32,14 @@ def make_graph(case, plain, arrays):
     domain, name = domain_of(case["operator"])
     outputs, constant = plain.pop(OUTPUTS, None), plain.pop(CONSTANT, None) or []
     constant = constant["value"] if isinstance(constant, dict) else constant
-    schema, opset = find_schema(domain, name, plain.pop(OPSET, None))
+    said = plain.pop(OPSET, None) if domain in USUAL_OPSETS else None  # other domains have but one
+    schema, opset = find_schema(domain, name, said)
     node = Node(case, arrays, constant)
     if schema is None:
         node.take_unknown(plain)
     else:
         node.take(plain, schema)
-    imports = {domain: opset} if domain == "" else {"": USUAL_OPSET, domain: opset}
+    imports = {domain: opset} if domain == "" else {"": USUAL_OPSETS[""], domain: opset}
     needed = [one for one in schema.outputs if one.option != "Optional"] if schema else []
     return node.model(name, domain, imports, outputs or max(1, len(needed))), node.feeds
 
@@ -100,7 +100,8 @@ class Node:
         dtype = self.dtype_for(plain, formal.dtypes, self.bound.get(formal.type))
         made = self.add_array(name, plain, dtype, formal.is_sequence)
         first = made[0] if isinstance(made, list) else made
-        self.bound.setdefault(formal.type, first.dtype.name)
+        if formal.type is not None:
+            self.bound.setdefault(formal.type, first.dtype.name)
 
     def dtype_for(self, plain, dtypes, bound):
         """The dtype of an input that says none itself, of those that the schema allows."""

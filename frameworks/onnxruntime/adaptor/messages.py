@@ -2,9 +2,8 @@
 
 import re
 
-# "[ONNXRuntimeError] : 9 : NOT_IMPLEMENTED : Could not find ...", and a path with a line and a function's signature.
-CODE = re.compile(r"^\[ONNXRuntimeError\] : \d+ : ([A-Z_]+) : ")
-PLACE = re.compile(r"\S*/onnxruntime/\S+:\d+ ")
+CODE = re.compile(r"^\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : ")
+PLACE = re.compile(r"\S+\.(cc|h):\d+ ")  # in the source; a function's signature may follow
 # A kernel that the CPU provider doesn't register, and an operator that the build has no schema of.
 ABSENT = ("Could not find an implementation for", "is not a registered function/op", "No Op registered for")
 
@@ -16,9 +15,23 @@ class MissingOperator(Exception):
 
 
 def key_line(message):
-    """The first line that isn't empty, without the place in the source, which differs between builds."""
+    """The first line that isn't empty, without the place in the source and its function, which differ between builds."""
     line = next((one.strip() for one in message.splitlines() if one.strip()), "no reason given")
-    return PLACE.sub("", CODE.sub("", line))
+    line = CODE.sub("", line)
+    place = PLACE.search(line)
+    return line if place is None else line[: place.start()] + without_signature(line[place.end() :])
+
+
+def without_signature(text):
+    """``text`` without the C++ function that it may begin with: up to the end of its arguments and what is bound."""
+    if "onnxruntime::" not in text.partition("(")[0]:
+        return text
+    depth = 0
+    for number, character in enumerate(text):
+        depth += {"(": 1, ")": -1}.get(character, 0)
+        if character == ")" and depth == 0 and not text.startswith("::", number + 1):
+            return re.sub(r"^( const)?( \[with .*?\])? ", "", text[number + 1 :])
+    return text
 
 
 def says_absent(message):

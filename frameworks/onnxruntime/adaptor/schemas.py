@@ -20,9 +20,10 @@ DOMAINS = {"onnx": "", "onnx.ml": "ai.onnx.ml"}  # as a spec says them; others a
 USUAL_OPSETS = {"": 17, "ai.onnx.ml": 3}
 NUMPY_TYPES = {"float": "float32", "double": "float64", "string": "object"}  # others have the same name
 
-# ``option``: "Single", "Optional" or "Variadic". ``type``: one that inputs of the same one share. ``dtypes``: NumPy's
-# names; ``is_sequence``: of what it is a list of.
-Formal = namedtuple("Formal", "name option type dtypes is_sequence")
+# ``option``: "Single", "Optional" or "Variadic". ``type``: what inputs share that are of one type; None of several
+# types. ``dtypes``: NumPy's
+# names; ``is_sequence``: of what it is a list of. ``least``: how many a variadic one needs.
+Formal = namedtuple("Formal", "name option type dtypes is_sequence least")
 # ``attributes``: name -> (type such as "INTS", whether it is required).
 Schema = namedtuple("Schema", "name domain since inputs outputs attributes")
 
@@ -85,7 +86,9 @@ def formal(schema, one):
     single = {kind[len("tensor(") : -1] for kind in types if kind.startswith("tensor(")}
     several = {kind[len("seq(tensor(") : -2] for kind in types if kind.startswith("seq(tensor(")}
     dtypes = {NUMPY_TYPES.get(kind, kind) for kind in single or several}
-    return Formal(one.name, word(one.option), type_name, dtypes, bool(several and not single))
+    alike = one.is_homogeneous if hasattr(one, "is_homogeneous") else one.isHomogeneous
+    shared = type_name if alike else None
+    return Formal(one.name, word(one.option), shared, dtypes, bool(several and not single), getattr(one, "min_arity", 1))
 
 
 def word(enumerated):
