@@ -11,9 +11,7 @@ from opduel.frameworks.python.framework import Python
 from opduel.records import UsageError
 from opduel.records.text import one_line
 
-_FRAMEWORKS: dict[str, type[Framework]] = {
-    one.name: one for one in (MXNet, ONNXRuntime, Python)
-}
+_FRAMEWORKS: dict[str, type[Framework]] = {one.name: one for one in (MXNet, ONNXRuntime, Python)}
 GROUP = "opduel.frameworks"
 
 

@@ -1,4 +1,4 @@
-"""What operators a build has: run by path in its own interpreter. Standard library, onnx and onnxruntime, Python 3.6 syntax.
+"""What operators a build has: run by path in its interpreter. Standard library, onnx, onnxruntime; Python 3.6 syntax.
 
 Prints one JSON document on stdout, whatever ONNX Runtime prints:
     {"version": str,
@@ -34,7 +34,7 @@ def load_adaptor():
 
 def spec_name(domain, name):
     """An operator as a spec has it."""
-    return "{}.{}".format(PREFIXES.get(domain, domain), name)
+    return f"{PREFIXES.get(domain, domain)}.{name}"
 
 
 def kernels(state):
@@ -70,7 +70,9 @@ def document():
     adaptor = load_adaptor()
     schemas, state = adaptor.schemas, adaptor.schemas.state
     registered = kernels(state)
-    known = {(one.domain, one.name) for one in schemas.onnx.defs.get_all_schemas_with_history() if one.domain in PREFIXES}
+    known = {
+        (one.domain, one.name) for one in schemas.onnx.defs.get_all_schemas_with_history() if one.domain in PREFIXES
+    }
     plain = {name for domain, name in registered if domain == ""}
     aliases = {}
     for domain, name in sorted(registered):

@@ -1,4 +1,4 @@
-"""Arrays from a case's plain data: values from the seed, the case and the argument's name alone, or as they are said."""
+"""Arrays from a case's plain data: values from the seed, the case and the argument's name alone, or as written."""
 
 import zlib
 

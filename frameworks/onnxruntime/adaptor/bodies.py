@@ -1,4 +1,4 @@
-"""The graphs that operators of control flow take as an attribute: those that a spec can name, in the form {"function": name}."""
+"""The graphs that control flow takes as attributes: those that a spec can name, as {"function": name}."""
 
 from onnx import TensorProto, helper
 

@@ -15,7 +15,10 @@ class Counted:
 def counted(run, feeds):
     """A function of no arguments that calls ``run(None, feeds)`` within that function of the interpreter."""
 
-    def call(one=Counted(run)):
+    counting = Counted(run)
+
+    def call():
+        one = counting
         one @= feeds
 
     return call

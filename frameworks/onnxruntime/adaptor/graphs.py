@@ -110,11 +110,12 @@ class Node:
         said = plain.get("value", 0.5) if isinstance(plain, dict) else 0.5 if isinstance(plain, list) else plain
         kind = numpy.array(said).dtype.kind
         wanted = {"U": ["object"], "b": ["bool"], "i": ["int64", "int32"]}.get(kind, [])
-        order = wanted + [self.case["dtype"]] + list(PREFERRED)
+        order = [*wanted, self.case["dtype"], *list(PREFERRED)]
         return next((one for one in order if one in dtypes), self.case["dtype"])
 
     def add_array(self, name, plain, dtype, is_sequence=False):
-        """One input. What the spec says the elements of, or names as constant, is part of the graph; the first is fed."""
+        """One input. Elements that the spec gives, and what it names as constant, are part of the graph; the first
+        input is fed."""
         made = self.arrays.value(name, plain, dtype)
         said = not isinstance(plain, list) and not (isinstance(plain, dict) and "shape" in plain)
         self.names.append(name)

@@ -15,7 +15,7 @@ class MissingOperator(Exception):
 
 
 def key_line(message):
-    """The first line that isn't empty, without the place in the source and its function, which differ between builds."""
+    """The first line that isn't empty, without the place in the source and its function: these differ by build."""
     line = next((one.strip() for one in message.splitlines() if one.strip()), "no reason given")
     line = CODE.sub("", line)
     place = PLACE.search(line)
@@ -26,10 +26,10 @@ def without_signature(text):
     """``text`` without the C++ function that it may begin with: up to the end of its arguments and what is bound."""
     if "onnxruntime::" not in text.partition("(")[0]:
         return text
-    depth = 0
+    depth, text = 0, text.replace("::<lambda()>", "")
     for number, character in enumerate(text):
         depth += {"(": 1, ")": -1}.get(character, 0)
-        if character == ")" and depth == 0 and not text.startswith("::", number + 1):
+        if character == ")" and depth == 0:
             return re.sub(r"^( const)?( \[with .*?\])? ", "", text[number + 1 :])
     return text
 

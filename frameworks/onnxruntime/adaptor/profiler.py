@@ -57,7 +57,9 @@ def write_profile(call, calls, folder, name):
         for operator, times in one["operators"].items():
             rows.setdefault(operator, []).extend(times)
     with open(os.path.join(folder, "table.txt"), "w") as stream:
-        stream.write("{}: {} calls\n{:<40} {:>8} {:>14} {:>12}\n".format(name, calls, "operator", "nodes", "total us", "mean us"))
+        stream.write(
+            "{}: {} calls\n{:<40} {:>8} {:>14} {:>12}\n".format(name, calls, "operator", "nodes", "total us", "mean us")
+        )
         for operator, times in sorted(rows.items(), key=lambda row: -sum(row[1])):
             total = sum(times) / 1000
             stream.write("{:<40} {:>8} {:>14.1f} {:>12.2f}\n".format(operator, len(times), total, total / len(times)))

@@ -88,7 +88,9 @@ def formal(schema, one):
     dtypes = {NUMPY_TYPES.get(kind, kind) for kind in single or several}
     alike = one.is_homogeneous if hasattr(one, "is_homogeneous") else one.isHomogeneous
     shared = type_name if alike else None
-    return Formal(one.name, word(one.option), shared, dtypes, bool(several and not single), getattr(one, "min_arity", 1))
+    return Formal(
+        one.name, word(one.option), shared, dtypes, bool(several and not single), getattr(one, "min_arity", 1)
+    )
 
 
 def word(enumerated):

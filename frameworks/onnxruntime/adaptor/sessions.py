@@ -73,7 +73,7 @@ def set_option(options, name, value):
             raise ValueError("session.{} is {!r}: use true or false".format(name, value))
         setattr(options, name, value)
     else:
-        known = ", ".join(("graph_optimization_level", "execution_mode") + SWITCHES)
+        known = ", ".join(("graph_optimization_level", "execution_mode", *SWITCHES))
         raise ValueError("session.{} is not known: use {}, or a configuration entry's key".format(name, known))
 
 
