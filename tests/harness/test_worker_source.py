@@ -13,11 +13,19 @@ from opduel.harness.process import WORKER
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 COMMON = [*ROOT.glob("frameworks/common/opduel_common/*.py")]
-ADAPTORS = sorted([*ROOT.glob("frameworks/*/adaptor/*.py"), *ROOT.glob("frameworks/mxnet/[nor]*.py"), *COMMON])
+ADAPTORS = sorted(
+    [
+        *ROOT.glob("frameworks/*/adaptor/*.py"),
+        *ROOT.glob("frameworks/mxnet/[nor]*.py"),
+        *ROOT.glob("frameworks/*/registered.py"),
+        *COMMON,
+    ]
+)
 INSIDE = [ROOT / "opduel" / f"{name}.py" for name in ("__init__", "performance", "inside", "benchmarks")]
 ALLOWED = {
     "mxnet": {"mxnet", "numpy", "benchmark", "registered"},  # opperf itself, and the script beside network.py
     "python": {"numpy"},
+    "onnxruntime": {"numpy", "onnx", "onnxruntime"},
     "common": {"numpy"},
 }
 
