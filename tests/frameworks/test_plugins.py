@@ -61,7 +61,7 @@ def printed(folder: Path, points: str) -> tuple[list[str], str]:
 def test_a_package_adds_a_framework_and_a_reporter(tmp_path: Path) -> None:
     points = "[opduel.frameworks]\ntorch = other_package:Torch\n[opduel.reporters]\nchat = other_package:Chat\n"
     lines, said = printed(tmp_path, points)
-    assert lines == ["['mxnet', 'python', 'torch']", "True", "['Chat']", "Torch"]
+    assert lines == ["['mxnet', 'python', 'generic', 'torch']", "True", "['Chat']", "Torch"]
     assert said == ""
 
 
