@@ -19,6 +19,7 @@ class Framework(ABC):
     # Operators are functions of whatever packages a build has, by their dotted names, and calls of such functions make
     # arguments; a build may be asked for by requirements.  ``namespaces`` is empty then.
     any_package: bool = False
+    also_required: Sequence[str] = ()  # packages that the adaptor needs, beside what a build is asked for
     namespaces: Mapping[str, Sequence[str]]  # where operators live: modules, and those directly within them
     block_namespaces: Sequence[str] = ()  # those of them that hold blocks: made first, then called
     not_operators: Sequence[str]  # functions in those namespaces that read or write files instead of computing

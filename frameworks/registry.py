@@ -7,10 +7,11 @@ from pathlib import Path
 from opduel.frameworks.base import FRAMEWORKS_DIR, Framework
 from opduel.frameworks.mxnet.framework import MXNet
 from opduel.frameworks.python.framework import Python
+from opduel.frameworks.torch.framework import Torch
 from opduel.records import UsageError
 from opduel.records.text import one_line
 
-_FRAMEWORKS: dict[str, type[Framework]] = {MXNet.name: MXNet, Python.name: Python}
+_FRAMEWORKS: dict[str, type[Framework]] = {MXNet.name: MXNet, Python.name: Python, Torch.name: Torch}
 GROUP = "opduel.frameworks"
 
 

@@ -12,11 +12,13 @@ from opduel.harness.process import WORKER
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 COMMON = [*ROOT.glob("frameworks/common/opduel_common/*.py")]
-ADAPTORS = sorted([*ROOT.glob("frameworks/*/adaptor/*.py"), *ROOT.glob("frameworks/mxnet/[nor]*.py"), *COMMON])
+SCRIPTS = [*ROOT.glob("frameworks/mxnet/[nor]*.py"), *ROOT.glob("frameworks/torch/[or]*.py")]
+ADAPTORS = sorted([*ROOT.glob("frameworks/*/adaptor/*.py"), *SCRIPTS, *COMMON])
 INSIDE = [ROOT / "opduel" / f"{name}.py" for name in ("__init__", "performance", "inside", "benchmarks")]
 ALLOWED = {
     "mxnet": {"mxnet", "numpy", "benchmark", "registered"},  # opperf itself, and the script beside network.py
     "python": {"numpy"},
+    "torch": {"torch", "numpy"},
     "common": {"numpy"},
 }
 
