@@ -1,4 +1,4 @@
-"""PyTorch for tests: a wheel that lies in a folder which the package installer is told of, and is never downloaded."""
+"""PyTorch for tests: a wheel that lies in a folder that the package installer looks in, and is never downloaded."""
 
 import os
 import re

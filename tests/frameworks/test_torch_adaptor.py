@@ -1,4 +1,4 @@
-"""PyTorch's adaptor in a real build: functions, methods, modules, gradients, dtypes, refusals; skipped without a wheel."""
+"""PyTorch's adaptor in a real build: functions, methods, modules, gradients, refusals; skipped without a wheel."""
 
 import json
 import subprocess
@@ -48,8 +48,11 @@ CASES: dict[str, dict[str, Any]] = {
     "unknown argument": {"operator": "torch.nn.ReLU", "inputs": {"data": [2]}},
     "shapes": {"operator": "torch.mm", "inputs": {"input": [2, 3], "mat2": [2, 3]}},
     "dtype": {"operator": "torch.eye", "dtype": "float64", "inputs": {"n": 3}},
-    "unknown block": {"operator": "torch.nn.Sequential", "inputs": {"input": [2], "layers": {"value": [{"block": "torch.nn.No"}]}}},
-}  # fmt: skip
+    "unknown block": {
+        "operator": "torch.nn.Sequential",
+        "inputs": {"input": [2], "layers": {"value": [{"block": "torch.nn.No"}]}},
+    },
+}
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +127,11 @@ def test_memory_is_what_the_allocator_gave(found: dict[str, Any]) -> None:
         ("no gradient", "error", "its direction is forward"),
         ("no input", "error", "no input has a gradient: its direction is forward"),
         ("gpu", "error", "gpu: this build of PyTorch has no CUDA: use cpu"),
-        ("unknown argument", "error", "data is neither an argument of the constructor (inplace, layers) nor of the call"),
+        (
+            "unknown argument",
+            "error",
+            "data is neither an argument of the constructor (inplace, layers) nor of the call",
+        ),
         ("shapes", "error", "mat1 and mat2 shapes cannot be multiplied (2x3 and 2x3)"),
         ("dtype", "error", "nothing in this case would be float64"),
         ("unknown block", "error", "torch.nn.No does not exist"),
