@@ -20,6 +20,8 @@ class Framework(ABC):
     # arguments; a build may be asked for by requirements.  ``namespaces`` is empty then.
     any_package: bool = False
     also_required: Sequence[str] = ()  # packages that the adaptor needs, beside what a build is asked for
+    # A build is an executable file, which workers of opduel's own Python run; a case is a command line that runs it.
+    programs: bool = False
     namespaces: Mapping[str, Sequence[str]]  # where operators live: modules, and those directly within them
     block_namespaces: Sequence[str] = ()  # those of them that hold blocks: made first, then called
     not_operators: Sequence[str]  # functions in those namespaces that read or write files instead of computing
