@@ -49,7 +49,7 @@ def test_words_that_can_not_be_meant() -> None:
 
 
 def test_requirements_for_other_pythons_alone_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(requirements.uv, "resolve", lambda *_: "")
+    monkeypatch.setattr(requirements.uv, "resolve", lambda *_, **__: "")
     with pytest.raises(UsageError, match=r"^numpy; python_version<'3': none of these packages is for Python 3\.\d+ on"):
         lock(("numpy; python_version<'3'",), tmp_path)
 
@@ -57,7 +57,7 @@ def test_requirements_for_other_pythons_alone_are_none(tmp_path: Path, monkeypat
 def test_what_was_resolved_once_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
-    def resolve(request: str, path: Path, interpreter: Path) -> str:
+    def resolve(request: str, path: Path, interpreter: Path, **_: object) -> str:
         asked.append(path.read_text())
         return LOCKED
 
