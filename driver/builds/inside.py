@@ -88,7 +88,12 @@ def numerical_libraries(site: str) -> Dict[str, str]:
 
 def openblas_version(path: str) -> Optional[str]:
     """What the library says of itself: "OpenBLAS 0.3.27". None: it can't be loaded, or has no such function."""
+    folder = os.path.dirname(path)
+    # Those that it needs lie beside it, where it may not look by itself: quadmath, then gfortran.
+    needed = sorted((name for name in os.listdir(folder) if "quadmath" in name or "gfortran" in name), reverse=True)
     try:
+        for name in needed:
+            ctypes.CDLL(os.path.join(folder, name))
         library = ctypes.CDLL(path)
     except OSError:
         return None

@@ -134,7 +134,7 @@ class Sources:
 def sources_of(listing: Mapping[str, str], rules: Rules) -> Sources:
     """``listing``: every file of the commit, path -> "mode type hash", as git ls-tree prints them.
 
-    The native part covers the paths of the Python code, too: what is added or removed has to be told to the backend.
+    The native part covers the paths of the Python code, too: the backend decides what it installs.
     """
     kept = {path: what for path, what in listing.items() if not rules.is_ignored(path)}
     files = {path: what.split()[2] for path, what in kept.items() if rules.is_code(path) and " blob " in what}
