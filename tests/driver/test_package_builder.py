@@ -2,87 +2,21 @@
 
 import json
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
+from tiny_package import CODE, NATIVE, PROJECT, PYTHON, Tiny, answer
 
 from opduel.driver.builds import BuildCache
-from opduel.driver.builds.builder import builder_of, platform_of
-from opduel.driver.builds.commit_builder import BuildSettings
-from opduel.driver.builds.compiler import Limits
-from opduel.driver.builds.package_builder import PackageBuilder
-from opduel.driver.git.repository import Repository, open_repository
-from opduel.frameworks import get_framework
-from opduel.records import BrokenBuildError, Build, Commit, UsageError
+from opduel.driver.builds.builder import platform_of
+from opduel.records import BrokenBuildError, UsageError
 from opduel.records.build import differing_packages
 
 pytestmark = pytest.mark.wheels
-PYTHON = get_framework("python")
-PROJECT = """[build-system]
-requires = ["setuptools==80.9.0"]
-build-backend = "setuptools.build_meta"
-[project]
-name = "tiny-sum"
-version = "1.0"
-dependencies = ["packaging"]
-requires-python = ">=3.9"
-[tool.setuptools]
-ext-modules = [{name = "tinysum._native", sources = ["src/tinysum/_native.c"]}]
-"""
-NATIVE = """#include <Python.h>
-static PyObject *total(PyObject *self, PyObject *count) { return PyLong_FromLong(FACTOR * PyLong_AsLong(count)); }
-static PyMethodDef methods[] = {{"total", total, METH_O, ""}, {0}};
-static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_native", "", -1, methods};
-PyMODINIT_FUNC PyInit__native(void) { return PyModule_Create(&module); }
-"""
-CODE = "from tinysum._native import total\n\n\ndef answer():\n    return total(FACTOR)\n"
-
-
-class Tiny:
-    """The package's repository, and a builder of its commits. ``add`` makes a commit of files, path -> text."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder / "tiny"
-        self.folder.mkdir()
-        self._git("init", "--quiet", "--initial-branch=main")
-        self.cache = BuildCache(folder / "cache")
-        self.work = folder / "work"
-        self.commits: dict[str, str] = {}
-
-    def add(self, subject: str, files: dict[str, str]) -> None:
-        for name, text in files.items():
-            (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (self.folder / name).write_text(text)
-        self._git("add", "--all")
-        self._git("-c", "user.name=Ada", "-c", "user.email=ada@toy.example", "commit", "--quiet", "-m", subject)
-        self.commits[subject] = self._git("rev-parse", "HEAD")
-
-    def open(self) -> None:
-        self.repository: Repository = open_repository(self.work, str(self.folder))
-        self.repository.fetch()
-
-    def commit(self, subject: str) -> Commit:
-        return self.repository.resolve(self.commits[subject])
-
-    def builder(self, strategy: str = "auto", cache: BuildCache | None = None) -> PackageBuilder:
-        chosen = BuildSettings(Limits(300.0, 0, jobs=2), strategy)
-        builder = builder_of(PYTHON, self.repository, cache or self.cache, chosen, self.work / "builds")
-        assert isinstance(builder, PackageBuilder)
-        return builder
-
-    def build(self, subject: str) -> Build:
-        return self.builder().build(self.commit(subject), "auto")
-
-    def _git(self, *arguments: str) -> str:
-        command = ["git", "-C", str(self.folder), *arguments]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Tiny:
-    if shutil.which("cc") is None or shutil.which("git") is None:
-        pytest.skip("needs git and a C compiler")
     tiny = Tiny(tmp_path_factory.mktemp("tiny"))
     sources = {"pyproject.toml": PROJECT, "src/tinysum/__init__.py": CODE.replace("FACTOR", "2")}
     tiny.add("first", {**sources, "src/tinysum/_native.c": NATIVE.replace("FACTOR", "10")})
@@ -93,11 +27,6 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Tiny:
     tiny.add("modern", {"pyproject.toml": PROJECT.replace(">=3.9", ">=3.99")})
     tiny.open()
     return tiny
-
-
-def answer(build: Build) -> str:
-    command = [build.interpreter, "-c", "import tinysum; print(tinysum.answer())"]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def test_a_line_of_commits_is_compiled_once_for_equal_native_sources(tiny: Tiny, tmp_path: Path) -> None:
@@ -146,3 +75,56 @@ def test_what_can_not_be_built_is_said(tiny: Tiny) -> None:
         tiny.builder("release").strategy(broken)
     with pytest.raises(UsageError, match=r"^--platform cuda: no build.sh in .*packages/cuda: .* use one of: host"):
         platform_of(PYTHON, "cuda")
+
+
+MESON = """project('tiny-sum', 'c', version: '1.0')
+py = import('python').find_installation(pure: false)
+py.extension_module('_native', 'src/tinysum/_native.c', install: true, subdir: 'tinysum')
+py.install_sources('src/tinysum/__init__.py', subdir: 'tinysum')
+"""
+CMAKE = """cmake_minimum_required(VERSION 3.15)
+project(tiny C)
+find_package(Python REQUIRED COMPONENTS Interpreter Development.Module)
+python_add_library(_native MODULE src/tinysum/_native.c WITH_SOABI)
+install(TARGETS _native DESTINATION tinysum)
+"""
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("requires", "backend", "further"),
+    [
+        ("meson-python", "mesonpy", {"meson.build": MESON}),
+        ("scikit-build-core", "scikit_build_core.build", {"CMakeLists.txt": CMAKE}),
+    ],
+)
+def test_other_build_backends(requires: str, backend: str, further: dict[str, str], tmp_path: Path) -> None:
+    tiny = Tiny(tmp_path)
+    project = PROJECT.partition("[tool")[0].replace("setuptools==80.9.0", requires)
+    project += '[tool.scikit-build]\nwheel.packages = ["src/tinysum"]\n'
+    files = {"pyproject.toml": project.replace("setuptools.build_meta", backend), **further}
+    files["src/tinysum/__init__.py"] = CODE.replace("FACTOR", "2")
+    tiny.add("first", {**files, "src/tinysum/_native.c": NATIVE.replace("FACTOR", "10")})
+    tiny.add("native", {"src/tinysum/_native.c": NATIVE.replace("FACTOR", "100")})
+    tiny.add("python", {"src/tinysum/__init__.py": CODE.replace("FACTOR", "3")})
+    tiny.open()
+    builds = [tiny.build(subject) for subject in ("first", "native", "python")]
+    assert [answer(build) for build in builds] == ["20", "200", "300"]
+    assert [build.strategy for build in builds] == ["source", "source", "overlay"]
+    compiled = tiny.builder("source", BuildCache(tmp_path / "another")).build(tiny.commit("python"), "source")
+    assert compiled.digest == builds[2].digest
+
+
+@pytest.mark.nightly
+def test_a_package_of_python_alone_needs_no_compiler(tmp_path: Path) -> None:
+    tiny = Tiny(tmp_path)
+    project = PROJECT.partition("[tool")[0].replace("setuptools==80.9.0", "hatchling")
+    files = {"pyproject.toml": project.replace("setuptools.build_meta", "hatchling.build")}
+    files["pyproject.toml"] += '[tool.hatch.build.targets.wheel]\npackages = ["src/tinysum"]\n'
+    tiny.add("first", {**files, "src/tinysum/__init__.py": "def answer():\n    return 1\n"})
+    tiny.add("second", {"src/tinysum/__init__.py": "def answer():\n    return 2\n"})
+    tiny.open()
+    builds = [tiny.build(subject) for subject in ("first", "second")]
+    assert [answer(build) for build in builds] == ["1", "2"]
+    assert [build.strategy for build in builds] == ["source", "overlay"]
+    assert builds[0].details == {}  # no compiler took part
