@@ -7,6 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import cached_property
 from hashlib import sha256
@@ -34,7 +35,7 @@ from opduel.driver.builds.requirements import LockedRecipe, lock, python_of
 from opduel.driver.git.repository import Repository
 from opduel.driver.lock import ANOTHER_FOLDER
 from opduel.frameworks import Framework
-from opduel.records import BrokenBuildError, Build, Commit, UsageError, disk_error
+from opduel.records import BrokenBuildError, Build, Commit, OpduelError, UsageError, disk_error
 
 DATA = "packages"  # the folder of rules and build scripts, beside those of frameworks
 
@@ -112,15 +113,21 @@ class PackageBuilder:
         self._stopped.clear()
 
     def is_cached(self, commit: Commit, strategy: str) -> bool:
-        """Whether the build is there, or needs no compiler."""
-        recipe = self._recipe(commit)
+        """Whether the build is there, or needs no compiler; False, too, for what can't be built."""
+        try:
+            recipe = self._recipe(commit)
+        except OpduelError:  # said when it is built
+            return False
         if self._cache.find(self._framework.name, recipe) is not None:
             return True
         return strategy != "source" and self._donor(commit, recipe) is not None
 
     def describe(self, commit: Commit, strategy: str) -> str:
         """What building it would mean, in words."""
-        recipe = self._recipe(commit)
+        try:
+            recipe = self._recipe(commit)
+        except OpduelError as error:
+            return f"can't be built: {error}"
         if self._cache.find(self._framework.name, recipe) is not None:
             return "in the build cache"
         if strategy != "source" and self._donor(commit, recipe) is not None:
@@ -131,8 +138,10 @@ class PackageBuilder:
         """Those that would have to be compiled, as far as that is known before; how long it takes isn't: None."""
         found: dict[str, Commit] = {}
         for commit in commits:
-            recipe = self._recipe(commit)
-            if not self.is_cached(commit, strategy):
+            if self.is_cached(commit, strategy):
+                continue
+            with suppress(OpduelError):  # what can't be built takes no compiler
+                recipe = self._recipe(commit)
                 found.setdefault(recipe.key if strategy == "source" else recipe.native, commit)
         return list(found.values()), None
 

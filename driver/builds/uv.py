@@ -108,7 +108,7 @@ def install_locked(
 
 def install_wheel(wheel: Path, interpreter: Path, inherit: Sequence[int] = ()) -> str:
     """Install a wheel that was built here, and nothing else; returns what uv said. Raises as ``install``."""
-    command = ["pip", "install", "--no-deps", "--no-index", "--python", str(interpreter), str(wheel)]
+    command = ["pip", "install", "--no-deps", "--no-index", "--no-cache", "--python", str(interpreter), str(wheel)]
     return _done(command, f"{wheel.name} could not be installed", inherit)
 
 

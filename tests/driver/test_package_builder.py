@@ -68,7 +68,10 @@ def test_what_can_not_be_built_is_said(tiny: Tiny) -> None:
         BrokenBuildError, match=r"tiny-sum at \w+ needs Python >=3.99, not 3\.\d+: name one .*python==3.12"
     ):
         tiny.build("modern")
-    broken = [tiny.commit("broken")]
+    modern, broken = tiny.commit("modern"), [tiny.commit("broken")]
+    assert not tiny.builder().is_cached(modern, "auto")
+    assert tiny.builder().describe(modern, "auto").startswith("can't be built: tiny-sum at ")
+    assert tiny.builder().to_compile([modern, *broken], "auto") == (broken, None)
     with pytest.raises(UsageError, match=r"^--build overlay: \w+ \(broken\) has native sources unlike those of every"):
         tiny.builder("overlay").strategy(broken)
     with pytest.raises(UsageError, match=r"^--build release: python has no releases of commits: use --build auto"):
