@@ -113,8 +113,10 @@ def numpy_blas() -> Optional[str]:
         import numpy.__config__
 
         blas = numpy.__config__.CONFIG["Build Dependencies"]["blas"]
-        words = [str(blas.get(key, "")) for key in ("name", "version")] if blas.get("found", True) else ["its own"]
-        return " ".join(word for word in words if word and word != "unknown") or None
+        name = str(blas.get("name", "auto"))
+        if name == "auto" or not blas.get("found", True):  # none was found
+            return "its own"
+        return " ".join(word for word in (name, str(blas.get("version", ""))) if word and word != "unknown")
     except Exception:
         return None
 
