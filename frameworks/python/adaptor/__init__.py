@@ -9,10 +9,13 @@ import gc
 import platform
 import tracemalloc
 
+from .imports import import_before_forking
 from .inputs import Inputs, numpy
 from .names import called
 from .results import digest_of
 from .results import results as results_of
+
+import_before_forking()
 
 
 def versions():

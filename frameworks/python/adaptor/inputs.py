@@ -1,9 +1,10 @@
 """A case's plain data as arguments: arrays whose values come from the seed, what calls make, and plain values."""
 
+import functools
 import random
 import zlib
 
-from .names import MissingOperator, UnusableCall, called
+from .names import MissingOperator, UnusableCall, called, resolve
 
 try:
     import numpy
@@ -13,7 +14,7 @@ except ImportError:  # a build without NumPy: only calls and plain values can be
     numpy = None
 
 USUAL_DTYPE = "float32"  # of a case that says none; its name doesn't say it
-UNKNOWN = ("index", "context", "function", "file", "size")  # of an argument's forms, those of other frameworks
+UNKNOWN = ("index", "context", "file", "size")  # of an argument's forms, those of other frameworks
 
 
 def is_shape(value):
@@ -63,6 +64,8 @@ class Inputs:
             return plain["value"]
         if "call" in plain:
             return self.made(name, plain)
+        if "function" in plain:
+            return self.function(name, plain)
         if "shape" in plain:
             return self.array(name, plain)
         if "tuple" in plain:
@@ -79,6 +82,15 @@ class Inputs:
         except MissingOperator as error:
             raise UnusableCall(f"{name}: {error}") from None
         return function(*args, **kwargs)
+
+    def function(self, name, plain):
+        """A function as an argument, with its first arguments if those are given. Raises UnusableCall."""
+        try:
+            found = resolve(plain["function"])[0]
+        except MissingOperator as error:
+            raise UnusableCall(f"{name}: {error}") from None
+        args = self.values(name + ".args", plain.get("args") or [])
+        return functools.partial(found, *args) if args else found
 
     def array(self, name, plain):
         """An array of the shape, its values from the seed, the case and the name alone."""
