@@ -71,6 +71,8 @@ def _functions_of(category: Category, rules: Rules, registry: Registry, left_out
             function = registry.functions[name]
             if name in named or _identity(function) in taken or function.kind not in (category.kinds or KINDS):
                 continue
+            if any(fnmatch.fnmatchcase(name, glob) for glob in category.but):
+                continue
             taken.add(_identity(function))
             if why := _why(name, rules.cannot):
                 left_out[name] = why
@@ -142,6 +144,8 @@ def _is_free(value: Any) -> bool:
         return False
     if "shape" in value:
         return "dtype" not in value
+    if "call" in value:
+        return any(map(_is_free, [*value.get("args", ()), *value.get("kwargs", {}).values()]))
     return any(map(_is_free, value.values()))
 
 
@@ -175,6 +179,8 @@ def _inputs(function: Function, levels: Sequence[Mapping[str, Any]], general: Ma
         level = _level(levels, name)
         if level is not None:
             found[name] = level[name]
+    if by_place and isinstance(found["args"], list):
+        found["args"] = [_placed(one) for one in found["args"]]
     if places and not by_place:
         found["args"] = places
     if variadic and "args" not in found:
@@ -183,7 +189,9 @@ def _inputs(function: Function, levels: Sequence[Mapping[str, Any]], general: Ma
 
 
 def _placed(value: Any) -> Any:
-    """A value as it stands in a spec's ``args``."""
+    """A value as it stands in a spec's ``args``, which take no plain values and no lists but shapes."""
+    if isinstance(value, list) and not all(isinstance(one, int) for one in value):
+        return {"call": "builtins.list", "args": [value]}
     return value if isinstance(value, dict | list) else {"value": value}
 
 

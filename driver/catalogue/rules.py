@@ -22,6 +22,7 @@ class Category(Strict):
 
     description: str
     operators: list[str] = Field(min_length=1)  # functions' names, or globs over them
+    but: list[str] = Field(default_factory=list)  # globs over those that its own globs don't mean
     kinds: list[FunctionKind] | None = None  # of those that globs match; all of them by default
     inputs: dict[str, Any] = Field(default_factory=dict)  # for those of its operators that have such an argument
     arguments: dict[str, Any] = Field(default_factory=dict)  # the same where it is required; before those of all

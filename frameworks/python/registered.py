@@ -21,6 +21,7 @@ import warnings
 
 sys.path.pop(0)  # this folder: its modules must not hide any of the build's
 
+DISTRIBUTION_METHODS = ("pdf", "pmf", "cdf", "ppf", "rvs")  # of the twenty or so that each of scipy.stats' has
 SPECIAL = re.compile(r"__([ir]?(add|sub|mul|truediv|mod|pow|matmul|and|or|xor)|call|getitem|setitem|eq|lt|neg|abs)__$")
 LOOPS = "?bBhHiIlLqQefdgFDGOmM"  # of ufuncs, by their letters; those of a spec's dtypes are looked up
 
@@ -92,8 +93,8 @@ def of_distribution(listed, owner):
 
 
 def ufunc_arguments(ufunc):
-    """Names of a ufunc's inputs: of the first line of its docstring where that has them."""
-    listed = from_first_line(ufunc) or []
+    """Names of a ufunc's inputs, of its docstring: NumPy's own line is the first, its author's may be the second."""
+    listed = from_first_line(ufunc, 1) or from_first_line(ufunc) or []
     names = [name for name, _ in listed][: ufunc.nin]
     if len(names) < ufunc.nin:
         names = ["x"] if ufunc.nin == 1 else ["x{}".format(i + 1) for i in range(ufunc.nin)]
@@ -116,10 +117,10 @@ def from_signature(found):
     return (from_first_line(found) or from_parameters(found) or listed) if bare else listed
 
 
-def from_first_line(found):
-    """From ``name(a, b=None, /, *, c)``, as functions in C begin their docstrings."""
-    text = (getattr(found, "__doc__", None) or "").strip()
-    match = re.match(r"[\w.]+\((.*?)\)\s*(->.*)?$", re.split(r"\n\s*\n", text)[0].replace("\n", " "))
+def from_first_line(found, paragraph=0):
+    """From ``name(a, b=None, /, *, c)``, as functions in C begin their docstrings, or one of its paragraphs."""
+    paragraphs = re.split(r"\n\s*\n", (getattr(found, "__doc__", None) or "").strip()) + [""] * (paragraph + 1)
+    match = re.match(r"[\w.]+\((.*?)\)\s*(->.*)?$", paragraphs[paragraph].replace("\n", " ").strip())
     if not match:
         return None
     words = match.group(1).replace("[", "").replace("]", "").replace("...", "*rest")
@@ -185,7 +186,7 @@ def members_of(namespaces):
             named = [(namespace + "." + one, getattr(owner, one, None)) for one in public_names(owner)]
             owners += [(name, one) for name, one in named if is_distribution(one)]
         for place, one in owners:
-            for name in public_names(type(one) if is_distribution(one) else one):
+            for name in DISTRIBUTION_METHODS if is_distribution(one) else public_names(one):
                 found = getattr(one, name, None)
                 inherited = name.startswith("__") and found is getattr(object, name, None)
                 if kind_of(found, one) and not inherited and not (is_distribution(found) and one is owner):
