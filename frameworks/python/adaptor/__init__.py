@@ -2,16 +2,17 @@
 
 Runs inside the build: standard library, and NumPy if the build has it; Python 3.6 syntax.  The worker loads this folder
 as a package of its own (harness/worker/main.py, load_adaptor) and calls the functions of this file.  NumPy is imported
-once, before the worker forks; other packages in the child that a case runs in.
+once, before the worker forks, and so are the packages that the run's cases name (imports.py).
 """
 
 import gc
 import platform
 import tracemalloc
 
+from opduel_common.names import called
+
 from .imports import import_before_forking
 from .inputs import Inputs, numpy
-from .names import called
 from .results import digest_of
 from .results import results as results_of
 

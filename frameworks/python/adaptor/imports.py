@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 
-from .names import is_standard
+from opduel_common.names import is_standard
 
 NAMES = "OPDUEL_IMPORTS"  # set by the framework: dotted names, with commas between
 LIMIT_S = 120

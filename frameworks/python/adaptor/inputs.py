@@ -4,12 +4,12 @@ import functools
 import random
 import zlib
 
-from .names import MissingOperator, UnusableCall, called, resolve
+from opduel_common.names import MissingOperator, UnusableCall, called, resolve
 
 try:
     import numpy
 
-    from .values import make_array
+    from opduel_common.values import make_array
 except ImportError:  # a build without NumPy: only calls and plain values can be arguments
     numpy = None
 
