@@ -1,4 +1,4 @@
-"""docs/reference/coverage-<package>.md: which public functions of a package have cases that run, and why others don't."""
+"""docs/reference/coverage-<package>.md: which public functions of a package have cases that run; why others don't."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,23 +11,32 @@ def package_coverage_text(catalogue: str, builds: Sequence[BuildCoverage], rules
     """The document. The first build is reported in full, the others in what differs."""
     first = builds[0]
     requests = " ".join(f'"{build.request}"' if " " in build.request else build.request for build in builds)
-    command = f"python -m opduel.commands.catalogue --framework python --catalogue {catalogue} coverage {requests} --write"
-    return "\n\n".join(
-        [
-            f"# What the catalogue of {catalogue} covers",
-            f"Written by `.venv/bin/{command}`: every case of `-b {rules.bundle}` was called a few times, in a process of "
-            "its own.\nA function is counted once, whatever its names; a method belongs to each class that is listed.",
-            _totals(builds),
-            f"## By category on {first.request}\n\n{_categories(first, rules)}",
-            f"## Cases that failed\n\n{failures(builds)}",
-            f"## Functions without a case on {first.request}\n\n{by_reason(_without(first))}",
-        ]
-    ) + "\n"
+    command = (
+        f"python -m opduel.commands.catalogue --framework python --catalogue {catalogue} coverage {requests} --write"
+    )
+    return (
+        "\n\n".join(
+            [
+                f"# What the catalogue of {catalogue} covers",
+                f"Written by `.venv/bin/{command}`: every case of `-b {rules.bundle}` was called a few times, in a "
+                "process of its own.\nA function is counted once, whatever its names; a method is one of each class.",
+                _totals(builds),
+                f"## By category on {first.request}\n\n{_categories(first, rules)}",
+                f"## Cases that failed\n\n{failures(builds)}",
+                f"## Functions without a case on {first.request}\n\n{by_reason(_without(first))}",
+            ]
+        )
+        + "\n"
+    )
 
 
 def _covered(build: BuildCoverage) -> set[str]:
     """The functions with a case that ran, by their first names."""
-    return {build.registry.functions[one].registered or one for one in build.operators("forward") if one in build.registry.functions}
+    return {
+        build.registry.functions[one].registered or one
+        for one in build.operators("forward")
+        if one in build.registry.functions
+    }
 
 
 def _totals(builds: Sequence[BuildCoverage]) -> str:

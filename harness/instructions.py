@@ -35,7 +35,7 @@ FEWEST_CALLS, MOST_CALLS = 2, 50  # ... within these bounds
 # instructions whatever was freed before: without it counts of one build differ by up to 0.3 %
 # (docs/explanation/instructions.md).
 ALLOCATOR = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=65535"}
-NOTHING = "executes nothing that is counted"
+NOTHING = "executes nothing in the functions that are counted"
 DISCARD = 0.5  # calls before those that are counted, as a share of them: pools and caches settle
 
 
@@ -84,9 +84,7 @@ def threads_of(case: Case, threads: int) -> int:
     return 1 if case.metric == "instructions" else threads
 
 
-def plan_counting(
-    framework: Framework, env: Mapping[str, str] | None = None, cases: Sequence[Case] = ()
-) -> Counting:
+def plan_counting(framework: Framework, env: Mapping[str, str] | None = None, cases: Sequence[Case] = ()) -> Counting:
     """How a run of these cases counts, with the user's variables ``env``; ``require_counting`` has found valgrind."""
     ours = {**run_environment(framework, 1, env or {}), **framework.preparation(cases)}
     environment = {**ours, **ALLOCATOR, **framework.counting_environment()}
@@ -135,8 +133,10 @@ def run_counting_round(pool: PairPool, plan: Round, rng: random.Random, result: 
 
 
 def _count(processes: Processes, request: CaseRequest, plan: Round, *, whole: bool) -> PairSample:
-    """Count one case; ``whole``: whole calls. Raises CaseRefusedError, CaseLostError, WorkerLostError: as ``_counts``."""
-    preparation = {"op": "prepare", "case": request.description(), "seed": request.seed, "whole": whole}
+    """Count one case, perhaps in ``whole`` calls. Raises what ``_counts`` does."""
+    preparation = {"op": "prepare", "case": request.description(), "seed": request.seed}
+    if whole:
+        preparation["whole"] = True
     first = _counts(processes, dict.fromkeys(SIDES, preparation), request.case, plan)
     counts = plan_counts(first, request.inject)
     messages = {side: {"op": "count", "discard": counts.discard, "calls": counts.calls[side]} for side in SIDES}

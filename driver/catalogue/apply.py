@@ -110,9 +110,9 @@ def _test(function: Function, category: Category, rules: Rules) -> Test:
         sizes = _wanted(_sizes(resolved), own.sizes or category.sizes)
         dtypes = _dtypes(function, category.dtypes if own.dtypes is None else own.dtypes, resolved)
         for size, dtype in [*product(sizes, dtypes[:1]), *product(sizes[-1:], dtypes[1:])]:
-            settings = {"identifier": "_".join(part for part in (stem, case, size) if part)}
-            settings |= {"dtype": dtype} if dtype else {}
-            inputs.append({**_pick(resolved, size), "case": {**settings, **whole.get("case", {})}})
+            name = {"identifier": "_".join(part for part in (stem, case, size) if part)}
+            usual = {**name, "dtype": dtype} if dtype else name
+            inputs.append({**_pick(resolved, size), "case": {**usual, **whole.get("case", {})}})
     backward = category.backward if own.backward is None else own.backward
     hybrid = function.hybrid if own.hybrid is None else own.hybrid
     settings = {**({"run_backward": True} if backward else {}), **({"mode": list(MODES)} if hybrid else {})}

@@ -64,7 +64,9 @@ class Rules(Strict):
 
 def catalogue_names(framework: Framework) -> list[str]:
     """The framework's catalogues, by the names of their files of rules."""
-    return sorted(path.stem for path in framework.specifications.glob("*" + SUFFIX) if "categories:" in path.read_text())
+    return sorted(
+        path.stem for path in framework.specifications.glob("*" + SUFFIX) if "categories:" in path.read_text()
+    )
 
 
 def load_rules(framework: Framework, name: str = USUAL) -> Rules:

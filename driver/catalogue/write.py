@@ -49,7 +49,9 @@ def test_text(test: Mapping[str, Any]) -> str:
 
 
 def write_specs(files: Mapping[str, str], folder: str, root: Path) -> None:
-    """Write the files below ``root``, and remove specs of former categories in ``folder``. UsageError: a file can't be written."""
+    """Write the files below ``root``, and remove specs of former categories in its ``folder``.
+
+    UsageError: a file can't be written."""
     try:
         (root / folder).mkdir(parents=True, exist_ok=True)
         for old in (root / folder).glob("*.json"):

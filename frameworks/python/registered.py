@@ -1,13 +1,13 @@
-"""What public functions packages have: run by path in a build's own interpreter. Standard library, Python 3.6 syntax.
+"""What public functions packages have: run by path in a build's interpreter. Standard library, Python 3.6 syntax.
 
-Its arguments are namespaces: modules, and classes whose methods are listed.  Prints one JSON document on stdout, whatever
+Its arguments are namespaces: modules, and classes whose methods are listed.  Prints a JSON document on stdout, whatever
 the packages print:
     {"version": str,
      "registered": {name: [alias, ...]}        a function's first name -> every name of it
      "functions": {"numpy.sort": {"registered": name, "arguments": [[name, kind], ...], "dtype": bool, "kind": str,
                                   "dtypes": [name, ...] or null}}}
-An argument's kind is "positional" (required, and given by its place), "required", "optional" or "tensors" (any number of
-them); a function's is "function", "ufunc", "class" or "method".  "dtypes": those that a ufunc has a loop for.
+An argument's kind is "positional" (required, and given by its place), "required", "optional" or "tensors" (any number
+of them); a function's is "function", "ufunc", "class" or "method".  "dtypes": those that a ufunc has a loop for.
 """
 
 import ast
@@ -97,7 +97,7 @@ def ufunc_arguments(ufunc):
     listed = from_first_line(ufunc, 1) or from_first_line(ufunc) or []
     names = [name for name, _ in listed][: ufunc.nin]
     if len(names) < ufunc.nin:
-        names = ["x"] if ufunc.nin == 1 else ["x{}".format(i + 1) for i in range(ufunc.nin)]
+        names = ["x"] if ufunc.nin == 1 else [f"x{i + 1}" for i in range(ufunc.nin)]
     return names
 
 
@@ -127,7 +127,7 @@ def from_first_line(found, paragraph=0):
     words = re.sub(r"\(\w+, \*rest\)|\((\w+, )+\*rest\)", "tup", words)
     words = re.sub(r"<[^>]*>", "None", words)
     try:
-        made = ast.parse("def f({}): pass".format(words)).body[0].args
+        made = ast.parse(f"def f({words}): pass").body[0].args
     except SyntaxError:
         return None
     only = [one.arg for one in getattr(made, "posonlyargs", [])]
@@ -139,7 +139,8 @@ def from_first_line(found, paragraph=0):
     ]
     if made.vararg:
         listed.append([made.vararg.arg, "tensors"])
-    return listed + [[one.arg, "optional" if value else "required"] for one, value in zip(made.kwonlyargs, made.kw_defaults)]
+    keywords = zip(made.kwonlyargs, made.kw_defaults)  # noqa: B905 - Python 3.10
+    return listed + [[one.arg, "optional" if value else "required"] for one, value in keywords]
 
 
 def from_parameters(found):
@@ -149,7 +150,9 @@ def from_parameters(found):
     listed = []
     for names, what in re.findall(r"^(\*{0,2}\w[\w, *]*?) *: *(.*)$", section.group(1), re.M) if section else ():
         kind = "optional" if re.search(r"optional|default", what) else "required"
-        listed += [[name.strip().lstrip("*"), "tensors" if name.strip().startswith("*") else kind] for name in names.split(",")]
+        listed += [
+            [name.strip().lstrip("*"), "tensors" if name.strip().startswith("*") else kind] for name in names.split(",")
+        ]
     return listed
 
 

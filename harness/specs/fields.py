@@ -189,9 +189,7 @@ Dtype = Annotated[str, *_one_of(DTYPES)]
 Context = Annotated[str, *text(CONTEXT_PATTERN, "use cpu, gpu, or one of several such as gpu(1)")]
 Index = Annotated[str, *text(INDEX_PATTERN, 'use what is between the brackets, such as "2:5, 0" or "..., ::2"')]
 Argument = Annotated[str, *text(ARGUMENT_PATTERN, "use the name of another argument")]
-FunctionName = Annotated[
-    str, *text(ANY_FUNCTION_PATTERN, FUNCTION_FIX)
-]
+FunctionName = Annotated[str, *text(ANY_FUNCTION_PATTERN, FUNCTION_FIX)]
 Direction = Annotated[str, *_one_of(DIRECTIONS)]
 Threshold = Annotated[
     float,

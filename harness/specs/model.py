@@ -43,7 +43,17 @@ from opduel.harness.specs.fields import (
     optional,
     text,
 )
-from opduel.harness.specs.values import MAX_ELEMENTS, Call, FunctionOf, Positional, SameAs, SizeName, StoredFile, Tensor, Value
+from opduel.harness.specs.values import (
+    MAX_ELEMENTS,
+    Call,
+    FunctionOf,
+    Positional,
+    SameAs,
+    SizeName,
+    StoredFile,
+    Tensor,
+    Value,
+)
 from opduel.records import METRICS, MODES, ModelFile, UsageError
 from opduel.records.text import show
 
@@ -379,7 +389,9 @@ class Spec(StrictModel):
                             fix = DOTTED_FIX if any_package else FUNCTION_FIX
                             raise field_error(f"{field}.function", f"is {show(one.function)}: {fix}")
                     elif not any_package:
-                        words = f"is a call, which needs the framework {' or '.join(ANY_PACKAGE)}: write the value itself"
+                        words = (
+                            f"is a call, which needs the framework {' or '.join(ANY_PACKAGE)}: write the value itself"
+                        )
                         raise field_error(field, words)
         return self
 

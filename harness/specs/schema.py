@@ -37,7 +37,7 @@ def _tests_like(pattern: str, arguments: str) -> dict[str, Any]:
 
 
 def _arguments(name: str, restrictions: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON Schema of an argument whose fields are restricted at every depth, but within what is written as a value."""
+    """The JSON Schema of an argument whose fields are restricted at every depth, but for those within a ``value``."""
     inner = {"$ref": f"#/$defs/{name}"}
     fields = {"value": True, "kwargs": {"additionalProperties": inner}, **restrictions}
     plain = {"items": inner, "properties": fields, "additionalProperties": inner}

@@ -3,11 +3,11 @@
 Standard library and Python 3.6 syntax only, as main.py, whose protocol it speaks.  callgrind was given the functions
 to count in; it starts with its instrumentation off, so that importing the framework takes seconds and not a minute,
 and is switched on here, in the child that a case has to itself.  What was counted since the last time is in the file
-that callgrind writes when it is asked to.  Where whole calls are counted, callgrind has no functions to count in: counting
+that callgrind writes when it is asked to.  Where whole calls are counted, callgrind has no functions to count in: it
 is then switched on before the calls and off after them, and what the same lines execute without a call is subtracted.
 
 Requests and answers in place of main.py's "prepare" and "block":
-    {"op": "prepare", "case": {...}, "seed": int, "whole": bool} -> {"count": instructions of one call}
+    {"op": "prepare", "case": {...}, "seed": int[, "whole": true]} -> {"count": instructions of one call}
     {"op": "count", "discard": int, "calls": int}         -> {"count": instructions of all these calls}
 """
 
@@ -120,7 +120,7 @@ class CountingSession:
         self.call = None
         self.whole = False
 
-    def prepare(self, case, seed, whole):
+    def prepare(self, case, seed, whole=False):
         self.call, self.whole = None, whole
         gc.collect()
         level_allocator()
