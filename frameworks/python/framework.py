@@ -22,8 +22,6 @@ class Python(Framework):
     name = "python"
     import_name = None
     any_package = True
-    namespaces = {}  # noqa: RUF012 - a constant
-    not_operators = ()
 
     adaptor = HERE / "adaptor"
     counts_whole_calls = True
