@@ -14,6 +14,7 @@ from opduel.harness.specs.fields import ANY_PACKAGE, DOTTED_PATTERN, FUNCTION_PA
 from opduel.harness.specs.model import Spec
 from opduel.records import OpduelError
 
+RESTRICTS = "restricts what other definitions allow"
 SCHEMA_FILE = SPECIFICATIONS / "spec.schema.json"
 
 
@@ -40,8 +41,11 @@ def _arguments(name: str, restrictions: Mapping[str, Any]) -> dict[str, Any]:
     """The JSON Schema of an argument whose fields are restricted at every depth, but for those within a ``value``."""
     inner = {"$ref": f"#/$defs/{name}"}
     fields = {"value": True, "kwargs": {"additionalProperties": inner}, **restrictions}
-    plain = {"items": inner, "properties": fields, "additionalProperties": inner}
-    return {name: plain, f"{name}Inputs": {"properties": {"case": True}, "additionalProperties": inner}}
+    plain = {"$comment": RESTRICTS, "items": inner, "properties": fields, "additionalProperties": inner}
+    return {
+        name: plain,
+        f"{name}Inputs": {"$comment": RESTRICTS, "properties": {"case": True}, "additionalProperties": inner},
+    }
 
 
 # What a function as an argument may be called, and whether calls may be arguments, depends on the framework.
