@@ -23,10 +23,10 @@ from opduel.harness.specs.fields import (
     ANY_PACKAGE,
     ARGUMENT_PATTERN,
     CODE_FILES,
-    DOTTED_PATTERN,
+    DOTTED_FIX,
     FILE_ARGUMENTS,
     FILES,
-    OPERATOR_PATTERN,
+    FUNCTION_FIX,
     PROGRAMS,
     Context,
     Direction,
@@ -39,7 +39,6 @@ from opduel.harness.specs.fields import (
     StrictModel,
     Threshold,
     check_dotted,
-    check_function,
     check_operator,
     field_error,
     optional,
@@ -315,21 +314,20 @@ class Test(Settings):
         return self
 
 
-def _operators_like(pattern: str) -> dict[str, Any]:
-    """The JSON Schema of specs whose operators match a pattern."""
-    return {"properties": {"tests": {"items": {"properties": {"operator": {"pattern": pattern}}}}}}
-
-
-def _named_functions_in(value: Any, path: str) -> Iterator[tuple[str, Call | FunctionOf]]:
-    """Calls and functions in a test's inputs, or a part of them, and where they stand; not those within a call."""
+def _named_in(value: Any, path: str) -> Iterator[tuple[str, Call | FunctionOf]]:
+    """The calls and functions in a test's inputs, or a part of them, and where they stand."""
     if isinstance(value, Call | FunctionOf):
         yield path, value
-    elif isinstance(value, list):
+    if isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _named_functions_in(item, f"{path}[{index}]")
+            yield from _named_in(item, f"{path}[{index}]")
     elif isinstance(value, Inputs):
         for name, item in {"args": value.args, **(value.__pydantic_extra__ or {})}.items():
-            yield from _named_functions_in(item, f"{path}.{name}")
+            yield from _named_in(item, f"{path}.{name}")
+    elif isinstance(value, Call):
+        yield from _named_in(value.args, f"{path}.args")
+        for name, item in (value.kwargs or {}).items():
+            yield from _named_in(item, f"{path}.kwargs.{name}")
 
 
 # What a spec's test is: an operator, or a program's command line.
@@ -348,9 +346,6 @@ class Spec(StrictModel):
     model_config = ConfigDict(
         json_schema_extra={
             "oneOf": [{"required": ["tests"]}, {"required": ["specs"]}],
-            "if": {"properties": {"framework": {"enum": list(ANY_PACKAGE)}}},
-            "then": _operators_like(DOTTED_PATTERN),
-            "else": _operators_like(OPERATOR_PATTERN),
         }
     )
 
@@ -384,18 +379,20 @@ class Spec(StrictModel):
 
     @model_validator(mode="after")
     def _calls_are_possible(self) -> "Spec":
-        tests = enumerate(self.tests if self.framework not in ANY_PACKAGE else ())
-        for number, test in ((number, test) for number, test in tests if isinstance(test, Test)):
+        any_package = self.framework in ANY_PACKAGE
+        for number, test in ((number, test) for number, test in enumerate(self.tests) if isinstance(test, Test)):
             for where, inputs in test.each_input():
-                for path, one in _named_functions_in(inputs, where):
+                for path, one in _named_in(inputs, where):
                     field = f"tests[{number}].{path}"
-                    if isinstance(one, Call):
-                        words = f"is a call, which needs the framework {' or '.join(ANY_PACKAGE)}"
-                        raise field_error(field, f"{words}: write the value itself")
-                    try:
-                        check_function(one.function)
-                    except ValueError as error:
-                        raise field_error(f"{field}.function", str(error)) from None
+                    if isinstance(one, FunctionOf):
+                        if any_package != ("." in one.function):
+                            fix = DOTTED_FIX if any_package else FUNCTION_FIX
+                            raise field_error(f"{field}.function", f"is {show(one.function)}: {fix}")
+                    elif not any_package:
+                        words = (
+                            f"is a call, which needs the framework {' or '.join(ANY_PACKAGE)}: write the value itself"
+                        )
+                        raise field_error(field, words)
         return self
 
     @model_validator(mode="after")

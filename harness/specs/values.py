@@ -217,8 +217,7 @@ Parts = Annotated[list[Part], Field(min_length=1)]
 
 
 class FunctionOf(StrictModel):
-    """A function as an argument, and what it is called with first: one of those that the framework's adaptor has, or,
-    where the framework's operators are functions of any package, the dotted name of one."""
+    """A function as an argument: one of those that the framework's adaptor has, and what it is called with first."""
 
     function: FunctionName
     args: Parts | None = None

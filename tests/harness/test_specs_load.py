@@ -303,7 +303,7 @@ BAD: list[tuple[str, Any, str, str, bool]] = [
         {"function": "os.system"},
         "tests[1].inputs.axis.function",
         "the name of a function",
-        False,
+        True,
     ),
     ("tests[1].inputs.axis", {"function": "double", "args": []}, "tests[1].inputs.axis.args", "is empty", True),
     ("tests[1].inputs.axis", {"tuple": []}, "tests[1].inputs.axis.tuple", "is empty", True),
