@@ -5,19 +5,20 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from opduel.frameworks.base import FRAMEWORKS_DIR, Framework
+from opduel.frameworks.generic.framework import Generic
 from opduel.frameworks.mxnet.framework import MXNet
 from opduel.frameworks.onnxruntime.framework import ONNXRuntime
 from opduel.frameworks.python.framework import Python
 from opduel.records import UsageError
 from opduel.records.text import one_line
 
-_FRAMEWORKS: dict[str, type[Framework]] = {one.name: one for one in (MXNet, ONNXRuntime, Python)}
+_FRAMEWORKS: dict[str, type[Framework]] = {one.name: one for one in (Generic, MXNet, ONNXRuntime, Python)}
 GROUP = "opduel.frameworks"
 
 
 def framework_names() -> list[str]:
-    """All names that ``get_framework`` takes, sorted."""
-    return sorted({*_FRAMEWORKS, *_installed()})
+    """All names that ``get_framework`` takes: the usual one first, those of other packages last."""
+    return list(dict.fromkeys([*_FRAMEWORKS, *sorted(_installed())]))
 
 
 def get_framework(name: str, frameworks_dir: Path = FRAMEWORKS_DIR) -> Framework:
