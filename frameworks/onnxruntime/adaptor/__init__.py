@@ -14,7 +14,7 @@ from .counting import counted
 from .messages import key_line  # noqa: F401 - the worker calls it
 from .prepare import Prepared
 from .profiler import profile, write_profile  # noqa: F401 - the worker calls them
-from .results import digest_of, write_results
+from .results import digest_of_prepared, write_results
 from .schemas import onnx
 
 COUNTING = "OPDUEL_COUNTS"  # set in workers that count instructions
@@ -54,4 +54,4 @@ def results(case, seed, folder, limit):
 
 def digest(case, seed):
     """The SHA-256 of the graph and of the case's inputs, in hexadecimal digits. Raises as ``make_call``."""
-    return digest_of(Prepared(case, seed))
+    return digest_of_prepared(Prepared(case, seed))

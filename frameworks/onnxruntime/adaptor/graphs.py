@@ -7,7 +7,8 @@ spec, and anything else an attribute.
 
 import numpy
 
-from .arrays import is_shape
+from opduel_common.inputs import is_shape
+
 from .schemas import USUAL_OPSETS, domain_of, find_schema, onnx
 
 if onnx is not None:
@@ -135,7 +136,7 @@ class Node:
     def add_array(self, name, plain, dtype, is_sequence=False):
         """One input. Elements that the spec gives, and what it names as constant, are part of the graph; the first
         input is fed."""
-        made = self.arrays.value(name, plain, dtype)
+        made = self.arrays.typed(name, plain, dtype)
         said = not isinstance(plain, list) and not (isinstance(plain, dict) and "shape" in plain)
         self.names.append(name)
         if isinstance(made, list):
@@ -168,7 +169,7 @@ class Node:
     def tensor(self, name, plain, value):
         """An attribute that is a tensor: whole numbers are int64, others of the case's dtype unless it says one."""
         if isinstance(value, dict):
-            return self.arrays.value(name, plain, self.case["dtype"])
+            return self.arrays.typed(name, plain, self.case["dtype"])
         return numpy.array(value, WHOLE.get(numpy.array(value).dtype.kind, self.case["dtype"]))
 
     def model(self, name, domain, imports, outputs):
