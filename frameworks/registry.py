@@ -4,19 +4,20 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
+from opduel.frameworks.asv.framework import Asv
 from opduel.frameworks.base import FRAMEWORKS_DIR, Framework
 from opduel.frameworks.mxnet.framework import MXNet
 from opduel.frameworks.python.framework import Python
 from opduel.records import UsageError
 from opduel.records.text import one_line
 
-_FRAMEWORKS: dict[str, type[Framework]] = {MXNet.name: MXNet, Python.name: Python}
+_FRAMEWORKS: dict[str, type[Framework]] = {one.name: one for one in (Asv, MXNet, Python)}
 GROUP = "opduel.frameworks"
 
 
 def framework_names() -> list[str]:
-    """All names that ``get_framework`` takes, sorted."""
-    return sorted({*_FRAMEWORKS, *_installed()})
+    """All names that ``get_framework`` takes, sorted but for the first: the one where none is named."""
+    return sorted({*_FRAMEWORKS, *_installed()}, key=lambda name: (name != MXNet.name, name))
 
 
 def get_framework(name: str, frameworks_dir: Path = FRAMEWORKS_DIR) -> Framework:

@@ -79,16 +79,16 @@ def requirements_of(request: str) -> tuple[str, ...] | None:
     return found
 
 
-def lock(requested: Sequence[str], place: Path) -> LockedRecipe:
-    """The recipe for the requirements, resolved for the Python that runs this; ``place`` is the folder in which the
-    answer is kept for the next time.
+def lock(requested: Sequence[str], place: Path, besides: Sequence[str] = ()) -> LockedRecipe:
+    """The recipe for the requirements, and those ``besides`` that nobody asked for, resolved for the Python that runs
+    this; ``place`` is the folder in which the answer is kept for the next time.
 
     Raises:
         UsageError: they can't be met.
         RunError: they can't be resolved, or the answer can't be kept.
     """
     python = "{}.{}".format(*sys.version_info)
-    text = "".join(f"{line}\n" for line in requested)
+    text = "".join(f"{line}\n" for line in (*requested, *besides))
     digest = hashlib.sha256((python + text).encode()).hexdigest()
     kept = place / f".locked-{digest[:16]}{_FILE_SUFFIX}"
     try:

@@ -32,10 +32,11 @@ def resolve_build(
     """
     requested = requirements_of(request) if framework.any_package else None
     if requested is not None:
-        return locked_build(request, lock(requested, cache.folder(framework.name)), framework, cache)
-    recipe = recipe_of(request, framework)
-    if recipe:
-        return release_build(request, recipe, framework, cache)
+        recipe = lock(requested, cache.folder(framework.name), framework.requirements)
+        return locked_build(request, recipe, framework, cache)
+    release = recipe_of(request, framework)
+    if release:
+        return release_build(request, release, framework, cache)
     return _external_build(request, framework, environment or {})
 
 
