@@ -14,6 +14,7 @@ SECONDS = 20
 
 
 def load(folder):
+    sys.path.append(os.path.join(os.path.dirname(os.path.dirname(folder)), "common"))
     spec = importlib.util.spec_from_file_location(
         "opduel_adaptor", os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
     )

@@ -112,6 +112,7 @@ def _needed_functions(options: argparse.Namespace, cases: Sequence[Case]) -> dic
     needed |= {"profile": "--profiler native"} if options.profiler == "native" else {}
     needed |= {"write_profile": "--profile_output"} if options.profile_output else {}
     needed |= {"memory": "--metric memory"} if "memory" in metrics else {}
+    needed |= {"value": "--metric value"} if "value" in metrics else {}
     return needed | ({"results": "--metric error"} if "error" in metrics else {})
 
 

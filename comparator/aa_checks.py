@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from opduel.comparator.effect_estimate import Values, as_ratio, estimate_effect
 from opduel.comparator.empirical_bayes import NO_PRIOR, Prior
 from opduel.comparator.significance import two_sided_p
-from opduel.records import DEFAULT_METRIC, FLAGGED, Case, Comparison, PairSample
+from opduel.records import FLAGGED, METRICS, Case, Comparison, PairSample
 
 AA_ALPHA = 0.01  # the share of runs of which the A/A checks wrongly say that they can't be trusted
 WITHHELD = (*FLAGGED, "unchanged")
@@ -71,9 +71,10 @@ def _check(case: Case, values: Values, prior: Prior, family: int, alpha: float) 
 def withhold_verdicts(comparisons: Sequence[Comparison]) -> list[Comparison]:
     """Every claim becomes ``inconclusive``; what it was stays in ``held_back``, all figures stay as they are.
 
-    A case that failed has failed: a disturbance makes nothing crash. Counts of instructions mind no disturbance.
+    A case that failed has failed: a disturbance makes nothing crash. It doesn't change counts or memory either.
     """
-    return [_withheld(one) if one.verdict in WITHHELD and one.metric == DEFAULT_METRIC else one for one in comparisons]
+    noisy = {name for name, metric in METRICS.items() if metric.noisy}
+    return [_withheld(one) if one.verdict in WITHHELD and one.metric in noisy else one for one in comparisons]
 
 
 def _withheld(one: Comparison) -> Comparison:

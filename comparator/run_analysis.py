@@ -126,7 +126,7 @@ def _verdict(case: Case, test: SequentialTest, q_value: float, failed: bool, alp
         return "unchanged"
     if q_value > alpha:
         return "inconclusive"
-    return "regressed" if test.rises == METRICS[case.metric].lower_is_better else "improved"
+    return "regressed" if test.rises == case.measure.lower_is_better else "improved"
 
 
 def _check(

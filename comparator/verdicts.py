@@ -10,7 +10,7 @@ from opduel.comparator.explanations import explain
 from opduel.comparator.looks import Looks
 from opduel.comparator.predictive_power import CaseState, Terms, project
 from opduel.comparator.run_analysis import CaseAnalysis, analyse_run
-from opduel.records import FLAGGED, METRICS, Case, Comparison, Failure, Forecast, PairSample, Stage, Verdict
+from opduel.records import FLAGGED, Case, Comparison, Failure, Forecast, PairSample, Stage, Verdict
 
 
 def compare_cases(
@@ -100,7 +100,7 @@ def _suspected(one: Comparison) -> Verdict | None:
     if one.verdict != "inconclusive" or one.ratio is None:
         return None
     low, high = one.ci or (one.ratio, one.ratio)
-    better = METRICS[one.metric].lower_is_better
+    better = one.measure.lower_is_better
     if low > 1 + one.threshold:
         return "regressed" if better else "improved"
     if high < 1 / (1 + one.threshold):

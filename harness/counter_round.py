@@ -24,7 +24,7 @@ from opduel.harness.process import (
     WorkerLostError,
     merged_error,
 )
-from opduel.records import PairSample
+from opduel.records import Failure, PairSample
 from opduel.records.measurement import SIDES, Side
 
 CALLS = 5  # whose memory is measured
@@ -48,6 +48,45 @@ def run_memory_round(pool: PairPool, plan: Round, rng: random.Random, result: Ro
         return Worker(side, bench.builds[side], bench.adaptor, {**environment, **padding}, bench.cpus.start)
 
     run_counter_round(plan, rng, result, start, START_TIMEOUT_S, _measure_memory)
+
+
+def run_value_round(pool: PairPool, plan: Round, rng: random.Random, result: RoundResult) -> None:
+    """Measure what the round's cases report of themselves, in one fresh process pair: first one side, then the other,
+    in random order, since such a value may be a time. The rest is as in ``run_counter_round``."""
+    bench = pool.bench
+
+    def start(side: Side, padding: Mapping[str, str]) -> Worker:
+        return Worker(side, bench.builds[side], bench.adaptor, {**bench.environment, **padding}, bench.cpus.start)
+
+    def measure(processes: Processes, request: CaseRequest, plan: Round) -> PairSample:
+        message = {"op": "value", "case": request.description(), "seed": request.seed}
+        values: dict[Side, float] = {}
+        errors: dict[Side, AskError] = {}
+        for side in rng.sample(SIDES, 2):
+            processes[side].pin(bench.cpus.measure)
+            try:
+                values[side] = processes[side].ask(message, time_left(request.case, plan.deadline))["value"]
+            except AskError as error:
+                errors[side] = error
+        if errors:
+            raise merged_error(errors)
+        return _value_sample(request, plan, values["control"], values["treatment"])
+
+    run_counter_round(plan, rng, result, start, START_TIMEOUT_S, measure)
+
+
+def _value_sample(request: CaseRequest, plan: Round, control: float, treatment: float) -> PairSample:
+    """Both sides' values as a sample; equal ones have the ratio 1, 0 among them. Raises CaseRefusedError for values
+    that have no ratio."""
+    values: dict[Side, float] = {"control": control, "treatment": treatment}
+    for side, value in values.items():
+        if not math.isfinite(value):
+            raise CaseRefusedError(Failure(side, "error", f"reports {value}, which is not a finite number"))
+    if control != treatment and min(control, treatment) <= 0:
+        reason = f"reports {control:g} and {treatment:g}: only values above 0, or equal ones, can be compared"
+        raise CaseRefusedError(Failure("both", "error", reason))
+    log_ratio = 0.0 if control == treatment else math.log(treatment / control)
+    return PairSample(request.case.id, request.stage, plan.number, control, treatment, log_ratio, 1, 1)
 
 
 def run_counter_round(

@@ -104,7 +104,7 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     noise = {**monitor.summary(), **made.noise}
     # One processor is for the controller and for workers that start.
     spare = max(0, len(bench.cpus.measure | bench.cpus.control) - asked.threads - 1)
-    timed = any(case.metric == DEFAULT_METRIC for case in request.cases)
+    timed = any(case.measure.noisy for case in request.cases)
     judged = judge_validity(made.order, made.findings, noise, spare, timed)
     validity = {"valid": True, "hold": asked.holds, **judged}
     comparisons = made.comparisons

@@ -11,13 +11,13 @@ from opduel.harness.aa_selection import Turns
 from opduel.harness.blocks import CaseRequest
 from opduel.harness.budget import RoundDuration, Trip, affordable, spent_words
 from opduel.harness.checkpoint import Checkpoint, PhaseCheckpoint
-from opduel.harness.counter_round import run_memory_round
+from opduel.harness.counter_round import run_memory_round, run_value_round
 from opduel.harness.instructions import run_counting_round
 from opduel.harness.measurement_plan import Batch, FirstMeasurement, MeasurementPlan, MeasurementResult, Progress
 from opduel.harness.pair import Round, RoundResult, run_round
 from opduel.harness.pair_pool import Bench, PairPool
 from opduel.harness.process import merged_failure
-from opduel.records import DEFAULT_METRIC, METRICS, Case, Failure, Incident, RunError, Stage
+from opduel.records import DEFAULT_METRIC, METRICS, VALUE, Case, Failure, Incident, RunError, Stage
 
 __all__ = ["FAILED_STARTS", "Batch", "FirstMeasurement", "MeasurementPlan", "MeasurementResult", "Progress", "Schedule"]
 
@@ -29,6 +29,7 @@ ROUNDS = {  # metric -> what a process pair does for it
     "instructions": run_counting_round,
     "memory": run_memory_round,
     "process_memory": run_memory_round,
+    VALUE: run_value_round,
 }
 
 

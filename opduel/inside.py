@@ -47,6 +47,7 @@ def importable_framework():
 @functools.lru_cache(maxsize=None)
 def _loaded(name):
     """Load the adaptor's package by its path: what is around it needs the checkout's environment."""
+    sys.path.append(os.path.join(FRAMEWORKS, "common"))
     folder = os.path.join(FRAMEWORKS, name, "adaptor")
     spec = importlib.util.spec_from_file_location(
         NAME, os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]

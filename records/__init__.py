@@ -12,6 +12,7 @@ from opduel.records.case import (
     METRICS,
     MODES,
     SAMPLED,
+    VALUE,
     Case,
     Direction,
     Metric,

@@ -1,7 +1,7 @@
 """A case: one operator, one set of inputs, dtype, context and direction, measured by one metric."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 Direction = Literal["forward", "backward", "both"]
@@ -15,7 +15,7 @@ class Metric:
     """What a number means: its unit, which way is better, and the share from which on a change matters by default.
 
     ``injectable``: work can be injected that it shows. ``sampled``: it is measured in rounds and judged by statistics;
-    what isn't is compared once, against tolerances.
+    what isn't is compared once, against tolerances. ``noisy``: it depends on what else the machine does.
     """
 
     name: str
@@ -23,18 +23,30 @@ class Metric:
     lower_is_better: bool
     threshold: float = 0.02
     injectable: bool = False
+    noisy: bool = False
     sampled: bool = True
 
 
 DEFAULT_METRIC = "time"
+VALUE = "value"
 METRICS: Mapping[str, Metric] = {
-    "time": Metric("time", "ns", lower_is_better=True, injectable=True),
+    "time": Metric("time", "ns", lower_is_better=True, injectable=True, noisy=True),
     "instructions": Metric("instructions", "instructions", lower_is_better=True, threshold=0.005, injectable=True),
     "memory": Metric("memory", "bytes", lower_is_better=True, threshold=0.01),
     "process_memory": Metric("process_memory", "bytes", lower_is_better=True),
+    # What a benchmark or program reports of itself; its unit, and which way is better, are the case's own.
+    VALUE: Metric(VALUE, "", lower_is_better=True, noisy=True),
     "error": Metric("error", "tol", lower_is_better=True, threshold=0.0, sampled=False),
 }
 SAMPLED = tuple(name for name, metric in METRICS.items() if metric.sampled)
+
+
+def measure_of(metric: str, unit: str | None, lower_is_better: bool | None) -> Metric:
+    """The metric of that name; ``unit`` and ``lower_is_better`` are those of ``value``. KeyError: there is no such
+    metric."""
+    if metric != VALUE:
+        return METRICS[metric]
+    return replace(METRICS[VALUE], unit=unit or "", lower_is_better=lower_is_better is not False)
 
 
 def case_id_for(metric: str, time_id: str) -> str:
@@ -76,7 +88,8 @@ class Case:
     worker turns it into tensors.  ``threshold`` is a share (0.02 for 2 %), ``timeout_s`` bounds one request.
     ``mode`` is how a block runs: as it is, or compiled to a graph first; operators know the default alone.  ``files``
     are those of a saved network, by what they are. ``category`` is the name of the spec that the case is from, as
-    ``--category`` has it; None for one that no spec's file has.
+    ``--category`` has it; None for one that no spec's file has. ``unit`` and ``lower_is_better`` say what the numbers
+    of the metric ``value`` mean.
     """
 
     id: str
@@ -92,12 +105,21 @@ class Case:
     tolerance: Tolerance = Tolerance()  # for the metric "error"
     files: Mapping[str, ModelFile] = field(default_factory=dict)
     category: str | None = None
+    unit: str | None = None  # of the metric "value"
+    lower_is_better: bool | None = None  # for the metric "value"; None: True
 
     def measured_by(self) -> dict[str, Any]:
         """All that it is measured by, in the fields that round logs and journals know a run by; no label among them."""
         found = asdict(self)
-        del found["category"]
+        del found["category"], found["unit"]
+        if self.lower_is_better is None:  # logs of earlier versions don't have it
+            del found["lower_is_better"]
         return found
+
+    @property
+    def measure(self) -> Metric:
+        """The case's metric; of ``value`` with the case's own unit and direction. KeyError: there is no such metric."""
+        return measure_of(self.metric, self.unit, self.lower_is_better)
 
     @property
     def time_id(self) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from opduel.records.build import Build
-from opduel.records.case import METRICS, Case
+from opduel.records.case import Case, Metric, measure_of
 from opduel.records.configuration import RunConfiguration
 from opduel.records.measurement import FROM_OUTSIDE, Failure, PairSample
 from opduel.records.redaction import redacted
@@ -119,6 +119,7 @@ class Comparison:
     confidence: float | None = None
     suspected: Verdict | None = None
     forecast: Forecast | None = None
+    lower_is_better: bool | None = None  # of the metric "value"; None: the metric's own direction
     samples: Sequence[PairSample] = field(default_factory=tuple)
 
     @classmethod
@@ -138,7 +139,7 @@ class Comparison:
             operator=case.operator,
             direction=case.direction,
             metric=case.metric,
-            unit=METRICS[case.metric].unit,
+            unit=case.measure.unit,
             verdict=verdict,
             ratio=None,
             ci=None,
@@ -153,8 +154,14 @@ class Comparison:
             failure=failure,
             injected=injected,
             note=note,
+            lower_is_better=case.lower_is_better,
             samples=tuple(samples),
         )
+
+    @property
+    def measure(self) -> Metric:
+        """The metric; of ``value`` with the case's own unit and direction. KeyError: there is no such metric."""
+        return measure_of(self.metric, self.unit, self.lower_is_better)
 
     @property
     def is_broken_by_treatment(self) -> bool:

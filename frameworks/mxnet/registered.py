@@ -25,7 +25,9 @@ NOT_ARGUMENTS = ("out", "name", "kwargs", "ctx", "device")
 
 def load_adaptor():
     """The package beside this file, as the worker loads it."""
-    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "adaptor")
+    here = os.path.dirname(os.path.realpath(__file__))
+    sys.path.append(os.path.join(os.path.dirname(here), "common"))
+    folder = os.path.join(here, "adaptor")
     source = os.path.join(folder, "__init__.py")
     spec = importlib.util.spec_from_file_location("opduel_adaptor", source, submodule_search_locations=[folder])
     module = importlib.util.module_from_spec(spec)

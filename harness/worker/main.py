@@ -24,6 +24,7 @@ Over a slot:
     {"op": "digest", "case": {...}, "seed": int} (unprepared)      -> {"digest": of the inputs' values, or empty}
     {"op": "memory", "case": {...}, "seed": int, "calls": int} (unprepared)
                         -> {"bytes": {device: what a call needs beyond what it is given}}
+    {"op": "value", "case": {...}, "seed": int} (unprepared)       -> {"value": what the case reports}
     {"op": "end"}                                                  -> {"ended": exit code, -N for signal N}
 A child that dies answers whatever was asked with {"ended": ...}.  Any answer may instead be {"error": {"kind": str,
 "reason": str}}: the framework refused, the child lives on.
@@ -51,6 +52,10 @@ SPIN_PROBE = 20000  # turns, some 0.1 ms
 SPIN_PROBES = 9
 SPIN_PROBE_NS = 1000 * 1000
 CACHE_LINE = 64  # bytes
+# The folder of what adaptors share, the package opduel_common.
+COMMON = os.path.join(
+    os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))), "frameworks", "common"
+)
 # Read before each timed call, so that nothing of the call is left in the processor's caches; usually nothing at all.
 EVICTING = bytearray(b"\1") * int(os.environ.get("OPDUEL_WIPE_CACHE", "0"))
 
@@ -79,6 +84,8 @@ def load_adaptor(path):
 
     Raises BadAdaptor when it lacks a function that every run needs.
     """
+    if COMMON not in sys.path:
+        sys.path.append(COMMON)
     folder = [path] if os.path.isdir(path) else None
     source = os.path.join(path, "__init__.py") if folder else path
     spec = importlib.util.spec_from_file_location("opduel_adaptor", source, submodule_search_locations=folder)
@@ -226,6 +233,12 @@ class Session:
 
     def memory(self, case, seed, calls):
         return {"bytes": function_of(self.adaptor, "memory(case, seed, calls)")(case, seed, calls)}
+
+    def value(self, case, seed):
+        found = function_of(self.adaptor, "value(case, seed)")(case, seed)
+        if isinstance(found, bool) or not isinstance(found, (int, float)):
+            raise BadAdaptor("the adaptor's value returned {}, not a number".format(type(found).__name__))
+        return {"value": found}
 
     def resident(self, calls):
         return {"bytes": resident_peak(self.call, calls)}

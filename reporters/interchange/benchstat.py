@@ -68,10 +68,9 @@ def _configuration(report: Report) -> Iterator[str]:
 
 
 def _units(kept: list[Comparison]) -> Iterator[str]:
-    for metric in sorted({one.metric for one in kept}):
-        if metric in METRICS:
-            unit = UNITS.get(metric, METRICS[metric].unit)
-            yield f"Unit {unit} better={'lower' if METRICS[metric].lower_is_better else 'higher'}"
+    known = [one for one in kept if one.metric in METRICS]
+    for unit, lower in sorted({(_unit(one), one.measure.lower_is_better) for one in known}):
+        yield f"Unit {unit} better={'lower' if lower else 'higher'}"
 
 
 def _results(kept: list[Comparison], side: Side) -> Iterator[str]:

@@ -38,7 +38,15 @@ def trial(tmp_path: Path) -> Trial:
 
 
 @pytest.mark.parametrize(
-    "tool", [Naive(0.4), Tango(0.4), Benchstat(0.4, 10), BenchstatPairs(0.4, 5)], ids=lambda tool: tool.name
+    "tool",
+    [
+        Naive(0.4),
+        *(
+            pytest.param(one, marks=pytest.mark.nightly)
+            for one in (Tango(0.4), Benchstat(0.4, 10), BenchstatPairs(0.4, 5))
+        ),
+    ],
+    ids=lambda tool: tool.name,
 )
 def test_each_procedure_finds_a_tenfold_time_and_tells_a_refused_case(tool: Tool, trial: Trial) -> None:
     tool.set_up(trial.bench)

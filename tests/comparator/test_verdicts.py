@@ -10,7 +10,7 @@ from scipy import stats
 
 from opduel.comparator import Looks, compare_cases, plan_looks
 from opduel.comparator.trimmed_mean import estimate_trimmed_mean
-from opduel.records import METRICS, Case, Comparison, Failure, Metric, PairSample
+from opduel.records import Case, Comparison, Failure, PairSample
 
 LOOKS = Looks((5, 8), (5, 8))
 
@@ -77,15 +77,13 @@ def test_verdicts(
     assert bool(comparison.note) == (verdict == "inconclusive")
 
 
-def test_where_higher_is_better_a_rise_is_an_improvement(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "opduel.comparator.run_analysis.METRICS", {**METRICS, "rate": Metric("rate", "1/s", lower_is_better=False)}
-    )
-    monkeypatch.setattr(
-        "opduel.records.report.METRICS", {**METRICS, "rate": Metric("rate", "1/s", lower_is_better=False)}
-    )
+@pytest.mark.parametrize(("lower", "verdict"), [(None, "regressed"), (False, "improved")])
+def test_where_higher_is_better_a_rise_is_an_improvement(lower: bool | None, verdict: str) -> None:
     samples = [*pairs("a", "screening", quiet(8, 0.2)), *pairs("a", "confirmation", quiet(8, 0.2, 2))]
-    assert one(samples, a_case(metric="rate")).verdict == "improved"
+    case = replace(a_case(metric="value"), unit="1/s", lower_is_better=lower)
+    assert one(samples, case).verdict == verdict
+    suspect = one([pair("a", "screening", 100.0, 110.0)], case)
+    assert (suspect.suspected, suspect.unit) == (verdict, "1/s")
 
 
 def test_without_samples_and_with_one() -> None:

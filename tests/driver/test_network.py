@@ -72,6 +72,7 @@ def test_a_saved_symbol_becomes_a_spec_that_runs_on_both_releases(
     assert failures([mxnet_1_8, mxnet_1_9], cases) == {}
 
 
+@pytest.mark.nightly  # the next test has a saved symbol
 @pytest.mark.mxnet
 def test_a_model_of_the_zoo_becomes_a_spec_that_runs_on_both_releases(
     mxnet_1_8: Build, mxnet_1_9: Build, tmp_path: Path

@@ -54,7 +54,7 @@ def test_a_real_difference_between_releases_is_found(tmp_path: Path, mxnet_1_8: 
     assert report["treatment"]["version"] == "1.9.1"
 
 
-@pytest.mark.nightly  # tests/comparator/test_invariances.py swaps the sides; an injected slowdown ends in 1 below
+@pytest.mark.nightly  # tests/comparator/test_invariances.py swaps the sides; test_python_packages.py ends in 1
 def test_the_other_way_round_it_is_a_regression(tmp_path: Path, mxnet_1_8: Build, mxnet_1_9: Build) -> None:
     sides = {"control": "mxnet==1.9.1", "treatment": "mxnet==1.8.0.post0"}
     assert verdicts(compare_layer_norm(tmp_path, sides, code=1)) == {"layer_norm/forward": "regressed"}
@@ -68,6 +68,7 @@ def compare_layer_norm(folder: Path, sides: dict[str, str], code: int) -> dict[s
     return report
 
 
+@pytest.mark.nightly  # test_python_packages.py has the same on NumPy
 def test_an_injected_slowdown_is_found_and_the_rest_is_not_flagged(tmp_path: Path, mxnet_1_9: Build) -> None:
     release = "mxnet==1.9.1"
     process = harness(

@@ -8,6 +8,7 @@ import sys
 import numpy
 
 sys.path.insert(0, os.path.dirname(sys.argv[1]))
+sys.path.append(os.path.join(os.path.dirname(os.path.dirname(sys.argv[1])), "common"))
 import adaptor
 
 

@@ -7,6 +7,7 @@ import sys
 import mxnet as mx
 
 sys.path.insert(0, os.path.dirname(sys.argv[1]))
+sys.path.append(os.path.join(os.path.dirname(os.path.dirname(sys.argv[1])), "common"))
 import adaptor
 
 counts = {"operator": 0, "backward": 0}

@@ -12,6 +12,7 @@ import tempfile
 import mxnet as mx
 
 sys.path.insert(0, os.path.dirname(sys.argv[1]))
+sys.path.append(os.path.join(os.path.dirname(os.path.dirname(sys.argv[1])), "common"))
 import adaptor
 
 folder = tempfile.TemporaryDirectory()

@@ -6,6 +6,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.dirname(sys.argv[1]))
+sys.path.append(os.path.join(os.path.dirname(os.path.dirname(sys.argv[1])), "common"))
 import adaptor
 
 found = []

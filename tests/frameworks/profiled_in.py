@@ -8,6 +8,7 @@ import time
 import mxnet as mx
 
 sys.path.insert(0, os.path.dirname(sys.argv[1]))
+sys.path.append(os.path.join(os.path.dirname(os.path.dirname(sys.argv[1])), "common"))
 import adaptor
 
 SLEPT = 0.005

@@ -7,6 +7,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PACKAGE = os.path.join(os.path.dirname(os.path.dirname(HERE)), "frameworks", "mxnet", "adaptor")
+sys.path.append(os.path.join(os.path.dirname(os.path.dirname(PACKAGE)), "common"))
 spec = importlib.util.spec_from_file_location(
     "opduel_adaptor", os.path.join(PACKAGE, "__init__.py"), submodule_search_locations=[PACKAGE]
 )

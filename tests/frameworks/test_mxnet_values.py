@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 
 from opduel.frameworks import get_framework
 
+ADAPTOR = get_framework("mxnet").adaptor
 
-def load(name: str) -> ModuleType:
-    """A module of the adaptor that needs no MXNet."""
-    spec = importlib.util.spec_from_file_location(f"adaptor_{name}", get_framework("mxnet").adaptor / f"{name}.py")
+
+def load(path: Path) -> ModuleType:
+    """A module that needs no MXNet."""
+    spec = importlib.util.spec_from_file_location(f"adaptor_{path.stem}", path)
     assert spec
     assert spec.loader
     module = importlib.util.module_from_spec(spec)
@@ -24,7 +26,7 @@ def load(name: str) -> ModuleType:
     return module
 
 
-VALUES = load("values")
+VALUES = load(ADAPTOR.parent.parent / "common" / "opduel_common" / "values.py")
 INTEGERS = ["int8", "uint8", "int32", "int64", "bool"]
 
 

@@ -19,6 +19,7 @@ SORTED = {"a": {"shape": [5], "init": "randint", "dtype": "int32"}}
 @pytest.fixture(scope="module")
 def adaptor() -> Iterator[ModuleType]:
     """As a worker loads it, under a name of its own."""
+    sys.path.append(str(ADAPTOR.parent.parent / "common"))
     spec = importlib.util.spec_from_file_location(
         "python_adaptor", ADAPTOR / "__init__.py", submodule_search_locations=[str(ADAPTOR)]
     )

@@ -11,11 +11,13 @@ from opduel.harness.instructions import SCRIPT
 from opduel.harness.process import WORKER
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-ADAPTORS = sorted([*ROOT.glob("frameworks/*/adaptor/*.py"), *ROOT.glob("frameworks/mxnet/[nor]*.py")])
+COMMON = [*ROOT.glob("frameworks/common/opduel_common/*.py")]
+ADAPTORS = sorted([*ROOT.glob("frameworks/*/adaptor/*.py"), *ROOT.glob("frameworks/mxnet/[nor]*.py"), *COMMON])
 INSIDE = [ROOT / "opduel" / f"{name}.py" for name in ("__init__", "performance", "inside", "benchmarks")]
 ALLOWED = {
     "mxnet": {"mxnet", "numpy", "benchmark", "registered"},  # opperf itself, and the script beside network.py
     "python": {"numpy"},
+    "common": {"numpy"},
 }
 
 
@@ -68,4 +70,7 @@ def test_what_is_imported_into_a_build_imports_the_standard_library_alone() -> N
 
 @pytest.mark.parametrize("path", ADAPTORS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_an_adaptor_imports_its_framework_and_the_standard_library(path: Path) -> None:
-    assert imports(path.read_text()) <= sys.stdlib_module_names | ALLOWED[path.relative_to(ROOT).parts[1]]
+    assert (
+        imports(path.read_text())
+        <= sys.stdlib_module_names | {"opduel_common"} | ALLOWED[path.relative_to(ROOT).parts[1]]
+    )

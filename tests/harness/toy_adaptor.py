@@ -74,6 +74,12 @@ def memory(case, seed, calls):
     return {f"cpu/{number}": int(one) for number, one in enumerate(needed.split(":"))}
 
 
+def value(case, seed):
+    """``TOY_REPORTS``, on either side: ``control,treatment``."""
+    make_call(case, seed)()
+    return json.loads(os.environ["TOY_REPORTS"].split(",")[os.environ["TOY_SIDE"] == "treatment"])
+
+
 def results(case, seed, folder, limit):
     """The ``numbers`` of the case, some ``off`` on the treatment: always, or only once (``once`` is a file to leave).
 

@@ -247,6 +247,7 @@ def test_it_is_loaded_when_it_is_first_used() -> None:
     ]
 
 
+@pytest.mark.nightly  # tests above call it in every way, without measuring
 @pytest.mark.mxnet
 def test_the_example_of_the_page_runs(tmp_path: Path) -> None:
     """With two rounds in place of minutes; on a busy machine its test is skipped, as the page says."""

@@ -246,6 +246,7 @@ def test_what_fails_from_outside_is_reported_beside_what_runs() -> None:
     assert results[1]["failed_forward"].startswith("MXNetError: ")
 
 
+@pytest.mark.nightly  # test_a_category_says_the_same_at_once compares the arguments
 @pytest.mark.mxnet
 def test_a_category_from_outside() -> None:
     few: dict[str, Any] = {"build": RELEASE, "warmup": 0, "runs": 3}
@@ -287,6 +288,7 @@ def failures(found: Any) -> list[dict[str, Any]]:
     return [one for part in inner for one in failures(part)]
 
 
+@pytest.mark.nightly  # test_blocks_of_all_kinds_run_inside_a_build has one of each kind
 @pytest.mark.mxnet
 def test_every_gluon_input_runs_inside_a_build(answers: dict[str, Any]) -> None:
     assert failures(answers["gluon"]) == []

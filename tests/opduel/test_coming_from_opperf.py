@@ -83,6 +83,7 @@ def measured(lines: Sequence[str], capsys: pytest.CaptureFixture[str]) -> None:
         assert capsys.readouterr().out, line
 
 
+@pytest.mark.nightly  # each is a command of opduel that its own tests run
 def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """What opperf's first example gives, and a comparison with an earlier result."""
     monkeypatch.chdir(tmp_path)

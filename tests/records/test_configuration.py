@@ -9,7 +9,7 @@ import pytest
 from opduel.commands.driver_options import driver_parser
 from opduel.commands.options import harness_parser
 from opduel.commands.recorded_options import run_configuration
-from opduel.records import RunConfiguration
+from opduel.records import SAMPLED, RunConfiguration
 from opduel.records.configuration import kinds
 from opduel.records.upgrade import configuration_of
 
@@ -61,7 +61,7 @@ def test_every_field_is_an_option_of_that_name() -> None:
 def test_its_words_are_read_as_the_same() -> None:
     words = GIVEN.words(name for name in kinds() if name not in (*NO_OPTIONS, *DRIVERS))
     assert run_configuration(harness_parser().parse_args(words)) == GIVEN
-    same = replace(GIVEN, threshold={"time": 0.02, "instructions": 0.02, "memory": 0.02, "process_memory": 0.02})
+    same = replace(GIVEN, threshold=dict.fromkeys(SAMPLED, 0.02))
     assert same.words(["threshold"]) == ["--threshold", "2%"]
     driver = RunConfiguration(program="repo_driver.py", repo_dir="/my clone", cmake_args="-DX=1", build="source")
     own = driver_parser().parse_args(driver.words(DRIVERS))

@@ -340,6 +340,7 @@ def test_without_scripts_the_figures_are_there(chromium: Browser, tmp_path: Path
     context.close()
 
 
+@pytest.mark.nightly  # a page of thousands of cases
 def test_thousands_of_cases(shown: Shown) -> None:
     many = made_report(3000, rounds=3)
     page = shown.open(many)

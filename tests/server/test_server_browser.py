@@ -117,6 +117,7 @@ def paths(server: RunningServer) -> list[str]:
     ]
 
 
+@pytest.mark.nightly  # every page
 def test_every_page_fits_a_phone_and_has_landmarks(chromium: Browser, nights: RunningServer) -> None:
     context = chromium.new_context(viewport={"width": 320, "height": 640})
     page = context.new_page()
@@ -142,6 +143,7 @@ def drawn(page: Page) -> None:
         figure.locator("svg").last.wait_for()
 
 
+@pytest.mark.nightly  # axe reads every page, in every width
 def test_no_fault_of_accessibility_is_found(chromium: Browser, nights: RunningServer, tmp_path: Path) -> None:
     context = chromium.new_context()
     page = context.new_page()

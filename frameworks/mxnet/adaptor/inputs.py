@@ -7,10 +7,11 @@ import zlib
 import mxnet as mx
 import numpy
 
+from opduel_common.values import file_holding, make_array
+
 from . import large
 from .functions import function
 from .operators import argument_types, takes_dtype
-from .values import file_holding, make_array
 
 # The namespaces that need numpy semantics switched on.
 NUMPY_ROOTS = ("np", "npx")

@@ -9,8 +9,9 @@ import gc
 import platform
 import tracemalloc
 
+from opduel_common.names import called
+
 from .inputs import Inputs, numpy
-from .names import called
 from .results import digest_of
 from .results import results as results_of
 

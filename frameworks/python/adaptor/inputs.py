@@ -3,12 +3,12 @@
 import random
 import zlib
 
-from .names import MissingOperator, UnusableCall, called
+from opduel_common.names import MissingOperator, UnusableCall, called
 
 try:
     import numpy
 
-    from .values import make_array
+    from opduel_common.values import make_array
 except ImportError:  # a build without NumPy: only calls and plain values can be arguments
     numpy = None
 

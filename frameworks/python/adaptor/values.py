@@ -1,1 +1,0 @@
-../../mxnet/adaptor/values.py
