@@ -50,6 +50,7 @@ class Choice:
     label: str = FROM_COMMAND_LINE  # in place of the path
     framework: Framework | None = None
     labels: Mapping[str, Any] = field(default_factory=dict)
+    kept: object = None  # what the cases need as long as they are measured
 
     @property
     def name(self) -> str:

@@ -47,15 +47,16 @@ class SuiteSelection:
         Raises:
             UsageError: options that don't go with a suite, or there is no such suite; RunError: it can't be had.
         """
+        suite_framework(options.framework)
         refuse(options, (*REFUSED, "int64_tensor"), "is not for a suite's benchmarks: leave it out")
         self.options = options
-        self.framework = suite_framework(options.framework)
         self.patterns = [*(options.bench or ()), *([options.benchmark_file] if options.benchmark_file else ())]
         for pattern in self.patterns:
             _compiled(pattern)
         folder = new_work_folder()
         cache = platformdirs.user_cache_path("opduel") / "suites"
         self.suite = open_suite(options.suite, cache, Path(folder.name))
+        self.framework = suite_framework(options.framework).of_suite({}, self.suite.requirements)
         self.work = SuiteWork.of(self.suite, folder)
 
     def on_sides(self, builds: Sequence[Build]) -> list[Build]:
@@ -93,7 +94,8 @@ class SuiteSelection:
         _log_problems(problems)
         framework = self.work.framework(self.framework, _modules(chosen, found))
         labels = {"suite": self._record(found, chosen, problems)}
-        return Choice(self.framework.name, None, cases, self.suite.name, framework=framework, labels=labels)
+        name = self.suite.name
+        return Choice(self.framework.name, None, cases, name, framework=framework, labels=labels, kept=self.work)
 
     def _is_chosen(self, name: str) -> bool:
         return not self.patterns or any(re.search(pattern, name) for pattern in self.patterns)
@@ -183,4 +185,3 @@ def _log_problems(problems: Sequence[str]) -> None:
         log.warning("suite: %s", line)
     if len(problems) > SHOWN:
         log.warning("suite: %d more problems (report.json has them)", len(problems) - SHOWN)
-

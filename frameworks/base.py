@@ -66,10 +66,12 @@ class Framework(ABC):
     def can_fork(self, threads: int, context: str) -> bool:
         """Whether an operator behaves in a child forked after the import as in the importing process itself."""
 
-    def of_suite(self, variables: Mapping[str, str]) -> Self:
-        """The framework with further variables in its ``environment``, which belong to a suite."""
+    def of_suite(self, variables: Mapping[str, str], requirements: Sequence[str] = ()) -> Self:
+        """The framework with further variables in its ``environment``, and further ``requirements``, which belong to a
+        suite."""
         found = copy.copy(self)
         found.suite_variables = variables
+        found.requirements = (*self.requirements, *requirements)
         return found
 
     def is_block(self, operator: str) -> bool:

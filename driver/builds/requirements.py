@@ -88,7 +88,8 @@ def lock(requested: Sequence[str], place: Path, besides: Sequence[str] = ()) -> 
         RunError: they can't be resolved, or the answer can't be kept.
     """
     python = "{}.{}".format(*sys.version_info)
-    text = "".join(f"{line}\n" for line in (*requested, *besides))
+    named = {_name(line) for line in requested}
+    text = "".join(f"{line}\n" for line in (*requested, *(line for line in besides if _name(line) not in named)))
     digest = hashlib.sha256((python + text).encode()).hexdigest()
     kept = place / f".locked-{digest[:16]}{_FILE_SUFFIX}"
     try:

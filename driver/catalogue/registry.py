@@ -79,9 +79,7 @@ def ask_build(
     return read_answer(build, outcome, failure, read)
 
 
-def read_answer(
-    build: Build, outcome: Outcome, failure: str, read: Callable[[Mapping[str, Any]], _Answer]
-) -> _Answer:
+def read_answer(build: Build, outcome: Outcome, failure: str, read: Callable[[Mapping[str, Any]], _Answer]) -> _Answer:
     """What ``read`` makes of the JSON that a program of ``build`` has printed. Raises RunError: as ``ask_build``."""
     if not outcome.ok:
         raise RunError(f"{build.requested}: {failure}: {outcome.output_tail}")

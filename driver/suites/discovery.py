@@ -75,14 +75,16 @@ def discover(build: Build, framework: Framework, folder: Path, work: Path) -> Di
     """
     if framework.suite_script is None:
         raise UsageError(f"--suite: {framework.name} measures no suites: name another framework")
-    command = [build.interpreter, framework.suite_script, "discover", folder]
+    command: list[str | Path] = [build.interpreter, framework.suite_script, "discover", folder]
     outcome = run(command, timeout=TIMEOUT_S, whole_environment=suite_environment(build, framework), directory=work)
     if "asv_runner" in outcome.output_tail and "ModuleNotFoundError" in outcome.output_tail:
         needed = " ".join(framework.requirements)
         raise UsageError(f"{build.requested}: has no package asv_runner, which finds benchmarks: install {needed}")
     answer = read_answer(build, outcome, "can't list the suite's benchmarks", dict)
     if "error" in answer:
-        raise UsageError(f"--suite: {folder.name} can't be imported by {build.requested}: {answer['error']}: correct it")
+        raise UsageError(
+            f"--suite: {folder.name} can't be imported by {build.requested}: {answer['error']}: correct it"
+        )
     return read_answer(build, outcome, "can't list the suite's benchmarks", _read)
 
 

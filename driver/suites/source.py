@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 CONFIGURATION = "asv.conf.json"
 USUAL_FOLDER = "benchmarks"  # as asv has it, where the configuration doesn't say
 MOST_BYTES = 2**30  # of a suite's files: each side gets a copy
+_REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(==[0-9][A-Za-z0-9.*+!]*)?")
 LEFT_OUT = {"__pycache__", ".git", ".asv", "env", "results", "html"}  # at a suite's top: asv's own folders, too
 # PATH_OR_REPOSITORY[@COMMIT][:SUBFOLDER]; the "@" and ":" of an address are none of these.
 _PARTS = re.compile(
@@ -38,7 +39,8 @@ class Suite:
     """A suite's files, in a folder of ours or of the user's.
 
     ``name`` is the project's, or the folder's. ``digest`` is that of the files, whatever they were taken from.
-    ``dirty``: the folder has changes that its ``commit`` hasn't; None where there is no commit.
+    ``dirty``: the folder has changes that its ``commit`` hasn't; None where there is no commit. ``requirements``: what
+    the suite's configuration says that its benchmarks need.
     """
 
     requested: str
@@ -47,6 +49,7 @@ class Suite:
     digest: str
     commit: str | None = None
     dirty: bool | None = None
+    requirements: tuple[str, ...] = ()
 
     def record(self) -> dict[str, Any]:
         """What a report says of it."""
@@ -82,9 +85,9 @@ def _of_folder(requested: str, folder: Path) -> Suite:
     """The suite in a folder of the user's."""
     if not folder.is_dir():
         raise UsageError(f"--suite {folder}: no such folder: give one that has {CONFIGURATION}, or the benchmarks' own")
-    found, name = find_benchmarks(folder)
+    found, name, needed = find_benchmarks(folder)
     commit, dirty = _state_of(found)
-    return Suite(requested, found, name, digest_of(found), commit, dirty)
+    return Suite(requested, found, name, digest_of(found), commit, dirty, needed)
 
 
 def _of_commit(requested: str, place: str, name: str | None, inner: str, cache: Path, scratch: Path) -> Suite:
@@ -105,8 +108,8 @@ def _of_commit(requested: str, place: str, name: str | None, inner: str, cache: 
             repository.export(commit, folder, files)
         except UsageError as error:
             raise UsageError(f"--suite {shown}: {error}: name one after a colon") from None
-    found, project = find_benchmarks(files, f"{shown}@{commit.short}:{folder}")
-    return Suite(requested, found, project, digest_of(found), commit.id, False)
+    found, project, needed = find_benchmarks(files, f"{shown}@{commit.short}:{folder}")
+    return Suite(requested, found, project, digest_of(found), commit.id, False, needed)
 
 
 def _opened(place: str, work: Path, name: str | None) -> Repository:
@@ -141,34 +144,39 @@ def _without_option(error: Exception) -> str:
     return re.sub(r"^--\w+ (\S+: )?", "", str(error))
 
 
-def find_benchmarks(folder: Path, shown: str | None = None) -> tuple[Path, str]:
-    """The folder of benchmarks that ``folder`` is or, by its configuration, names; and the project's name. UsageError:
-    it has no benchmarks."""
+def find_benchmarks(folder: Path, shown: str | None = None) -> tuple[Path, str, tuple[str, ...]]:
+    """The folder of benchmarks that ``folder`` is or, by its configuration, names; the project's name; and what the
+    configuration says that they need. UsageError: it has no benchmarks."""
     place = shown or str(folder)
-    if (folder / CONFIGURATION).is_file():
-        said = read_configuration(folder / CONFIGURATION)
-        inner = said.get("benchmark_dir", USUAL_FOLDER)
-        found = folder / str(inner)
+    beside = folder if (folder / CONFIGURATION).is_file() else folder.parent
+    said = read_configuration(beside / CONFIGURATION) if (beside / CONFIGURATION).is_file() else {}
+    inner = str(said.get("benchmark_dir", USUAL_FOLDER))
+    if beside == folder:
+        found = folder / inner
         if not found.is_dir():
             raise UsageError(f"--suite {place}: {CONFIGURATION}: benchmark_dir: there is no folder {inner}: correct it")
-        name = str(said.get("project") or folder.name)
     elif any(folder.glob("*.py")) or any(folder.glob("*/*.py")):
-        found, name = folder, _project_above(folder) or folder.name
+        found = folder
+        said = said if (beside / inner).resolve() == folder.resolve() else {}  # of another suite
     else:
         raise UsageError(f"--suite {place}: has neither {CONFIGURATION} nor Python files: name the suite's folder")
     if not found.name.isidentifier():
         raise UsageError(f"--suite {place}: {found.name} can't be imported under that name: rename the folder")
-    return found, path_part(name)
+    return found, path_part(str(said.get("project") or folder.name)), requirements_of(said)
 
 
-def _project_above(folder: Path) -> str | None:
-    """The project's name in the configuration that lies beside the folder of benchmarks."""
-    path = folder.parent / CONFIGURATION
-    if not path.is_file():
-        return None
-    said = read_configuration(path)
-    inner = folder.parent / str(said.get("benchmark_dir", USUAL_FOLDER))
-    return str(said.get("project") or "") or None if inner.resolve() == folder.resolve() else None
+def requirements_of(configuration: Mapping[str, Any]) -> tuple[str, ...]:
+    """What the matrix of asv's configuration has installed beside the project: of several versions the first, any
+    where it is empty. What only another installer has (``conda``) is left out, and what is no requirement."""
+    matrix = configuration.get("matrix") or {}
+    packages = matrix.get("req", {} if {"env", "env_nobuild"} & matrix.keys() else matrix)
+    found = []
+    for name, versions in packages.items() if isinstance(packages, dict) else ():
+        version = versions[0] if isinstance(versions, list) and versions else versions or ""
+        line = f"{name.removeprefix('pip+')}{version and f'=={version}'}"
+        if version is not None and _REQUIREMENT.fullmatch(line):
+            found.append(line)
+    return tuple(found)
 
 
 def read_configuration(path: Path) -> Mapping[str, Any]:

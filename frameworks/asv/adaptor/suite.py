@@ -1,8 +1,8 @@
 """What a suite has, and its ``setup_cache``: run by path in the build's own interpreter. Python 3.6 syntax.
 
-    suite.py discover ROOT             prints all benchmarks as JSON; each module is imported in a process of its own
-    suite.py cache ROOT NAME FOLDER BYTES
-                                       runs the ``setup_cache`` of the benchmark NAME in FOLDER, where its result is kept
+suite.py discover ROOT             prints all benchmarks as JSON; each module is imported in a process of its own
+suite.py cache ROOT NAME FOLDER BYTES
+                                   runs the ``setup_cache`` of the benchmark NAME in FOLDER, where its result is kept
 """
 
 import importlib
@@ -27,8 +27,8 @@ LONGEST_ERROR = 300  # characters
 
 
 def load_benchmarks():
-    """adaptor/benchmarks.py, which the adaptor uses, too."""
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "adaptor", "benchmarks.py")
+    """benchmarks.py, which the adaptor uses, too."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "benchmarks.py")
     spec = importlib.util.spec_from_file_location("opduel_benchmarks", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -46,10 +46,9 @@ def modules_of(name, folder):
     yield name, True
     for _, inner, is_package in sorted(pkgutil.iter_modules([folder]), key=lambda one: one[1]):
         if is_package:
-            for found in modules_of("{}.{}".format(name, inner), os.path.join(folder, inner)):
-                yield found
+            yield from modules_of(f"{name}.{inner}", os.path.join(folder, inner))
         else:
-            yield "{}.{}".format(name, inner), False
+            yield f"{name}.{inner}", False
 
 
 def discover(root):
@@ -89,8 +88,8 @@ def of_module(benchmarks, module, is_package):
         os.kill(pid, signal.SIGKILL)
     status = os.waitpid(pid, 0)[1]
     if hung or status:
-        how = "was not imported within {:g} s".format(MODULE_S) if hung else "ended the process that imported it"
-        return {"module": module, "benchmarks": [], "problems": ["{} {}".format(module, how)]}
+        how = f"was not imported within {MODULE_S:g} s" if hung else "ended the process that imported it"
+        return {"module": module, "benchmarks": [], "problems": [f"{module} {how}"]}
     return json.loads(text.decode("utf-8"))
 
 
@@ -106,9 +105,9 @@ def in_child(benchmarks, module, is_package):
             try:
                 found.append(described(benchmarks, benchmark, module))
             except Exception as error:
-                problems.append("{}: {}".format(benchmark.name, one_line(error)))
+                problems.append(f"{benchmark.name}: {one_line(error)}")
     except BaseException as error:
-        problems.append("{}: {}".format(module, one_line(error)))
+        problems.append(f"{module}: {one_line(error)}")
     return {"module": module, "benchmarks": found, "problems": problems}
 
 
@@ -116,13 +115,13 @@ def described(benchmarks, benchmark, module):
     """A benchmark as plain data. Raises ValueError for one of a kind that is not known, or with too many parameters."""
     kind = benchmarks.kind_of(benchmark)
     if kind is None:
-        raise ValueError("a {} is not known".format(type(benchmark).__name__))
+        raise ValueError(f"a {type(benchmark).__name__} is not known")
     names, values = benchmarks.parameters(benchmark)
     sets = 1
     for axis in values:
         sets *= len(axis)
     if sets > MOST_SETS:
-        raise ValueError("has {} sets of parameters, more than {}".format(sets, MOST_SETS))
+        raise ValueError(f"has {sets} sets of parameters, more than {MOST_SETS}")
     return {
         "name": benchmark.name,
         "kind": kind,
@@ -184,7 +183,7 @@ def main():
     try:
         make_cache(sys.argv[2], sys.argv[3], sys.argv[4], int(sys.argv[5]))
     except BaseException as error:
-        sys.stderr.write("\n{}\n".format(one_line(error)))
+        sys.stderr.write(f"\n{one_line(error)}\n")
         sys.stderr.flush()
         os._exit(1)
     os._exit(0)
