@@ -44,6 +44,7 @@ class Suite:
     """
 
     requested: str
+    pinned: str  # the same, with the commit that it came to, where it is taken at one
     folder: Path  # of the benchmarks
     name: str
     digest: str
@@ -53,7 +54,8 @@ class Suite:
 
     def record(self) -> dict[str, Any]:
         """What a report says of it."""
-        return {**asdict(self), "requested": redact(self.requested), "folder": str(self.folder)}
+        shown = {"requested": redact(self.requested), "pinned": redact(self.pinned), "folder": str(self.folder)}
+        return {**asdict(self), **shown}
 
 
 def open_suite(requested: str, cache: Path, scratch: Path) -> Suite:
@@ -87,7 +89,7 @@ def _of_folder(requested: str, folder: Path) -> Suite:
         raise UsageError(f"--suite {folder}: no such folder: give one that has {CONFIGURATION}, or the benchmarks' own")
     found, name, needed = find_benchmarks(folder)
     commit, dirty = _state_of(found)
-    return Suite(requested, found, name, digest_of(found), commit, dirty, needed)
+    return Suite(requested, requested, found, name, digest_of(found), commit, dirty, needed)
 
 
 def _of_commit(requested: str, place: str, name: str | None, inner: str, cache: Path, scratch: Path) -> Suite:
@@ -109,7 +111,8 @@ def _of_commit(requested: str, place: str, name: str | None, inner: str, cache: 
         except UsageError as error:
             raise UsageError(f"--suite {shown}: {error}: name one after a colon") from None
     found, project, needed = find_benchmarks(files, f"{shown}@{commit.short}:{folder}")
-    return Suite(requested, found, project, digest_of(found), commit.id, False, needed)
+    pinned = f"{place}@{commit.id}{'' if inner == '.' else f':{inner}'}"
+    return Suite(requested, pinned, found, project, digest_of(found), commit.id, False, needed)
 
 
 def _opened(place: str, work: Path, name: str | None) -> Repository:
