@@ -1,4 +1,4 @@
-"""Asking a build which benchmarks a suite has: one subprocess in the build's own interpreter; and two builds' answers."""
+"""Asking a build which benchmarks a suite has, in a subprocess of the build's own interpreter; and two builds' answers."""
 
 import itertools
 import math

@@ -211,7 +211,7 @@ def files_of(folder: Path) -> list[Path]:
 
 
 def digest_of(folder: Path) -> str:
-    """The SHA-256 of all files, with their names; UsageError where they are too large, RunError if one can't be read."""
+    """The SHA-256 of all files, with their names; UsageError where they are too large, RunError: one can't be read."""
     total, digest = 0, hashlib.sha256()
     try:
         for path in files_of(folder):

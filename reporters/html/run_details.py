@@ -35,6 +35,9 @@ def heading(report: Report) -> dict[str, Any]:
     }
 
 
+_APART = ("incidents", "validity", "environment", "command", "configuration", "suite", "skipped")
+
+
 def run_details(report: Report) -> dict[str, Any]:
     """The rest of what the page shows of the run, by name: how and on what it was measured, and what was lost."""
     run, host = report.run, report.host

@@ -1,7 +1,7 @@
 """A suite's benchmarks by name: found with asv_runner, with one set of parameters, and their ``setup_cache``.
 
-Runs inside the build: standard library and asv_runner.  Used by the adaptor and by suite.py, so that what was discovered
-is found again.
+Runs inside the build: standard library and asv_runner.  Used by the adaptor and by suite.py: what was discovered is
+found again.
 """
 
 import hashlib
@@ -73,23 +73,20 @@ def find(root, name):
     Raises MissingBenchmark; whatever its module raises when it is imported.
     """
     parts, package = name.split("."), os.path.basename(root)
-    files = [os.path.join(root, *parts[:-last]) + ".py" for last in (1, 2) if len(parts) > last]
-    if any(map(os.path.isfile, files)):
-        try:
-            return get_benchmark_from_name(root, name)
-        except ValueError as error:
-            if "Could not find benchmark" not in str(error):
-                raise
-            raise MissingBenchmark("the suite has no benchmark {} with this build".format(name))
-    place = os.path.join(root, *parts[:-2])  # of a benchmark in a package's own file
-    inner = [".".join([package] + parts[:-last]) for last in (1, 2) if os.path.isdir(place) and len(parts) > last]
-    for module in inner + [package]:
-        try:
-            found = [one for one in disc_benchmarks(module, ignore_import_errors=True) if one.name == name]
-        except ImportError:
-            continue
-        if found:
-            return found[0]
+    places = [parts[:-last] for last in (1, 2) if len(parts) > last]  # of a function's, or a method's, module
+    for place in places:
+        if os.path.isfile(os.path.join(root, *place) + ".py"):
+            found = importlib.import_module(".".join([package, *place]))
+            for part in parts[len(place) :]:
+                found = getattr(found, part, None)
+            if found is not None:
+                return get_benchmark_from_name(root, name)
+    # One in a package's own file, or one that states another name than its function's.
+    modules = [".".join([package, *place]) for place in places if os.path.isdir(os.path.join(root, *place))]
+    for module in [*modules, package]:
+        for benchmark in disc_benchmarks(module, ignore_import_errors=True):
+            if benchmark.name == name:
+                return benchmark
     raise MissingBenchmark("the suite has no benchmark {} with this build".format(name))
 
 
