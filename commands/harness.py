@@ -25,7 +25,7 @@ from opduel.driver.descriptor import Described, read_info
 from opduel.frameworks import Framework
 from opduel.harness.run import RunRequest, run_ab
 from opduel.records import Build, Report, UsageError
-from opduel.records.measurement import SIDES
+from opduel.records.measurement import SIDES, Side
 from opduel.records.text import counted
 from opduel.reporters import Reporter
 
@@ -116,15 +116,15 @@ def _plan_suite(
 ) -> tuple[Session, RunRequest]:
     """As ``plan_run``, of a suite: what it has is known when both builds are there."""
     suite = SuiteSelection(options)
-    builds: list[Build] = []
+    builds: dict[Side, Build] = {}
 
     def chosen() -> Choice:
-        builds.extend(suite.on_sides(_builds(options, config, suite.framework, described)))
+        made = _builds(options, config, suite.framework, described)
+        builds.update(suite.on_sides(dict(zip(SIDES, made, strict=True))))
         return suite.choose(builds)
 
     session = plan_session(options, config, command, reporters=reporters, chosen=chosen)
-    control, treatment = builds
-    return session, session.request(control, treatment)
+    return session, session.request(builds["control"], builds["treatment"])
 
 
 def _heard(reporters: Sequence[Reporter], report: Report, rounds: FileRoundLog | None) -> list[Reporter]:

@@ -14,7 +14,7 @@ from opduel.commands.options import Parser, harness_parser
 from opduel.commands.suite_selection import SuiteSelection
 from opduel.driver.builds import BuildCache, resolve_build
 from opduel.harness.smoke_check import SmokeCheck, smoke_check
-from opduel.records.measurement import SIDES, SKIPPED
+from opduel.records.measurement import SKIPPED
 from opduel.reporters.stream import print_result
 
 EVERY = 100  # cases between two lines of progress
@@ -48,14 +48,14 @@ def _coverage(arguments: Sequence[str] | None) -> int:
     began = time.monotonic()
     build = resolve_build(options.build, selection.framework, BuildCache(options.exec_dir))
     made_s = time.monotonic() - began
-    builds = selection.on_sides([build, build])
+    builds = selection.on_sides({"treatment": build})
     began = time.monotonic()
     choice = selection.choose(builds)
     discovered_s = time.monotonic() - began
     cases = choice.cases[:: options.every]
     framework = choice.framework or selection.framework
     outcomes, began = Outcomes(len(cases)), time.monotonic()
-    for attempt in smoke_check(builds[SIDES.index("treatment")], framework, cases, limit_s=options.limit):
+    for attempt in smoke_check(builds["treatment"], framework, cases, limit_s=options.limit):
         outcomes.add(attempt)
     facts = {
         **choice.labels["suite"],

@@ -26,7 +26,7 @@ from opduel.driver.suites.work import SuiteWork, new_work_folder
 from opduel.frameworks import Framework, framework_names, get_framework
 from opduel.harness.specs import select_cases
 from opduel.records import METRICS, Build, Case, UsageError, case_id_for
-from opduel.records.measurement import SIDES, Side
+from opduel.records.measurement import Side
 from opduel.records.text import counted
 
 log = logging.getLogger(__name__)
@@ -59,19 +59,18 @@ class SuiteSelection:
         self.framework = suite_framework(options.framework).of_suite({}, self.suite.requirements)
         self.work = SuiteWork.of(self.suite, folder)
 
-    def on_sides(self, builds: Sequence[Build]) -> list[Build]:
-        """Both builds (control, treatment), as the suite's workers need them."""
-        return [self.work.on_side(side, build) for side, build in zip(SIDES, builds, strict=True)]
+    def on_sides(self, builds: Mapping[Side, Build]) -> dict[Side, Build]:
+        """The builds, as the suite's workers need them."""
+        return {side: self.work.on_side(side, build) for side, build in builds.items()}
 
-    def choose(self, builds: Sequence[Build]) -> Choice:
+    def choose(self, sides: Mapping[Side, Build]) -> Choice:
         """The cases of the suite that the options choose, on what ``on_sides`` returned; their ``setup_cache`` is run.
 
         Raises:
             UsageError: the suite can't be imported, has no benchmarks, or none is chosen; RunError: a build doesn't
                 answer.
         """
-        options, sides = self.options, dict(zip(SIDES, builds, strict=True))
-        found = self._discovered(sides)
+        options, found = self.options, self._discovered(sides)
         every = all_cases(found)
         problems = problems_of(found)
         if not every:
@@ -103,11 +102,11 @@ class SuiteSelection:
     def _discovered(self, sides: Mapping[Side, Build]) -> dict[Side, Discovered]:
         """What each side finds; asked once where both are one build."""
         found: dict[Side, Discovered] = {}
+        asked: dict[str, Discovered] = {}  # by the build's digest
         for side, build in sides.items():
-            if side != SIDES[0] and build.digest == sides[SIDES[0]].digest:
-                found[side] = found[SIDES[0]]
-                continue
-            found[side] = discover(build, self.framework, self.work.copies[side], self.work.place(side))
+            if build.digest not in asked:
+                asked[build.digest] = discover(build, self.framework, self.work.copies[side], self.work.place(side))
+            found[side] = asked[build.digest]
         cases = len(all_cases(found))
         names = {one.name for side in found.values() for one in side.benchmarks}
         log.info("%s: %s, %s", self.suite.name, counted(len(names), "benchmark"), counted(cases, "case"))
@@ -118,7 +117,7 @@ class SuiteSelection:
     ) -> dict[str, Any]:
         """What the report says of the suite."""
         benchmarks = {one.benchmark.name: one.benchmark for one in chosen}
-        one_sided = {one.name: one.sides[0] for one in chosen if len(one.sides) < len(SIDES)}
+        one_sided = {one.name: one.sides[0] for one in chosen if len(one.sides) < len(found)}
         return {
             **self.suite.record(),
             "benchmarks": {

@@ -1,4 +1,4 @@
-"""Asking a build which benchmarks a suite has, in a subprocess of the build's own interpreter; and two builds' answers."""
+"""Asking a build, in its own interpreter, which benchmarks a suite has; and what two builds have together."""
 
 import itertools
 import math

@@ -4,7 +4,6 @@ import functools
 import sys
 import tempfile
 from argparse import Namespace
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -37,18 +36,17 @@ def parsed(*words: str) -> Namespace:
     return harness_parser().parse_args(["--suite", str(FIXTURE), *words])
 
 
-def chosen(*words: str) -> tuple[Choice, Sequence[Build]]:
+def chosen(*words: str) -> Choice:
     selection = SuiteSelection(parsed(*words))
-    builds = selection.on_sides([BUILD, BUILD])
-    return selection.choose(builds), builds
+    return selection.choose(selection.on_sides({"control": BUILD, "treatment": BUILD}))
 
 
 def cases(*words: str) -> dict[str, Case]:
-    return {case.id: case for case in chosen(*words)[0].cases}
+    return {case.id: case for case in chosen(*words).cases}
 
 
 def test_cases_are_named_as_asv_names_them_and_measured_by_what_their_benchmarks_are() -> None:
-    choice, _ = chosen("-b", r"^kinds\.Sorted")
+    choice = chosen("-b", r"^kinds\.Sorted")
     found = {case.id: case for case in choice.cases}
     assert list(found)[:2] == ["kinds.Sorted.mem_list(10, 'up')/value", "kinds.Sorted.mem_list(10, 'down')/value"]
     assert len(found) == 4 * 5 - 1
