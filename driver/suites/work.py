@@ -41,7 +41,7 @@ class SuiteWork:
         return _made(Path(self.folder.name) / side[0] / "work")
 
     def on_side(self, side: Side, build: Build) -> Build:
-        """The build, whose workers are told where its copy is."""
+        """The build, with the variables that say where its copy is."""
         variables = {"OPDUEL_SUITE": str(self.copies[side]), "OPDUEL_SUITE_WORK": str(self.place(side))}
         return replace(build, environment={**build.environment, **variables})
 

@@ -15,6 +15,7 @@ COMMON = [*ROOT.glob("frameworks/common/opduel_common/*.py")]
 ADAPTORS = sorted([*ROOT.glob("frameworks/*/adaptor/*.py"), *ROOT.glob("frameworks/mxnet/[nor]*.py"), *COMMON])
 INSIDE = [ROOT / "opduel" / f"{name}.py" for name in ("__init__", "performance", "inside", "benchmarks")]
 ALLOWED = {
+    "asv": {"asv_runner"},
     "mxnet": {"mxnet", "numpy", "benchmark", "registered"},  # opperf itself, and the script beside network.py
     "python": {"numpy"},
     "common": {"numpy"},
