@@ -18,7 +18,7 @@ from opduel.commands.options import harness_parser
 from opduel.commands.progress import ProgressDisplay
 from opduel.commands.recorded_options import recorded
 from opduel.commands.round_log import FileRoundLog
-from opduel.commands.session import Session, exit_code, log_profiles, plan_session, tell, warn_of_report
+from opduel.commands.session import Session, discovered, exit_code, log_profiles, plan_session, tell, warn_of_report
 from opduel.commands.single import is_single, refuse_single_options, run_one_build
 from opduel.commands.suite_selection import SuiteSelection
 from opduel.driver.descriptor import Described, read_info
@@ -104,6 +104,7 @@ def plan_run(
     session = plan_session(options, config, command, reporters=reporters)
     control, treatment = _builds(options, config, session.framework, described)
     refuse_unknown_operators(options, session.cases, session.framework, [control, treatment], session.choice.path)
+    session = replace(session, cases=discovered(session, control, treatment))
     return session, session.request(control, treatment)
 
 

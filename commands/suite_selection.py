@@ -10,7 +10,7 @@ from typing import Any
 
 import platformdirs
 
-from opduel.commands.case_selection import Choice, named, require_two_to_inject
+from opduel.commands.case_selection import Choice, picked, require_two_to_inject
 from opduel.commands.options import asked_metrics, by_metric, refuse
 from opduel.driver.suites.discovery import (
     DEFAULT_TIMEOUT_S,
@@ -24,7 +24,6 @@ from opduel.driver.suites.discovery import (
 from opduel.driver.suites.source import open_suite
 from opduel.driver.suites.work import SuiteWork, new_work_folder
 from opduel.frameworks import Framework, framework_names, get_framework
-from opduel.harness.specs import select_cases
 from opduel.records import METRICS, Build, Case, UsageError, case_id_for
 from opduel.records.measurement import Side
 from opduel.records.text import counted
@@ -84,8 +83,7 @@ class SuiteSelection:
         if not cases:
             metrics = ",".join(asked_metrics(options))
             raise UsageError(f"--metric {metrics}: none of the benchmarks chosen is measured by that: choose another")
-        cases = select_cases(cases, options.operators) if options.operators else cases
-        cases = cases if options.regressed_types is None else named(cases, options.regressed_types)
+        cases = picked(cases, options)
         require_two_to_inject(options, cases)
         kept = {(case.operator, tuple(case.inputs.values())) for case in cases}
         chosen = [one for one in chosen if (one.benchmark.name, tuple(one.parameters.values())) in kept]

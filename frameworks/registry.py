@@ -6,18 +6,20 @@ from pathlib import Path
 
 from opduel.frameworks.asv.framework import Asv
 from opduel.frameworks.base import FRAMEWORKS_DIR, Framework
+from opduel.frameworks.generic.framework import Generic
 from opduel.frameworks.mxnet.framework import MXNet
+from opduel.frameworks.onnxruntime.framework import ONNXRuntime
 from opduel.frameworks.python.framework import Python
 from opduel.records import UsageError
 from opduel.records.text import one_line
 
-_FRAMEWORKS: dict[str, type[Framework]] = {one.name: one for one in (Asv, MXNet, Python)}
+_FRAMEWORKS: dict[str, type[Framework]] = {one.name: one for one in (MXNet, Asv, Generic, ONNXRuntime, Python)}
 GROUP = "opduel.frameworks"
 
 
 def framework_names() -> list[str]:
-    """All names that ``get_framework`` takes, sorted but for the first: the one where none is named."""
-    return sorted({*_FRAMEWORKS, *_installed()}, key=lambda name: (name != MXNet.name, name))
+    """All names that ``get_framework`` takes: the usual one first, those of other packages last."""
+    return list(dict.fromkeys([*_FRAMEWORKS, *sorted(_installed())]))
 
 
 def get_framework(name: str, frameworks_dir: Path = FRAMEWORKS_DIR) -> Framework:

@@ -47,6 +47,8 @@ class RunConfiguration:
     root_model_dir: str | None = None
     shared_libs: tuple[str, ...] = field(default=(), metadata=_JOINED)
     env: tuple[str, ...] = ()
+    command_args: str | None = None  # words, quoted as for a shell
+    string_map: str | None = None  # a JSON object
     # how it is measured and decided
     threshold: Mapping[str, float] = field(default_factory=dict)  # metric -> share
     alpha: float = 0.05  # the false discovery rate of the run

@@ -14,7 +14,7 @@ from opduel.reporters.text import printable
 _OF_A_CASE = (
     *("category", "ctx", "dtype", "framework", "int64_tensor", "timeout", "model_cache", "root_model_dir"),
     *("shared_libs", "threshold", "alpha", "max_rounds", "threads", "wipe_cache", "roofline", "breakdown"),
-    *("with_operators", "higher_is_better"),
+    *("with_operators", "command_args", "string_map", "higher_is_better"),
 )
 _OF_INPUTS = ("directions", "metric")
 _OF_A_NETWORK = ("network", "inputs")

@@ -1,7 +1,7 @@
 """The shape of a spec: pydantic models, one field each for everything that a spec can say."""
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,6 +27,7 @@ from opduel.harness.specs.fields import (
     FILE_ARGUMENTS,
     FILES,
     OPERATOR_PATTERN,
+    PROGRAMS,
     Context,
     Direction,
     Dtype,
@@ -41,8 +42,10 @@ from opduel.harness.specs.fields import (
     check_operator,
     field_error,
     optional,
+    some_of,
     text,
 )
+from opduel.harness.specs.programs import ProgramTest
 from opduel.harness.specs.values import MAX_ELEMENTS, Call, Positional, SameAs, SizeName, StoredFile, Tensor, Value
 from opduel.records import METRICS, MODES, ModelFile, UsageError
 from opduel.records.text import show
@@ -64,23 +67,6 @@ def _known_framework(name: str) -> str:
     return name
 
 
-def _some_of(known: Collection[str], what: str) -> tuple[BeforeValidator, WithJsonSchema]:
-    """What makes of ``list[str]`` a field that takes one name, or a list of several, each once."""
-
-    def check(value: Any) -> Any:
-        names = value if isinstance(value, list) else [value]
-        for name in names:
-            if not isinstance(name, str) or name not in known:
-                raise ValueError(f"is {show(name)}: use one of {', '.join(known)}, or a list of several")
-        if not names or len(set(names)) < len(names):
-            raise ValueError(f"is {show(value)}: name each {what} once")
-        return names
-
-    one = {"type": "string", "enum": list(known)}
-    several = {"type": "array", "items": one, "minItems": 1, "uniqueItems": True}
-    return BeforeValidator(check), WithJsonSchema({"anyOf": [one, several]})
-
-
 def _unique(directions: list[str]) -> list[str]:
     if len(set(directions)) < len(directions):
         raise ValueError("names a direction twice: name each once")
@@ -90,8 +76,8 @@ def _unique(directions: list[str]) -> list[str]:
 Framework = Annotated[
     str, AfterValidator(_known_framework), WithJsonSchema({"type": "string", "enum": framework_names()})
 ]
-MetricNames = Annotated[list[str], *_some_of(METRICS, "metric")]
-Modes = Annotated[list[str], *_some_of(MODES, "mode")]
+MetricNames = Annotated[list[str], *some_of(METRICS, "metric")]
+Modes = Annotated[list[str], *some_of(MODES, "mode")]
 Directions = Annotated[
     list[Direction], Field(min_length=1, json_schema_extra={"uniqueItems": True}), AfterValidator(_unique)
 ]
@@ -335,6 +321,13 @@ def _calls_in(value: Any, path: str) -> Iterator[str]:
             yield from _calls_in(item, f"{path}.{name}")
 
 
+# What a spec's test is: an operator, or a program's command line.
+AnyTest = Annotated[
+    Annotated[Test, Tag("<operator>")] | Annotated[ProgramTest, Tag("<program>")],
+    Discriminator(lambda value: "<program>" if ProgramTest.is_one(value) else "<operator>"),
+]
+
+
 class Spec(StrictModel):
     """What to measure. How often is the harness's business, and no field here.
 
@@ -354,7 +347,7 @@ class Spec(StrictModel):
     framework: Framework
     description: str | None = optional("For people; not read.")
     defaults: Settings = Field(default_factory=Settings, description="Settings for all tests.")
-    tests: Annotated[list[Test], Field(min_length=1)] = Field(default_factory=list)
+    tests: Annotated[list[AnyTest], Field(min_length=1)] = Field(default_factory=list)
     specs: Annotated[list[str], Field(min_length=1)] | None = optional(
         "Instead of tests: the files of other specs, relative to this file's folder."
     )
@@ -364,7 +357,14 @@ class Spec(StrictModel):
     def _operators_of_the_framework(cls, data: Any) -> Any:
         tests = data.get("tests") if isinstance(data, dict) and data.get("framework") in framework_names() else None
         for number, test in enumerate(tests if isinstance(tests, list) else ()):
-            if isinstance(test, dict) and isinstance(test.get("operator"), str):
+            if not isinstance(test, dict):
+                continue
+            programs = data["framework"] in PROGRAMS
+            if programs and "command" not in test:
+                raise field_error(f"tests[{number}].command", f"is missing: {data['framework']} runs programs")
+            if not programs and "command" in test:
+                raise field_error(f"tests[{number}].command", f"is for the framework {' or '.join(PROGRAMS)} alone")
+            if not programs and isinstance(test.get("operator"), str):
                 try:
                     (check_dotted if data["framework"] in ANY_PACKAGE else check_operator)(test["operator"])
                 except ValueError as error:
@@ -373,7 +373,8 @@ class Spec(StrictModel):
 
     @model_validator(mode="after")
     def _calls_are_possible(self) -> "Spec":
-        for number, test in enumerate(self.tests if self.framework not in ANY_PACKAGE else ()):
+        tests = enumerate(self.tests if self.framework not in ANY_PACKAGE else ())
+        for number, test in ((number, test) for number, test in tests if isinstance(test, Test)):
             for where, inputs in test.each_input():
                 for path in _calls_in(inputs, where):
                     words = f"is a call, which needs the framework {' or '.join(ANY_PACKAGE)}: write the value itself"

@@ -123,7 +123,7 @@ def test_blocks_allow_for_what_comes_before_their_regions() -> None:
     slow = plan_blocks(call_ns, regions)  # type: ignore[arg-type]
     assert plain.inner == 10
     assert (slow.inner, slow.calls["control"], slow.quads) == (3, 1, 2)
-    assert 8 * slow.quads * (slow.calls["control"] + slow.discard["control"]) * 20e6 <= CASE_NS
+    assert 4 * slow.quads * (slow.calls["control"] + slow.discard["control"]) * 20e6 <= CASE_NS
     cheap = plan_blocks(call_ns, Regions(1e3, 3))  # type: ignore[arg-type]
     assert cheap.calls["control"] * (3 * 500 + 1e3) == pytest.approx(BLOCK_NS, rel=0.01)
     assert Regions.of([{"call_ns": 1.0}], 1e6) == Regions(1e6, 1)
