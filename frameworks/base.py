@@ -25,8 +25,7 @@ class Framework(ABC):
     # Operators are functions of whatever packages a build has, by their dotted names, and calls of such functions make
     # arguments; a build may be asked for by requirements.  ``namespaces`` is empty then.
     any_package: bool = False
-    # What each build made of requirements gets beside those asked for, the same on both sides.
-    requirements: Sequence[str] = ()
+    also_required: Sequence[str] = ()  # requirements of the adaptor, beside what a build is asked for
     # A build is an executable file, which workers of opduel's own Python run; a case is a command line that runs it.
     programs: bool = False
     # Where operators live: modules, and those directly within them.
@@ -39,6 +38,8 @@ class Framework(ABC):
     # Functions whose instructions are counted, those that they call included, as callgrind's --toggle-collect takes
     # them.  None of them may run within another, or within itself.  None: instructions can't be counted.
     counted_functions: Sequence[str] = ()
+    # Instead: the instructions of whole calls are counted, with what Python itself executes in them.
+    counts_whole_calls: bool = False
 
     # Roots of operators that are whole networks.
     networks: Sequence[str] = ()
@@ -74,11 +75,11 @@ class Framework(ABC):
         """Whether an operator behaves in a child forked after the import as in the importing process itself."""
 
     def of_suite(self, variables: Mapping[str, str], requirements: Sequence[str] = ()) -> Self:
-        """The framework with further variables in its ``environment``, and further ``requirements``, which belong to a
+        """The framework with further variables in its ``environment``, and further requirements, which belong to a
         suite."""
         found = copy.copy(self)
         found.suite_variables = variables
-        found.requirements = (*self.requirements, *requirements)
+        found.also_required = (*self.also_required, *requirements)
         return found
 
     def is_block(self, operator: str) -> bool:
@@ -91,6 +92,10 @@ class Framework(ABC):
 
     def counting_environment(self) -> Mapping[str, str]:
         """What counting needs beyond ``environment(1)``: all work done by the thread that calls."""
+        return {}
+
+    def preparation(self, cases: Sequence[Case]) -> Mapping[str, str]:
+        """Variables that tell a worker, before it forks, what it will be asked for; the same for both sides."""
         return {}
 
     def work(self, case: Case) -> Work | None:

@@ -78,7 +78,7 @@ def discover(build: Build, framework: Framework, folder: Path, work: Path) -> Di
     command: list[str | Path] = [build.interpreter, framework.suite_script, "discover", folder]
     outcome = run(command, timeout=TIMEOUT_S, whole_environment=suite_environment(build, framework), directory=work)
     if "asv_runner" in outcome.output_tail and "ModuleNotFoundError" in outcome.output_tail:
-        needed = " ".join(framework.requirements)
+        needed = " ".join(framework.also_required)
         raise UsageError(f"{build.requested}: has no package asv_runner, which finds benchmarks: install {needed}")
     answer = read_answer(build, outcome, "can't list the suite's benchmarks", dict)
     if "error" in answer:

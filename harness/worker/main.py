@@ -132,13 +132,25 @@ def time_calls(call, calls, inner, spins):
     """Time ``calls`` samples of ``inner`` calls each, ``spins`` turns of work after every call.
 
     Returns nanoseconds a call. Both sides of a comparison run these same lines. A call that times itself is called
-    once a sample, and the work is added to what it says.
+    once a sample, and the work is added to what it says. A call whose work a device does has a ``timer(work)``, which
+    returns how long that takes by the device's own clock, in nanoseconds.
     """
     if hasattr(call, "sample"):
         return [max(1.0, call.sample()) + time_spin(spins) for _ in range(calls)]
     before, inner = getattr(call, "before", None), getattr(call, "number", inner)
     samples = []
     inner_range = range(inner)
+    if hasattr(call, "timer"):
+
+        def work():
+            for _ in inner_range:
+                call()
+                spin(spins)
+
+        for _ in range(calls):
+            wipe()
+            samples.append(call.timer(work) / inner)
+        return samples
     for _ in range(calls):
         if before:
             before()
