@@ -5,18 +5,19 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from opduel.frameworks.base import FRAMEWORKS_DIR, Framework
+from opduel.frameworks.cross.framework import Cross
 from opduel.frameworks.mxnet.framework import MXNet
 from opduel.frameworks.python.framework import Python
 from opduel.records import UsageError
 from opduel.records.text import one_line
 
-_FRAMEWORKS: dict[str, type[Framework]] = {MXNet.name: MXNet, Python.name: Python}
+_FRAMEWORKS: dict[str, type[Framework]] = {MXNet.name: MXNet, Python.name: Python, Cross.name: Cross}
 GROUP = "opduel.frameworks"
 
 
 def framework_names() -> list[str]:
-    """All names that ``get_framework`` takes, sorted."""
-    return sorted({*_FRAMEWORKS, *_installed()})
+    """All names that ``get_framework`` takes: the usual one first, those of other packages last."""
+    return list(dict.fromkeys([*_FRAMEWORKS, *sorted(_installed())]))
 
 
 def get_framework(name: str, frameworks_dir: Path = FRAMEWORKS_DIR) -> Framework:

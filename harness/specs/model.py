@@ -43,6 +43,7 @@ from opduel.harness.specs.fields import (
     optional,
     text,
 )
+from opduel.harness.specs.two_sided import TWO_SIDED, SideOperator, check_sides, joined
 from opduel.harness.specs.values import MAX_ELEMENTS, Call, Positional, SameAs, SizeName, StoredFile, Tensor, Value
 from opduel.records import METRICS, MODES, ModelFile, UsageError
 from opduel.records.text import show
@@ -241,10 +242,17 @@ SizeRange = Annotated[list[int], AfterValidator(_range)]
 class Test(Settings):
     """One operator on one or several inputs."""
 
+    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["operator"]}, {"required": ["control"]}]})
     __test__ = False  # pytest: not one of yours
     _category: str | None = PrivateAttr(default=None)
 
-    operator: Operator = Field(description="As in the framework: nd.Convolution, nd.linalg.gemm2, np.add, npx.relu.")
+    operator: Operator = Field(
+        default="", description="As in the framework: nd.Convolution, nd.linalg.gemm2, np.add, npx.relu."
+    )
+    control: SideOperator | None = optional(
+        "Of a spec for two frameworks: what the control calls, in operator's place."
+    )
+    treatment: SideOperator | None = optional("What the treatment calls.")
     identifier: Identifier | None = optional(
         "Names the cases. {ID} is the input's index in its list; also {OPERATOR}, {DTYPE}, {CONTEXT}, "
         "{DIRECTION}, {SHAPE}. Default: the operator's last part in lower case, then _{ID}."
@@ -253,6 +261,11 @@ class Test(Settings):
     files: dict[str, File] | None = optional(
         "For a saved network: symbol, and optionally params. For a block of your own: module."
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_one_operator_or_two(cls, data: Any) -> Any:
+        return joined(data)
 
     @property
     def category(self) -> str | None:
@@ -364,7 +377,8 @@ class Spec(StrictModel):
     def _operators_of_the_framework(cls, data: Any) -> Any:
         tests = data.get("tests") if isinstance(data, dict) and data.get("framework") in framework_names() else None
         for number, test in enumerate(tests if isinstance(tests, list) else ()):
-            if isinstance(test, dict) and isinstance(test.get("operator"), str):
+            check_sides(test, number, data["framework"])
+            if data["framework"] not in TWO_SIDED and isinstance(test, dict) and isinstance(test.get("operator"), str):
                 try:
                     (check_dotted if data["framework"] in ANY_PACKAGE else check_operator)(test["operator"])
                 except ValueError as error:

@@ -61,7 +61,7 @@ def printed(folder: Path, points: str) -> tuple[list[str], str]:
 def test_a_package_adds_a_framework_and_a_reporter(tmp_path: Path) -> None:
     points = "[opduel.frameworks]\ntorch = other_package:Torch\n[opduel.reporters]\nchat = other_package:Chat\n"
     lines, said = printed(tmp_path, points)
-    assert lines == ["['mxnet', 'python', 'torch']", "True", "['Chat']", "Torch"]
+    assert lines == ["['mxnet', 'python', 'cross', 'torch']", "True", "['Chat']", "Torch"]
     assert said == ""
 
 
@@ -82,6 +82,6 @@ def test_a_framework_that_can_not_be_loaded_is_named_with_its_package(tmp_path: 
 def test_a_reporter_that_can_not_be_loaded_stops_nothing(tmp_path: Path) -> None:
     group = "[opduel.reporters]\nchat = other_package:Chat\n"
     lines, said = printed(tmp_path, group + "bad = other_package:Gone\nsecond = other_package:Second\n")
-    assert lines[:3] == ["['mxnet', 'python']", "True", "['Chat']"]
+    assert lines[:3] == ["['mxnet', 'python', 'cross']", "True", "['Chat']"]
     assert "reporter bad: not available" in said
     assert "reporter second: not available (the option --local_reporter already exists)" in said
